@@ -10,7 +10,7 @@ export interface AlarmInput {
   readonly severity?: AlarmSeverity | undefined;
   /** A few words. Default: the id. */
   readonly title?: string | undefined;
-  /** What has happened, and what can be done. Default: the title. */
+  /** The event and the remedy. Default: the title. */
   readonly summary?: string | undefined;
 }
 
@@ -21,10 +21,10 @@ export interface AlarmTable extends Iterable<readonly [key: string, value: Omit<
   delete(key: string): Promise<boolean>;
 }
 
-/** What `Alarms` needs from the broker. */
+/** The part of the broker that `Alarms` uses. */
 interface AlarmHost {
   readonly table: AlarmTable;
-  /** Greatest number of past alarms that are kept. */
+  /** Maximum number of past alarms that are kept. */
   readonly maxHistory: number;
   /** Wall-clock milliseconds. */
   now(): number;
@@ -34,7 +34,7 @@ interface AlarmHost {
   failed(error: unknown, during: string): void;
 }
 
-/** The table may exceed `maxHistory` by this share. */
+/** Fraction by which the table may exceed `maxHistory`. */
 const SLACK = 0.1;
 const SEVERITIES: readonly AlarmSeverity[] = ['notice', 'warning', 'error', 'critical'];
 const INPUT_NAMES = ['id', 'severity', 'title', 'summary'] as const;
@@ -42,13 +42,13 @@ const INPUT_NAMES = ['id', 'severity', 'title', 'summary'] as const;
 /**
  * The alarms: `broker.alarms`. The broker raises and clears its own; the app may use it for its conditions as well.
  *
- * An alarm that is raised again replaces the present one. The history has the last time at which each alarm was cleared, and is persisted;
- * the present alarms end with the process.
+ * An alarm that is raised again replaces the present one. The history contains the last time at which each alarm was cleared, and is
+ * persisted; the present alarms end with the process.
  */
 export class Alarms {
   readonly #host: AlarmHost;
   readonly #present = new Map<string, PresentAlarm>();
-  /** Past alarms that could not be persisted, because the store has failed or is not open. The next one is written with them. */
+  /** Past alarms that could not be persisted, because the store has failed or is not open. They are written with the next one. */
   readonly #unwritten = new Map<string, PastAlarm>();
 
   /** @internal */
@@ -82,12 +82,12 @@ export class Alarms {
     return this.#present.get(id);
   }
 
-  /** The conditions that exist at present, the newest first. */
+  /** The alarms that are present now, the newest first. */
   present(): PresentAlarm[] {
     return [...this.#present.values()].reverse();
   }
 
-  /** The conditions that have ended, the newest first. */
+  /** The alarms that were cleared, the newest first. */
   history(): PastAlarm[] {
     const past = new Map([...this.#host.table].map(([id, alarm]) => [id, { id, ...alarm }]));
     for (const [id, alarm] of this.#unwritten) past.set(id, alarm);
@@ -104,7 +104,7 @@ export class Alarms {
     const { table, maxHistory } = this.#host;
     this.#unwritten.set(past.id, past);
     for (const alarm of [...this.#unwritten.values()]) this.#write(alarm);
-    if (table.size <= maxHistory * (1 + SLACK)) return; // shortened rarely, because that looks at all of them
+    if (table.size <= maxHistory * (1 + SLACK)) return; // shortened rarely, because this examines all of them
     const kept = new Set(this.history().map(({ id }) => id));
     for (const [id] of [...table]) if (!kept.has(id)) table.delete(id).catch((error: unknown) => this.#failed(error));
   }

@@ -1,9 +1,9 @@
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 
-/** Entries that are kept. */
+/** Maximum number of entries that are kept. */
 const MAX_ENTRIES = 1_000;
-/** Numbers of entries are written with so many digits, so that their keys are in order. */
+/** Number of digits of the entry numbers, so that their keys are in order. */
 const DIGITS = 12;
 const ENDED: readonly unknown[] = ['STORE_FAILED', 'BROKER_NOT_STARTED', 'STORE_CLOSED'];
 
@@ -11,7 +11,7 @@ const ENDED: readonly unknown[] = ['STORE_FAILED', 'BROKER_NOT_STARTED', 'STORE_
 export interface AuditInput {
   /** Name of the operation: `kickout_client`. */
   readonly operation: string;
-  /** Who asked for it: the kind of its credentials, and its id if it has one. */
+  /** The kind of the caller's credentials, and their id if they have one. */
   readonly caller: { readonly kind: string; readonly id?: string | undefined };
   /** IP address of the caller; undefined: unknown. */
   readonly address: string | undefined;
@@ -24,7 +24,7 @@ export interface AuditInput {
   readonly code: number;
 }
 
-/** Who asked for an operation, and how it ended. */
+/** The caller of an operation, and its result. */
 export type AuditOutcome = Pick<AuditInput, 'operation' | 'caller' | 'address' | 'status' | 'code'>;
 
 /** A management operation in the audit log. */
@@ -33,11 +33,11 @@ export interface AuditEntry extends AuditInput {
   readonly number: number;
   /** Time of the answer, in milliseconds since 1970; of several requests, of the last one. */
   readonly at: number;
-  /** Number of requests in a row: see `AuditLog.repeat`. */
+  /** Number of consecutive requests: see `AuditLog.repeat`. */
   readonly count: number;
 }
 
-/** An entry that is kept. Others get copies. */
+/** An entry as it is kept. Callers get copies. */
 type Kept = Omit<AuditEntry, 'at' | 'count'> & { at: number; count: number };
 
 /** A query for entries of the audit log. */
@@ -45,7 +45,7 @@ export interface AuditQuery extends PageQuery {
   readonly operation?: string;
   /** The id of the caller. */
   readonly callerId?: string;
-  /** Whether the operation was refused or has failed. */
+  /** True: only operations that were refused or failed. False: only others. */
   readonly isFailed?: boolean;
 }
 
@@ -56,12 +56,12 @@ interface AuditTable extends Iterable<readonly [key: string, value: AuditEntry]>
   delete(key: string): Promise<boolean>;
 }
 
-/** What `AuditLog` needs from the broker. */
+/** The part of the broker that `AuditLog` uses. */
 interface AuditHost {
   readonly node: string;
   readonly clock: { now(): number };
   readonly table: AuditTable;
-  /** Whether the broker runs, so that the table has its content. */
+  /** Tell whether the broker runs, so that the table has its content. */
   isRunning(): boolean;
   failed(error: unknown, during: string): void;
 }
@@ -77,7 +77,7 @@ export class AuditLog {
   readonly #host: AuditHost;
   /** The entries, the oldest first. */
   #entries: Kept[] = [];
-  /** The entries of the table are among them. */
+  /** True if the entries of the table are included. */
   #isRestored = false;
 
   /** @internal */
@@ -133,7 +133,7 @@ export class AuditLog {
     return { ...entry };
   }
 
-  /** The entries. Those that were added before the first start of the broker follow the ones of the table. */
+  /** The entries. Those that were added before the first start of the broker follow those of the table. */
   #read(): Kept[] {
     if (this.#isRestored || !this.#host.isRunning()) return this.#entries;
     this.#isRestored = true;
@@ -154,7 +154,7 @@ export class AuditLog {
 
   #during(writing: Promise<unknown>): void {
     writing.catch((error: unknown) => {
-      // a store that has failed is reported already
+      // the failure of a store is reported already
       if (!ENDED.includes((error as { readonly code?: unknown }).code))
         this.#host.failed(error, 'writing the audit log');
     });

@@ -1,22 +1,22 @@
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 
-/** Sessions that are looked at in one turn. */
+/** Number of sessions that are examined in one turn. */
 const SESSIONS_AT_ONCE = 500;
 
-/** A client that does not read as fast as is sent to it. */
+/** A client that does not read as fast as the broker sends to it. */
 export interface BlockedClient {
   readonly clientId: string;
   /** Time since which its connection has sent nothing, in milliseconds since 1970. */
   readonly stalledSince: number;
   /** Bytes that its connection has not sent. */
   readonly unsentBytes: number;
-  /** Messages that wait behind them in memory, and their size. */
+  /** Messages that wait behind these bytes in memory, and their size. */
   readonly queuedMessages: number;
   readonly queuedBytes: number;
 }
 
-/** A session as `BlockedClients` sees it. */
+/** The part of a session that `BlockedClients` reads. */
 interface MaybeBlocked {
   readonly number: number;
   readonly client: { readonly clientId: string };
@@ -30,7 +30,7 @@ interface MaybeBlocked {
   };
 }
 
-/** What `BlockedClients` uses of the broker. */
+/** The part of the broker that `BlockedClients` uses. */
 interface BlockedClientsHost {
   readonly node: string;
   readonly clock: { now(): number; monotonic(): number };
@@ -39,7 +39,7 @@ interface BlockedClientsHost {
   readonly pause: () => Promise<void>;
 }
 
-/** The clients that are slower than what is sent to them, now: `broker.monitor.blockedClients`. */
+/** The clients that currently do not read as fast as the broker sends to them: `broker.monitor.blockedClients`. */
 export class BlockedClients {
   readonly #host: BlockedClientsHost;
 
@@ -50,7 +50,7 @@ export class BlockedClients {
 
   /**
    * List the clients whose connection has more than `outputHighWaterMark` to send, in the order in which their sessions were created. All
-   * sessions are looked at, in slices. `count` is the number of sessions.
+   * sessions are examined, in slices. `count` is the number of sessions.
    * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, CURSOR_INVALID
    */
   async list(query: PageQuery = {}): Promise<Page<BlockedClient>> {

@@ -1,7 +1,7 @@
-/** Longer texts of clients are cut where many of them are kept. */
+/** Maximum length of strings of clients that are kept in large numbers; longer ones are cut. */
 const MAX_CHARACTERS = 256;
 
-/** The beginning of a text, as a string of its own: a slice would keep the whole text in memory. */
+/** The beginning of a string, as a separate string: a slice would keep the whole string in memory. */
 export function cut(text: string): string {
   if (text.length <= MAX_CHARACTERS) return text;
   return Buffer.from(text.slice(0, MAX_CHARACTERS), 'utf16le').toString('utf16le');

@@ -7,7 +7,7 @@ import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-q
 import { matches } from '../topics/topic.ts';
 import { cut } from './cut-text.ts';
 
-/** Drops that are kept. */
+/** Maximum number of drops that are kept. */
 const MAX_DROPS = 1_000;
 
 /** A message that was dropped, or several equal ones in a row. */
@@ -24,13 +24,13 @@ export interface DropRecord {
   /** Client id of the publisher; '' for messages of the app. It is cut like the topic. */
   readonly publisher: string;
   readonly reason: DropReason;
-  /** Number of messages: drops in a row that differ only in their time are one record. */
+  /** Number of messages: consecutive drops that differ only in their time are one record. */
   readonly count: number;
 }
 
 /** A query for dropped messages. */
 export interface DropQuery extends PageQuery {
-  /** The client is the receiver or the publisher. */
+  /** Client id of the receiver or the publisher. */
   readonly clientId?: string;
   /** A topic filter that matches the topic. */
   readonly filter?: string;
@@ -49,7 +49,7 @@ const CONDITIONS = {
 /**
  * The last 1,000 drops: `broker.monitor.drops`. They are kept only in memory, and take at most 2 MB.
  *
- * The places of the records are made at the first drop and used again, so a flood of drops allocates nothing.
+ * The slots of the records are created at the first drop and reused, so a flood of drops allocates nothing.
  */
 export class Drops {
   readonly #node: string;
@@ -59,7 +59,7 @@ export class Drops {
   #last: Slot | undefined = undefined;
   /** Number of the last record. */
   #number = 0;
-  /** Records up to this number are not kept. */
+  /** Number of the last record that was discarded. */
   #clearedTo = 0;
 
   /** @internal */
@@ -101,14 +101,14 @@ export class Drops {
     return { ...page, entries, cursor: undefined };
   }
 
-  /** Forget all drops. */
+  /** Discard all drops. */
   clear(): void {
     this.#clearedTo = this.#number;
     this.#slots.length = 0;
     this.#last = undefined;
   }
 
-  /** Keep a drop. @param receiver client id; undefined: no receiver gets the message @internal */
+  /** Record a drop. @param receiver client id; undefined: no receiver gets the message @internal */
   add(
     topic: string,
     qos: QoS,

@@ -3,16 +3,16 @@ import { unknownName } from '../base/options-table.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { COUNTERS, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 
-/** Interval of the samples, and their greatest number: one hour. */
+/** Interval of the samples; the samples of one hour are kept. */
 const INTERVAL_MS = 10_000;
 const MAX_SAMPLES = 360;
 
 /** Gauges by their names in lists. */
 const GAUGE_NAMES = [...GAUGES.map((name) => `${name}.count` as const), ...PLAIN_GAUGES];
-/** Names of all figures: counters and gauges. */
+/** Names of all counters and gauges. */
 export const FIGURE_NAMES: readonly string[] = [...COUNTERS, ...GAUGE_NAMES];
 
-/** The values of all figures at one time. */
+/** The values of all counters and gauges at one time. */
 interface Sample {
   /** Milliseconds since 1970. */
   at: number;
@@ -20,15 +20,15 @@ interface Sample {
   readonly values: Float32Array;
 }
 
-/** Figures of the last hour. */
+/** Counters and gauges of the last hour. */
 export interface FigureSeries {
   /** The times of the samples in milliseconds since 1970, the oldest first. */
   readonly at: readonly number[];
-  /** For each figure its values at these times: counters per second since the sample before, gauges as they were. */
+  /** The values of each counter or gauge at these times: counters per second since the previous sample, gauges unchanged. */
   readonly series: Readonly<Record<string, readonly number[]>>;
 }
 
-/** What `Figures` uses of the broker. */
+/** The part of the broker that `Figures` uses. */
 interface FigureHost {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
@@ -38,13 +38,13 @@ interface FigureHost {
 /**
  * All counters and gauges of the last hour, every ten seconds: `broker.monitor.figures`. They are kept only in memory.
  *
- * Sampling begins with the broker. With a virtual clock it begins with `start` or the first `read`, so that a test that lets days pass is
+ * Sampling starts with the broker. With a virtual clock it starts with `start` or the first `read`, so that a test that lets days pass is
  * not slowed down.
  */
 export class Figures {
   readonly #timer = new FunctionTimer((nowMs) => this.#measure(nowMs));
   readonly #host: FigureHost;
-  /** A ring from `#next` on, as soon as it is full. */
+  /** A ring from `#next` on, once it is full. */
   readonly #samples: Sample[] = [];
   #next = 0;
   /** The counters at the last sample. */
@@ -56,7 +56,7 @@ export class Figures {
     this.#host = { clock, wheel, metrics };
   }
 
-  /** Begin to take samples, unless they are being taken. They end with the broker. */
+  /** Start taking samples, unless this has been done. Sampling ends with the broker. */
   start(): void {
     if (this.#timer.dueMs !== Infinity) return;
     const { clock, wheel, metrics } = this.#host;
@@ -65,13 +65,13 @@ export class Figures {
     wheel.arm(this.#timer, INTERVAL_MS);
   }
 
-  /** Take no more samples. Those that were taken stay. */
+  /** Stop taking samples. The existing samples are kept. */
   stop(): void {
     this.#host.wheel.disarm(this.#timer);
   }
 
   /**
-   * Read figures of the last hour.
+   * Read counters and gauges of the last hour.
    * @param names counters (`messages.received`) and gauges (`connections.count`)
    * @param from the time of the first sample, in milliseconds since 1970. Default: all samples
    * @throws InvalidInput METRIC_UNKNOWN, with a suggestion
@@ -110,7 +110,7 @@ export class Figures {
     this.#beforeMs = nowMs;
   }
 
-  /** The place of a new sample: that of the oldest one if there are enough. */
+  /** The slot of a new sample: that of the oldest one if there are enough. */
   #slot(): Sample {
     if (this.#samples.length < MAX_SAMPLES) {
       const sample = { at: 0, values: new Float32Array(FIGURE_NAMES.length) };
@@ -123,7 +123,7 @@ export class Figures {
   }
 }
 
-/** Rates have as many digits as say something. */
+/** Rounds a rate to its significant digits. */
 function rounded(value: number): number {
   return Math.round(value * 1_000) / 1_000;
 }

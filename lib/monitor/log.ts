@@ -16,12 +16,12 @@ import { clientFields, shownUsername } from './traces/trace-fields.ts';
  * methods `bindings` and `addSerializers`, otherwise the message first, as winston and console expect it.
  */
 export interface Logger {
-  // `never`: a method may accept whatever it likes
+  // `never`: a method may accept any parameters
   readonly error: (...parts: never[]) => unknown;
   readonly warn: (...parts: never[]) => unknown;
   readonly info: (...parts: never[]) => unknown;
   readonly debug: (...parts: never[]) => unknown;
-  /** Whether lines of a level are written. If the logger has it, it is asked before a line is built. */
+  /** Tell whether lines of a level are written. If the logger has this method, it is called before a line is built. */
   readonly isLevelEnabled?: ((level: string) => boolean) | undefined;
 }
 
@@ -30,20 +30,20 @@ export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 /** The level of a log line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** How an event is logged. */
+/** The way in which an event is logged. */
 export interface LogRow<E extends EventName> {
   readonly level: LogLevel | ((event: BrokerEvents[E]) => LogLevel | undefined);
   readonly message: string | ((event: BrokerEvents[E]) => string);
   /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
   readonly fields?: (event: BrokerEvents[E]) => object;
   /**
-   * Who or what causes the event and may do so at any rate: of each, the first line in a minute has the level, and further ones have `debug`.
-   * Undefined: all lines have the level.
+   * The cause of the event, which may occur at any rate: of each cause, the first line in a minute has the level, and further ones have
+   * `debug`. Undefined: all lines have the level.
    */
   readonly causedBy?: (event: BrokerEvents[E]) => string | undefined;
 }
 
-/** Disconnections that point to a fault of the broker, its machine or the network to the client. */
+/** Disconnections that indicate a fault of the broker, its machine or the network to the client. */
 const WARNED_REASONS: readonly DisconnectReason[] = [
   'slow_consumer',
   'store_failed',
@@ -148,7 +148,7 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
     message: ({ error }) =>
       error === undefined
         ? 'source of authentication reloaded'
-        : 'source of authentication could not be reloaded; its previous content stays in force',
+        : 'source of authentication could not be reloaded; its previous content remains valid',
     fields: ({ source, error }) => ({ source, ...(error === undefined ? {} : { error: errorFields(error) }) })
   },
   'store.failed': {
@@ -192,7 +192,7 @@ export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
   }
 };
 
-/** Codes of errors that ask the operator to decide something, while nothing has failed. */
+/** Codes of errors that ask the operator to decide something, although nothing has failed. */
 const WARNINGS: ReadonlySet<unknown> = new Set(['PLUGIN_NOT_LOADED']);
 
 function errorLevel(error: Error): LogLevel | undefined {
@@ -202,10 +202,10 @@ function errorLevel(error: Error): LogLevel | undefined {
 }
 
 const MINUTE_MS = 60_000;
-/** Causes of each event: of further clients in the same minute, all lines have the level `debug`. */
+/** Maximum number of causes of each event: for further causes in the same minute, all lines have the level `debug`. */
 const MAX_CAUSES = 1_000;
 
-/** Writes the events of the broker to a logger. Without a logger, no event is listened to. */
+/** Writes the events of the broker to a logger. Without a logger, there are no listeners. */
 export class Log {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
@@ -268,7 +268,7 @@ export class Log {
     return true;
   }
 
-  /** The logger has failed. It is reported once, as a process warning, because an `error` event would be logged. */
+  /** Report a failure of the logger, once and as a process warning, because an `error` event would be logged. */
   #failed(cause: unknown): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
@@ -278,7 +278,7 @@ export class Log {
   }
 }
 
-/** Whether a logger takes the fields before the message: pino (and the logger of Fastify) and bunyan do. */
+/** Tell whether a logger takes the fields before the message: pino (and the logger of Fastify) and bunyan do. */
 function isFieldsFirst(logger: Logger): boolean {
   const { bindings, addSerializers } = logger as { readonly bindings?: unknown; readonly addSerializers?: unknown };
   return typeof bindings === 'function' || typeof addSerializers === 'function';
@@ -293,18 +293,21 @@ function isRefused({ reasonCode }: SubscribeResult): boolean {
   return reasonCode >= 0x80;
 }
 
-/** Who has published a message. Of a client that has gone, only the names are known. */
+/** The fields of the publisher of a message. If its session has ended, only its names are known. */
 function publisherFields({ origin, clientId, username }: Message): object {
   const isClient = origin !== undefined && 'transportInfo' in origin;
   return isClient ? clientFields(origin as ClientInfo) : { clientId, username: shownUsername(username) };
 }
 
-/** What is known of an error, in a plain object: loggers would write all its properties, among them the values that it is about. */
+/**
+ * The properties of an error that are logged, in a plain object: loggers would write all its properties, including the values that it is
+ * about.
+ */
 function errorFields({ name, message, stack, code }: Error & { readonly code?: unknown }): object {
   return { name, code, message, stack };
 }
 
-/** What is wrong with listeners where anyone may connect from other machines, and what to do about it. */
+/** Describes why listeners are exposed to any client of other machines, and how to change that. */
 export function exposedText(listeners: readonly ListenerHandle[]): string {
   const hosts = [...new Set(listeners.map(({ exposure }) => exposure?.host))].join(' and ');
   return `anyone can connect from other machines at ${hosts}, because no source of authentication is asked there: add one (option auth) to a zone without bypassAuthPlugins, bind 127.0.0.1, or set allowAnonymous to true to allow this`;

@@ -8,7 +8,7 @@ import type { TopicFigures } from './topic-figures.ts';
 import { KeptTraces } from './traces/kept-traces.ts';
 import type { Traces } from './traces/traces.ts';
 
-/** What `Monitor` offers. */
+/** The parts that `Monitor` offers. */
 interface MonitorParts {
   readonly drops: Drops;
   readonly audit: AuditLog;
@@ -20,7 +20,7 @@ interface MonitorParts {
   readonly store: StoreFigures;
 }
 
-/** What the broker has observed of itself, for operators: `broker.monitor`. */
+/** Observations of the broker about itself, for operators: `broker.monitor`. */
 export class Monitor {
   /** The last messages that were dropped. */
   readonly drops: Drops;
@@ -31,11 +31,11 @@ export class Monitor {
   readonly traces: KeptTraces;
   /** Counters and gauges of the last hour. */
   readonly figures: Figures;
-  /** Figures of the messages of single topics. */
+  /** Counters of the messages of single topics. */
   readonly topicFigures: TopicFigures;
   /** A ranking of the clients and topics whose messages take longest. */
   readonly slowSubscriptions: SlowSubscriptions;
-  /** The clients that do not read as fast as is sent to them. */
+  /** The clients that do not read as fast as the broker sends to them. */
   readonly blockedClients: BlockedClients;
 
   /** The store of the broker. */

@@ -5,14 +5,14 @@ import type { ClientInfo } from '../records/client.ts';
 import type { Alarms } from './alarms.ts';
 import { cut } from './cut-text.ts';
 
-/** A client that is rejected so often within a minute is named by the alarm. */
+/** Number of rejections within a minute from which the alarm names a client. */
 const MANY = 5;
 const MINUTE_MS = 60_000;
-/** The alarm ends when no client was rejected so often for this time. */
+/** Time without a client that was rejected so often, after which the alarm ends. */
 const CALM_MS = 5 * MINUTE_MS;
-/** The clients whose rejections are counted: the last ones that were rejected. */
+/** Maximum number of clients whose rejections are counted: those that were rejected last. */
 const MAX_CLIENTS = 1_000;
-/** The clients that the alarm names. */
+/** Maximum number of clients that the alarm names. */
 const MAX_NAMED = 5;
 const ALARM = 'client_rejected';
 
@@ -22,7 +22,7 @@ interface Rejected {
   readonly times: Float64Array;
   /** Number of rejections. */
   count: number;
-  /** When the last `MANY` came within a minute, last. */
+  /** Time of the last rejection for which the last `MANY` came within a minute. */
   manyAtMs: number;
   reason: string;
   why: string;
@@ -41,16 +41,16 @@ interface RejectedPeer {
 
 /**
  * Reports the clients that the broker rejects: it refuses them, or closes their connection because of what they send. An alarm names those
- * that are rejected again and again. Its cost for each rejection, and its memory, do not depend on how many there are.
+ * that are rejected repeatedly. Its cost for each rejection, and its memory, do not depend on how many there are.
  */
 export class Rejections extends BaseTimer {
   readonly #wheel: TimingWheel;
   readonly #alarms: Alarms;
   readonly #events: Events;
   readonly #monotonic: () => number;
-  /** By client id, or address if there is none; the one that was rejected last is last. */
+  /** By client id, or address if there is none; the most recently rejected one is last. */
   readonly #rejected = new Map<string, Rejected>();
-  /** When a client was rejected many times, last. */
+  /** Last time at which a client had been rejected many times. */
   #manyAtMs = -Infinity;
   #raisedAtMs = -Infinity;
 
@@ -62,7 +62,7 @@ export class Rejections extends BaseTimer {
     this.#monotonic = monotonic;
   }
 
-  /** Report the peer of a listener, if this is the error about it. */
+  /** Report the peer of a listener, if this is an error about it. */
   noteError(error: unknown): void {
     if (!(error instanceof ConnectionRefused)) return;
     const { address, reason, message: why } = error;
@@ -91,7 +91,7 @@ export class Rejections extends BaseTimer {
     this.#many(nowMs);
   }
 
-  /** A client was rejected many times within a minute. */
+  /** Raise the alarm, because a client was rejected many times within a minute. */
   #many(nowMs: number): void {
     this.#manyAtMs = nowMs;
     if (this.#alarms.get(ALARM) === undefined) this.#wheel.arm(this, CALM_MS);

@@ -1,7 +1,7 @@
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Alarms } from './alarms.ts';
 
-/** The alarm is raised if this many clients are disconnected as slow consumers within `WINDOW_MS`. */
+/** Number of clients disconnected as slow consumers within `WINDOW_MS` at which the alarm is raised. */
 const MANY = 10;
 const WINDOW_MS = 60_000;
 const ALARM = 'slow_consumers';
@@ -20,7 +20,7 @@ export class SlowConsumers extends BaseTimer {
     this.#alarms = alarms;
   }
 
-  /** A client was disconnected because it did not read. */
+  /** Count a client that was disconnected because it did not read. */
   add(nowMs: number): void {
     if (nowMs - this.#sinceMs >= WINDOW_MS) {
       this.#sinceMs = nowMs;

@@ -20,31 +20,31 @@ export interface SlowSubscriptionOptions {
   readonly thresholdMs?: Duration | undefined;
   /** Number of places, from 1 to 1,000. Default 10. */
   readonly limit?: number | undefined;
-  /** An entry is removed if no slow message was delivered to it for this time. Default 5 minutes. */
+  /** Time without a slow message after which an entry is removed. Default 5 minutes. */
   readonly expiryMs?: Duration | undefined;
 }
 
-/** The options after reading. */
+/** The options after they have been read. */
 export interface SlowSubscriptionSettings {
   readonly thresholdMs: number;
   readonly limit: number;
   readonly expiryMs: number;
 }
 
-/** A client to which messages of a topic come late. */
+/** A client to which messages of a topic are delivered late. */
 export interface SlowSubscription {
   /** Client id and topic; if they are longer than 256 characters, their beginnings. */
   readonly clientId: string;
   readonly topic: string;
-  /** The greatest latency, in milliseconds. */
+  /** The maximum latency, in milliseconds. */
   readonly latencyMs: number;
-  /** Number of messages that were slow. */
+  /** Number of slow messages. */
   readonly count: number;
   /** Time of the last one, in milliseconds since 1970. */
   readonly at: number;
 }
 
-/** What `SlowSubscriptions` uses of the broker. */
+/** The part of the broker that `SlowSubscriptions` uses. */
 interface SlowSubscriptionsHost {
   readonly clock: { now(): number };
   readonly time: { readonly nowMs: number };
@@ -56,9 +56,9 @@ type Place = { -readonly [N in keyof SlowSubscription]: SlowSubscription[N] };
 /**
  * A ranking of the clients and topics whose messages take longest, on request: `broker.monitor.slowSubscriptions`.
  *
- * The latency of a message is the time from its publication to the acknowledgement of the receiver (PUBACK, or PUBREC for QoS 2), with QoS 0
- * to its handover to the connection. Left out are messages that were published before the receiver connected, and those with the retain flag,
- * because they wait for other reasons. Messages on the fast path are handed over at once, so they are never slow and stay on it.
+ * The latency of a message is the time from its publication to the acknowledgement of the receiver (PUBACK, or PUBREC for QoS 2), with QoS
+ * 0 until it is passed to the connection. Messages that were published before the receiver connected, and those with the retain flag, are
+ * left out, because they wait for other reasons. Messages on the fast path are passed on at once, so they are never slow and stay on it.
  */
 export class SlowSubscriptions {
   readonly #host: SlowSubscriptionsHost;
@@ -75,12 +75,12 @@ export class SlowSubscriptions {
     this.#host = { clock, time, events };
   }
 
-  /** The options in force; undefined: nothing is measured. */
+  /** The current options; undefined: nothing is measured. */
   get settings(): SlowSubscriptionSettings | undefined {
     return this.#settings;
   }
 
-  /** Begin to measure, or go on with other options. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
+  /** Start measuring, or continue with other options. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
   start(options: SlowSubscriptionOptions = {}): void {
     const settings = readOptions(OPTIONS, options, 'slowSubscriptions') as unknown as SlowSubscriptionSettings;
     const { events } = this.#host;
@@ -93,7 +93,7 @@ export class SlowSubscriptions {
     for (const place of this.list().slice(settings.limit)) this.#places.delete(keyOf(place.clientId, place.topic));
   }
 
-  /** Stop measuring, and forget the ranking. */
+  /** Stop measuring, and discard the ranking. */
   stop(): void {
     const { events } = this.#host;
     events.off('message.delivered', this.#delivered);
@@ -127,7 +127,7 @@ export class SlowSubscriptions {
     this.#places.set(key, { clientId, topic, latencyMs, count: 1, at });
   }
 
-  /** Give up a place that has expired, or the last one if its latency is less. @returns whether there is room */
+  /** Remove an entry that has expired, or the last one if its latency is less. @returns whether there is room */
   #makeRoom(latencyMs: number): boolean {
     this.#expire();
     if (this.#places.size < (this.#settings as SlowSubscriptionSettings).limit) return true;

@@ -3,40 +3,40 @@ import type { Store } from '../store/store.ts';
 import { RECORDS, type RecordName } from '../tools/record-kinds.ts';
 import type { StoreShare } from '../tools/statistics.ts';
 
-/** Records of a kind that are read at once: few at first, then up to as many as have about `SLICE_BYTES`. */
+/** Number of records of a kind that are read at once: few at first, then up to as many as have about `SLICE_BYTES`. */
 const FIRST_SLICE = 4;
 const MAX_SLICE = 256;
 const SLICE_BYTES = 262_144;
-/** Longest time of a walk over all records. */
+/** Maximum duration of a walk over all records. */
 const MAX_WALK_MS = 10_000;
-/** The rate of commits is measured over at least this time. */
+/** Minimum time over which the rate of commits is measured. */
 const MIN_RATE_MS = 1_000;
 
 /** The state of the store of a running broker. */
 export interface StoreState {
   readonly name: string;
-  /** The last commit has failed, and nothing can be persisted. */
+  /** True if the last commit has failed, and nothing can be persisted. */
   readonly isFailed: boolean;
-  /** Size in bytes, with the space of deleted records; undefined: the store does not tell. */
+  /** Size in bytes, including the space of deleted records; undefined: the store does not report it. */
   readonly sizeBytes: number | undefined;
-  /** Bytes that can be written before the reserve is used; undefined: the store does not tell. */
+  /** Bytes that can be written before the reserve is used; undefined: the store does not report it. */
   readonly freeBytes: number | undefined;
   /** Approximate number of bytes that are not committed yet. */
   readonly unwrittenBytes: number;
   /** Number of commits since the store was created. */
   readonly commits: number;
-  /** Commits per second since the previous call of `read` that is at least a second ago; at first, since the start. */
+  /** Commits per second since the last call of `read` that was at least a second ago; at first, since the start. */
   readonly commitsPerSec: number;
 }
 
-/** The records of a store, counted. */
+/** The number of records in a store. */
 export interface StoreRecords {
   readonly kinds: Readonly<Record<RecordName, StoreShare>>;
-  /** All records were counted. False: ten seconds were not enough. */
+  /** True if all records were counted. False: ten seconds were not enough. */
   readonly isComplete: boolean;
 }
 
-/** What is used of the ledger. */
+/** The part of the ledger that `StoreFigures` uses. */
 interface LedgerView {
   readonly store: Store;
   readonly isFailed: boolean;
@@ -45,7 +45,7 @@ interface LedgerView {
   readonly unwritten: { readonly gathered: number };
 }
 
-/** What `StoreFigures` uses of the broker. */
+/** The part of the broker that `StoreFigures` uses. */
 interface StoreFiguresHost {
   readonly clock: { monotonic(): number };
   /** undefined: there is no store. */
@@ -62,9 +62,9 @@ interface Mark {
 /** The store of the broker, while it runs: `broker.monitor.store`. */
 export class StoreFigures {
   readonly #host: StoreFiguresHost;
-  /** The commits are counted from here on. */
+  /** The point from which commits are counted. */
   #from: Mark | undefined = undefined;
-  /** The next measurement begins here. */
+  /** The start of the next measurement. */
   #next: Mark | undefined = undefined;
   #walk: Promise<StoreRecords> | undefined = undefined;
 
@@ -73,7 +73,7 @@ export class StoreFigures {
     this.#host = host;
   }
 
-  /** The broker has started: commits are counted from now on. @internal */
+  /** Count commits from now on, because the broker has started. @internal */
   begin(): void {
     const { clock, ledger } = this.#host;
     this.#from = this.#next = ledger && { atMs: clock.monotonic(), commits: ledger.commit };
@@ -93,7 +93,7 @@ export class StoreFigures {
 
   /**
    * Count the records by kind. All of them are read, in slices between other work, so this takes long for a large store; calls at the same
-   * time share one walk. Records that come or go meanwhile may be counted or not.
+   * time share one walk. Records that are added or removed in the meantime may be counted or not.
    * @returns undefined if the broker has no store
    * @throws StateError STORE_CLOSED; the errors of the store
    */
@@ -151,7 +151,7 @@ export class StoreFigures {
   }
 }
 
-/** The counts of a walk that has not begun. */
+/** The counts of a walk that has not started. */
 const NOTHING = Object.fromEntries(
   Object.keys(RECORDS).map((name) => [name, { records: 0, bytes: 0 }])
 ) as unknown as Readonly<Record<RecordName, StoreShare>>;

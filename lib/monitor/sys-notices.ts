@@ -7,13 +7,13 @@ import type { SysTopics, WarningKind } from './sys.ts';
 export class SysNotices {
   #sys: SysTopics | undefined;
 
-  /** Begin to publish, when the broker has started. */
+  /** Start publishing, when the broker has started. */
   start(sys: SysTopics): void {
     this.#sys = sys;
     sys.start();
   }
 
-  /** The options of `$SYS` have changed, while the broker runs. */
+  /** Apply changed options of `$SYS` while the broker runs. */
   configured(): void {
     this.#sys?.configured();
   }

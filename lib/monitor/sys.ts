@@ -6,7 +6,7 @@ import type { AlarmSeverity } from '../records/alarm.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
-/** What this broker calls itself, for example in `$SYS/brokers/<node>/sysdescr`. */
+/** The name and description of this broker, for example in `$SYS/brokers/<node>/sysdescr`. */
 export const SYSTEM_DESCRIPTION = 'EmberMQ Broker';
 
 /** Counters of packets that are sent in one direction only, under `metrics/packets/<packet>`. AUTH is the sum of both directions. */
@@ -25,7 +25,7 @@ const WITHOUT_DIRECTION: ReadonlyMap<string, readonly CounterName[]> = new Map([
 /** Minimum time between two warnings of the same kind about the same subject. */
 const WARNING_PAUSE_MS = 2000;
 
-/** An alarm as it is published. */
+/** An alarm in its published form. */
 interface AlarmNotice {
   /** For example `cpu_high_watermark`. */
   readonly id: string;
@@ -59,11 +59,11 @@ export interface SysSettings {
     readonly sysHeartbeat: number;
     readonly sysDottedTopics: boolean;
   };
-  /** Publish a message of the broker itself. */
+  /** Publish a message of the broker. */
   readonly publish: (topic: string, payload: string, options: { readonly qos: QoS; readonly retain: boolean }) => void;
-  /** Whether a topic name has subscribers. */
+  /** Tell whether a topic name has subscribers. */
   readonly hasSubscribers: (topic: string) => boolean;
-  /** Whether any topic filter begins with `$SYS`. A cheap test that is made before `hasSubscribers`. */
+  /** Tell whether any topic filter begins with `$SYS`. A cheap test that is made before `hasSubscribers`. */
   readonly isHeard?: () => boolean;
   /** The names of the running nodes. */
   readonly nodes: () => readonly string[];
@@ -78,7 +78,7 @@ interface Figure {
 }
 
 /**
- * Publishes the topics under `$SYS/brokers`: figures at intervals; notices about clients, alarms and warnings immediately.
+ * Publishes the topics under `$SYS/brokers`: counters and gauges at intervals; notices about clients, alarms and warnings immediately.
  *
  * The node list, the version and the description are retained. They are published at the start, so that new subscribers receive them
  * immediately, and at intervals if they have changed or have subscribers. All other messages are published only if they have subscribers.
@@ -89,7 +89,7 @@ export class SysTopics {
   readonly #given: SysSettings;
   readonly #prefix: string;
   readonly #heartbeat: readonly Figure[];
-  /** Undefined until somebody receives them. */
+  /** Undefined until there is a subscriber. */
   #statistics: readonly Figure[] | undefined = undefined;
   readonly #retained: readonly Figure[];
   /** The last payload of each retained topic. */
@@ -125,7 +125,7 @@ export class SysTopics {
     this.#tick = new Period(wheel, () => settings.sysInterval, tick);
   }
 
-  /** Publish the retained topics and start the intervals. The first figures are published one interval later. */
+  /** Publish the retained topics and start the intervals. The first statistics are published one interval later. */
   start(): void {
     this.#published.clear();
     if (this.#given.settings.sysInterval > 0) this.#publishRetained();
@@ -139,7 +139,7 @@ export class SysTopics {
     this.#tick.stop();
   }
 
-  /** The options have changed: the intervals begin anew. */
+  /** Start the intervals again with changed options. */
   configured(): void {
     this.stop();
     this.#statistics = undefined;
@@ -272,7 +272,7 @@ function slashes(name: string): string {
 }
 
 /**
- * A duration in words, beginning with the largest unit that is not zero: `5 seconds`, `1 hours, 0 minutes, 2 seconds`. Units are always in
+ * A duration in words, starting with the largest unit that is not zero: `5 seconds`, `1 hours, 0 minutes, 2 seconds`. Units are always in
  * the plural, as documented.
  */
 export function uptimeText(ms: number): string {

@@ -5,12 +5,12 @@ import type { Events } from '../events/events.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
 import { FilterIndex } from '../topics/trie.ts';
 
-/** Greatest number of topic filters. */
+/** Maximum number of topic filters. */
 const MAX_FILTERS = 512;
-/** Rates are those of the last interval of this length. */
+/** Length of the interval of rates: they are those of the last complete one. */
 const INTERVAL_MS = 10_000;
 
-/** What is counted. `in`: published; `out`: handed to connections of receivers; `dropped`: for one receiver, or for all. */
+/** The counters of a topic filter. `in`: published; `out`: passed to connections of receivers; `dropped`: for one receiver, or for all. */
 export const TOPIC_COUNTERS = [
   'in',
   'out',
@@ -26,22 +26,22 @@ export const TOPIC_COUNTERS = [
 /** Name of a counter of a topic filter. */
 export type TopicCounterName = (typeof TOPIC_COUNTERS)[number];
 
-/** The figures of the messages that a topic filter matches. */
+/** The counters and rates of the messages that a topic filter matches. */
 export interface TopicFiguresRecord {
   readonly filter: string;
-  /** When counting has begun, in milliseconds since 1970. */
+  /** Time at which counting has started, in milliseconds since 1970. */
   readonly since: number;
   readonly counts: Readonly<Record<TopicCounterName, number>>;
-  /** Messages per second in the last ten seconds that are complete. */
+  /** Messages per second in the last complete interval of ten seconds. */
   readonly rates: Readonly<Record<TopicCounterName, number>>;
 }
 
-/** What `TopicFigures` uses of the broker. */
+/** The part of the broker that `TopicFigures` uses. */
 interface TopicFiguresHost {
   readonly clock: { now(): number; monotonic(): number };
   readonly wheel: TimingWheel;
   readonly events: Events;
-  /** Let listeners see each message of the topics that match a filter. @returns a function that ends it */
+  /** Report each message of the topics that match a filter to listeners. @returns a function that stops this */
   observe(filter: string): () => void;
 }
 
@@ -81,7 +81,7 @@ class Counted {
 }
 
 /**
- * Figures of the messages of single topics, on request: `broker.monitor.topicFigures`.
+ * Counters of the messages of single topics, on request: `broker.monitor.topicFigures`.
  *
  * While a topic filter is registered, its QoS 0 messages leave the fast path, and each message of any topic that is not on it is looked up
  * once among the registered filters.
@@ -104,12 +104,12 @@ export class TopicFigures {
     this.#host = { clock, wheel, events, observe };
   }
 
-  /** The figures of all topic filters, in the order in which they were added. */
+  /** The counters of all topic filters, in the order in which they were added. */
   list(): TopicFiguresRecord[] {
     return [...this.#counted.values()].map(({ record }) => record);
   }
 
-  /** The figures of a topic filter; undefined: they are not counted. */
+  /** The counters of a topic filter; undefined: its messages are not counted. */
   get(filter: string): TopicFiguresRecord | undefined {
     return this.#counted.get(filter)?.record;
   }
@@ -136,7 +136,7 @@ export class TopicFigures {
     this.#index.add(filter, counted);
   }
 
-  /** Stop counting for a topic filter. @returns whether there were figures */
+  /** Stop counting for a topic filter. @returns whether it was registered */
   delete(filter: string): boolean {
     const counted = this.#counted.get(filter);
     if (counted === undefined) return false;

@@ -365,7 +365,7 @@ describe('the log', () => {
     await assert.rejects(kit.broker.access.reload('mine'), /line 3/);
     assert.deepEqual(brief(lines), [
       'info: source of authentication reloaded',
-      'error: source of authentication could not be reloaded; its previous content stays in force'
+      'error: source of authentication could not be reloaded; its previous content remains valid'
     ]);
     assert.equal((lines[1].fields.error as Error).message, 'line 3 is wrong');
   });

@@ -37,7 +37,7 @@ export const PAGE_TABLES: Readonly<Record<string, () => string>> = {
   features,
   hooks,
   'error codes': errorCodes,
-  'sys figures': sysFigures,
+  'sys statistics': sysFigures,
   'disconnect reasons': disconnectReasons,
   'drop reasons': dropReasons,
   counters: () => abouts('counter', COUNTER_ABOUT),

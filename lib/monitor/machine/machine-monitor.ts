@@ -9,7 +9,7 @@ interface CpuTimes {
   readonly total: number;
 }
 
-/** What is measured of the machine. */
+/** The readings that are taken from the machine. */
 interface MachineReadings {
   cpuTimes(): CpuTimes;
   /** Memory in use, in percent of the memory of the machine. */
@@ -72,7 +72,7 @@ export class MachineMonitor {
     }));
   }
 
-  /** Begin to measure, or begin anew with options that have changed. */
+  /** Start measuring, or start again with changed options. */
   start(): void {
     this.stop();
     const { cpuHighWatermark, cpuLowWatermark, cpuCheckInterval, sysmemHighWatermark, memCheckInterval } =
@@ -100,7 +100,7 @@ export class MachineMonitor {
     return [timer];
   }
 
-  /** The share of the time since the last check. The first check has nothing to compare with. */
+  /** Check the share of the time since the last check. The first check has nothing to compare with. */
   #checkCpu(cpu: Watermark): void {
     const before = this.#times;
     const times = this.#readings.cpuTimes();

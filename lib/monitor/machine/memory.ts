@@ -1,18 +1,18 @@
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 
 const CHECK_INTERVAL_MS = 1_000;
-/** The shortage ends below this fraction of the high watermark. */
+/** Fraction of the high watermark below which the shortage ends. */
 const RELIEF = 0.9;
 /** Number of consecutive checks with short memory before `isExhausted`. The collection of a large heap takes some time. */
 const CHECKS_UNTIL_EXHAUSTED = 3;
 /** Interval, in checks, at which V8 is made to collect garbage while memory is short. */
 const COLLECT_EVERY_CHECKS = 5;
-/** More than the growth of buffers at which V8 begins a collection. */
+/** A size above the growth of buffers at which V8 starts a collection. */
 const TRIGGER_BYTES = 100_663_296;
 
 /** Checks once a second whether the memory of the process exceeds a limit. */
 export class Memory extends BaseTimer {
-  /** The memory in use exceeds the limit. */
+  /** True if the memory in use exceeds the limit. */
   isShort = false;
   /** Number of consecutive checks that found memory short. */
   #shortChecks = 0;
@@ -40,7 +40,9 @@ export class Memory extends BaseTimer {
     this.#used = used;
   }
 
-  /** Memory has been short for some time, although QoS 0 messages were dropped, garbage was collected and the backlogs are limited. */
+  /**
+   * True if memory has been short for some time, although QoS 0 messages were dropped, garbage was collected and the backlogs are limited.
+   */
   get isExhausted(): boolean {
     return this.#shortChecks >= CHECKS_UNTIL_EXHAUSTED;
   }
@@ -50,7 +52,7 @@ export class Memory extends BaseTimer {
     if (this.#highWatermark > 0) this.#wheel.arm(this, CHECK_INTERVAL_MS);
   }
 
-  /** Change the limit; the next check compares with it. */
+  /** Change the limit, which applies from the next check. */
   limit(highWatermark: number): void {
     this.#highWatermark = highWatermark;
     if (!this.#isStarted) return;
@@ -83,9 +85,9 @@ function usedBytes(): number {
 }
 
 /**
- * Make V8 begin an incremental garbage collection.
+ * Make V8 start an incremental garbage collection.
  *
- * While the heap is far below its limit, V8 leaves old garbage for a long time, which counts as memory in use. It begins a collection when
+ * While the heap is far below its limit, V8 leaves old garbage for a long time, which counts as memory in use. It starts a collection when
  * buffers have grown much since the last one. The buffer used here is never written to and is freed immediately.
  */
 function triggerCollection(): void {

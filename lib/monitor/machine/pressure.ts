@@ -25,7 +25,7 @@ interface PressureServices {
   };
 }
 
-/** What `Pressure` does when memory is short. */
+/** Measures that `Pressure` takes when memory is short. */
 interface Relief {
   /** Close the connections whose CONNECT has not been accepted. */
   closeUnadmitted(): void;
@@ -35,7 +35,7 @@ interface Relief {
 
 /** Detects shortage of memory and of store space, and applies the consequences. */
 export class Pressure {
-  /** The reserve of the store is in use. Operations that would make the store grow are refused. */
+  /** True if the reserve of the store is in use. Operations that would make the store grow are refused. */
   isSpaceLow = false;
   /** The backlogs of all sessions in memory. */
   readonly totalBacklog: TotalBacklog;
@@ -61,29 +61,29 @@ export class Pressure {
     );
   }
 
-  /** The limits of memory have changed: `memoryHighWatermark`, `maxTotalMqueueBytes`. */
+  /** Apply changed limits of memory: `memoryHighWatermark`, `maxTotalMqueueBytes`. */
   configured(): void {
     const { settings } = this.#services;
     this.#memory.limit(settings.memoryHighWatermark);
     this.totalBacklog.limit(settings.maxTotalMqueueBytes);
   }
 
-  /** Memory is short. QoS 0 messages are not queued. */
+  /** True if memory is short, so that QoS 0 messages are not queued. */
   get isShedding(): boolean {
     return this.#memory.isShort;
   }
 
-  /** Memory stays above the high watermark, although the backlogs are within their limits. */
+  /** True if memory stays above the high watermark, although the backlogs are within their limits. */
   get isMemoryExhausted(): boolean {
     return this.#memory.isExhausted;
   }
 
-  /** Some QoS 1 and 2 messages are refused, because there is no room to queue them. */
+  /** True if some QoS 1 and 2 messages are refused, because there is no room to queue them. */
   get isRefusing(): boolean {
     return this.#memory.isExhausted || this.isSpaceLow;
   }
 
-  /** Begin to check memory. */
+  /** Start checking memory. */
   start(): void {
     this.#memory.start();
   }

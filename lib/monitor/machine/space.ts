@@ -5,17 +5,17 @@ import type { Ledger } from '../../store/ledger.ts';
 import type { Store } from '../../store/store.ts';
 import type { Pressure } from './pressure.ts';
 
-/** A store is compacted when it is larger than twice the bytes that it keeps, and this. */
+/** A store is compacted when it exceeds twice the bytes that it keeps, and also this size. */
 const SLACK_BYTES = 33_554_432;
 /** Approximate size of a session and its subscriptions. */
 const SESSION_BYTES = 1_024;
 /** Interval between two measurements of the space while something is written; shorter if much is written. */
 const MEASURE_EVERY_MS = 1_000;
-/** Least number of bytes written between two measurements. */
+/** Minimum number of bytes written between two measurements. */
 const LEAST_WRITTEN = 1_048_576;
 /**
  * Share of the maximum size of the store that queues may use. The rest is for LevelDB: messages in its logs, deleted records until they are
- * compacted, and a copy of what is being compacted.
+ * compacted, and a copy of the data that is being compacted.
  */
 const QUEUE_SHARE = 1 / 3;
 /** Below this share of free space, deleted records are compacted early. */
@@ -24,20 +24,23 @@ const LOW_SHARE = 3 / 4;
 const GARBAGE_SHARE = 1 / 8;
 /** A compaction writes all records again. If there is no free space for that, only stores up to this size are compacted. */
 const SMALL_BYTES = 4_194_304;
-/** If less than this is free, commits wait for a compaction, because they could fill the disk meanwhile. */
+/** If less than this is free, commits wait for a compaction, because they could fill the disk in the meantime. */
 const TIGHT_BYTES = 67_108_864;
-/** Longest time that commits wait for a compaction. */
+/** Maximum time that commits wait for a compaction. */
 const LONGEST_WAIT_MS = 5_000;
-/** Queues that exceed their bound are shortened to this share of it, so that this is not done for each message. */
+/** Share of their limit to which queues that exceed it are shortened, so that this is not done for each message. */
 const SHORTENED = 7 / 8;
 /**
- * Messages count for at least this share of their bytes, however well they are compressed. Messages that displace them may not be
+ * Minimum share of their bytes for which messages count, even if they are compressed well. Messages that displace them may not be
  * compressible, and the more messages one displaces, the less time is left before the disk is full.
  */
 const LEAST_RATIO = 1 / 4;
-/** At the bound, a new message displaces old ones of at most this many times its bytes, divided by the ratio of compression. */
+/** At the limit, a new message displaces old ones of at most this many times its bytes, divided by the ratio of compression. */
 const DISPLACED = 16;
-/** Shortening ends after this many queues in a row that cannot be shortened now: their client returns, or they are being shortened already. */
+/**
+ * Number of consecutive queues that cannot be shortened now, after which shortening ends: their client returns, or they are being shortened
+ * already.
+ */
 const MAX_STUCK = 100;
 
 /** The services of the broker that `Space` uses. */
@@ -59,8 +62,8 @@ export interface SpaceHost {
 }
 
 /**
- * Measures the space of a store. It starts compactions (LevelDB by itself frees the space of deleted records only where much is written),
- * shortens queues that exceed their bound, and reports when the store must not grow.
+ * Measures the space of a store. It starts compactions (LevelDB alone frees the space of deleted records only where much is written),
+ * shortens queues that exceed their limit, and reports when the store must not grow.
  */
 export class Space extends BaseTimer {
   readonly #services: SpaceServices;
@@ -98,18 +101,18 @@ export class Space extends BaseTimer {
     this.#limit = this.#configured;
   }
 
-  /** The broker has started. */
+  /** Called when the broker has started. */
   begin(): void {
     if (this.#isWatched) this.#measureSpace();
   }
 
-  /** The option `maxTotalMqueueStoreBytes` has changed. */
+  /** Apply a changed option `maxTotalMqueueStoreBytes`. */
   configured(): void {
     this.#limit = this.#configured;
     this.begin();
   }
 
-  /** A commit has succeeded or failed. @param bytes its size */
+  /** Note that a commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     if (!this.#isWatched) return;
     this.#leftToWrite -= bytes;
@@ -121,7 +124,7 @@ export class Space extends BaseTimer {
     this.#measureSpace();
   }
 
-  /** Compact the store if it is far larger than what it keeps. */
+  /** Compact the store if it is far larger than the data that it keeps. */
   reclaim(): void {
     const { size } = this.#store;
     if (this.#isClosed || size === undefined || this.#store.compact === undefined) return;
@@ -135,7 +138,7 @@ export class Space extends BaseTimer {
     return this.#store.freeBytes !== undefined || this.#configured !== Infinity;
   }
 
-  /** The bound of the option `maxTotalMqueueStoreBytes`; the space may allow less. */
+  /** The limit of the option `maxTotalMqueueStoreBytes`; the space may allow less. */
   get #configured(): number {
     return this.#services.settings.maxTotalMqueueStoreBytes || Infinity;
   }
@@ -198,7 +201,7 @@ export class Space extends BaseTimer {
 
   /**
    * Compute how many bytes of messages may be queued. Messages are only dropped to make room for new ones: if something else takes the
-   * space, the queues keep what they have, and each new message displaces old ones of the same size. At their bound the queues also make up
+   * space, the queues keep what they have, and each new message displaces old ones of the same size. At their limit the queues also make up
    * for new messages that are compressed less than the old ones. A message that goes into flight, or is handed over to another session, is
    * not a new one.
    * @param most bytes that the store may grow to
@@ -212,7 +215,7 @@ export class Space extends BaseTimer {
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
     const isShort = this.#allowed * SHORTENED > share;
     const added = Math.max(0, bytes - this.#settled);
-    // each deletion raises the ratio until the next compaction, so the ratio alone does not say how much new messages displace
+    // each deletion raises the ratio until the next compaction, so the ratio alone does not indicate how much new messages displace
     const displaced = isShort ? added : Math.max(added, Math.min(grown, added * DISPLACED) / ratio);
     const least = bytes - displaced;
     const limit = Math.max(this.#allowed / ratio, least);

@@ -8,9 +8,9 @@ const LONG_GC_MS = 100;
 /** Minimum delay of a timer that is reported. */
 const LONG_SCHEDULE_MS = 240;
 const CHECK_INTERVAL_MS = 1_000;
-/** The alarm considers this many checks, one bit each. */
+/** Mask of the checks that the alarm considers, one bit each. */
 const RECENT_CHECKS = 0x3ff;
-/** The alarm is raised if this many of them found a long turn, and cleared if none did. */
+/** Number of these checks with a long turn at which the alarm is raised. It is cleared if there is none. */
 const LATE_CHECKS = 3;
 const ALARM = 'event_loop_delay';
 
@@ -40,7 +40,7 @@ export class SystemMonitor extends BaseTimer {
   constructor({ wheel, notices, alarms, settings }: MonitorServices) {
     super();
     this.#wheel = wheel;
-    this.#toleratedMs = LONG_SCHEDULE_MS + settings.timerResolution; // by which timers may be late
+    this.#toleratedMs = LONG_SCHEDULE_MS + settings.timerResolution; // the delay up to which timers are not late
     this.#notices = notices;
     this.#alarms = alarms;
   }

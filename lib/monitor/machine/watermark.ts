@@ -6,7 +6,7 @@ export class Watermark {
   #high: number;
   #low: number;
   readonly #describe: (value: number) => AlarmInput;
-  /** The alarm that was raised; undefined: none is. */
+  /** The alarm that was raised; undefined: none. */
   #raised: string | undefined = undefined;
 
   /** @param high 0: the alarm is never raised @param describe creates the alarm */
@@ -17,7 +17,7 @@ export class Watermark {
     this.#describe = describe;
   }
 
-  /** Change the watermarks, and compare the value with them. @param value undefined: it is not known at present */
+  /** Change the watermarks, and compare the value with them. @param value undefined: it is currently unknown */
   move(high: number, low: number, value: number | undefined): void {
     this.#high = high;
     this.#low = low;

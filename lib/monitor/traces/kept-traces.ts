@@ -2,13 +2,13 @@ import type { Trace, TraceOptions } from './trace.ts';
 import type { TraceRecord } from './trace-output.ts';
 import type { Traces } from './traces.ts';
 
-/** Lines of a trace that are kept, and their size in characters. */
+/** Maximum number of lines of a trace that are kept, and their maximum size in characters. */
 const MAX_LINES = 1_000;
 const MAX_CHARACTERS = 262_144;
-/** Traces that have ended and whose lines are kept. */
+/** Maximum number of ended traces whose lines are kept. */
 const MAX_ENDED = 10;
 
-/** Options of a trace whose lines are kept: those of `broker.trace`, except where the lines go. */
+/** Options of a trace whose lines are kept: those of `broker.trace`, except the destination of the lines. */
 export type KeptTraceOptions = Omit<TraceOptions, 'to' | 'end' | 'maxBufferedBytes'>;
 
 /** A line of a trace. */
@@ -41,7 +41,7 @@ class LineBuffer {
     this.#oldest = 0;
   }
 
-  /** The lines that follow a number. */
+  /** The lines after a number. */
   after(number: number, limit: number): KeptLine[] {
     const from = Math.max(this.#first, number + 1);
     const begin = this.#oldest + from - this.#first;
@@ -55,7 +55,7 @@ class LineBuffer {
 }
 
 /**
- * Traces whose last lines are kept in memory, for those who read them later: `broker.monitor.traces`.
+ * Traces whose last lines are kept in memory, for later readers: `broker.monitor.traces`.
  *
  * The last 1,000 lines of a trace are kept, and at most 262,144 characters of them; also when the trace has ended, until it is deleted or
  * ten others have ended after it.
@@ -63,7 +63,7 @@ class LineBuffer {
 export class KeptTraces {
   readonly #traces: Traces;
   readonly #kept = new Map<number, { readonly trace: Trace; readonly buffer: LineBuffer }>();
-  /** The ids of those that have ended, in the order of their ends. */
+  /** The ids of the ended traces, in the order in which they ended. */
   readonly #ended = new Set<number>();
 
   /** @internal */
@@ -71,7 +71,7 @@ export class KeptTraces {
     this.#traces = traces;
   }
 
-  /** Begin a trace, and keep its lines. @throws as `Traces.start` */
+  /** Start a trace, and keep its lines. @throws as `Traces.start` */
   start(options: KeptTraceOptions): Trace {
     const buffer = new LineBuffer();
     const to = (_record: TraceRecord, line: string) => buffer.add(line);
@@ -80,7 +80,7 @@ export class KeptTraces {
     return trace;
   }
 
-  /** All active traces, also those whose lines go elsewhere, and the ended ones whose lines are kept; in the order of their ids. */
+  /** All active traces, including those whose lines go elsewhere, and the ended ones whose lines are kept; in the order of their ids. */
   list(): Trace[] {
     const all = new Map(this.#traces.list().map((trace) => [trace.id, trace]));
     for (const { trace } of this.#kept.values()) all.set(trace.id, trace);
@@ -92,7 +92,7 @@ export class KeptTraces {
     return this.#kept.get(id)?.trace ?? this.#traces.get(id);
   }
 
-  /** Stop a trace, and forget its lines. @returns whether there was one with this id */
+  /** Stop a trace, and discard its lines. @returns whether there was one with this id */
   delete(id: number): boolean {
     const trace = this.get(id);
     this.#forget(id); // before its end, which would count among those that are kept
@@ -107,13 +107,13 @@ export class KeptTraces {
 
   /**
    * The lines of a trace that are kept, the oldest first.
-   * @param after the number of the line before the first one that is wanted
+   * @param after the number of the line before the first one to return
    */
   lines(id: number, after: number, limit: number): KeptLine[] {
     return this.#kept.get(id)?.buffer.after(after, limit) ?? [];
   }
 
-  /** A trace has ended: keep its lines until ten others have ended. */
+  /** Keep the lines of a trace that has ended, until ten others have ended. */
   #keep(id: number): void {
     if (!this.#kept.has(id)) return;
     this.#ended.add(id);

@@ -29,17 +29,17 @@ export interface TappedSession {
   };
 }
 
-/** Receives the packets of all connections, besides the diagnostics channels. It must not throw. */
+/** Receives the packets of all connections, in addition to the diagnostics channels. It must not throw. */
 export interface PacketObserver {
-  /** A packet has arrived and is not handled yet. */
+  /** Called when a packet has arrived and is not handled yet. */
   received(session: TappedSession, bytes: Buffer): void;
-  /** A packet was added to the output of a connection. */
+  /** Called when a packet was added to the output of a connection. */
   sent(session: TappedSession, bytes: Buffer): void;
 }
 
 /** Publishes packets on the diagnostics channels while they have subscribers, and passes them to an observer. */
 export class PacketTaps {
-  /** At least one of the channels has a subscriber, or there is an observer. */
+  /** True if at least one of the channels has a subscriber, or there is an observer. */
   isOpen = false;
   readonly #broker: object;
   readonly #onChange: () => void;
@@ -59,7 +59,7 @@ export class PacketTaps {
     this.#onChange();
   }
 
-  /** Pass all packets to an observer from now on. @param observer undefined: to none */
+  /** Pass all packets to an observer from now on. @param observer undefined: stop passing them */
   observe(observer: PacketObserver | undefined): void {
     this.#observer = observer;
     this.look();

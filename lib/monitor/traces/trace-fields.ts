@@ -3,17 +3,17 @@ import type { Message } from '../../packets/message.ts';
 import type { Packet, Properties, PublishPacket, Will } from '../../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';
 
-/** How a trace writes payloads. */
+/** The form in which a trace writes payloads. */
 export interface PayloadForm {
   readonly payload: 'text' | 'hex' | 'base64' | 'none';
-  /** Only this many bytes at the beginning of a payload are written. */
+  /** Maximum number of bytes at the beginning of a payload that are written. */
   readonly maxPayloadBytes: number;
 }
 
-/** Takes the place of a user name that is a token. */
+/** Replaces a user name that is a token. */
 const TOKEN = '(token)';
 
-/** A user name for people. A JSON Web Token, which the source `jwt` may receive as the user name, is a secret and is not shown. */
+/** A user name for people. A JSON Web Token, which the source `jwt` may receive as the user name, is secret and not shown. */
 export function shownUsername(username: string | undefined): string | undefined {
   return username !== undefined && /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/.test(username) ? TOKEN : username;
 }
@@ -24,7 +24,7 @@ function shownAddress({ remoteAddress, remotePort }: TransportInfo): string | un
   return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`;
 }
 
-/** Who a client is. */
+/** The fields that identify a client. */
 export function clientFields({ clientId, username, transportInfo }: ClientInfo): object {
   return { clientId, username: shownUsername(username), address: shownAddress(transportInfo) };
 }
@@ -100,7 +100,9 @@ function propertyFields(properties: Properties | undefined): object | undefined 
   return { ...rest, correlationData: correlationData?.toString('hex') };
 }
 
-/** The beginning of a payload, under a name that tells its form, and its size. Text that is not UTF-8 is written in hexadecimal. */
+/**
+ * The beginning of a payload, under a name that indicates its form, and its size. Text that is not valid UTF-8 is written in hexadecimal.
+ */
 export function payloadFields(
   bytes: Buffer,
   { payload: form, maxPayloadBytes }: PayloadForm

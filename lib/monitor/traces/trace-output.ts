@@ -11,20 +11,20 @@ export interface TraceRecord {
 /** A function that receives the lines of a trace. */
 export type TraceFunction = (record: TraceRecord, line: string) => unknown;
 
-/** Why the output of a trace has ended. @param error undefined: the stream was ended by others */
+/** Called when the output of a trace has ended. @param error undefined: the stream was ended by others */
 type Ended = (error: Error | undefined) => void;
 
 /** The lines of a trace, on their way to a stream or a function. */
 export interface TraceOutput {
-  /** Further lines would be dropped, so they need not be built. */
+  /** True if further lines would be dropped, so that they need not be built. */
   readonly isFull: boolean;
-  /** Write a line. @returns its bytes; 0 if it was dropped because too much waits already */
+  /** Write a line. @returns its bytes; 0 if it was dropped because too many bytes wait already */
   write(record: TraceRecord): number;
-  /** No more lines follow. */
+  /** Note that no more lines follow. */
   end(): void;
 }
 
-/** Tells the outputs of a stream that it has ended. They share two listeners, because Node.js warns about more than ten. */
+/** Reports the end of a stream to its outputs. They share two listeners, because Node.js warns about more than ten. */
 class StreamWatch {
   static readonly #all = new WeakMap<Writable, StreamWatch>();
   readonly #ended = new Set<Ended>();
@@ -54,9 +54,9 @@ class StreamWatch {
   }
 }
 
-/** Lines to a stream. Those that the stream has not written yet are bounded; further ones are dropped. */
+/** Output to a stream. The number of lines that the stream has not written yet is limited; further lines are dropped. */
 export class StreamOutput implements TraceOutput {
-  /** From the first line that was dropped until half of the waiting bytes are written. */
+  /** True from the first line that was dropped until half of the waiting bytes are written. */
   isFull = false;
   readonly #stream: Writable;
   readonly #maxBytes: number;
@@ -102,7 +102,10 @@ export class StreamOutput implements TraceOutput {
     else if (this.#waitingBytes === 0) this.#release();
   }
 
-  /** Until the last line is written, an error of the stream is expected here: without a listener it would be an uncaught exception. */
+  /**
+   * Remove the listener after the last line has been written. Until then an error of the stream is expected, and would be an uncaught
+   * exception without a listener.
+   */
   #release(): void {
     if (this.#isEnded) return;
     StreamWatch.remove(this.#stream, this.#onStreamEnd);
@@ -115,7 +118,7 @@ export class StreamOutput implements TraceOutput {
   }
 }
 
-/** Lines to a function, which is called at once. Those whose promises are open are bounded; further ones are dropped. */
+/** Output to a function, which is called at once. The number of lines whose promises are pending is limited; further lines are dropped. */
 export class FunctionOutput implements TraceOutput {
   readonly #to: TraceFunction;
   readonly #maxBytes: number;

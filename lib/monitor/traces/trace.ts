@@ -41,9 +41,12 @@ export const TRACE_OPTIONS = {
   durationMs: row('duration', Infinity, 'Stop the trace after this time.', { unit: 'ms', min: 1, max: Infinity })
 } as const;
 
-/** Options of `broker.trace`. At least one of `clientId`, `topic` and `address` is required; a trace selects what all that are given select. */
+/**
+ * Options of `broker.trace`. At least one of `clientId`, `topic` and `address` is required; a trace contains what satisfies all given
+ * options.
+ */
 export interface TraceOptions {
-  /** Trace this client: its packets, and what happens to it and to its messages. */
+  /** Trace this client: its packets, and the events of its session and its messages. */
   readonly clientId?: string;
   /**
    * Trace the messages whose topic matches this topic filter, which may not be shared. It is compared with the topic as the broker routes
@@ -53,13 +56,14 @@ export interface TraceOptions {
   /** Trace the clients with this IP address, or of this network (`192.0.2.0/24`). */
   readonly address?: string;
   /**
-   * Receives the lines: a stream, each line as JSON with a line feed; or a function, which receives the object and the same line without
-   * line feed. The function is called within the handling of the packet, so it must be fast. What it does with the broker is not traced.
+   * The destination of the lines: a stream, which receives each line as JSON with a line feed; or a function, which receives the object and
+   * the same line without line feed. The function is called within the handling of the packet, so it must be fast. Its operations on the
+   * broker are not traced.
    */
   readonly to: Writable | TraceFunction;
-  /** How payloads are written. Default `text`: a payload that is not UTF-8 is written in hexadecimal. */
+  /** The form in which payloads are written. Default `text`: a payload that is not valid UTF-8 is written in hexadecimal. */
   readonly payload?: 'text' | 'hex' | 'base64' | 'none';
-  /** Only this many bytes at the beginning of a payload are written. Default 1024. */
+  /** Maximum number of bytes at the beginning of a payload that are written. Default 1024. */
   readonly maxPayloadBytes?: Size;
   /**
    * While the stream has this many bytes to write, or promises of the function are open for as many, further lines are dropped and counted.
@@ -72,7 +76,7 @@ export interface TraceOptions {
   readonly end?: boolean;
 }
 
-/** `TraceOptions` after reading. */
+/** `TraceOptions` after they have been read. */
 export interface TraceSettings extends PayloadForm {
   readonly clientId: string | undefined;
   readonly topic: string | undefined;
@@ -84,19 +88,19 @@ export interface TraceSettings extends PayloadForm {
 }
 
 /**
- * Why a trace has ended: `stopped` by a call; `duration`: its time was over; `error`: the stream or the function has failed, which is
- * reported as an `error` event; `closed`: the stream was ended by others; `broker_stopped`.
+ * The reason why a trace has ended: `stopped` by a call; `duration`: its time was over; `error`: the stream or the function has failed,
+ * which is reported as an `error` event; `closed`: the stream was ended by others; `broker_stopped`.
  */
 export type TraceEnd = 'stopped' | 'duration' | 'error' | 'closed' | 'broker_stopped';
 
-/** What a trace asks of `Traces`. */
+/** The part of `Traces` that a trace uses. */
 interface TraceHost {
   readonly now: number;
-  /** The trace has ended. */
+  /** Called when the trace has ended. */
   ended(trace: Trace, error: Error | undefined): void;
 }
 
-/** An active trace, or one that has ended: what `broker.trace` returns. */
+/** An active or ended trace: the result of `broker.trace`. */
 export class Trace {
   /** Number of the trace; the first one has 1. */
   readonly id: number;
@@ -106,7 +110,7 @@ export class Trace {
   readonly topic: string | undefined;
   /** The IP address or network of the clients that are traced; undefined: any. */
   readonly address: string | undefined;
-  /** When the trace has begun, in milliseconds since 1970. */
+  /** Time at which the trace has started, in milliseconds since 1970. */
   readonly startedAt: number;
   readonly #form: PayloadForm;
   readonly #network: Network | undefined;
@@ -115,7 +119,7 @@ export class Trace {
   #lines = 0;
   #bytes = 0;
   #dropped = 0;
-  /** Lines that were dropped since the last one that was written. */
+  /** Number of lines that were dropped since the last one that was written. */
   #missing = 0;
   #endReason: TraceEnd | undefined = undefined;
 
@@ -147,33 +151,33 @@ export class Trace {
     return this.#bytes;
   }
 
-  /** Number of lines dropped because the stream was too slow. The next line that is written has them as `droppedBefore`. */
+  /** Number of lines dropped because the stream was too slow. The next line that is written contains it as `droppedBefore`. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Why the trace has ended; undefined while it is active. */
+  /** The reason why the trace has ended; undefined while it is active. */
   get endReason(): TraceEnd | undefined {
     return this.#endReason;
   }
 
-  /** Stop the trace. A trace that has ended stays as it is. */
+  /** Stop the trace. Has no effect on a trace that has ended. */
   stop(): void {
     this.close('stopped');
   }
 
-  /** How payloads are written. @internal */
+  /** The form in which payloads are written. @internal */
   get form(): PayloadForm {
     return this.#form;
   }
 
-  /** Whether a client is traced. @param clientId the client id of a client that is not known yet @internal */
+  /** Tell whether a client is traced. @param clientId the client id of a client that is not known yet @internal */
   selectsClient(client: ClientInfo, clientId = client.clientId): boolean {
     if (this.clientId !== undefined && this.clientId !== clientId) return false;
     return this.#network === undefined || contains(this.#network, client.transportInfo.remoteAddress);
   }
 
-  /** Whether messages of a topic are traced. @internal */
+  /** Tell whether messages of a topic are traced. @internal */
   selectsTopic(topic: string): boolean {
     return this.topic === undefined || matches(this.topic, topic);
   }

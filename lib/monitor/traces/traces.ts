@@ -14,10 +14,10 @@ import type { PacketObserver, PacketTaps, TappedSession } from './packet-taps.ts
 import { TRACE_OPTIONS, Trace, type TraceEnd, type TraceOptions, type TraceSettings, TraceTimer } from './trace.ts';
 import { clientFields, messageFields, packetFields } from './trace-fields.ts';
 
-/** Most traces at a time. */
+/** Maximum number of traces at a time. */
 const MAX_TRACES = 30;
 
-/** What `Traces` uses of the broker. */
+/** The part of the broker that `Traces` uses. */
 interface TracesHost {
   readonly clock: { now(): number };
   readonly wheel: TimingWheel;
@@ -51,7 +51,7 @@ const MESSAGE_EVENTS = [
 
 type TracedEvent = (typeof CLIENT_EVENTS | typeof MESSAGE_EVENTS)[number];
 
-/** The values of these events, as far as they are alike. */
+/** The fields that these events have in common. */
 interface AnyEvent {
   readonly client?: ClientInfo | undefined;
   readonly message?: Message;
@@ -60,7 +60,7 @@ interface AnyEvent {
 /**
  * The active traces: `broker.traces`.
  *
- * Packets come from the taps, and what happens to messages and sessions from the events of the broker. While there is no trace, neither is
+ * Packets come from the taps, and the fates of messages and sessions from the events of the broker. While there is no trace, neither is
  * observed.
  */
 export class Traces {
@@ -72,7 +72,7 @@ export class Traces {
     sent: (session, bytes) => this.#packet('out', session, bytes)
   };
   #lastId = 0;
-  /** A line is being written: what its receiver does is not traced, because that could be without end. */
+  /** True while a line is being written: the actions of its receiver are not traced, because that could be endless. */
   #isWriting = false;
 
   /** @internal */
@@ -104,16 +104,16 @@ export class Traces {
   }
 
   /**
-   * Trace a client, the messages of a topic, or the clients of an address: write every packet, and what happens to every message, as one line
-   * of JSON. Passwords and authentication data are omitted. The trace ends with `stop` of the result, after `durationMs`, or with the broker.
+   * Trace a client, the messages of a topic, or the clients of an address: write every packet, and every event of a message, as one line of
+   * JSON. Passwords and authentication data are omitted. The trace ends with `stop` of the result, after `durationMs`, or with the broker.
    * @throws InvalidInput OPTION_MISSING if nothing is selected, OPTION_UNKNOWN, OPTION_INVALID, TOPIC_FILTER_INVALID; StateError
-   *   TOO_MANY_TRACES
+   * TOO_MANY_TRACES
    */
   start(options: TraceOptions): Trace {
     return this.begin(options, () => undefined);
   }
 
-  /** As `start`. @param onEnd is called when the trace has ended @internal */
+  /** As `start`. @param onEnd called when the trace has ended @internal */
   begin(options: TraceOptions, onEnd: (trace: Trace) => void): Trace {
     const settings = readTraceOptions(options);
     if (this.#active.size >= MAX_TRACES)
@@ -216,7 +216,7 @@ export class Traces {
 
   // ------------------------------------------------------------------------------------------------------------------ lines
 
-  /** Call a function for each active trace. An error ends the trace, and reaches nobody else. */
+  /** Call a function for each active trace. An error ends the trace, and is not passed on. */
   #each(run: (trace: Trace) => void): void {
     if (this.#isWriting) return;
     for (const { trace } of this.#active.values()) {
