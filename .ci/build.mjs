@@ -1,5 +1,10 @@
 // Compile the project. `node .ci/build.mjs [--if-stale] [bench]` writes `dist`, or with `bench` the code of the benchmarks to `dist-bench`.
 // `node .ci/build.mjs --no-check --out DIR` writes the code of the package to DIR without checking types.
+//
+// The package is joined into few files. To find, read and link 146 modules took half of the time of an import
+// (`embermq` 100 ms of CPU time, `embermq/testing` 105; joined 47 and 48). `.ci/build.mjs` compiles with tsc and
+// joins with esbuild; what several entry points share is in separate chunks, so that each module exists once.
+// Declarations stay one per module, source maps contain the sources.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

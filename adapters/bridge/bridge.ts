@@ -1,3 +1,9 @@
+// A bridge has no queue. The design had bridges on the outbox. But the promise "QoS 2 neither loses nor doubles over
+// kill -9" needs the packet ids of both sides in one commit with what waits. A session has exactly that: its queue,
+// ids and states are committed by the ledger. So a bridge is a relay of packets between a session here and one at the
+// server, with equal ids; it keeps nothing itself, and recovery is that of MQTT. What waits has the limits of a
+// session, in options of the bridge. MQTT.js as its client would cost more and keep separate ids.
+
 import { randomBytes } from 'node:crypto';
 import {
   type BridgeAccess,

@@ -1,3 +1,6 @@
+// LevelDB is loaded when a level store is opened, not by import: it is native code, and an app that passes its own
+// database needs none.
+
 import { resolve } from 'node:path';
 import {
   type Batch,

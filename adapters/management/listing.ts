@@ -1,3 +1,7 @@
+// Lists of the documented interface are paged by number, those below `/x/` by cursor. Rows are in the order in which
+// they were made, so rows that are added change no page. Rows that are removed move the others up; no number can tell
+// a reader, so the typed client and its page say it.
+
 import type { PageEnd, PageParts } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 import type { Revision } from './revisions.ts';

@@ -1,3 +1,10 @@
+// Before CONNECT, memory is what counts (`maxConnectSize`), since the client is unknown. The connection checks the
+// CONNECT at its fixed header and joins small chunks. `ws` fixes its bound `maxPayload` for the life of a connection
+// and must admit the largest packets later, so until CONNACK the adapter counts WebSocket frames beside `ws` (128
+// bytes for each chunk and fragment) and pauses or refuses the connection. Up to 16 KB behind a CONNECT are read
+// while a hook decides, because Node does not see the end of a paused socket; the rest stays in the socket, except
+// for one or two chunks of up to 64 KB that Node has read already.
+
 /** Memory that a chunk or a frame takes besides its bytes: a Buffer object and its slot in a list. */
 const OBJECT_BYTES = 128;
 /** Bytes of the first frame that are kept: its header, and enough payload for the start of a CONNECT. */

@@ -1,3 +1,8 @@
+// Listeners begin to accept together. Node accepts connections as soon as `listen()` succeeds. A listener of
+// `embermq/net` keeps them unread, within `handshakeTimeout` and `maxConnections`, until the broker calls `accept`
+// after all listeners have opened. If one fails to open, these connections are closed. A listener opened while the
+// broker runs accepts at once.
+
 import { createServer, type Server, type Socket } from 'node:net';
 import {
   BrokerError,

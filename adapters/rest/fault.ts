@@ -1,3 +1,8 @@
+// A broker that stops, or cannot write its store, is 503 to HTTP clients. The design had 500 with code 101 for this.
+// But 500 says that the request has met a bug: it sets off alerts, and proxies do not send the request again. 503
+// with `Retry-After` keeps the code 101, and `errors: 'original'` answers 200 with this code, as before. A path that
+// is asked for with another method is 404 with code 102, as documented, with the header `Allow`.
+
 /** What is wrong with a request, or why it cannot be answered. Each interface has a table with the status and the code of each. */
 export type FaultKind =
   | 'unknownPath'

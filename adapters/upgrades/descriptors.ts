@@ -1,3 +1,9 @@
+// Short of descriptors, a listener accepts and closes. Node cannot stop accepting and keep the listening socket;
+// closing it would drop the kernel's queue and risk the port. An accepted connection that is closed in the same turn
+// takes one descriptor of the reserve. The number of free descriptors is looked up at most every 100 ms (the size of
+// `/proc/self/fd`; before Linux 6.2 a listing, at most 1 % of the time); in between the sockets of all listeners are
+// counted.
+
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { type Broker, BrokerError, type Clock, systemClock } from '../../lib/index.ts';
 

@@ -1,3 +1,8 @@
+// A claimed upgrade request reaches no other listener. WebSocket packages that share an HTTP server close requests
+// for paths they do not know (`ws` with 400, a Fastify router with 404), and a listener cannot keep an event from the
+// others. `attachWebSocket` therefore replaces the server's `emit` while it is attached, and takes the requests of
+// its path first.
+
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { BrokerError } from '../../lib/index.ts';

@@ -1,3 +1,11 @@
+// The actors are our own; the machines are xstate's. An actor of xstate that runs a machine costs 54 us for a short
+// life and 2.2 KB. `Replay` asks the machine once for each pair of state and event and repeats the answer. As the
+// logic of an xstate actor this still cost 13 us and 1.7 KB, the largest single cost of a connection. `ReplayedActor`
+// costs 0.2 us and 100 bytes (`npm run bench -- --only session-life`), a connection a quarter less CPU time and a
+// third less memory. It has what observers of an xstate actor use: `getSnapshot`, `subscribe`, xstate's `waitFor`,
+// and inspection events. A test compares machine and replay for every state and event. An offline session has no
+// actor.
+
 import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createEmptyActor } from 'xstate';
 import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
 

@@ -1,3 +1,7 @@
+// A late timer waits for one poll phase. If the timing wheel runs more than 100 ms late, the process was suspended or
+// blocked, and what the clients sent meanwhile is still in their sockets. Timers run before sockets are read, so keep
+// alives would seem to have ended too early. The wheel lets one poll phase pass first. A virtual clock is never late.
+
 import type { Clock } from './clock.ts';
 
 /** A timer of the wheel. Only the wheel changes the fields; the owner implements `ring`. */

@@ -1,3 +1,36 @@
+// `Engine` makes them, in the order of this list; its constructor shows what each of them needs. First come the
+// `Services` (settings, clock, timing wheel, turn, events, hooks, metrics, alarms, traces, reports), which know no
+// part and which any part may receive. Each part also receives the parts made before it that it uses; a part that
+// calls a later one is handed a function. Only `BrokerLifecycle`, which starts and stops them together, receives the
+// `Engine`. A part that changes persisted state has the records of it, and notes its changes at the ledger itself.
+// The parts are in `lib/broker` if no folder is given.
+//
+// - `Pressure` (monitor): the limits of memory and of the store, and what is refused or dropped when they are reached
+// - `Routing` (routing), `SessionIndex`: the subscriptions by topic filter; the sessions by client id
+// - `Ledger` (store), `Tables`, `StoredSessions`: what is written to the store: commits; the tables of the app; the
+//   logs of sessions, the records of wills and the deletion of old segments
+// - `Outboxes` (outbox): the queues of what leaves the process on its own initiative: an `Outbox` for each target
+//   decides when to send, its `Entries` what may be sent; entries of all persisted outboxes have one
+//   `NumberedRecords`
+// - `Retainer`, `DelayedMessages`, `TopicRewrite`: the features that keep or change messages
+// - `Publishing`, `Subscribing`: the path of a message, with `MessageHooks` and `OwnMessages`; SUBSCRIBE and
+//   UNSUBSCRIBE, with `FilterDecisions` and `FilterRequests`
+// - `AccessExplainer`: what would decide about a topic, without deciding
+// - `RightsReview`, `SourceReview`: authorizing subscriptions again: by the rules that have changed; by asking
+//   sources whose answers expire, with a `QuestionPool` for the clients that return
+// - `HandOvers`, `Wills`: what happens to the messages and the will of a session that has ended
+// - `Admission`: CONNECT and AUTH
+// - `Actors`, `Connections`, `SessionFactory`: running charts, and observing them; the open streams; making sessions,
+//   with what they use of the broker (`SessionPorts`)
+// - `Bans`: what follows from a ban: event, disconnections, deletion after its end; the detection of flapping
+// - `Persistence`: opening and closing the store, restoring its content, its space
+// - `Directory` (routing), `SystemMonitor` (monitor): the lists; warnings of long garbage collections and turns
+// - `Features`: starting and stopping features
+// - `Configuration`: the options with their sources; changing them at run time. The settings are plain fields, which
+//   it assigns; a changed zone is a new object for the connections that follow
+// - `AppSubscriptions`, `BrokerLifecycle`: made by `Broker`: the handlers and iterables of the app; starting and
+//   stopping, with the listeners
+
 import { AccessControl } from '../access/access-control.ts';
 import { admitsAnonymous } from '../access/authentication.ts';
 import { systemClock } from '../base/clock.ts';

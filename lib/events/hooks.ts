@@ -1,3 +1,9 @@
+// Hooks fail closed, per kind of hook. The documented defaults (`allow_anonymous` true, `acl_nomatch` allow) hold
+// while no hook decides. An app that registers a hook intends to decide, and a code path that returns nothing is
+// usually a mistake, so the default becomes refusal. Publishing and subscribing are separate. The rule is read when
+// the hooks are asked, so removing a hook while it runs admits no client. A zone with `aclNomatch: 'deny'` does the same
+// without a hook.
+
 import { isUint8Array } from 'node:util/types';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, show } from '../base/errors.ts';

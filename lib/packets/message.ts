@@ -1,3 +1,12 @@
+// A message is its own wire form. A PUBLISH is kept as the bytes that arrived. A receiver with the same packet layout
+// gets a copy with another first byte and packet id; for the other layout the message is encoded once for all
+// receivers. Subscription identifiers, the remaining expiry, aliases and mount points are encoded per receiver. Runs
+// of QoS 0 frames on one topic pass as one slice while there is no observer of single messages (the fast path).
+//
+// What outlives the turn is stored as a one-byte string. Retained, queued and in-flight messages below 2 KiB become
+// strings, which need no backing store (about 200 bytes) and pin no read chunk. Larger ones get a buffer of exactly
+// their size.
+
 import { inspect } from 'node:util';
 import { InvalidInput } from '../base/errors.ts';
 import { encodePublish } from './encode.ts';

@@ -1,3 +1,9 @@
+// Retained messages are sent as there is room. A new subscription gets a feed over the matching entries, 500 at a
+// time, as window and stream allow. The tree of topics finds few of them at once; otherwise all topics are compared
+// with the filter, in slices (`walkRetained`). A newer message on a topic first sends the retained one, so the order
+// within a topic holds. With a store, the SUBACK promises the feed: the subscription's record holds where the feed
+// ends, the flow record how far it has got.
+
 import type { Message } from '../packets/message.ts';
 import { effectiveQos, type Subscription } from '../routing/subscription.ts';
 

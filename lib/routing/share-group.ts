@@ -1,3 +1,7 @@
+// Online members of a share group come first. The documented strategies do not say what happens with offline members.
+// They are skipped while another member is online; if all are offline, one is chosen and the message waits in its
+// queue.
+
 import type { Publisher } from '../packets/message.ts';
 
 /** The strategy by which a share group selects one of its members. `hash` uses a hash of the publisher's client id. */

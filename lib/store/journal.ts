@@ -1,3 +1,11 @@
+// Messages pass through a journal. A put costs LevelDB 2.5 us regardless of its size, and a queue filled by small
+// commits would consist of segments of one message. A commit writes the segments and states of all its sessions into
+// one journal record; after 256 KB, 1,000 commits, 2,000 changed objects or 100 ms the journals are folded: messages
+// that are not done by then are written under their own keys, one segment per session. Journals found at a start are
+// folded after everything else has been read and found sound, so a refused store stays unchanged. 100,000 messages
+// for 100 offline sessions cost 10.3 us each instead of 11.4 to queue, and 6.4 instead of 11.8 to drain. Journaled
+// messages stay in memory until they are folded.
+
 import { inStore, readAll } from './commits.ts';
 import { Kind, numberKey } from './keys.ts';
 import { Draft, RecordError, RecordReader } from './record.ts';

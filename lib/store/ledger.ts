@@ -1,3 +1,22 @@
+// A failed commit refuses what it contained. Publishers get 0x97 (3.x: the connection ends). What was not sent yet is
+// forgotten; what was sent stays and is written later; a replaced retained message is restored. The store is closed
+// and opened again before anything else is written, because a LevelDB handle on which a write failed may accept
+// writes that are gone at the next open. Only a store that says that it has written nothing (`isUntouched`) stays
+// open. Whether it has the failed commit is known when it is open again: if not, nothing has changed, and what the
+// journals contain stays there; if so, its records are replaced by a fold.
+//
+// The first commit after a failure contains everything that waits, not a probe: space for a few bytes is not space
+// for the rest, and the alarm would flap. The last committed record must be there again. If it is not, an error is
+// announced and the commit numbers keep a gap that the next start finds. On a full disk this commit must not be what
+// keeps the store from working, because a failed store admits no client that would drain its queue. So it folds no
+// journals (256 KB of messages that can not be acknowledged now), and if it is refused for lack of space, the changes
+// are written in parts: a quarter of the refused bytes at first, later less, at least one object at a time, in the
+// order of the first changes. These parts leave out refused data that may be large: messages that no other client
+// will acknowledge (sent, but the client is gone), queued messages of QoS 0, and retained messages that the store
+// has. Each part that is accepted leaves less, so the store works again as soon as it has space for the state of one
+// session at a time. While it works, the store may refuse a fold for lack of space: the journals stay, the other
+// changes are committed without it, and a second later it is tried again.
+
 import { BrokerError, errorText, StateError } from '../base/errors.ts';
 import { FunctionTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Changes } from './changes.ts';

@@ -1,3 +1,9 @@
+// The publishers that cause writes wait for them. With one bound for all, a client whose messages go to many stored
+// sessions paused every publisher for seconds. The ledger charges what a PUBLISH adds to the unwritten bytes to its
+// connection. Above `maxUnwrittenBytes` the broker stops reading the connections that caused more than an equal
+// share, counted by publishers. Publishes of the app, wills and delayed messages are not charged to a publisher (the
+// app can await them) but count towards four times the bound, above which every connection that causes writes waits.
+
 /** If the unwritten bytes exceed the limit this many times, every publisher that has caused some of them must wait. */
 const TOTAL = 4;
 

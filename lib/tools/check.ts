@@ -1,3 +1,8 @@
+// Check and repair are one walk. At a start, the loaded records must be readable and consistent and the commit
+// numbers without gaps; queued messages are checked when they are read. `repairStore` and `embermq store check
+// --repair` are the same walk over all records and write what the broker would have written without the lost records.
+// One table of record kinds serves start, check, export and statistics.
+
 import { systemClock } from '../base/clock.ts';
 import { SeqSet } from '../base/collections/seq-set.ts';
 import { BrokerError } from '../base/errors.ts';

@@ -5,6 +5,11 @@
 // BUILD is the folder of an installed or built embermq (with `dist` in it), NAME the release, such as 0.1. The folders are written to
 // `fixtures`: `NAME-closed` (stopped cleanly) and `NAME-killed` (killed with SIGKILL under load), each with a `.json` file that describes
 // its expected contents. `old-folder.ts` checks them. Run this once for each release, commit the result, and never change it again.
+//
+// Data folders of every release stay in the repository (`test/store/fixtures`): one closed cleanly, one killed under
+// load, each with a list of what must be found in it. Tests open copies with today's code, and `npm run crash` kills
+// brokers while they open them. Before a release `node test/store/make-fixture.mjs BUILD NAME` writes its two
+// folders; they never change afterwards.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

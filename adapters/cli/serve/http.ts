@@ -1,3 +1,9 @@
+// HTTP servers of the command are listeners of the broker. `listenHttp` makes a `ListenerHandle`, so a start fails as
+// a whole if a port that was written is in use, a stop closes the servers together with the clients, and lists,
+// metrics and health show them. Requests wait until the first start has made its application, because no one could
+// log in before. A full disk must not keep the broker from its start, so an application that cannot be stored is a
+// warning.
+
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Broker, InvalidInput, shownUrl } from '../../../lib/index.ts';
 import { type HttpMounts, healthHandler, managementApis, metricsHandler } from '../../management/index.ts';

@@ -1,3 +1,13 @@
+// All long work of a broker shares the slices of a turn. Lists, exports, imports and tests of rules are walked in
+// slices of about a millisecond. When each had a slice in every turn, 100 lists at once made turns of 0.1 to 0.6 s:
+// 100 slices in one turn, and between them young garbage collections of about 100 ms each, because 100 pages of
+// 10,000 records were in memory. `SliceQueue` (base) runs waiting slices one after the other for 4 ms in each turn.
+// New work gets every second slice, so a short list does not wait for long ones; of the work that goes on, few take
+// turns until they have ended or wait for their clients, so that little is in memory. A page is read in parts while
+// it is sent (`Directory.parts`), so a client that does not read holds one part, and no other client waits for it.
+// Sessions and streams do not use the queue: nothing of a client waits for a list. `npm run bench -- --only rest`:
+// the longest turn was 400 to 600 ms, and is 10 to 24 ms.
+
 // Imported by name, these functions are not replaced by the fake timers of a test framework.
 import { nextTick } from 'node:process';
 import { setImmediate } from 'node:timers';

@@ -1,3 +1,7 @@
+// Long strings are not keys of plain Maps. V8 hashes strings above 16,383 characters by their length, so a Map of
+// many long strings is searched linearly: 8 ms per lookup among 1,000 topics of 64 KiB. `TextMap` uses a digest as
+// the key.
+
 import { hash } from 'node:crypto';
 
 /** Up to this length V8 hashes the characters of a string; the hash of a longer string depends on its length only. */

@@ -1,3 +1,12 @@
+// A session with expiry 0 ends when its client id is taken over, with or without clean start: its network connection
+// has closed.
+//
+// Hooks for one client id run side by side. If CONNECTs of one client id queued for their hooks, anyone who knows a
+// client id could lock its owner out: N connections without a password would cost the owner N times the duration of
+// the hook. So all hooks run at once. Then the client id is claimed, which may wait in a cluster. Looking up, taking
+// over and storing the session is one synchronous step after the claim; the last one that is admitted gets the
+// session.
+
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import type { AccessControl } from '../../access/access-control.ts';

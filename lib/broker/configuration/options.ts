@@ -1,3 +1,9 @@
+// Defaults that differ from the documented ones, because the broker runs inside an app: `maxInflight` 128 (32),
+// `maxMqueueLen` 10,000 (1,000) with a byte bound of 32 MB, so that a burst within one turn is not dropped for a
+// healthy subscriber; `connectTimeout` 10 s for the whole CONNECT; `retryInterval` 0 (MQTT forbids resending on a
+// live connection); `maxTopicLevels` 256 and `maxClientidLen` 4,096 instead of no bound; `maxTopicAlias` 64, because
+// an alias may occupy 64 KiB; `mqueueDefaultPriority` lowest.
+
 import { getHeapStatistics } from 'node:v8';
 import { flappingPolicyOf } from '../../access/flapping.ts';
 import type { AuthSource } from '../../access/source.ts';

@@ -1,3 +1,20 @@
+// A stored session outlives its end until its messages are handed over (MQTT 5.0 section 4.8.2). Its record gets
+// session expiry 0, which together with a time of disconnection means that it has ended, so the format is unchanged.
+// The client may have a new session meanwhile, under another number. The queue is read one record at a time.
+// Appending a message to the new member's queue and removing it from the old one happen in one turn, so one commit
+// contains both and a crash leaves each message with exactly one member. A start continues unfinished hand-overs. A
+// QoS 2 message for a member that is in memory only is removed first and sent after the commit: that session would
+// not survive a crash, and the message must not go to a second member. The member is chosen once, before the commit,
+// since a group that is asked twice answers differently; if it has disconnected after the commit, another one is
+// chosen, and a crash before the next commit loses the message. At most 16 hand-overs run at a time, and they pause
+// while less than 4 MB can be written before the reserve is used, because a message occupies its space twice until a
+// compaction. Messages that are handed over have a mark in the new queue and come before the others of their
+// priority, which are usually newer; the flow record has the number after the last of them. Their numbers are at the
+// end of the queue, so a client that returns is sent nothing until all records up to this number have been read.
+// Numbers before the head would need no mark, but segments, journals and the set of numbers that are done rely on
+// ascending numbers. The limit of queues that follows from the disk counts all queued bytes, in flight or being
+// handed over included, or the same bytes would count as new at their new member and displace other queues.
+
 import type { DropReason } from '../../events/reasons.ts';
 import type { Message } from '../../packets/message.ts';
 import type { Group } from '../../routing/route.ts';

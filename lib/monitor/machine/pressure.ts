@@ -1,3 +1,7 @@
+// An acknowledgement has two limits. A message dropped by a configured bound is not a loss: it is counted and
+// announced. Above the watermark, with the bounds exhausted, a message that would have to wait is refused before any
+// receiver gets it.
+
 import { BrokerError } from '../../base/errors.ts';
 import type { TimingWheel } from '../../base/timing-wheel.ts';
 import type { Announcer } from '../../events/announcer.ts';

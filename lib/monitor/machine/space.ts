@@ -1,3 +1,18 @@
+// Queues in the store take a third of its space. LevelDB needs as much for deleted records and once more for a
+// compaction, so the bound is a third of (size + free - what is not queued). On a small disk a flood outruns
+// compaction (60 MB were full after 27 MB of messages), so commits wait for a compaction while little is free; then
+// 187 MB passed through 60 MB, at most 43 MB in use. Acknowledged messages are dropped only for new ones: if
+// something else takes the space, the bound is what is queued. If something else has filled the disk into the
+// reserve, queued messages stay and new ones are refused. Queued bytes are compared with the disk by the measured
+// ratio of bytes on disk to bytes kept, from 1/4 to 1. Deleted records make the ratio too high, which is safe.
+// Without the lower limit, random data after 250 MB of text filled a 60 MB disk. The size of the store includes
+// LevelDB's logs; without them a small store seemed to be compressed to a quarter, and 100 acknowledged messages were
+// dropped for new ones that were refused.
+//
+// The broker decides when a store is compacted. LevelDB frees the space of deleted records only where more is
+// written: 150 MB of a drained queue stayed for ever. The broker knows how much is kept, the store how much is used
+// (`size`, `compact`). A folder is compacted in ranges of 16 MB, so that it closes soon.
+
 import type { WorkCount } from '../../base/pending-work.ts';
 import { BaseTimer, FunctionTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import type { Announcements } from '../../session/ports.ts';

@@ -1,3 +1,7 @@
+// Packets never pass through a state machine. One event of an xstate machine costs 2 to 5 us, the whole path of a
+// packet 0.5. Entering a state selects a table of packet handlers; the table has an entry for each type, and
+// that of a packet that is illegal in this state throws a protocol error.
+
 import { ProtocolError } from '../../base/errors.ts';
 import type { HandlerTable, PacketHandler } from '../../connection/ports.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';

@@ -1,3 +1,9 @@
+// An offline session keeps numbers, not messages. A queue above its bound is shortened from the store, oldest first,
+// so its drops are announced a little later than in memory. Priorities order what has been read back. The limits
+// apply to committed messages only, in memory too: a commit that succeeds drops what its messages displace, one that
+// fails has displaced nothing. Until then a queue exceeds its limit by what is not committed, which
+// `maxUnwrittenBytes` bounds.
+
 import { BrokerError } from '../../base/errors.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { Dropper } from './dropper.ts';

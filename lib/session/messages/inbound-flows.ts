@@ -1,3 +1,7 @@
+// Incoming QoS 2 ids are a bit set of at most 8 KiB, in memory and in the store. All 65,535 ids may wait
+// (`maxAwaitingRel` 0) and none is forgotten (`awaitRelTimeout` 0; documented: 300 s), because forgetting one risks a
+// duplicate delivery.
+
 import { IdSet } from '../../base/collections/id-set.ts';
 import type { Route } from '../../routing/route.ts';
 

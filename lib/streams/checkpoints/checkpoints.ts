@@ -1,3 +1,14 @@
+// Checkpoints of stream rules are records of the ledger. A row of a rule with `qos` is a numbered record, added in
+// the turn in which its message arrives, so the acknowledgement of the publisher waits for it as for a queued
+// message. A checkpoint adds the state in parts of 128 KB and removes the parts and rows before it; with `qos` 2 it
+// also publishes what the rule has held back. All of this is one turn, so it is one commit, and messages are deferred
+// until then. There is no position in a subscription and no window of unacknowledged messages: a session would limit
+// how many rows wait, and would need a client for each rule. With `qos` 2 a row reaches the operators after its
+// commit, since the publisher of a refused row sends it again. What a sink of this broker publishes is published
+// again if its commit fails, however often. The first checkpoint is made when a rule begins, so that the ends of its
+// windows are known after a kill. The checkpoint of another definition is deleted when the new one runs, not before.
+// A log belongs to one run: a run that is still closing its sinks when the next one begins no longer writes.
+
 import { deserialize, serialize } from 'node:v8';
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
