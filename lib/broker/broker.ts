@@ -1,3 +1,8 @@
+// The class that apps import. It checks arguments and calls one part of the engine: logic belongs into the part.
+// Members that tests or adapters of this package need, but apps must not use, are functions assigned in the static
+// block (`engineOf`, `serveLocal`, ...). A stream of the app that cannot be served is destroyed before anything that
+// may throw.
+
 import type { Duplex } from 'node:stream';
 import type { Applications } from '../access/applications.ts';
 import type { ManagementUsers } from '../access/management-users.ts';

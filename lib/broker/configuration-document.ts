@@ -1,3 +1,10 @@
+// A row of `SECTIONS` says how a section is read, checked and changed. Sections are imported in the order of the
+// rows, so resources come before the rules that use them. The whole document is checked before anything changes;
+// changes then follow in slices of `ENTRIES_AT_ONCE`, and the writes of a slice leave together, so a failing store
+// can leave a document half imported; the result counts what has changed and names the errors. `replace` removes
+// entries that are not in the document, but never the user `admin`. A document with a section that is not known is
+// refused.
+
 import { type AclRecord, checkAclRecord } from '../access/acl-records.ts';
 import { checkApplication, type ExportedApplication } from '../access/applications.ts';
 import { type BanInput, checkBan } from '../access/banned.ts';

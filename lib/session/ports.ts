@@ -1,3 +1,8 @@
+// Everything that sessions use of the broker. Nothing in `lib/session` imports from `lib/broker`; a session that
+// needs more of the broker gets a member here, with the fewest functions that suffice, and the broker passes the part
+// that has them. The objects are the parts themselves, not copies, so fields such as `isRefusing` are read when they
+// are needed.
+
 import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';

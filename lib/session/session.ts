@@ -1,3 +1,11 @@
+// Each accepted connection begins with a provisional session, before its client id is known. If the client returns to
+// a stored session, the connection, and what CONNECT has negotiated, move to that session (`Takeover`), and the
+// provisional one ends. So code that waits remembers the connection and compares it with `session.connection` before
+// it continues.
+//
+// An error of the client ends its connection with `fail`; an error of the broker, a hook or a listener ends it with
+// `failInternally`, which also reports it.
+
 import type { ByteStream } from '../base/byte-stream.ts';
 import { asError, ProtocolError } from '../base/errors.ts';
 import { Connection } from '../connection/connection.ts';

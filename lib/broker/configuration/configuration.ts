@@ -1,3 +1,12 @@
+// A value has three layers: default, option of `createBroker`, override. Only overrides change, in a table of the
+// store. Settings and zones are always computed again from all layers (`#use`), so a failed commit is undone by
+// computing them from the table as it is then. Parts of the broker read `settings` when they need a value, or are
+// informed by `apply`. A zone that has changed becomes a new object for later connections; options that take effect
+// at once are also assigned in the earlier objects, which connected clients keep.
+//
+// The overrides of the store are applied before the rest of its content is read, because they change its limits. An
+// override that is not valid is reported and ignored, so that no stored value keeps the broker from starting.
+
 import { InvalidInput, StateError } from '../../base/errors.ts';
 import { type OptionRow, readValue } from '../../base/options-table.ts';
 import type { Zone } from '../../records/zone.ts';

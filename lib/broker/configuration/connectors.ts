@@ -1,3 +1,9 @@
+// A connector attaches itself to the broker in its constructor, whether the app makes it or a kind does (`make`); the
+// app owns the former, and only the latter are in the table. Changes run one after the other (`#inTurn`), and the
+// table is written before anything is made or closed: after a crash, the next start makes what the table has. One
+// that cannot be made is listed as `missing` with the reason instead of failing the start. Secrets are stored, but
+// never returned: `hidden` shows only options that the kind does not name as secret.
+
 import { isDeepStrictEqual } from 'node:util';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { HIDDEN } from '../../base/hidden.ts';

@@ -1,3 +1,8 @@
+// Options are accepted in camelCase and in the documented spelling, flat (`zone.external.max_inflight`) or nested.
+// They are read into layers first and given defaults afterwards (`settingsOf`, `zonesOf`), because overrides at run
+// time are merged between the two. An option that has no row in the tables is named in `readBrokerOptions` and in
+// `ALL_NAMES`, from which the suggestion for a misspelt name is taken.
+
 import { systemClock } from '../../base/clock.ts';
 import { InvalidInput, show } from '../../base/errors.ts';
 import {

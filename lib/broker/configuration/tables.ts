@@ -1,3 +1,8 @@
+// A change is visible at once and undone if its commit fails: the value before the first change since the last commit
+// is remembered for each key. After a failure the old values are written again, because the failed commit may be in
+// the store. Tables of the broker begin with `$`, which names of tables of the app must not contain. Entries return
+// from the store in the order of their keys; an owner that needs another order calls `reorder` after the start.
+
 import { InvalidInput, StateError } from '../../base/errors.ts';
 import type { CommitFailure, Durable } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';

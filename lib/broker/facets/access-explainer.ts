@@ -1,3 +1,8 @@
+// The steps repeat the order of a real decision without taking it: bans, what is built in, superuser, then the
+// functions of the hook in their order, then `aclNomatch`. Nothing is counted, cached or announced. A change of the
+// order in `MessageHooks`, `FilterDecisions` or `Subscribing.check` has to be made here, too. Hooks of the app and
+// sources that ask a server are called only on request (`ask`), because they may be slow or have effects.
+
 import { type AccessControl, innerFilter } from '../../access/access-control.ts';
 import type { FoundRule } from '../../access/access-rules.ts';
 import { isAddress } from '../../access/network.ts';

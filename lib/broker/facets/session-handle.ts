@@ -1,3 +1,8 @@
+// A handle is a view of a session and has no state. A method that changes a persisted session first checks that the
+// store works (`#refusal`) and changes nothing if it does not; only `kick` of a connected client disconnects it
+// nevertheless. While a connection is being taken over, `kick` waits until the takeover has ended. Clearing a queue
+// runs in slices, one call after the other for each session.
+
 import { BrokerError, InvalidInput, StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/options-table.ts';
 import { SUBSCRIPTION_NAMES } from '../../events/subscription-options.ts';

@@ -1,3 +1,9 @@
+// Patterns that are strings are compiled by RE2, which takes linear time; it is an optional package, loaded before
+// the broker starts (`load`), not in the constructor. Patterns that are a `RegExp` may take any time, so they are
+// applied to short topics only. A topic that is too long for its pattern, and a result that is not a valid topic,
+// leave the topic as it is. Starting or stopping the feature changes the fast path and the topics that connections
+// remember, which the engine updates in `onChange`.
+
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import { checkNames } from '../../base/options-table.ts';
 import { loadPatterns, MAX_MATCHED, type PatternCompiler } from '../../sql/patterns.ts';

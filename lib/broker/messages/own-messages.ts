@@ -1,3 +1,9 @@
+// Messages that no connection sends. A message that a handler of the app publishes while a message of the app is
+// being published waits for the next turn, which prevents endless recursion; messages of rules do not wait, because
+// rules limit the depth. The answer to the publisher follows the commit only if routing has caused a promise of the
+// ledger, as for a PUBLISH. A will has the rights of its client and is authorized; a delayed message was authorized
+// when it was accepted, and only the publish hooks run when it is due.
+
 import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../../base/errors.ts';
 import { isThenable } from '../../events/hooks.ts';

@@ -1,3 +1,9 @@
+// The filters of a SUBSCRIBE are processed in their order, those behind an asynchronous hook after its decision, and
+// the connection is not read meanwhile. SUBACK waits for the commit of the subscriptions; retained messages follow
+// the SUBACK, so a feed is created with the subscription and released after the answer. `check` is all that needs no
+// hook, and is applied again to a filter that a hook has put in place of the requested one. After each hook or
+// listener the session may have ended or have another connection, for which nothing more is subscribed.
+
 import type { AccessControl } from '../../access/access-control.ts';
 import { isSystem } from '../../access/rule.ts';
 import { BrokerError, ProtocolError } from '../../base/errors.ts';

@@ -1,3 +1,9 @@
+// All hooks, rules and sources are asked in their order until one decides. If a hook replaces the filter, all others
+// are asked about the new one, and a second replacement is an error. Whether unmatched filters are allowed is read
+// before the hooks run, so that the removal of a hook during its decision allows nothing. An answer that failed or is
+// undecided is never kept for the connection, and has to be asked for again after `RETRY_MS` if it allows the
+// subscription.
+
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import type { Verdicts } from '../../connection/verdicts.ts';
 import {

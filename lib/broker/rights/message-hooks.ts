@@ -1,3 +1,9 @@
+// `hasHooks` and `isFastPathOpen` are plain fields that the packet path reads. They are computed by `watch`, which
+// the engine calls after every change of hooks, listeners, taps, rewrite rules or zones; a new condition belongs
+// there and needs a call of `watch`. Verdicts are kept for a connection and topic while `verdictEpoch` is the same
+// and every hook allows it; `forgetVerdicts` outdates all of them. A message that waits for a promise is detached
+// from the read chunk, and if the broker was stopped meanwhile it is refused with 0x8B.
+
 import { InvalidInput } from '../../base/errors.ts';
 import type { PublishedTopics } from '../../connection/published-topics.ts';
 import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../../events/hooks.ts';

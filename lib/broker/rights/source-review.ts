@@ -1,3 +1,15 @@
+// Sources are asked again about the subscriptions that clients have made while there were such sources: of connected
+// clients when the answer expires (`aclCacheTtl`), of others when they return. Rules of the broker and hooks come
+// first, as for a SUBSCRIBE. A subscription that is refused then delivers nothing until a later answer allows it, or
+// is removed (`aclRemoveSubscriptions`). The first question about a returning client that cannot be decided refuses
+// the connection.
+//
+// While sources cannot decide, the last answer holds for one more `aclCacheTtl`. One that was withdrawn holds only
+// until they say that they cannot decide; if they say so soon, because they are busy, until they say so again. After
+// that the connection of a session that outlives it is closed, so that its messages are queued; a session that ends
+// with its connection gets nothing through the subscription. An answer to a question that was asked before the
+// withdrawal (`askAgain`) holds only until the next question, which follows at once.
+
 import { type AccessControl, innerFilter } from '../../access/access-control.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import { isThenable } from '../../events/hooks.ts';
@@ -76,21 +88,7 @@ export interface Judgement {
   apply(): void;
 }
 
-/**
- * Asks sources again about the subscriptions that clients have made while there were such sources: of connected clients when the answer
- * expires (`aclCacheTtl`), of others when they return. The rules of the broker and the hooks come first, as for a SUBSCRIBE. Through a
- * subscription that is refused then, nothing is delivered until a later answer allows it; or it is removed (`aclRemoveSubscriptions`). One
- * timer and a bounded number of questions at a time serve all subscriptions of connected clients, and a `QuestionPool` those of clients that
- * return. The first question about a client that returns which cannot be decided refuses the connection.
- *
- * While sources cannot decide, the last answer stays in force for one more `aclCacheTtl`. If it was withdrawn, it stays in force only until
- * they say that they cannot decide; if they say so soon, because they are busy, until they say so again. After that, the connection of a
- * session that outlives it is closed, so that its messages are queued; a session that ends with its connection gets nothing through the
- * subscription.
- *
- * An answer that was asked for before the answers were withdrawn (`askAgain`) is in force only until the next question, which follows at
- * once.
- */
+/** Asks sources again about the subscriptions of clients. A `QuestionPool` serves clients that return. */
 export class SourceReview {
   readonly #services: Services;
   readonly #host: ReviewHost;

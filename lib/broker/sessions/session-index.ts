@@ -1,3 +1,8 @@
+// Subscriptions of the sessions listed here are added and removed only here, so that the session, its log, the
+// routing and the counters agree. A session is in it from its admission until its chart ends (`forget`), connected or
+// not, and at most one for a client id: adding one replaces the previous one, whose `forget` then finds another
+// session and does nothing. An ended session is removed at once, its subscriptions in slices.
+
 import { Roster } from '../../base/collections/roster.ts';
 import { TextMap } from '../../base/collections/text-map.ts';
 import { Metric } from '../../events/metrics.ts';

@@ -1,3 +1,10 @@
+// Kinds of records are read in a fixed order: the tables first, because overrides of options change all limits, then
+// sessions, and after them what names a session. Everything is read into a `Content` that no part uses yet; if any
+// fault was found, the start fails before anything is written. Only then do the parts receive their records, outboxes
+// before everything that may cause an event. Work that the previous process left is continued by `brokerStarted`,
+// after the listeners are open. The content is read at the first start only: later ones open the store and expect it
+// unchanged.
+
 import { BrokerError } from '../../base/errors.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import { Space, type SpaceHost } from '../../monitor/machine/space.ts';

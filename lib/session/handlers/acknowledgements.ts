@@ -1,3 +1,11 @@
+// Every acknowledgement of the broker is sent with `answer`, never with the writer: one that promises something
+// persisted waits for its commit, and one of the same kind must not overtake it. `SENDER` is called by the queue of
+// the connection when a commit has succeeded or failed, possibly after the connection has closed.
+//
+// A packet id that is not in flight is counted and otherwise ignored, because the client may repeat an
+// acknowledgement; one that waits for another kind of acknowledgement is a protocol error. An id is acknowledged only
+// if its PUBLISH has been sent (`Inflight.acknowledgeable`).
+
 import { ProtocolError } from '../../base/errors.ts';
 import type { AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';

@@ -1,3 +1,13 @@
+// The order is the same for every PUBLISH: the form of the packet, capabilities of the zone, topic and alias,
+// counters, Receive Maximum and packet id, hooks, and only then `finish`, which routes the message and acknowledges
+// it. A message that is refused after its packet id was noted must free the id (`releaseIncoming`), or a repetition
+// would be answered as known.
+//
+// While a hook decides, the connection is not read, but it may close or lose its session: code behind a promise
+// compares `session.connection` and freshens its route, since subscriptions may have changed. `scan` is one object
+// for all packets, so its values are copied before anything else can run. In `finish` the acknowledgement waits for a
+// commit only if routing has caused a promise of the ledger; otherwise the ticket is removed from the message again.
+
 import { isUtf8 } from 'node:buffer';
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';

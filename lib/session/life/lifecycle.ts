@@ -1,3 +1,11 @@
+// The end of a connection has one order: CONNACK or DISCONNECT is written, `ending` is set, and then the event is
+// sent to the chart. The actions of the chart (`ChartActions`) detach the connection and read `ending`, so neither
+// may come later. A connection is ended with `close` or `lost`, an offline session with `end`; other code sends only
+// the events of a CONNECT (`Admission`, `onConnect`, `Takeover`).
+//
+// A will leaves the session with `takeWill` before it is published, in the same turn, so that one commit deletes the
+// will and persists its message.
+
 import { StateError } from '../../base/errors.ts';
 import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectRow } from '../../events/reasons.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';

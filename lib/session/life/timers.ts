@@ -1,3 +1,8 @@
+// No packet sets a timer. A packet notes its time, and when the one timer of the session rings, `rearm` computes the
+// next time from what is true then. A change that makes something due earlier must call `rearm` or `dueAt`; one that
+// makes it due later need not. Times are monotonic, except for the expiry of an authentication, which is wall-clock
+// time and is converted each time, because the wall clock may be set.
+
 import type { Clock } from '../../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import { Metric } from '../../events/metrics.ts';

@@ -1,3 +1,9 @@
+// The bytes of two kinds of records. Fields are written and read in the same order; in the objects that are returned,
+// the order of the properties is the order of the bytes. A new field is appended, and is read only if the record is
+// not at its end, so that records of earlier releases stay readable and earlier releases ignore it. `TRANSPORTS` is
+// stored by position: new ones are appended, too. Anything else needs a new version of records
+// (`lib/store/record.ts`).
+
 import { Message, type MessageInput, type Publisher } from '../../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../../packets/types.ts';
 import type { TransportInfo } from '../../records/client.ts';

@@ -1,3 +1,9 @@
+// A message moves through these lists: `#open` until a commit begins, `#writing` during it, `#unfolded` while it is
+// only in a journal, and then a segment. The lists are in order of numbers, and everything in one list is older than
+// everything in the list before it. Numbers ascend and are never used twice: segments, journals and the set of
+// numbers that are done rely on it. `write` is followed by exactly one `committed` or `commitFailed`. Segments are
+// deleted only by a commit that folds, as a whole, when no message of them is needed.
+
 import { SeqSet } from '../../base/collections/seq-set.ts';
 import type { TimeReading } from '../../base/time-reading.ts';
 import type { Message } from '../../packets/message.ts';

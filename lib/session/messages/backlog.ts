@@ -1,3 +1,9 @@
+// The backlogs of all sessions are counted in `TotalBacklog`, which may drop messages of this one at any `push` or
+// `add`. Nothing changes the lists but `#append` and `#removed`, which count in both. `onDrop` can run listeners of
+// the app that publish: a loop that drops reads the lists again in each step. The limits do not apply to messages
+// whose commit is in progress: these are added with `add`, and `trim` is called after the commit. `Dropper`
+// (`lib/session/log`) uses a backlog to apply the same limits to a queue that is only in the store.
+
 import type { DropReason } from '../../events/reasons.ts';
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';

@@ -1,3 +1,10 @@
+// `deliver` is called once for each receiver of each message (`Publishing`). Its order is: ended, no local, QoS,
+// persist, then send, defer or queue. A message that is persisted and not in memory is found again by `pump`, which
+// reads pages of the store when the backlog has room.
+//
+// `outboundFastPath` is a plain field that `Publishing.routeRun` reads. Whatever changes one of the conditions in
+// `updateFastPath` must call it afterwards.
+
 import { Metric } from '../../events/metrics.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { detachFromPublisher, type Frame, type Message, originalOf } from '../../packets/message.ts';

@@ -1,3 +1,9 @@
+// Messages in flight without an object for each: parallel arrays, at most half full, so that a free place is found in
+// a few steps. PUBREC frees the message but not its packet id, which is why `count` and `unacknowledged` differ. A
+// packet id can be assigned before its PUBLISH is sent (`UNSENT`), because the commit in between must contain it; the
+// client cannot acknowledge it until then. Accessors do not check that an id is in use, except `stateOf` and
+// `acknowledgeable`.
+
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { PersistedMessage } from '../log/segment.ts';

@@ -1,3 +1,12 @@
+// Deliver hooks are asked when a message is sent, not when it is queued. They and listeners may close the connection:
+// code behind such a call compares `this.connection` with the one that it was given, and leaves the message to the
+// next connection. The order in `send` is hooks, expiry, size, packet id, frame: a packet id is assigned when nothing
+// can refuse the message but its encoded size, and is freed by `#giveUp`.
+//
+// Frames that need no changes for a client are shared by all receivers (`Message.form`); the first byte and the
+// packet id are passed beside the frame (`mark`). `Delivery.pump` sends packets in flight again before it sends
+// queued messages.
+
 import { Metric, type Metrics } from '../../events/metrics.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { PUBREL, shortAck } from '../../packets/acks.ts';

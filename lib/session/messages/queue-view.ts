@@ -1,3 +1,7 @@
+// A list is not a snapshot. After each slice messages may have arrived, been sent, written to a segment, or removed
+// from memory because the client has disconnected. A cursor is therefore a place in the order of arrival, not an
+// index, and messages of the store are found by number. What waits during the whole listing is listed once.
+
 import { InvalidInput } from '../../base/errors.ts';
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';

@@ -1,3 +1,8 @@
+// `pump` sends the backlog first, then retained messages; at most `MAX_PUMPED` of them in a turn, so that one client
+// with a long queue does not delay others. A queued message is checked again before it is sent: the commit that
+// contains it may have been refused, and the client may have lost its rights. When the connection closes, the QoS 0
+// messages of a persisted session that are only in memory are appended to its log.
+
 import type { DropReason } from '../../events/reasons.ts';
 import { detachFromPublisher, type Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
