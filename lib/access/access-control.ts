@@ -1,3 +1,9 @@
+// The order of decisions is the order of hooks: rules that are evaluated first, hooks and sources in the order in
+// which they were added, rules that are evaluated last; for CONNECT the records of the broker come first. A source
+// that is stopped still counts as a decider (`decide`), so that stopping one never admits clients that it would
+// refuse. Every change of sources or rules calls `rightsChanged` or `rulesChanged`, after which answers that
+// connections keep are outdated. After each wait the source is looked up again, because it may have been removed.
+
 import type { Clock } from '../base/clock.ts';
 import { asError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest, unknownKey } from '../base/options-table.ts';

@@ -1,3 +1,8 @@
+// A file is read completely or refused, with the line of the first error. One rule of the file can become several
+// access rules: alternatives (`or`) become one rule each, and conditions that must all hold (`and`) are combined with
+// each other; those that no client can fulfil are left out. The depth of terms is limited, because the reader
+// recurses.
+
 import { BrokerError, show } from '../base/errors.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import { checkRule } from './rule.ts';

@@ -1,3 +1,8 @@
+// The table is the truth. After each change, and again after a failed one, the rule of the key is made from what the
+// table has then (`#apply`), so that the rules in use never differ from it. The order of a rule is computed from its
+// group and its number: groups are far apart, and in each the newest rule has the lowest order, so it is evaluated
+// first.
+
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule } from '../records/access-rule.ts';

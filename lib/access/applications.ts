@@ -1,3 +1,8 @@
+// Only hashes of secrets are stored, and hashing takes time: after it, the record is read again, because another call
+// may have changed or added it. `changes` is incremented before a change is written, so that credentials which the
+// REST interface has verified and remembers are verified again. A secret that is not right and an id that does not
+// exist are checked in the same way and take the same time.
+
 import { randomBytes } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';

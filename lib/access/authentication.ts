@@ -1,3 +1,9 @@
+// One authentication asks the hooks once for each message of the client, and passes exactly one decision to
+// `AuthOutcome` each time. Whether anonymous clients are admitted is read before the hooks run, so that the removal
+// of a hook during its decision admits none. A failing hook refuses. Failed logins are limited by address, name and
+// client id, and only wrong credentials count: a challenge, or an approval of a client that no hook knows, says
+// nothing about them. `why` is for the operator and is never sent to the client.
+
 import { Cancellation } from '../base/cancellation.ts';
 import { BrokerError, ProtocolError } from '../base/errors.ts';
 import {

@@ -1,3 +1,9 @@
+// Client ids, user names and single addresses are looked up; only networks are compared one by one, and are collected
+// when the first client needs them. Bans that have ended stay in the table until a sweep deletes them, so every
+// reader compares `until`. A failed commit can bring back a ban that was lifted, which the table counts in `undone`:
+// the networks are then collected again. A ban is checked at CONNECT; disconnecting clients that are connected is
+// done in `lib/broker`.
+
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';

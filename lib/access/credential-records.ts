@@ -1,3 +1,8 @@
+// The salted SHA-256 is the form of the documented interface and is kept for it; SCRAM credentials are made beside it
+// from the same password and cannot be made later. Making them takes time, so a record is looked up again afterwards.
+// The password of a name that does not exist is compared with a record that nothing matches, so the time does not
+// tell which names exist. Deleting a record disconnects no client.
+
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';

@@ -1,3 +1,8 @@
+// One rule of this file has one topic filter; a rule with several becomes several with the same order. A rule without
+// a filter applies to all topics except those under `$SYS`. Names of clients replace `%c` and `%u` as whole levels; a
+// name that would change the filter matches nothing in a rule that allows and everything in one that denies, so that
+// no client gains rights by its name.
+
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';

@@ -1,3 +1,7 @@
+// The side of the server in RFC 5802 and RFC 7677, without channel binding. A user that does not exist gets invented
+// credentials, which are always the same for a name, so that a client cannot find out which names exist; therefore
+// nothing in the exchange may depend on whether the user exists before the proof has been checked.
+
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { BrokerError } from '../base/errors.ts';

@@ -1,11 +1,8 @@
-import { InvalidInput, show } from './errors.ts';
+// Every option is a row with its default, unit and range. `readOptions` converts given values (numbers, or strings
+// with a unit) to plain numbers, booleans and strings, and accepts the camelCase names and the documented spellings.
+// Unknown names are refused, with the most similar known one as a suggestion.
 
-/**
- * Tables of options. Every option is a row with its default, unit and range.
- *
- * `readOptions` converts the given values (numbers, or strings with a unit) to plain numbers, booleans and strings. It accepts the
- * camelCase names and the documented spellings.
- */
+import { InvalidInput, show } from './errors.ts';
 
 /** A duration: a number in the unit of the option, or a string such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */
 export type Duration = number | string;

@@ -1,3 +1,8 @@
+// The client uses only the members of `ByteStream`, so it runs over sockets and local streams alike. Reading stops
+// while the application has too many unread messages, unless it waits for a response: that response is behind the
+// messages in the stream, and would never arrive. Parts that many clients never use are created at their first use.
+// `#closed` ends every part, so each pending promise is rejected when the connection closes.
+
 import type { Duplex } from 'node:stream';
 import { onAbort } from '../base/abort-listeners.ts';
 import { defineAsyncDispose } from '../base/async-dispose.ts';

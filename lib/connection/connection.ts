@@ -1,3 +1,10 @@
+// A connection ends once, in one of three ways: `end` sends the rest of the output and lets the peer read it,
+// `destroy` sends nothing more, `lost` reports to the session that the peer has gone. From then on `isClosed` is
+// true, bytes that arrive are only counted, and its place among `maxConnections` is free, although the stream may
+// stay open until `LINGER_MS` are over. If the peer ends the stream while packets are unread, these are handled
+// first, and the end is reported by `readToEnd`. All connections share the listeners of streams; an error while data
+// is read is reported by the session and does not reach the stream.
+
 import type { ByteStream } from '../base/byte-stream.ts';
 import { asError, ProtocolError } from '../base/errors.ts';
 import { BaseTimer } from '../base/timing-wheel.ts';

@@ -1,3 +1,12 @@
+// Handlers get a chunk and offsets, not a packet object, and must not keep the chunk beyond the turn: what has to
+// live longer is copied. A handler can close the connection, pause it, or make the peer of a local stream answer at
+// once, so the loop checks after each packet, and bytes that arrive while it runs wait in `#arrivedChunks`.
+//
+// Every pause stops the stream, but only those in `UNREAD` stop the parsing of bytes that have arrived; pauses for
+// hooks may overlap and are counted, others are not. While reading is paused the keep alive does not run. In a run of
+// frames on the fast path, each frame is checked for its form and the bytes of its topic, and the route is looked up
+// once.
+
 import { ProtocolError } from '../base/errors.ts';
 import { BaseTimer } from '../base/timing-wheel.ts';
 import { Metric } from '../events/metrics.ts';

@@ -1,3 +1,9 @@
+// Nothing is written when a packet is added: the output of a turn leaves in one write when the turn ends (`flush`),
+// or earlier if it is large. `isBlocked` is a plain field that delivery reads; a blocked connection still collects
+// answers, which pause the reader when they are too many. Before CONNACK the output is held, so that a message that a
+// listener publishes cannot come before it. An error of a write is not thrown, because the message of another client
+// may be the cause of the write; the stream is destroyed and reports it.
+
 import type { ByteStream } from '../base/byte-stream.ts';
 import { asError } from '../base/errors.ts';
 import { Metric } from '../events/metrics.ts';

@@ -1,3 +1,8 @@
+// A row for each event. The types of `broker.on`, the `$SYS` notices, the actions of webhooks and the topics of rules
+// follow from the columns; an event without a name in a column does not exist there. An event tells what has happened
+// and is not awaited; what may change or refuse something is a hook (`hooks.ts`). Fields are given by the names of
+// their types, so that one table serves the compiler and the documentation.
+
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
 import type { RuleAction } from '../records/access-rule.ts';

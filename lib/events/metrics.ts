@@ -1,9 +1,9 @@
-import { unknownName } from '../base/options-table.ts';
+// Counters and gauges of a broker. Counters have the documented dotted names; their values are in one typed array,
+// indexed by `Metric`, so that counting on the packet path is a single addition. A new counter is a new line in the
+// documented order. Gauges are functions that are called when they are read; a gauge that may have had a higher value
+// in between is reported with `note` where it changes, or its high-water mark is too low.
 
-/**
- * Counters and gauges of a broker. Counters have the documented dotted names; their values are in one typed array, indexed by `Metric`, so
- * that counting on the packet path is a single addition.
- */
+import { unknownName } from '../base/options-table.ts';
 
 /** Names of all counters, in the documented order. Counters start at 0 with the broker and never decrease. */
 export const COUNTERS = [

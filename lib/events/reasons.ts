@@ -1,3 +1,8 @@
+// A row for each reason why a connection or session ends, or a message is dropped: text, reason code, counters. The
+// names are public, in events and in the management interface, and are not changed. A protocol error selects its row
+// by its reason code (`errors`); a code that is in no row is a `protocol_error`, and no code may be in two rows. Not
+// every code may be in a DISCONNECT: `disconnectCode` (`lib/session/life/farewell.ts`) replaces those that may not.
+
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { CounterName } from './metrics.ts';
 

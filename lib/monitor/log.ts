@@ -1,3 +1,9 @@
+// A row for each event that is logged; a broker without a logger has no listeners and pays nothing. Rows never
+// contain passwords, authentication data, payloads or headers, and errors are reduced to a few properties, because
+// loggers write every property of an object. Events that a peer can cause at any rate have `causedBy`, which bounds
+// their lines in a minute. A failure of the logger is a process warning, not an `error` event, which would be logged
+// again. The listener for dropped messages must not close the fast path.
+
 import { asError, BrokerError, ConnectionRefused, isCausedByPeer } from '../base/errors.ts';
 import { type BrokerEvents, EVENT_NAMES, type EventName, type SubscribeResult } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';

@@ -1,3 +1,8 @@
+// A message under `$SYS` is made only if its topic has subscribers, except for the retained ones; payloads are
+// functions that are called only then. Topics keep the documented names, which differ from those of the counters in a
+// few places (`WITHOUT_DIRECTION`). Warnings are limited by kind and subject. A client id can contain wildcards or be
+// longer than a topic may be; a notice about it is encoded, or left out.
+
 import type { Clock } from '../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { COUNTERS, type CounterName, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';

@@ -1,3 +1,8 @@
+// Two linked lists share the entries: all of them by age, and those of each key, so that an entry is removed in
+// constant time wherever it is. The entries of a key are sent in order, and a lane is in one state at a time; only an
+// entry whose record is committed can be taken. A lane that has failed waits even if what failed is dropped:
+// otherwise thousands of entries that were too old were each tried once without a delay.
+
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 
 /** Something to be delivered to the target of an outbox. */

@@ -1,3 +1,8 @@
+// The name of an outbox is what its records in the store belong to. Entries whose outbox is not open stay there
+// (`#kept`) until an outbox of that name is opened or they are discarded. Nothing persisted is added before the store
+// has been read: it would come before older entries of its key, and take the number of one of their records. Ids
+// begin with a random prefix for the process, since a target must never see one id for two entries.
+
 import { randomBytes } from 'node:crypto';
 import { StateError } from '../base/errors.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';

@@ -1,3 +1,10 @@
+// Only what follows from the bytes alone is checked here: limits of the zone, the state of the session and the
+// content of topic filters are checked by callers. Bytes that cannot be parsed are malformed (0x81); what can be
+// parsed and is not allowed is a protocol error (0x82). MQTT 3.1 leaves several bits undefined that devices do send,
+// so they are ignored for that version only. The package mqtt-packet does not decode for the broker: it accepts
+// ill-formed UTF-8, U+0000, repeated properties, packet id 0 and wildcards in topic names, and loses the order of
+// user properties.
+
 import { ProtocolError } from '../base/errors.ts';
 import { isAllowedCode } from './allowed-codes.ts';
 import { BodyReader } from './body-reader.ts';

@@ -1,3 +1,9 @@
+// Which property may be in which packet, and how often, is said only by the table in `property-table.ts`. The scan of
+// a PUBLISH repeats its rules without allocating and never chooses an error: whatever it cannot accept is read again
+// with `readProperties`, which throws, so that both always agree. A block is parsed to its end before its contents
+// are refused, because a block that cannot be parsed is malformed whatever else is wrong with it. Properties of a
+// PUBLISH that differ for each receiver are named in `isPerReceiver`; all others are forwarded as bytes.
+
 import { InvalidInput, ProtocolError } from '../base/errors.ts';
 import { BodyReader } from './body-reader.ts';
 import {

@@ -1,3 +1,8 @@
+// A row for each field: `from` reads it from a session, and the columns have its name in each interface; a field
+// without a name in a column does not exist there. A new row needs a member of the record type, and appears in every
+// interface that it has a name for. The counters of a connection outlive it (`lastTraffic`), those of a session begin
+// at 0 when it is read from the store.
+
 import { TRAFFIC_COUNTERS, type TrafficCounter } from './last-traffic.ts';
 import type { RecordTable } from './record-table.ts';
 import type { Zone } from './zone.ts';

@@ -1,3 +1,8 @@
+// A row for each field: `from` reads it from a session, the columns `later` and `earlier` have its name in the two
+// revisions of the management interface, `webhook` and `rule` in webhooks and events of rules; without a name, the
+// field does not exist there. The records of a client, a connection and a session are put together from shared parts,
+// so a row belongs into the part that is common to the records which have it.
+
 import type { ProtocolVersion } from '../packets/types.ts';
 import type { ClientInfo } from './client.ts';
 import type { RecordTable } from './record-table.ts';

@@ -1,3 +1,8 @@
+// A row for each option of a zone: how a value is read, its default, range and text. The type `Zone`, the accepted
+// spellings, `broker.configuration` and the help follow from the rows. A zone is a plain object whose fields the
+// packet path reads, and a connection keeps the one that it was accepted with; only options with `change: 'now'` also
+// change for clients that are connected, so these must be read when they are used.
+
 import { InvalidInput } from '../base/errors.ts';
 import { type Duration, type OptionRow, type Rate, row, type Size, type Values } from '../base/options-table.ts';
 import type { QoS } from '../packets/types.ts';

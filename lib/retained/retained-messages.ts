@@ -1,3 +1,8 @@
+// Memory only: `Retainer` (`lib/broker/features`) decides what is retained, persists it, and restores a message with
+// `putBack` if its commit fails. Only messages that expire have a timer, so a broker without them does not look at
+// the time here. A stop clears the timing wheel, so `rearm` is called at the next start. A message is detached from
+// the read chunk before it is stored.
+
 import type { TimeReading } from '../base/time-reading.ts';
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../packets/message.ts';

@@ -1,3 +1,8 @@
+// A map finds a topic, a tree by levels finds what a filter matches. Results are snapshots that are read in later
+// turns: an entry that was replaced meanwhile is recognized by `isLive`, and a search that could take long is given a
+// limit and answers `undefined` (`matchWithin`); `walkRetained` then compares topics in slices. The order of results
+// is that of `seq`, on which pending feeds in the store rely.
+
 import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from '../topics/branch.ts';
 import { isWildcard, matches } from '../topics/topic.ts';

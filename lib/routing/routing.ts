@@ -1,3 +1,10 @@
+// Routes are cached by topic name and found by the bytes of a topic in a table of fixed size. A topic is cached when
+// it is used for the second time, so that topics that are used once displace nothing. A route is valid until a
+// subscription, a watcher or a right that concerns it changes: each such change must call `changed` or
+// `rightsChanged`, and code that held a route across a promise or a listener asks for `freshened`. Rights are decided
+// with the route, not for each message; the members of a share group are decided for each message. A route that was
+// removed from the cache is emptied at once, because the limit of the cache no longer covers its subscribers.
+
 import { TextMap } from '../base/collections/text-map.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';

@@ -1,3 +1,9 @@
+// A broker has its state in memory, so it must not continue with a store that is not the one it knows. The store is
+// recognized by its time of creation and the number of its last commit; after a failed commit there may be one commit
+// more, as only the store knows whether it was written. Before the first write of a new format, the format record is
+// written, so that an older version refuses the store. After each wait `generation` is compared, because the broker
+// may have been stopped meanwhile; attempts to open a failed store end only with success or `stop`.
+
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
 import type { WorkCount } from '../base/pending-work.ts';

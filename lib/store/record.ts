@@ -1,3 +1,9 @@
+// The checksum covers key, version and body, so a record under another key is refused, too. Numbers in keys are
+// written big-endian, which makes the store return them in order. A batch consists of views of the chunks, and these
+// are reused: a draft is cleared only when its commit has settled. `need` may move the record that is being written
+// to another chunk; nothing but the fields of `Draft` may remember an offset. A negative number is refused when it is
+// written: a count below 0 was once stored, and the next process refused the client.
+
 import { crc32 } from 'node:zlib';
 import { BrokerError } from '../base/errors.ts';
 import { Batch, type Entry } from './store.ts';

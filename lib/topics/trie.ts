@@ -1,3 +1,8 @@
+// Filters without wildcards are in a map, the others in a trie by level: half the time and a tenth of the memory of a
+// trie for all filters. The search does not recurse, so that a topic of 65,535 levels is not a special case, and
+// allocates nothing; its two arrays are reused by the next search. Lists of values are replaced, never changed, so
+// that a caller may iterate over one while subscriptions change.
+
 import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from './branch.ts';
 import { isWildcard } from './topic.ts';
@@ -29,8 +34,7 @@ class Level<T> extends Branch<Level<T>> {
 /**
  * An index of topic filters and their values (subscribers), which finds the values of all filters that match a topic name.
  *
- * Filters without wildcards are in a Map, the others in a trie by level. This takes half the time and a tenth of the memory of a trie for
- * all filters. Filters must be valid and without the prefix of a shared subscription. Values are compared by identity.
+ * Filters must be valid and without the prefix of a shared subscription. Values are compared by identity.
  */
 export class FilterIndex<T extends NonNullable<unknown>> {
   /** The number of values. A value of two filters counts twice. */

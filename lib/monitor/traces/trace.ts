@@ -1,3 +1,7 @@
+// A trace never slows the broker: if its stream or function has too much to write, lines are dropped and counted, and
+// the next line says how many are missing. A line is built only if there is room for it. `close` is the only end of a
+// trace, has an effect once, and is called by timers, errors and the broker alike.
+
 import type { Writable } from 'node:stream';
 import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
 import { InvalidInput } from '../../base/errors.ts';

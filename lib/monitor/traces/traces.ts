@@ -1,3 +1,8 @@
+// While there is no trace, neither taps nor events are observed, so tracing costs nothing; the first trace opens
+// them, for all clients, and closes the fast path. What the receiver of a line causes (`#isWriting`) is not traced,
+// because that could be endless. An error while a line is made ends that trace and never reaches the client whose
+// packet it was. A packet that cannot be decoded is traced with the error.
+
 import type { Writable } from 'node:stream';
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
 import { readOptions } from '../../base/options-table.ts';
