@@ -1,3 +1,8 @@
+// Definitions are what the store has, so their fields are a format: a new one must be optional when it is read.
+// Checks here concern types only; whether an action or a resource exists is decided when it is made, because kinds
+// can be defined later. Ids of actions are new for each rule, but the same at each start for a rule of the options,
+// since entries of a persisted outbox name them.
+
 import { randomBytes } from 'node:crypto';
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject, nearest } from '../base/options-table.ts';

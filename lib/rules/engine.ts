@@ -1,3 +1,8 @@
+// Loaded when the first rule or resource needs it. Changes run one after the other (`#inTurn`), and a definition is
+// written to the store before it takes effect. A rule that cannot run does not fail a start: it is disconnected with
+// a reason and tried again, at intervals and whenever a kind or a resource appears that it may have waited for. Rules
+// of the options are made before those of the store, win over them by id, and cannot be changed at run time.
+
 import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';

@@ -1,3 +1,9 @@
+// A change of the list of resources runs in turn with the changes of rules; finding out whether a target can be
+// reached does not, so that a target that does not answer delays no other change. A resource whose type is missing,
+// or that cannot be made, stays in the list with its error and is made again when its type is defined. Two ids must
+// not have the same outbox (`x` and `resource:x`). `delete` refuses a resource that a rule uses; `remove`, for an
+// import, does not.
+
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/options-table.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';

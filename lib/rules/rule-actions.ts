@@ -1,3 +1,9 @@
+// A list of actions is never changed: a change of the rule makes a new list, which takes over the counters, and
+// retires the old one, whose actions are closed when their last outcome is known. The outcome of a local action is
+// often known at once, that of a sending one when its entry leaves the outbox, perhaps in another process (`resume`):
+// then output and event are in the head of the entry. An event is detached from its read chunk and kept only if
+// something follows from an outcome, because it holds the whole message.
+
 import { BrokerError, errorText, show } from '../base/errors.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';

@@ -1,3 +1,9 @@
+// The outbox outlives what the type has made: after a stop and a start, and mostly after a change, its entries are
+// still there. Each entry that has a `Settled` gets exactly one call, also if it is dropped, or lost with its outbox;
+// entries of an earlier process are reported by their head. While an entry that displaces others is being added, no
+// entry is added for the fallback of a displaced one, which would displace the next. Checks have a time limit, and
+// the answer to an old one has no effect.
+
 import { asError, BrokerError } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { type OutboxOptions, readOutboxOptions } from '../outbox/options.ts';

@@ -1,3 +1,9 @@
+// A rule has its subscriptions (`#removals`) only while its chart is in `connected`; `attach` and `detach` are
+// actions of the chart. Making actions is asynchronous: each attempt has a number, and one that ends after a later
+// one has begun is discarded. Another statement is attached in the turn in which the previous one is detached, so no
+// event is missed or seen twice. Evaluating a statement must not throw into the path of the message: failures are
+// counted and reported.
+
 import { errorText } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';

@@ -1,3 +1,7 @@
+// Public types: apps and adapters write actions and resources against them. Titles and descriptions are in two
+// languages, because the documented interface shows both. A member that is added to a type which apps implement must
+// be optional. Secrets are marked in `ParamRow`; whatever is returned to a caller has been through `hideSecrets`.
+
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { Attempt } from '../outbox/attempt.ts';

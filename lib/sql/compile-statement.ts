@@ -1,3 +1,9 @@
+// The fields of SELECT are evaluated before WHERE, because WHERE can use their aliases. WHERE comes first only if
+// that makes no difference: it uses no alias, and no field can fail. The order of aliases matters in the same way, so
+// `define` is called when a field is compiled, and what is compiled before does not see its alias. Values share their
+// parts and are encoded as trees, so an output that may contain lists or objects is weighed; a statement of 1.2 KB
+// once took 4 GB.
+
 import { errorText } from '../base/errors.ts';
 import { type CompileContext, ExpressionCompiler } from './compile.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';

@@ -1,3 +1,9 @@
+// Expressions of rules over events become closures, once for a statement; a row never walks the tree. Everything that
+// is wrong without a row is an `SqlError` here: unknown functions, numbers and types of arguments, constant
+// arguments. What a row can cause is an `SqlFailure` of that row. The work of a row is bounded (calls, lists that are
+// read, regular expressions, the size of results), and compiling has a budget, since a statement may come from an
+// operator of the management interface. Only with `time`, for tests, do calls look at the clock.
+
 import { nearest } from '../base/options-table.ts';
 import type { WorkTime } from '../base/slices.ts';
 import { add, divide, divideIntegers, multiply, negate, subtract } from './arithmetic.ts';

@@ -1,3 +1,8 @@
+// Members of short JSON texts are read from the bytes, without decoding the rest. This is an optimization that may
+// always give up: a result of `undefined` means that the caller decodes the whole text, so whatever is not certain to
+// give the same value as `decodeJson` (escapes, characters beyond ASCII, long or delicate numbers, deep nesting) must
+// end in `undefined`. The whole text is validated even if all members have been found.
+
 import { floatOf, type Value } from './values.ts';
 
 /** Maximum length of texts read here: for long strings, the engine's decoder is faster. */

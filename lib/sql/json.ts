@@ -1,3 +1,7 @@
+// `JSON.parse` rounds long integers and does not tell 1.0 from 1. A regular expression finds texts that may contain
+// such numbers; only those are decoded by the slower exact decoder, which must accept and refuse the same texts as
+// `JSON.parse`. Its levels are limited, because it recurses.
+
 import { checkLevel } from './sql-error.ts';
 import {
   bytesOf,

@@ -1,3 +1,9 @@
+// One parser for the expressions of both dialects. It asks the dialect what is possible (`hasParts`, `hasOver`,
+// `precedence`, ...) and never which dialect it is; grammars of statements are built on it in other files. Levels are
+// counted for each operator and each nested expression, because everything that walks a tree recurses; a chain of
+// operators is as deep as it is long. Nodes have their place in the text, from which error messages and the names of
+// fields without an alias are taken.
+
 import { negate } from './arithmetic.ts';
 import { COMPARING, NOT_PRECEDENCE, type Operator, type Predicate, SIGN_PRECEDENCE } from './dialect.ts';
 import { TokenReader } from './token-reader.ts';

@@ -1,3 +1,7 @@
+// The output must parse to an equal tree in the same dialect. So parentheses follow from the precedence of the
+// dialect, names are quoted unless its lexis reads them as a word, and two signs are never adjacent, as they would
+// begin a comment. A new kind of node needs a case here and in `Parser`.
+
 import { COMPARING, type Dialect, NOT_PRECEDENCE, type Operator, SIGN_PRECEDENCE } from './dialect.ts';
 import type { Call, Expression, Field, Path, Selected, Star, Statement, Step } from './tree.ts';
 import { formatFloat, isNumber, type Value } from './values.ts';

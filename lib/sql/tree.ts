@@ -1,3 +1,8 @@
+// Nodes are plain readonly objects with a tag in `type`, and `start` and `end` in the text of the statement. A part
+// that was not written is absent. Both dialects share the nodes; some exist in one of them only, and the parser, not
+// the tree, decides which. A new node needs a case in the parser, in `Printer`, in the visitors of expressions and in
+// the compilers.
+
 import type { Value } from './values.ts';
 
 /** Position of a node in the text of its statement. */

@@ -1,3 +1,9 @@
+// Real timers are used only for patience: everything else happens in virtual time, and only inside `advance`,
+// `runNext` and `settle`, one call after the other. After each timer the clock waits until all counted work has
+// ended; work that is not counted in a `WorkCount` is invisible to it, so asynchronous code of the library must count
+// what it waits for. Hooks are work, too, except while they wait for this clock; which timers belong to a hook is
+// known from `AsyncLocalStorage`.
+
 import { AsyncLocalStorage } from 'node:async_hooks';
 // Imported by name, so that fake timers of a test framework do not replace them.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';

@@ -1,3 +1,8 @@
+// A real broker with three things replaced: its clock, its ports, and the streams between it and its clients, which
+// go through a `Link`. The end of a kit releases the links and stops the broker at once, so that no will is
+// published, and reports what the app has left open, but not what the kit has opened. Everything here is public and
+// documented; what is needed of the broker beyond its public members comes from `engineOf`.
+
 import type { Duplex } from 'node:stream';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';

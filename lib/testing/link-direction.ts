@@ -1,3 +1,8 @@
+// Packets are recognized from their fixed headers only, whatever they contain, because tests may send invalid ones;
+// bytes that are not MQTT are forwarded unchanged. Bytes are forwarded as they arrive unless a fault applies to their
+// packet, so that a link without faults changes nothing, not even the chunks. Back-pressure is passed on: the source
+// is paused while the target needs to drain.
+
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';

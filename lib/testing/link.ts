@@ -1,3 +1,7 @@
+// Packets are logged as bytes and decoded when a test asks for them, because most tests never do. The client id and
+// the version, which decoding needs, are searched in the log at that time. `cut` closes both ends at once; `halfOpen`
+// closes none, and the peers find out by their timeouts.
+
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';

@@ -1,3 +1,8 @@
+// Everything that a broker relies on in a store is a case here; a new use of a store by the ledger needs one. The
+// name of a case is a sentence about the store and is public. Cases use keys and values of any bytes and sizes, and
+// only the public verbs, so any store can run them; optional abilities are skipped if the store does not have them.
+// Failing commits are tested only if `failNextCommit` is given.
+
 import assert from 'node:assert/strict';
 import { StateError } from '../base/errors.ts';
 import { Batch, type Entry, type Store } from '../store/store.ts';

@@ -1,3 +1,8 @@
+// An import is complete or nothing: the first commit contains a mark that no broker starts with, the format record
+// and the removal of the mark are in the last one. A failed import removes its records, the mark last; if the process
+// ends first, the next import does. The lines of an export are read in parts and checked before they are written, so
+// a file of any size needs little memory. `content` is for people and is never read back.
+
 import { systemClock } from '../base/clock.ts';
 import { BrokerError, InvalidInput } from '../base/errors.ts';
 import {

@@ -1,3 +1,8 @@
+// A row for each event that FROM can name: its columns in the documented order, with a function for each, and the
+// texts and columns that forms of the management interface show. Columns are evaluated when a statement reads them,
+// and once for all rules of an event, so a function must not depend on a rule and must not keep the event. A value
+// that the broker does not have is absent (`unknown`), never empty.
+
 import type { PresentAlarm } from '../../records/alarm.ts';
 import { parseSharedFilter } from '../../topics/topic.ts';
 import { CLIENT, hostOf } from './client-columns.ts';

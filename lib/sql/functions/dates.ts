@@ -1,3 +1,7 @@
+// Times are integers in a unit, and all arithmetic is done in nanoseconds as a bigint, so that no unit loses digits.
+// Years are 0 to 9999. A row says what arguments a function takes, which are checked before it runs; `run` throws an
+// `SqlFailure` for a value that it cannot use.
+
 import { SqlFailure } from '../sql-error.ts';
 import { integerOf, type Value } from '../values.ts';
 import { family } from './function.ts';

@@ -1,3 +1,7 @@
+// A function gets bytes as a string if they are valid UTF-8 and as a `Uint8Array` otherwise, and returns them in the
+// same way (`textOf`). The results of decompression are limited, because a short input can become any length. A row
+// says what arguments a function takes, which are checked before it runs.
+
 import { createHash, randomUUID } from 'node:crypto';
 import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import { boundedInteger, finite, MOST_BITS, MOST_STRING } from '../arithmetic.ts';

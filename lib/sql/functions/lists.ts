@@ -1,3 +1,7 @@
+// Functions never change their arguments: values are shared by all rules that read an event, so a result is a copy or
+// shares parts. `weighs` says how heavy a result can be in terms of the arguments; without it every result is walked.
+// `scans` names a list that is read completely and counts towards the work of an event.
+
 import { bounded } from '../arithmetic.ts';
 import { isSame } from '../compare.ts';
 import { decodeJson, stringOf } from '../json.ts';

@@ -1,3 +1,7 @@
+// Positions and lengths count characters as people see them (`characters.ts`), not the units of JavaScript strings. A
+// result that can be longer than its arguments is built in `bounded`, which refuses it before it exists. Functions
+// with a regular expression have `patternAt`, so that its work is counted.
+
 import { firstIn, lastIn, splitBy } from '../../base/text-search.ts';
 import { bounded, MOST_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
