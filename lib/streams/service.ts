@@ -1,3 +1,8 @@
+// Changes of streams and rules run one after the other (`#inTurn`), and after each of them sources are informed
+// (`tidy`). A stop of the service keeps definitions and stops rules; a stop of the broker (`halt`) does the same, but
+// the next start of the broker begins again. `beforeStart` functions run before any rule starts: plugins define
+// functions and types there. Errors of items are not reported each time, since a stream can have any number of them.
+
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';

@@ -1,3 +1,7 @@
+// Only the form of a statement is checked here; what depends on streams and functions is checked when names are
+// bound. The clauses are parsed in their order, and expressions by the parser of `lib/sql`, which asks the dialect of
+// streams what it allows. A window is parsed as a call in GROUP BY. Errors say what could be written instead.
+
 import { STREAM_DIALECT } from '../sql/dialect.ts';
 import { childrenOf } from '../sql/inspect.ts';
 import { Parser } from '../sql/parser.ts';

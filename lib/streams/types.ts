@@ -1,3 +1,8 @@
+// Public types: apps and plugins write sources, sinks and functions against them. A member that is added to a type
+// which others implement must be optional. `PropertyRow` describes properties of sources and sinks for checks and
+// documents; a secret is marked there and is never shown. Texts of the status have the wording of the documented
+// interface.
+
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { FormatType, StreamFormat } from './format.ts';

@@ -1,3 +1,10 @@
+// The records of one rule: the parts of its last checkpoint, and the rows since then, by a number in the order of
+// arrival. `save` replaces the parts and removes the rows up to `end` in one turn, which is one commit. A row whose
+// commit fails is marked as refused and never replayed, because its publisher sends it again. While another
+// definition of the rule is tried, the content of the previous one is set aside and stays in the store, so that the
+// rule can go back to it. Only the run that owns the log may write to it; a run that is still closing when the next
+// one begins no longer does.
+
 import { deserialize, serialize } from 'node:v8';
 import type { KeptStreamRecord, StreamRecordStore } from '../host.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../operators/saved-tuples.ts';

@@ -1,3 +1,9 @@
+// Everything that is wrong with a call and visible without a row is an `SqlError` when the rule is made: the number
+// of arguments, constant arguments of the wrong type, regular expressions. Other arguments are checked by the
+// function for each row. A call of a pure function with constants is evaluated once. Functions with a state are not
+// called here: they have an operator, and the call reads its result from a slot. Calls with up to three arguments
+// have closures without an array of arguments. Texts of errors are those of the documented product.
+
 import { errorText } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';

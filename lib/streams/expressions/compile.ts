@@ -1,3 +1,8 @@
+// The table in the comment of `compileNode` is the specification of values; a change of an operator begins there. An
+// expression is compiled several times: to check it, and for each start of its rule, since some functions depend on
+// the rule; constants are folded once for a statement, within a budget. Only `Scope` knows what a name means, so
+// nothing here depends on streams or rules.
+
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Between, Binary, Case, Expression, Like, Membership, Path, Step, Unary } from '../../sql/tree.ts';
 import { Float, type Value as SqlValue } from '../../sql/values.ts';

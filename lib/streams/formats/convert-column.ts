@@ -1,3 +1,7 @@
+// A reader is made once for a column and called for each row. STRICT_VALIDATION decides about failures, not about
+// conversions: with it, a value that cannot be converted is an error of the row, without it the column is null. Only
+// an infinite number is always an error. Texts of errors are those of the documented product.
+
 import type { Column, ColumnType } from '../types.ts';
 import { describe, integer, printed, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { parseColumns } from './json.ts';

@@ -1,3 +1,8 @@
+// A row of the table makes accumulators. `make` is for windows that end as a whole, `makeSliding` for windows whose
+// rows leave one by one, and needs `remove`; without it, the rows of such windows are aggregated for each emission.
+// Whatever `save` returns must be readable by `load` in later releases, because it is in checkpoints. The array of
+// arguments is reused, so an accumulator keeps values, never the array.
+
 import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
 import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';

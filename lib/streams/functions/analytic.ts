@@ -1,3 +1,7 @@
+// Functions that remember earlier rows, with one state for each partition. `next` is called before WHERE, for each
+// row whose condition WHEN is true, so the state does not depend on what a rule emits. States are in checkpoints:
+// what `save` returns must be readable by `load` in later releases.
+
 import type { AnalyticFunction, AnalyticState, ArgumentNames } from '../function.ts';
 import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { booleanOf, floatOf, indexOf } from './arguments.ts';

@@ -1,3 +1,7 @@
+// Arguments are never changed: rows are shared by all rules on a stream, and values share their parts. What a
+// function makes is limited before it exists (`checkElements`). A row of the table says how null is handled
+// (`ifNull`) and whether calls with constants may be evaluated once (`isPure`).
+
 import { setKey } from '../../sql/values.ts';
 import type { FunctionTools } from '../function.ts';
 import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';

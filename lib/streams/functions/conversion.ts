@@ -1,3 +1,8 @@
+// `convert` is `cast` of the documented product; the columns of a schema are converted differently, in
+// `formats/convert-column.ts`. Each converter returns undefined for what it cannot convert, and the caller throws.
+// Integers have 64 bits. A row of the table says how null is handled and whether calls with constants may be
+// evaluated once.
+
 import { createHash } from 'node:crypto';
 import * as zlib from 'node:zlib';
 import { readTime } from '../values/time-pattern.ts';

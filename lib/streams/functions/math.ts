@@ -1,3 +1,7 @@
+// Integers are bigint and stay exact where the documented function has an integer as its result; other results are
+// floats. A result that is not a number is null. A row of the table says how null is handled and whether calls with
+// constants may be evaluated once.
+
 import { describe, integer, StreamFailure, type Value } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';

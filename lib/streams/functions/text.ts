@@ -1,3 +1,7 @@
+// Lengths count code points, and white space is that of Unicode, as in the documented product. Results that can be
+// longer than the arguments are limited before they are built (`checkCharacters`, `TextParts`). A row of the table
+// says how null is handled and whether calls with constants may be evaluated once.
+
 import { LRUCache } from 'lru-cache';
 import { firstIn, splitBy } from '../../base/text-search.ts';
 import { fixed } from '../../sql/json.ts';

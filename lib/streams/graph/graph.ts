@@ -1,3 +1,9 @@
+// An `Entry` is called for each row of a source, for each rule: a stream that many rules share spends most of its
+// time here, and most rows are dropped by the filter of a rule. So the condition is evaluated in the entry, counters
+// are plain fields that are added to the metrics when these are read (`count`), and the clock is read for one row in
+// a sample only. Operators are opened after their states have been loaded. An operator that throws ends its item, not
+// the graph.
+
 import type { Clock } from '../../base/clock.ts';
 import type { FunctionTools } from '../function.ts';
 import { isTrue } from '../operators/condition.ts';

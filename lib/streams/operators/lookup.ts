@@ -1,3 +1,8 @@
+// Lookups can end in any order, but emissions keep the order of rows: an item waits in `#pending` until those before
+// it are complete, and so does the time that has been reached behind it. A checkpoint contains the items that wait,
+// and they are looked up again. An answer that arrives later is outside of the call of any operator, so its failures
+// go to `failed` instead of being thrown. After `close`, answers are ignored.
+
 import { errorText } from '../../base/errors.ts';
 import type { OpenLookup } from '../types.ts';
 import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../values/tuple.ts';

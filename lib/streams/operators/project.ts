@@ -1,3 +1,8 @@
+// The most frequent forms, a single `*` and plain columns, have separate functions; all others go through `Write`.
+// Rows can be shared with other rules, so an output is a new object or the row itself, which must not be changed.
+// Absent and null columns are left out unless `sendNilField` is set. An expanding function makes several rows, each
+// with the other columns, so what one row makes is weighed in total.
+
 import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { BoundField, BoundSelect } from '../expressions/bound.ts';
 import type { ExpandingState, FunctionTools } from '../function.ts';

@@ -1,3 +1,8 @@
+// Binding finds out what each name means and checks everything that does not need a row; planning comes afterwards
+// and cannot fail for a name. The fields are bound first, because the other clauses use their aliases, and in an
+// order that lets fields use the aliases of others. Lookup tables are joined behind all streams and scanned tables,
+// so nothing that is evaluated before may read them. Texts of errors are those of the documented product.
+
 import { childrenOf } from '../../sql/inspect.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Selected, Star, StreamSelect, Window } from '../../sql/tree.ts';

@@ -1,3 +1,9 @@
+// An expression is bound once and compiled for each start of its rule (`make`), since functions can depend on the
+// rule. While it is checked, a `Recorder` notes what it uses; plans are decided from that alone, so a new kind of
+// dependency has to be recorded. Equal calls of functions with a state share one operator, by their canonical text.
+// An alias that others use gets a slot if evaluating it again would cost more; slots are numbered in `slots`, when
+// everything is bound.
+
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import type {

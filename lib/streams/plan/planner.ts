@@ -1,3 +1,8 @@
+// The order of operators is the documented one and visible to users: names such as `op_2_filter` are in the topology,
+// in metrics and in checkpoints, which find the state of an operator by its name. So numbers are given in the order
+// of the data, and a change of the order makes states of earlier checkpoints unusable. Parts of WHERE move before the
+// window where that makes no difference; in the time of events, and for windows that count rows, they stay behind it.
+
 import type { BoundAnalytic, BoundField, BoundPredicate, BoundSelect, BoundSource } from '../expressions/bound.ts';
 import type { PlanNode, Topology } from '../types.ts';
 import { lookupStep } from './lookup-step.ts';

@@ -1,3 +1,7 @@
+// While names are bound, each source notes which columns and which metadata the statement needs; sources decode only
+// these. So every way to read a column has to pass through here. A source without a schema may have any column: a
+// name without a source then means the first source that has it, and no name is unknown.
+
 import { InvalidInput, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';

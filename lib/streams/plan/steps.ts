@@ -1,3 +1,7 @@
+// A step is made when a rule is planned and its operator when the rule starts: `make` gets the tools of that start,
+// and nothing of one run may be kept in a step. `about` is what `explain` shows. Values become plain values (integers
+// as numbers where they are exact) in the last step only; before it, they are those of `values.ts`.
+
 import { InvalidInput } from '../../base/errors.ts';
 import { isHeavier, MAX_WEIGHT } from '../../sql/weight.ts';
 import type {

@@ -1,3 +1,9 @@
+// Changes run one after the other. A new definition is checked and planned before the running one is stopped; if it
+// cannot run, the previous one goes on. While a rule is replaced, the rows of the streams that both definitions read
+// are held and given to the next run, beginning in the turn in which the first one is stopped. A definition is
+// persisted after it has been accepted, so that the store never gets the secrets of one that is refused. Rules of the
+// options are not persisted.
+
 import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
 import { NotFound, StateError } from '../../base/errors.ts';
 import type { StreamRulesApi } from '../api.ts';

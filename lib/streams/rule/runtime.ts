@@ -1,3 +1,8 @@
+// The order of a start: sinks and lookup tables are opened, then the graph, then the sources are attached and rows
+// flow; a failure closes what was opened. What an earlier definition has left in the store is deleted only when the
+// next one runs. Whether a checkpoint belongs to a definition is decided by a fingerprint of statement, options and
+// streams: an option that has no effect is left out of it, so that checkpoints of earlier releases fit.
+
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { inSlices, WorkTime } from '../../base/slices.ts';

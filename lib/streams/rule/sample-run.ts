@@ -1,3 +1,7 @@
+// A test of a statement runs the real plan on its own clock, whose timers fire only between rows, so a test of a day
+// takes no time. It is a generator, because a test may be long and other work has to run in between; its caller ends
+// it after a time limit. Rows, timers and outputs are limited.
+
 import type { Clock } from '../../base/clock.ts';
 import { TimerHeap } from '../../base/collections/timer-heap.ts';
 import { errorText, InvalidInput } from '../../base/errors.ts';

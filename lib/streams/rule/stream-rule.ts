@@ -1,3 +1,8 @@
+// `start`, `stop` and `change` run in turn with all other changes (`StreamRules`); timers of schedules and of
+// repeated attempts therefore ask for a turn before they act, and look whether they still have a reason to. A start
+// waits until the previous run has closed its sinks. Opening and closing have time limits, so that a sink which does
+// not answer cannot block changes of other rules. The texts of the status are those of the documented product.
+
 import type { Clock } from '../../base/clock.ts';
 import { errorText, StateError } from '../../base/errors.ts';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';

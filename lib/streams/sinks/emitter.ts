@@ -1,3 +1,8 @@
+// Items are sent one after the other unless `runAsync` is set; after a failure, the next ones are sent all the same.
+// An item that can be sent at once needs no promise. Without a cache, an item that does not fit into the buffer or
+// fails is lost, and the failure belongs to the call of `push`; with a cache, `push` succeeds when the cache has the
+// item. Every send has a time limit, which only keeps a queue from standing still; sinks have shorter ones.
+
 import type { Clock } from '../../base/clock.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { ConnectionState } from '../graph/connection-state.ts';

@@ -1,3 +1,7 @@
+// A source is shared by all rules whose streams have the same definition text. A replaced stream has two sources
+// while rules still use the previous definition. A source is opened after the previous source of its stream has
+// closed. The last rule that is detached closes it.
+
 import { InvalidInput } from '../../base/errors.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionFigures } from '../graph/metrics.ts';

@@ -1,3 +1,9 @@
+// Rules that read times and integers alike share a lane, which decodes and converts a payload once, with the columns
+// that any of them needs; decoding is compiled again when that set changes. A column that cannot be converted is an
+// error only of the rules that need it. Up to `MAX_AT_ONCE` rows of a message are passed on in one go, of a longer
+// one some in each turn: half a megabyte can be 60,000 rows, which held up all clients for more than a second. Rules
+// can come and go in the middle of such a message.
+
 import type { Format } from '../format.ts';
 import { type Convert, compileConversion } from '../formats/convert.ts';
 import { timeOf } from '../formats/convert-column.ts';

@@ -1,3 +1,9 @@
+// A source that can wait does not read while a rule has no room; others go on. Rows with an acknowledgement wait
+// while a rule is full or is being replaced, and are given in their order. What a full rule or a closing source
+// causes happens in a microtask, because the rule is in the middle of its work. Rules with `qos` above 0 have a feed
+// that takes all rows of a message in one turn, because the publisher is answered at the end of that turn. An
+// acknowledgement follows the commit of the records that its rows have caused.
+
 import { BrokerError, errorText } from '../../base/errors.ts';
 import { ConnectionState } from '../graph/connection-state.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';

@@ -1,3 +1,8 @@
+// Templates have the syntax of templates of Go, which the documented product uses, and the messages of its errors. A
+// template comes from the author of a rule and its data from clients, so output, turns of loops, the depth of uses
+// and the work of functions are bounded for each execution (`Run`). Variables are slots, found when a template is
+// compiled. A template can use itself, so its entry exists before it is compiled.
+
 import { StreamFailure } from '../values/values.ts';
 import type { BoundFunctions } from './function-table.ts';
 import { printInner, printValue } from './print.ts';

@@ -1,3 +1,7 @@
+// The grammar is that of templates of Go. Names of functions and variables are checked while parsing, so the parser
+// knows which variables are visible in each block; a definition has none of those around it. Levels are limited,
+// because the parser and the compiler recurse.
+
 import { scan, type Token, unquote } from './scan.ts';
 import { TemplateError } from './template-error.ts';
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';

@@ -1,3 +1,7 @@
+// A path comes from the author of a rule and its value from clients: a filter is never run as a script, the number of
+// values that a query looks at is limited, and descending does not recurse. A path of keys and indices selects one
+// value; any other selects an array, even of one element.
+
 import { type Condition, parseCondition, type Select, type Work } from './json-path-filter.ts';
 import { PathScanner } from './json-path-scanner.ts';
 import { describe, isArray, isStruct, StreamFailure, type Value } from './values.ts';

@@ -1,3 +1,7 @@
+// The letters of time patterns of the documented product, with its peculiarities: only some lengths of a run exist, a
+// fraction may follow seconds without being in the pattern, zone names other than UTC are read as UTC. Each field
+// formats and reads; a reader returns the place behind it, or -1.
+
 import { StreamFailure } from './values.ts';
 
 export const MONTHS: readonly string[] = [

@@ -1,3 +1,8 @@
+// Rows are shared by the rules on a stream and by the windows of a rule: a tuple is never changed, except for its
+// slots, and a rule that needs slots makes a tuple with new ones (`with`). Names are matched exactly first and
+// without regard to case afterwards. `Frame` is what expressions see besides their tuple; there is one for each
+// running rule, and an operator sets it before it evaluates, so nothing may wait between the two.
+
 import { type Cause, deeper } from './cause.ts';
 import { isNull, member, type Value, type ValueObject } from './values.ts';
 

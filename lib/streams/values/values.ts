@@ -1,3 +1,8 @@
+// The values of statements differ from those of rules over events (`lib/sql/values.ts`): integers are bigint, absent
+// and null are the same, keys are found without regard to case. Everything that walks a value is bounded in levels
+// and in size, because values come from clients. Plain values, for apps and JSON, are made at the end of a plan
+// (`plain`, `plainRow`).
+
 import { BrokerError } from '../../base/errors.ts';
 import { setKey } from '../../sql/values.ts';
 

@@ -1,3 +1,9 @@
+// Parallel arrays instead of an object for each row, because long windows have many. Rows are numbered from the first
+// row of the operator; a position in the arrays is the number minus `#base`. Arguments of aggregates are kept with
+// the row and not evaluated again when it leaves, because the result need not be the same. A row of a group knows the
+// next one of this group, so the first row that is left is found at once. Saved state has the rows only: groups are
+// made again by adding them.
+
 import type { Accumulator } from '../../function.ts';
 import type { Cause } from '../../values/cause.ts';
 import type { Tuple } from '../../values/tuple.ts';
