@@ -1,3 +1,9 @@
+// The interface of Aedes over a broker of embermq: the behaviour of that package counts, including callbacks that
+// come later, errors with its texts and handlers that are looked up at each call, because apps replace them. What the
+// broker offers is not repeated here; it is at `broker`. Parts of Aedes that cannot be had throw AEDES_UNAVAILABLE
+// and name the replacement. The hook for `authorizeForward` is registered only while the app has set one, because it
+// costs time for every receiver.
+
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';

@@ -1,3 +1,9 @@
+// An object of this class exists from `handle` on, long before its session; the hooks find it by the description of
+// its connection (`ClientLinks`). Methods marked as internal are called by hooks and events in the order
+// connectArrived, identified, register, ready, ended; a refused client has `refused` and `refusalSent` instead. An
+// error is reported as Aedes does, with `emit('error')`, but without closing the stream: the broker ends it after its
+// last packet.
+
 import { EventEmitter } from 'node:events';
 import type { Broker, Clock, QoS } from '../../lib/index.ts';
 import { noop } from './ask.ts';

@@ -1,3 +1,8 @@
+// Handlers of Aedes answer by callbacks, perhaps never and perhaps at once; a hook gets their answer as a value or a
+// promise. `authorizePublish` of Aedes decides and changes in one step, so it is asked in the hook `publish`, and the
+// hook `authorizePublish` of the broker allows everything. Connections that were not passed to `handle`, such as
+// those of a listener, are left to other hooks.
+
 import type {
   Approval,
   AuthenticateRequest,

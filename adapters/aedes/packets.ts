@@ -1,3 +1,7 @@
+// Packets as Aedes shows them, made when a handler or listener gets one: the broker never uses them. They are the
+// public types of this adapter. A handler may change a packet, and only what differs from before is taken over
+// (`changesOf`), so that a message that was not changed keeps its bytes.
+
 import {
   CONNECT_REFUSALS,
   type ConnectPacket as ConnectOfBroker,

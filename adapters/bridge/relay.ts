@@ -1,3 +1,10 @@
+// A message has the same packet id at both sides, and its acknowledgements are passed on, so the state of a delivery
+// is in the two sessions and a failure of either side loses nothing. Everything else here repairs what breaks this
+// symmetry: a remote session that was lost, a lower maximum QoS, messages that are not forwarded and are answered
+// here. A refusal that may be for now only (0x97) closes both connections, so that the message is sent again. The
+// local connection is closed first, so that messages wait in its session. Loops are found by a user property (option
+// `hops`).
+
 import { hostname } from 'node:os';
 import {
   type AckPacket,

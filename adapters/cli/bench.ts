@@ -1,3 +1,7 @@
+// A benchmark measures any broker, so it uses nothing but a client, and this process may share the CPU with the
+// broker: results are for comparisons. After an interrupt the results so far are printed. Every connection is closed
+// in the end, also those that are being opened, because each would keep the process alive.
+
 import { setMaxListeners } from 'node:events';
 import { type Client, InvalidInput, nearest, type QoS } from '../../lib/index.ts';
 import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';

@@ -1,3 +1,7 @@
+// The commands for the data folder of a broker that has stopped; everything about records is in `lib/tools`. Only an
+// import may create a store, so the folder is looked at first: a misspelt name would otherwise become an empty store.
+// Output waits for standard output to drain, since an export can be larger than memory.
+
 import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

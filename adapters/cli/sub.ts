@@ -1,3 +1,7 @@
+// A lost connection is replaced, with growing delays, unless the broker has refused the client for good
+// (`TEMPORARY`). While standard output is full, nothing is read from the broker, so that messages wait there and not
+// in this process. Flags and exit codes follow mosquitto_sub where both have them.
+
 import { once } from 'node:events';
 import {
   BrokerError,

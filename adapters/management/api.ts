@@ -1,3 +1,8 @@
+// The steps of `answer` have a fixed order: preflight, the row of method and path, checks of browsers, credentials,
+// what a viewer may do, input, `run`, audit. An error of any step becomes a fault, with the status and code of its
+// kind; the revision `errors: 'original'` answers as the documented products do. The document of the interface is
+// made when it is first asked for.
+
 import { type Broker, checkBroker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
 import {
   type Answer,

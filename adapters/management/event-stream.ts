@@ -1,3 +1,8 @@
+// A stream is bounded in events and characters: a reader that is too slow loses the oldest ones, and an event
+// `dropped` says how many. Events are made into text at once, so that no message is kept for a slow reader. Listeners
+// exist only while a stream is open, and those of events about messages take the topic filter, so that other topics
+// stay on the fast path. Comments keep idle connections open; Bun closes them after ten seconds.
+
 import {
   type Ban,
   type Broker,

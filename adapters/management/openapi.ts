@@ -1,3 +1,7 @@
+// The document is made from the rows and schemas by which requests are checked, so it cannot differ from them; what
+// is only for people is in the descriptions of schemas and in the examples, which a test executes. A mount has its
+// own document, because revisions have other paths, names and statuses.
+
 import Type, { type TObject } from 'typebox';
 import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import { CODES } from './codes.ts';

@@ -1,3 +1,8 @@
+// An upgrade request is claimed before the `upgrade` listeners of the app see it, because packages with WebSocket
+// paths refuse what they do not know; requests for other paths are left to them. While the broker is stopped, and
+// after `close`, the server is as it was before. A server is recognized by its methods, since other runtimes and
+// HTTP/2 have other classes. `handleUpgrade` never throws: the host calls it in a listener.
+
 import type { Server as HttpServer, IncomingMessage } from 'node:http';
 import type { Http2SecureServer } from 'node:http2';
 import type { Server as HttpsServer } from 'node:https';

@@ -1,3 +1,8 @@
+// An HTTP server of the broker for apps without one: it opens and closes with the broker and knows nothing of what it
+// serves. At a stop, requests in progress may end within the time of the stop; idle connections and streams of
+// events, which have no end, are closed at once. Reloads of certificates run one after the other, because each starts
+// from the settings of the previous one.
+
 import {
   createServer,
   type Server as HttpServer,

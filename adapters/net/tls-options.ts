@@ -1,3 +1,8 @@
+// A row for each option; what depends on several options is completed in `completeTlsOptions`. PEM and files exclude
+// each other, and new material replaces either (`withMaterial`). Errors never contain a key or a passphrase. Files
+// are read when a listener opens and when it reloads, not here. The type `TlsSettings` repeats the rows with
+// documentation for apps: a new row needs a member there.
+
 import type { SecureVersion } from 'node:tls';
 import { type Duration, InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../lib/index.ts';
 import { checkTexts } from './options.ts';

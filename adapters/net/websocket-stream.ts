@@ -1,3 +1,9 @@
+// Until the broker has admitted the client, received data are counted with their frames, which `ws` keeps in memory:
+// at the limit a CONNECT is refused, and what follows a complete CONNECT is only paused. Pausing for this reason and
+// pausing for back-pressure are different, so `_read` must not resume the former. A peer that breaks a rule gets a
+// close frame with the code of RFC 6455, and the stream is destroyed with a `ProtocolError`. Listeners are shared by
+// all sockets.
+
 import type { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';

@@ -1,3 +1,8 @@
+// Decides on upgrade requests: path, origin, subprotocol, and the limits of the gate. The default allows pages of
+// loopback origins only, and clients without an origin; the Host header is not trusted, since DNS rebinding can make
+// it match. A function of the app that decides on origins must answer at once. A listener with its own socket uses a
+// server of node:http that never listens: connections are handed to it.
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

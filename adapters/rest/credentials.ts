@@ -1,3 +1,9 @@
+// Credentials that were right are remembered for a few seconds, by a digest with a secret of this process, and not
+// after any change of identities (`changes`). Equal checks that are running are one. Wrong ones count against the
+// limit of failed logins of the address, which all interfaces of a broker share, or each would allow as many guesses.
+// An unknown name is checked as a known one is, since the time must not tell which names exist. Operations that load
+// code need more than right credentials (`mayLoadCode`).
+
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {

@@ -1,3 +1,8 @@
+// Changes run one after the other, and the list of plugins is written before and after what it describes: an
+// installation that was interrupted is removed at the next start, and a plugin that was to be replaced is published
+// again. A plugin is loaded and defined before its record says that it is installed. A dropped plugin stays in effect
+// until the service restarts; until then its version is `$deleted`. Plugins run with the rights of the process.
+
 import { InvalidInput, NotFound, StateError } from '../../lib/index.ts';
 import {
   PLUGIN_TYPES,

@@ -1,3 +1,8 @@
+// Each function has its own WebAssembly module: a failure of the interpreter, and its memory, concern no other
+// function. Time is real time and is checked by the interpreter every 10,000 steps, since a call is synchronous;
+// memory is limited by the module, because the interpreter does not count small pieces. A handle of the interpreter
+// must be disposed of on every path. After a failure of the interpreter itself, every call fails with it.
+
 import type { QuickJSContext, QuickJSHandle } from 'quickjs-emscripten';
 import { BrokerError } from '../../lib/index.ts';
 import type { ScriptDescription, ScriptFigures } from './api.ts';

@@ -1,3 +1,9 @@
+// Events become entries of an outbox, with the client id as the key: events of one client stay in order. Only events
+// that a rule asks for have a listener, and those about messages take the topic filter, so that other messages stay
+// on the fast path. An answer with a status other than 2xx counts as sent and is not repeated, because the documented
+// interface ignores answers; requests without an answer are repeated. A function of the app is never called twice for
+// an event.
+
 import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
 import { checkBroker, EVENTS, SendError, StateError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';

@@ -1,3 +1,8 @@
+// The source asks queries that the app or `serve` provides, and cannot end one: a query counts as in progress until
+// it settles, also if the client has left, so that a database that hangs is not asked without limit. A failure is
+// refused, or left to the next source with `onError: 'ignore'`. Answers are kept by everything that they depend on,
+// the password included, and not at all if the rank could not be found out.
+
 import { setMaxListeners } from 'node:events';
 import {
   type AccessRule,

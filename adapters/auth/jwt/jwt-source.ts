@@ -1,3 +1,8 @@
+// A password that is not a token is left to the next source; a token that is not valid is refused here. Verified
+// tokens are remembered for a short time, and only while the published keys are the same ones (`version`): a key that
+// was withdrawn must not count. `exp` and `nbf` are compared again each time. Reasons for clients are general; those
+// for the operator say more, but contain no value of the token.
+
 import {
   type AccessRule,
   type Approval,

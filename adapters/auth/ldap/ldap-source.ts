@@ -1,3 +1,9 @@
+// Values of clients are escaped in filters and names. An empty password, or one with NUL, never reaches the server,
+// which would take it for a login without authentication. For an unknown or ambiguous client there is a bind, or a
+// comparison, as well, so that neither the answer nor the time shows which names exist; errors about an entry are
+// reported only after the password was right. Result codes that say something about the server are failures, not
+// refusals.
+
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';

@@ -1,3 +1,7 @@
+// A row for each option; what depends on several options is checked in `readLdapOptions`. Templates are compiled
+// while they are read and accept only the placeholders that make sense there. Errors contain no password. The type
+// `LdapOptions` repeats the rows with documentation for apps: a new row needs a member there.
+
 import { InvalidInput, type OptionValues, readOptions, optionRow as row, shownUrl } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';

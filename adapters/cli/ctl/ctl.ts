@@ -1,3 +1,8 @@
+// `ctl` talks to a running broker over its REST interfaces only. Actions are rows in tables by subject; this file
+// reads the flags, makes the clients when an action uses them, and prints the output. A flag belongs to the actions
+// that name it, and is refused for others. The secret of an application is better passed in the environment, since
+// other users of the machine see flags.
+
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { ManagementClient, ManagementError } from '../../management/client/index.ts';
 import { StreamsClient, StreamsError } from '../../streams-api/client/index.ts';

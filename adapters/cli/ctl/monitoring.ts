@@ -1,3 +1,7 @@
+// A row for each action: `usage` is parsed for its words and parameters, `columns` are those of the table on a
+// terminal; elsewhere each row is a line of JSON with all its fields. Rows only make requests; what is allowed is
+// checked by the broker.
+
 import type { Action, ActionContext } from './action.ts';
 import { shownFields } from './output.ts';
 

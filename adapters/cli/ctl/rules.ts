@@ -1,3 +1,7 @@
+// A row for each action: `usage` is parsed for its words and parameters, `columns` are those of the table on a
+// terminal. A body comes from a file, from flags, or from both, in which case flags win; the broker checks it. Names
+// of fields are those of the REST interface, so that what is listed can be sent back.
+
 import { InvalidInput } from '../../../lib/index.ts';
 import type { Action, ActionContext, ActionFlag, Output } from './action.ts';
 import { settingsOf } from './connectors.ts';

@@ -1,3 +1,7 @@
+// A row for each action: `usage` is parsed for its words and parameters, `columns` are those of the table on a
+// terminal. These actions use the interface of stream rules (`--rules-url`), not the management interface. A body
+// comes from a file, from flags, or from both, in which case flags win; the service checks it.
+
 import { InvalidInput } from '../../../lib/index.ts';
 import type { PluginType } from '../../streams-plugins/index.ts';
 import { type Action, type ActionContext, type ActionFlag, choice, type Output } from './action.ts';

@@ -1,3 +1,8 @@
+// Each kind of database has a driver with its own gaps in timeouts, errors and TLS; a row closes them, so that `ask`
+// always ends in time and a broken connection is replaced. `open` starts no query, so that `serve` starts while a
+// database is down. Drivers are optional packages, imported when a source needs one. An idle connection that fails
+// must not end the process.
+
 import { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 import type { MongoClient } from 'mongodb';

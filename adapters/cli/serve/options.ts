@@ -1,3 +1,7 @@
+// A row is a flag, a key of the config file and an environment variable at once, and is listed in the help. Options
+// of the library are taken from its tables; only those of the command are defined here. Values are checked when they
+// are read, so that an error names the flag, not the place where the value is used.
+
 import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS } from '../../../lib/index.ts';
 import { ws } from '../../net/index.ts';
 import type { Credentials } from '../../rest/index.ts';

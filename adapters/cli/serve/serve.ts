@@ -1,3 +1,8 @@
+// Standard output has one line, "ready" with the ports; everything else goes to standard error. Entry points are
+// imported when the settings need them: the HTTP interfaces alone take 15 MB. The first signal stops gracefully, the
+// second ends the process at once. SIGHUP reloads sources and certificates; a source that an operator has stopped
+// stays as it is, and what cannot be reloaded keeps its previous content.
+
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Broker, createBroker, type Store, type StreamsOptions } from '../../../lib/index.ts';

@@ -1,3 +1,8 @@
+// Flags win over the environment, the environment over the file, the file over defaults; a conflict such as
+// `--memory` with `--data-dir` is decided the same way. Each layer is checked on its own first, so that an error
+// names where the value was written. Everything is read and checked before anything is opened. A default port that is
+// in use is left out; one that was asked for is an error.
+
 import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../../lib/index.ts';
 import { isLoopback, type Transport, tcp, tls, unix, ws, wss } from '../../net/index.ts';
 import type { Shell } from '../command.ts';

@@ -1,3 +1,10 @@
+// LevelDB needs space to open a folder and to compact it, and what a commit that failed has written stays in its log.
+// So a file keeps disk space, of which parts are released for a purpose and taken again at once, before another
+// program takes them: a share for opening, which is released for nothing else, and a share for small commits such as
+// deletions, without which a full queue could never be drained. A commit that would use the share for opening is
+// refused before LevelDB sees it. The file has random bytes, which no file system compresses. The free space is read
+// only when it may have become short.
+
 import { randomFillSync } from 'node:crypto';
 import { open, stat, statfs, truncate } from 'node:fs/promises';
 import { join } from 'node:path';

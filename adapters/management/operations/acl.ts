@@ -1,3 +1,8 @@
+// A row for each operation, in the order of the index. A revision has an operation if `in` names it; names of fields
+// and answers that differ between revisions are in the row. Unknown parameters of a rule are refused, because a rule
+// whose client is misspelt would apply to all. Lists are the oldest first, so that a new rule moves no other to
+// another page. Batches run in slices, and their answers echo the entries with a result each.
+
 import Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';

@@ -1,3 +1,8 @@
+// A row for each operation. The revisions differ in names, in the unit of times and in whether a ban ends by default;
+// these differences are columns of `FIELDS` and of the revision, never a comparison with its name. The string
+// "undefined" stands for an absent value, as in the documented products, and is accepted in requests. A ban that is
+// sent back as it was listed changes nothing.
+
 import Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';

@@ -1,3 +1,8 @@
+// A row for each operation; `inClusterAndOnNode` makes two of one, for the cluster and for a node. Records are
+// written by the tables of `lib/records`, whose column decides the names. Lists come from the directory in parts, and
+// pages continue where the previous one ended (`walks`). Kicking ends the session and does not publish the will, as
+// in the documented products.
+
 import { isIP, SocketAddress } from 'node:net';
 import Type from 'typebox';
 import { type ClientQuery, type ClientRecord, plainAddress, recordNames } from '../../../lib/index.ts';

@@ -1,3 +1,8 @@
+// A row for each operation. Options are those of `broker.configuration`; values are shown as strings that can be sent
+// back, and a record that is sent back as it was listed changes nothing, so that no override is made of a default. A
+// change that would expose the broker is refused before it is made. The misspelt field `datatpye` is that of the
+// documented products.
+
 import Type from 'typebox';
 import { type Broker, type Setting, settingText } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';

@@ -1,3 +1,8 @@
+// A row for each operation; client ids and user names share theirs through `CredentialKind`, which has the
+// differences. Answers show hashes, never passwords; a record that is sent back with its hash leaves the password as
+// it is. Entries of a batch run one after the other, because records are listed in the order in which their passwords
+// were hashed. Misspelt words are those of the documented products.
+
 import Type, { type TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';

@@ -1,3 +1,8 @@
+// A row for each operation. Messages are published as the app would publish them: no rights of a client apply, and
+// its name is not checked. Each revision accepts both names of the client id and answers with its own. A batch is
+// worked on in slices; one wrong entry does not concern the others. With `errors: 'original'`, input is read as
+// loosely as the documented products read it.
+
 import Type, { type TObject } from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { documentedAs, Fault, shortened } from '../../rest/index.ts';

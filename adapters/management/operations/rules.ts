@@ -1,3 +1,7 @@
+// A row for each operation. A rule is checked by the broker; here only names are translated and faults given the
+// documented sentences. Numbers of a test are read from the text of the body, because `JSON.parse` does not keep all
+// digits. The audit log has the names of actions, not their parameters, which may be secrets.
+
 import Type, { type Static } from 'typebox';
 import {
   type ActionInput,

@@ -1,3 +1,6 @@
+// A row for each operation. Faults of plugins have the documented sentences already; this file gives them a status.
+// Plugins run code with the rights of the process, so rows that install or define something have `loadsCode`.
+
 import Type from 'typebox';
 import { BrokerError } from '../../../lib/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';

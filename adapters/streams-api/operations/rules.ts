@@ -1,3 +1,6 @@
+// A row for each operation. Sentences of answers and faults are those of the documented interface, down to their full
+// stops. What a rule is and whether it can run is decided by the stream service.
+
 import Type from 'typebox';
 import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
 import { hasCode, StreamFault } from '../faults.ts';

@@ -1,3 +1,6 @@
+// A row for each operation about the service as a whole. An export contains the secrets of rules, so viewers may not
+// have it. Lists of types and functions come from the running service, so they include what plugins have defined.
+
 import { arch, platform } from 'node:os';
 import Type from 'typebox';
 import type { PropertyRow, Ruleset } from '../../../lib/index.ts';

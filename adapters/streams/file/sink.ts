@@ -1,3 +1,8 @@
+// Writes and checks run one after the other. A path is checked after templates are filled in, and after links are
+// resolved, since data of clients may be part of it: it never leaves the allowed folders. For more than a hundred
+// paths, the least recently used file is closed. A write that fails is a failed send, which the emitter repeats or
+// counts.
+
 import { constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import {

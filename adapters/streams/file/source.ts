@@ -1,3 +1,8 @@
+// Files are read in the order of their names, one row when there is room for it. A file that cannot be read is
+// counted and the next one is read; a missing path is an error when the source opens. Only regular files are read,
+// because a pipe may have no writer. Paths never leave the allowed folders, also not by links. Lines and JSON files
+// have limits of size.
+
 import { constants, type FileHandle, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import {

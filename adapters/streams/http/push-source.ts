@@ -1,3 +1,8 @@
+// A request is answered with 200 when the rules have the row, in the store if a rule has `qos`, and with 503 while a
+// rule has no room: the sender repeats it. Whether there is room is asked before and after the body has arrived.
+// Without a token, pages of other origins and names of hosts are refused, because a page of an attacker can reach a
+// loopback port.
+
 import {
   type Broker,
   BrokerError,

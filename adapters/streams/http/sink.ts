@@ -1,3 +1,7 @@
+// Each output is a request. Any status but 2xx is a failed send; `refusalOf` (`adapters/outgoing`) decides whether it
+// is final, so that a cache does not repeat it for ever. Redirects are not followed. Properties are templates, so
+// method, URL and headers are checked for each output. Connections are kept for a limited number of servers.
+
 import {
   BrokerError,
   type Clock,

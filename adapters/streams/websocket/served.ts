@@ -1,3 +1,8 @@
+// A path exists while a stream or a sink uses it; both can share one, and then need the same token. Paths are claimed
+// at every attached server before its `upgrade` listeners. A client that does not read is closed instead of slowing a
+// sink. A refused upgrade is reported once in a minute for each path. An error of one peer must not reach others or
+// the process.
+
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';

@@ -1,3 +1,8 @@
+// One name for two roles: with `addr`, source and sink are clients of a server; without it, clients connect to a path
+// here. The port is opened when the first path is used and closed with the last. What is opened for a stream is
+// released if a later step fails. Credentials belong into `token` or `headers`, never into the URL, which errors
+// show.
+
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
