@@ -9,5 +9,7 @@ export type { RuleActions, RuleChartEvent } from './rules/chart.ts';
 export { ruleMachine } from './rules/rule.machine.ts';
 export type { SessionActions, SessionEvent } from './session/life/chart.ts';
 export { sessionMachine } from './session/life/session.machine.ts';
+export type { StoreActions, StoreEvent } from './store/chart.ts';
+export { storeMachine } from './store/store.machine.ts';
 export type { StreamRuleActions, StreamRuleEvent } from './streams/chart.ts';
 export { streamRuleMachine } from './streams/rule/stream-rule.machine.ts';

@@ -158,7 +158,7 @@ export class Engine {
       closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
       shedQos0: () => this.sessions.shedQos0()
     });
-    this.ledger = makeLedger(services, () => this.persistence);
+    this.ledger = makeLedger(services, this);
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);

@@ -70,33 +70,27 @@ export class Changes {
     return this.#draft;
   }
 
-  /** The commit has ended. @returns what it contains */
-  take(): readonly Durable[] {
-    const written = this.#written;
-    this.#written = [];
-    return written;
-  }
-
   /** Note that the store has the journal of a commit, or has folded the journals. */
   stored(commit: number): void {
     if (this.#isFolding) this.journals.folded();
     else this.journals.committed(commit);
   }
 
-  /** Report to the objects of a commit that the store has it. */
-  committed(written: readonly Durable[]): void {
-    for (const item of written) this.#guard(() => item.committed());
+  /** Report to the objects of the present commit that the store has it. */
+  committed(): void {
+    for (const item of this.#take()) this.#guard(() => item.committed());
   }
 
-  /** A commit has failed: the next one writes its changes again, with those that were made meanwhile. */
-  commitFailed(written: readonly Durable[], failure: Exclude<CommitFailure, 'retried'>): void {
-    this.#takeBack(written);
+  /** The present commit has failed: the next one writes its changes again, with those that were made meanwhile. */
+  commitFailed(failure: Exclude<CommitFailure, 'retried'>): void {
+    this.#takeBack(this.#take());
     for (const item of this.#dirty) this.#guard(() => item.commitFailed(failure));
   }
 
-  /** The store has no space to fold the journals. They stay as they are, and the other changes of the commit are written again. */
-  foldRefused(written: readonly Durable[]): void {
+  /** The store has no space to fold the journals. They stay as they are, and the other changes of the present commit are written again. */
+  foldRefused(): void {
     this.journals.foldRefused();
+    const written = this.#take();
     this.#takeBack(written);
     for (const item of written) this.#guard(() => item.commitFailed('retried'));
   }
@@ -143,6 +137,13 @@ export class Changes {
       this.#guard(() => item.write(this.#draft, undefined, Infinity));
     }
     this.journals.writeDeletions(this.#draft);
+  }
+
+  /** End the present commit. @returns its objects */
+  #take(): readonly Durable[] {
+    const written = this.#written;
+    this.#written = [];
+    return written;
   }
 
   /** The order of the first changes is kept, because a trial may contain a part of them. */

@@ -20,6 +20,7 @@
 import { BrokerError, errorText, StateError } from '../base/errors.ts';
 import { FunctionTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
 import { Changes } from './changes.ts';
+import type { StoreActions, StoreEvent } from './chart.ts';
 import type { Commits } from './commits.ts';
 import type { Durable, Waiter } from './durable.ts';
 import type { Fold } from './journal.ts';
@@ -31,6 +32,8 @@ import { Waiters } from './waiters.ts';
 /** What the ledger needs from the broker. */
 export interface LedgerHost extends OpenStoreHost {
   readonly wheel: TimingWheel;
+  /** Start the actor of the store. It is called once. */
+  startActor(actions: StoreActions): { send(event: StoreEvent): void };
   /** Request a call of `turnEnded` at the end of the turn. */
   turnLater(): void;
   /** Called when a commit fails, unless the store has failed already. */
@@ -64,6 +67,10 @@ const FOLD_RETRY_MS = 1_000;
  *
  * After a failed commit, the store is closed and opened again, and then the lost changes are written again. Meanwhile `isFailed` is true,
  * and operations that promise persistence are refused.
+ *
+ * The chart of the store (`store.machine.ts`) decides what happens when; its actions are methods of this class. `isOpen`, `isFailed` and
+ * `#isBusy` say in which states it is, because messages ask for them and must not ask an actor: only actions write them. What is due
+ * (`#isUrgent`, `#isPulseDue`) or stopped (`isWaiting`) is a field that may be true in every state.
  */
 export class Ledger {
   /**
@@ -72,8 +79,10 @@ export class Ledger {
   promises = 0;
   /** Ticket of the last successful commit. */
   settled = 0;
-  /** True from a failed commit until the next successful one. */
+  /** True in the state `failed`: from a failed commit until the next successful one. */
   isFailed = false;
+  /** True in the states `open` and `failed`: from `open` until `close` has written all changes. */
+  isOpen = false;
   /** Approximate number of bytes that wait to be written, and the publishers that have caused them. */
   readonly unwritten: Unwritten;
   /** The store that the ledger writes to. */
@@ -84,17 +93,19 @@ export class Ledger {
   readonly #waiters: Waiters;
   /** Ticket of the present commit, or of the last one. */
   #ticket = 0;
+  /** True while a commit is in progress: in the states `open.writing` and `failed.trying`. */
+  #isBusy = false;
+  /** True if a commit is due at the end of the turn. */
   #isUrgent = false;
   #isWaiting = false;
   #isPulseDue = false;
-  #isBusy = false;
+  /** undefined: the store was never opened. */
+  #actor: { send(event: StoreEvent): void } | undefined;
+  /** The error of the commit that is being reported as failed. */
+  #cause: unknown;
   readonly #lazy: Timer;
   #onIdle: (() => void) | undefined;
-  /** True from `open` until `close` has written all changes. */
-  isOpen = false;
   #closing: Promise<void> | undefined;
-  /** True if the next commit tests whether the store can be written again. */
-  #isTrial = false;
   readonly #slow: Timer;
   readonly #foldLater: Timer;
 
@@ -125,12 +136,23 @@ export class Ledger {
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
     if (this.isClosing) throw new StateError('STORE_IN_USE', `${this.store.name}: ${STILL_CLOSING}`);
-    const seen = await this.#opened.open(look);
+    this.#actor ??= this.#host.startActor(this.#actions());
+    this.#send('open');
+    try {
+      const seen = await this.#opened.open(look);
+      this.#send('opened');
+      return seen;
+    } catch (error) {
+      this.#send('refused');
+      throw error;
+    }
+  }
+
+  #accept(): void {
     this.isOpen = true;
     this.#changes.writeAll();
     this.#isUrgent = false;
     if (!this.#changes.isEmpty) this.#requestCommit(); // changes that could not be written before
-    return seen;
   }
 
   /** Bytes of the commit in progress. */
@@ -247,100 +269,136 @@ export class Ledger {
   /** Commit the changes of the turn that has ended, unless a commit is in progress. */
   turnEnded(): void {
     if (!this.#isUrgent || this.#isBusy || this.#isWaiting || this.isFailed || !this.isOpen) return;
-    this.#begin();
+    this.#send('commit');
   }
 
-  #begin(): void {
+  #send(type: StoreEvent['type']): void {
+    this.#actor?.send({ type });
+  }
+
+  #actions(): StoreActions {
+    return {
+      accept: () => this.#accept(),
+      write: () => this.#write(),
+      end: () => this.#end(),
+      notify: () => this.#notify(),
+      notifyPart: () => this.#changes.committed(),
+      rest: () => this.#rest(),
+      keepJournals: () => this.#keepJournals(),
+      refuse: () => this.#refuse(),
+      raise: () => this.#host.storeFailed(commitError(this.store, this.#cause)),
+      reject: () => this.#reject(),
+      shrink: () => {
+        if (isUntouched(this.#cause)) this.#changes.writeParts();
+      },
+      reopen: () => this.#reopen(),
+      recover: () => this.#recover(),
+      shut: () => {
+        this.isOpen = this.isFailed = false;
+      }
+    };
+  }
+
+  #write(): void {
     const { wheel, work } = this.#host;
     const changes = this.#changes;
+    const isTrial = this.isFailed;
     this.#isUrgent = false;
     wheel.disarm(this.#lazy);
     const { gathered } = this.unwritten;
     this.unwritten.begun();
     this.#ticket++;
-    const draft = changes.write(this.#opened.commit + 1, gathered, this.#isTrial);
+    const draft = changes.write(this.#opened.commit + 1, gathered, isTrial);
     if (changes.isFolding) wheel.disarm(this.#foldLater);
     this.#isBusy = true;
-    work.begin();
-    if (draft.batch.length === 0 && !this.#isPulseDue && !this.#isTrial) {
-      this.#commitEnded(undefined);
+    if (draft.batch.length === 0 && !this.#isPulseDue && !isTrial) {
+      this.#succeeded(); // the actor takes the event when it has entered the state
       return;
     }
     this.#isPulseDue = false;
     wheel.arm(this.#slow, SLOW_COMMIT_MS);
+    work.begin();
     this.#opened.write(draft).then(
-      () => this.#commitEnded(undefined),
-      (error: unknown) => this.#commitEnded(error ?? new Error('the commit was rejected'))
+      () => {
+        this.#succeeded();
+        work.end();
+      },
+      (error: unknown) => {
+        this.#failed(error ?? new Error('the commit was rejected'));
+        work.end();
+      }
     );
   }
 
-  #commitEnded(error: unknown): void {
-    const { wheel } = this.#host;
-    const changes = this.#changes;
-    wheel.disarm(this.#slow);
-    this.#isBusy = false;
-    this.unwritten.ended();
-    const written = changes.take();
-    const { bytes } = changes;
-    if (error === undefined) this.#succeeded(written);
-    else if (changes.isFolding && !changes.journals.mustFold && isUntouched(error)) this.#foldRefused(written);
-    else this.#fail(error, written);
-    this.#host.written(bytes);
-    // the waiters may have made changes
-    if (this.#isUrgent && !this.isFailed) this.#host.turnLater();
-    else if (!changes.isEmpty && this.#lazy.dueMs === Infinity && !this.isFailed) wheel.arm(this.#lazy, MAX_LAZY_MS);
-    if (changes.journals.count > 0 && this.#foldLater.dueMs === Infinity && !this.isFailed)
-      wheel.arm(this.#foldLater, FOLD_MS);
-    if (!this.#isBusy) this.#onIdle?.();
-    this.#host.work.end();
-  }
-
-  #succeeded(written: readonly Durable[]): void {
+  #succeeded(): void {
     const { isPart } = this.#changes;
     this.#changes.stored(this.#opened.commit);
     if (!isPart) this.settled = this.#ticket;
-    if (this.isFailed && !isPart) this.#recovered();
-    this.#changes.committed(written);
-    if (isPart) this.#begin();
-    else this.#waiters.succeeded(this.settled);
+    this.#send(isPart ? 'partCommitted' : 'committed');
   }
 
-  #recovered(): void {
-    this.isFailed = this.#isTrial = false;
+  #failed(error: unknown): void {
+    const { isFolding, journals } = this.#changes;
+    this.#cause = error;
+    this.#send(isFolding && !journals.mustFold && isUntouched(error) ? 'foldRefused' : 'failed');
+    this.#cause = undefined;
+  }
+
+  #end(): void {
+    this.#host.wheel.disarm(this.#slow);
+    this.#isBusy = false;
+    this.unwritten.ended();
+    this.#host.written(this.#changes.bytes);
+  }
+
+  #notify(): void {
+    this.#changes.committed();
+    this.#waiters.succeeded(this.settled);
+  }
+
+  #rest(): void {
+    const { wheel } = this.#host;
+    const changes = this.#changes;
+    // what was notified may have made changes
+    if (this.#isUrgent) this.#host.turnLater();
+    else if (!changes.isEmpty && this.#lazy.dueMs === Infinity) wheel.arm(this.#lazy, MAX_LAZY_MS);
+    if (changes.journals.count > 0 && this.#foldLater.dueMs === Infinity) wheel.arm(this.#foldLater, FOLD_MS);
+    this.#onIdle?.();
+  }
+
+  #recover(): void {
+    this.isFailed = false;
     this.#opened.works();
     this.#changes.writeAll();
     this.#host.storeRecovered();
   }
 
   /** Write the same changes without folding the journals, which is tried again later. */
-  #foldRefused(written: readonly Durable[]): void {
-    this.#changes.foldRefused(written);
-    this.#begin();
+  #keepJournals(): void {
+    this.#changes.foldRefused();
     this.#host.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
   }
 
-  #fail(cause: unknown, written: readonly Durable[]): void {
-    const error = commitError(this.store, cause);
-    const isNew = !this.isFailed;
+  #refuse(): void {
     this.isFailed = true;
-    const isStillOpen = isUntouched(cause);
-    if (!isStillOpen)
-      this.#changes.writeAll(); // each object must see at its next write whether this commit is in the store
-    else if (!isNew) this.#changes.writeParts();
-    this.#isTrial = false;
-    this.#changes.commitFailed(written, isStillOpen ? 'untouched' : 'unknown');
+    const isStillOpen = isUntouched(this.#cause);
+    if (!isStillOpen) this.#changes.writeAll(); // each object must see at its next write whether this commit is in the store
+    this.#changes.commitFailed(isStillOpen ? 'untouched' : 'unknown');
     this.#isUrgent = true;
     this.#host.wheel.disarm(this.#lazy);
-    if (isNew) this.#host.storeFailed(error);
+  }
+
+  #reject(): void {
     // changes since the failed commit began wait for the next ticket, which fails as well
     const ticket = this.ticket;
     this.#ticket++;
-    this.#waiters.refuse(this.settled, ticket, isNew);
-    this.#waiters.failed(ticket, error);
-    this.#opened.reopen(isStillOpen, () => {
-      this.#isTrial = true;
-      this.#begin();
-    });
+    this.#waiters.refuse(this.settled, ticket);
+    this.#waiters.failed(ticket, commitError(this.store, this.#cause));
+  }
+
+  #reopen(): void {
+    this.#opened.reopen(isUntouched(this.#cause), () => this.#send('reopened'));
+    this.#onIdle?.();
   }
 
   /** True while `close` is in progress, which may take long if a commit hangs. */
@@ -365,26 +423,28 @@ export class Ledger {
     changes.journals.retryFold();
     // journals that the store has no space to fold are folded after the next start
     const hasWork = () => !changes.isEmpty || changes.journals.canFold;
-    while (this.#isBusy || (!this.isFailed && hasWork())) {
+    while (this.isOpen && (this.#isBusy || (!this.isFailed && hasWork()))) {
       changes.journals.requestFold();
-      if (!this.#isBusy) this.#begin();
-      if (this.#isBusy)
-        await new Promise<void>((resolve) => {
-          this.#onIdle = resolve;
-        });
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+        this.#send('commit'); // ignored while a commit is in progress
+      });
     }
     this.#onIdle = undefined;
-    this.isOpen = false;
+    const hasFailed = this.isFailed;
+    this.#send('close');
     await this.#opened.stop();
     this.#host.wheel.disarm(this.#lazy);
     this.#host.wheel.disarm(this.#foldLater);
-    const isLost = this.isFailed && !changes.isEmpty;
-    this.isFailed = this.#isTrial = this.#isUrgent = false;
+    const isLost = hasFailed && !changes.isEmpty;
+    this.#isUrgent = false;
     try {
       await this.#opened.close();
     } catch (error) {
       if (!isLost) throw error;
       this.#host.failed(error, 'closing the store');
+    } finally {
+      this.#send('closed');
     }
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: ${LAST_LOST}`);
   }

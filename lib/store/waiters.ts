@@ -47,10 +47,11 @@ export class Waiters {
     this.#notify((waiter) => waiter.commitSucceeded(ticket));
   }
 
-  /** Remember that all tickets after those that succeeded, up to this one, are refused. @param isNew the first failure since then */
-  refuse(settled: number, ticket: number, isNew: boolean): void {
-    if (!isNew) {
-      (this.#refused.at(-1) as [number, number])[1] = ticket;
+  /** Remember that all tickets after those that succeeded, up to this one, are refused. */
+  refuse(settled: number, ticket: number): void {
+    const last = this.#refused.at(-1);
+    if (last !== undefined && last[1] > settled) {
+      last[1] = ticket; // nothing has succeeded since the previous failure
       return;
     }
     this.#refused.push([settled + 1, ticket]);

@@ -6,6 +6,7 @@ import { Replay, ReplayedActor, type ReplaySystem } from '../../lib/base/replay.
 import { brokerMachine } from '../../lib/broker/broker.machine.ts';
 import type { SessionActions } from '../../lib/session/life/chart.ts';
 import { sessionMachine } from '../../lib/session/life/session.machine.ts';
+import { storeMachine } from '../../lib/store/store.machine.ts';
 
 /** The target of each event in each state, and the actions on the way. An event that is not listed changes nothing. */
 const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>> = {
@@ -40,6 +41,24 @@ const BROKER: typeof SESSION = {
   disconnected: { start: ['idle.starting'] }
 };
 
+const STORE: typeof SESSION = {
+  closed: { open: ['opening'] },
+  opening: { opened: ['open.resting', 'accept'], refused: ['closed'] },
+  'open.resting': { commit: ['open.writing', 'write'], close: ['closing', 'shut'] },
+  'open.writing': {
+    committed: ['open.resting', 'end', 'notify', 'rest'],
+    foldRefused: ['open.writing', 'end', 'keepJournals', 'write'],
+    failed: ['failed.waiting', 'end', 'refuse', 'raise', 'reject', 'reopen']
+  },
+  'failed.waiting': { reopened: ['failed.trying', 'write'], close: ['closing', 'shut'] },
+  'failed.trying': {
+    committed: ['open.resting', 'end', 'recover', 'notify', 'rest'],
+    partCommitted: ['failed.trying', 'end', 'notifyPart', 'write'],
+    failed: ['failed.waiting', 'end', 'shrink', 'refuse', 'reject', 'reopen']
+  },
+  closing: { closed: ['closed'] }
+};
+
 /** Returns an object that implements every action by recording its name. */
 function scribe(): { done: string[]; actions: SessionActions } {
   const done: string[] = [];
@@ -69,7 +88,8 @@ function eventsOf(table: typeof SESSION): string[] {
 
 for (const [name, machine, key, table] of [
   ['session', sessionMachine, 'session', SESSION],
-  ['broker', brokerMachine, 'broker', BROKER]
+  ['broker', brokerMachine, 'broker', BROKER],
+  ['store', storeMachine, 'store', STORE]
 ] as [string, AnyStateMachine, string, typeof SESSION][]) {
   describe(`The chart of the ${name}`, () => {
     const input = { [key]: scribe().actions };

@@ -1,5 +1,8 @@
 import { BrokerError } from '../../base/errors.ts';
+import type { StoreActions } from '../../store/chart.ts';
 import { Ledger, type LedgerHost } from '../../store/ledger.ts';
+import { storeMachine } from '../../store/store.machine.ts';
+import type { Actors } from '../actors.ts';
 import type { Services } from '../services.ts';
 
 const STORE_ALARM = 'store_failed';
@@ -12,8 +15,14 @@ interface SpaceWatch {
   checkSpace(): void;
 }
 
-/** Make the ledger of the option `store`. @param space called when there is a commit, which is later than this; undefined: there is no store */
-export function makeLedger(services: Services, space: () => SpaceWatch | undefined): Ledger | undefined {
+/** The parts of the broker that the ledger uses once it is open. They may be created later than the ledger. */
+interface LedgerParts {
+  readonly actors: Actors;
+  readonly persistence: SpaceWatch | undefined;
+}
+
+/** Make the ledger of the option `store`. @returns undefined: there is no store */
+export function makeLedger(services: Services, parts: LedgerParts): Ledger | undefined {
   const { settings, clock, wheel, work, turn, alarms, announcer, events } = services;
   if (settings.store === undefined) return undefined;
   const host: LedgerHost = {
@@ -21,7 +30,11 @@ export function makeLedger(services: Services, space: () => SpaceWatch | undefin
     wheel,
     work,
     turnLater: () => turn.schedule(),
-    written: (bytes) => space()?.written(bytes),
+    startActor: (actions) =>
+      parts.actors.logic<StoreActions>(storeMachine, 'store', (_actions, error, action) =>
+        announcer.failed(error, `the store's ${action}`, undefined)
+      )(actions, 'store'),
+    written: (bytes) => parts.persistence?.written(bytes),
     failed: (error, during) => announcer.failed(error, during, undefined),
     storeFailed: (error) => {
       const summary = `${error.message}. Operations that must be persisted are refused until the store can be written again.`;
@@ -29,7 +42,7 @@ export function makeLedger(services: Services, space: () => SpaceWatch | undefin
       const announced = new BrokerError(error.code, summary, { cause: error.cause });
       announcer.failed(announced, 'writing to the store', undefined);
       if (events.heard['store.failed']) events.emit('store.failed', { error });
-      space()?.checkSpace();
+      parts.persistence?.checkSpace();
     },
     storeRecovered: () => {
       alarms.clear(STORE_ALARM);
