@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Batch } from 'embermq';
+import { Batch } from 'embermq/adapter';
 import { levelStore } from 'embermq/level';
 import { Level } from 'level';
 import { median } from './report.ts';

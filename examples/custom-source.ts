@@ -1,5 +1,6 @@
 // A source and a function of the app for stream rules: rows come from a timer here; any library that hands over values works the same way.
-import { createBroker, type SourceType, type StreamFunction } from 'embermq';
+import { createBroker } from 'embermq';
+import type { SourceType, StreamFunction } from 'embermq/adapter';
 
 const counter: SourceType = {
   name: 'counter',

@@ -7,15 +7,14 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { plainAddress, verifiedCertificate } from '../../lib/adapter.ts';
 import {
   type Broker,
   createBroker,
   type Message,
-  plainAddress,
   StateError,
   type TlsFacts,
-  type TransportInfo,
-  verifiedCertificate
+  type TransportInfo
 } from '../../lib/index.ts';
 import { after, asError, noop } from './ask.ts';
 import { Backpressure } from './backpressure.ts';

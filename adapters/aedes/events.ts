@@ -1,10 +1,5 @@
-import {
-  type Broker,
-  DISCONNECT_REASONS,
-  type DisconnectReason,
-  isCausedByPeer,
-  type Message
-} from '../../lib/index.ts';
+import { isCausedByPeer } from '../../lib/adapter.ts';
+import { type Broker, DISCONNECT_REASONS, type DisconnectReason, type Message } from '../../lib/index.ts';
 import { asError, ask } from './ask.ts';
 import type { Backpressure } from './backpressure.ts';
 import type { Client } from './client.ts';

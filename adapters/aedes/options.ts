@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type BrokerOptions, InvalidInput, type Store } from '../../lib/index.ts';
+import type { Store } from '../../lib/adapter.ts';
+import { type BrokerOptions, InvalidInput } from '../../lib/index.ts';
 import type { AedesOptions, Handlers } from './types.ts';
 
 /** Time that a handler may take. Aedes has no limit; this limit releases what a handler that never calls back would hold. */

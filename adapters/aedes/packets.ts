@@ -2,15 +2,14 @@
 // public types of this adapter. A handler may change a packet, and only what differs from before is taken over
 // (`changesOf`), so that a message that was not changed keeps its bytes.
 
-import {
-  CONNECT_REFUSALS,
-  type ConnectPacket as ConnectOfBroker,
-  type ConnectRefusalRow,
-  type Message,
-  type MessageInput,
-  type Properties,
-  type QoS,
-  type SubscriptionOptions
+import { CONNECT_REFUSALS, type ConnectRefusalRow } from '../../lib/adapter.ts';
+import type {
+  ConnectPacket as ConnectOfBroker,
+  Message,
+  MessageInput,
+  Properties,
+  QoS,
+  SubscriptionOptions
 } from '../../lib/index.ts';
 
 /** User properties as Aedes has them: a name that occurs more than once has a list of values. */

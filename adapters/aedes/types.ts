@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { BrokerOptions, Store } from '../../lib/index.ts';
+import type { Store } from '../../lib/adapter.ts';
+import type { BrokerOptions } from '../../lib/index.ts';
 import type { Client } from './client.ts';
 import type {
   AedesPublishPacket,

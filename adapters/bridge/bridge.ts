@@ -5,16 +5,8 @@
 // session, in options of the bridge. MQTT.js as its client would cost more and keep separate ids.
 
 import { randomBytes } from 'node:crypto';
-import {
-  type BridgeAccess,
-  type Broker,
-  type ByteStream,
-  bridgeAccessOf,
-  type ConnectorKind,
-  checkBroker,
-  InvalidInput,
-  StateError
-} from '../../lib/index.ts';
+import { type BridgeAccess, bridgeAccessOf, type ConnectorKind, checkBroker } from '../../lib/adapter.ts';
+import { type Broker, type ByteStream, InvalidInput, StateError } from '../../lib/index.ts';
 import { dial } from '../outgoing/index.ts';
 import type { Leg } from './leg.ts';
 import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';

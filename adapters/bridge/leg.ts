@@ -1,4 +1,5 @@
-import { type ByteStream, encode, type Packet, PacketReader, type ProtocolVersion } from '../../lib/index.ts';
+import { encode, PacketReader } from '../../lib/adapter.ts';
+import type { ByteStream, Packet, ProtocolVersion } from '../../lib/index.ts';
 
 /** What a leg asks of the relay that it belongs to. */
 interface LegOwner {

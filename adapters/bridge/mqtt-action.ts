@@ -1,13 +1,15 @@
 import {
   type ActionType,
-  BrokerError,
-  checkTopicName,
   compilePayload,
   compileTopic,
   encode,
-  InvalidInput,
   messageProperties,
-  PacketReader,
+  PacketReader
+} from '../../lib/adapter.ts';
+import {
+  BrokerError,
+  checkTopicName,
+  InvalidInput,
   type Properties,
   type PublishPacket,
   type RuleEvent,

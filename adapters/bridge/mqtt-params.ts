@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import type { ParamRow, ParamTable } from '../../lib/index.ts';
+import type { ParamRow, ParamTable } from '../../lib/adapter.ts';
 
 const SWITCH = ['on', 'off'];
 

@@ -1,13 +1,5 @@
-import {
-  type Attempt,
-  BrokerError,
-  type Clock,
-  type Resource,
-  type ResourceContext,
-  type ResourceEntry,
-  type ResourceType,
-  SendError
-} from '../../lib/index.ts';
+import type { Resource, ResourceContext, ResourceEntry, ResourceType } from '../../lib/adapter.ts';
+import { type Attempt, BrokerError, type Clock, SendError } from '../../lib/index.ts';
 import { isFinalRefusal, MqttLink, type OpenLink } from '../outgoing/index.ts';
 import { DATA_TO_MQTT_BROKER, messageOf } from './mqtt-action.ts';
 import { BRIDGE_MQTT_PARAMS, BRIDGE_RPC_PARAMS } from './mqtt-params.ts';

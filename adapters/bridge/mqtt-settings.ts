@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type ClientOptions, InvalidInput, type Params, parseDuration, shownUrl } from '../../lib/index.ts';
+import { type Params, parseDuration, shownUrl } from '../../lib/adapter.ts';
+import { type ClientOptions, InvalidInput } from '../../lib/index.ts';
 import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
 
 /** The configuration of a resource `bridge_mqtt`, after checks. */

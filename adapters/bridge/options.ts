@@ -1,14 +1,12 @@
 import {
   BRIDGE_PREFIX,
   checkConnectorName,
-  type Duration,
-  InvalidInput,
   type OptionValues,
   readOptions,
   optionRow as row,
-  type Size,
   shownUrl
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
 

@@ -6,14 +6,13 @@
 // `hops`).
 
 import { hostname } from 'node:os';
+import { type BridgeAccess, encode } from '../../lib/adapter.ts';
 import {
   type AckPacket,
-  type BridgeAccess,
   type Broker,
   BrokerError,
   type ByteStream,
   type ConnackPacket,
-  encode,
   type Packet,
   type Properties,
   type ProtocolVersion,

@@ -3,7 +3,8 @@
 // in the end, also those that are being opened, because each would keep the process alive.
 
 import { setMaxListeners } from 'node:events';
-import { type Client, InvalidInput, nearest, type QoS } from '../../lib/index.ts';
+import { nearest } from '../../lib/adapter.ts';
+import { type Client, InvalidInput, type QoS } from '../../lib/index.ts';
 import { type BenchPlan, benchConnect, benchLatency, benchPublish, benchSubscribe, type Tally } from './bench-runs.ts';
 import type { Command, Shell } from './command.ts';
 import { DIAL_FLAGS, dialEndpoint, INTERRUPTED, interrupted, leave } from './dial.ts';

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
-import { BrokerError, InvalidInput, nearest } from '../../lib/index.ts';
+import { nearest } from '../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { Command, Shell } from './command.ts';
 import { log } from './command.ts';
 

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { documentedName, durationMs, InvalidInput, nearest, type OptionRow, readOptions } from '../../lib/index.ts';
+import { documentedName, durationMs, nearest, type OptionRow, readOptions } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 
 /** A flag: an option that can be given on the command line, for example `maxPacketSize` as `--max-packet-size`. */
 export interface FlagRow<T = unknown> extends OptionRow<T> {

@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
-import { BrokerError, documentedName, InvalidInput, optionName, unknownKey, ZONE_OPTIONS } from '../../lib/index.ts';
+import { documentedName, optionName, unknownKey, ZONE_OPTIONS } from '../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
 import { type FlagTable, spelledAsFlag } from './flags.ts';

@@ -6,14 +6,13 @@ import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { nearest, type Store } from '../../lib/adapter.ts';
 import {
   BrokerError,
   checkStore,
   exportStore,
   InvalidInput,
   importStore,
-  nearest,
-  type Store,
   type StoreStatistics,
   storeStatistics
 } from '../../lib/index.ts';

@@ -1,12 +1,5 @@
-import {
-  type Broker,
-  type BrokerOptions,
-  type Duration,
-  InvalidInput,
-  type OptionValues,
-  readOptions,
-  optionRow as row
-} from '../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type Broker, type BrokerOptions, type Duration, InvalidInput } from '../../lib/index.ts';
 import type { ManagementOptions } from '../management/index.ts';
 import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';
 import type { StreamsApiOptions } from '../streams-api/index.ts';

@@ -5,15 +5,13 @@ import { resolve } from 'node:path';
 import {
   type Batch,
   type Entry,
-  InvalidInput,
   type OptionValues,
   optionRow,
   readOptions,
-  type Size,
-  StateError,
   type Store,
   type StoreSnapshot
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import { InvalidInput, type Size, StateError } from '../../lib/index.ts';
 import {
   BYTES,
   COPIED_BYTES,

@@ -1,4 +1,4 @@
-import type { Entry } from '../../lib/index.ts';
+import type { Entry } from '../../lib/adapter.ts';
 import type { LevelDatabase, LevelEncodings, LevelRange } from './database.ts';
 
 /** Bytes that LevelDB reads at a time. 1,000 records of 200 bytes cost 2.5 us each; with the default of 16 KiB 3.5 us. */

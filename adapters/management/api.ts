@@ -3,7 +3,8 @@
 // kind; the revision `errors: 'original'` answers as the documented products do. The document of the interface is
 // made when it is first asked for.
 
-import { type Broker, checkBroker, InvalidInput, passwordCheckOf } from '../../lib/index.ts';
+import { checkBroker, passwordCheckOf } from '../../lib/adapter.ts';
+import { type Broker, InvalidInput } from '../../lib/index.ts';
 import {
   type Answer,
   basicCredentials,

@@ -1,4 +1,5 @@
-import type { Broker, ListenerHandle, Setting } from '../../lib/index.ts';
+import type { ListenerHandle } from '../../lib/adapter.ts';
+import type { Broker, Setting } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 
 /** Values with which the options below admit no client. */

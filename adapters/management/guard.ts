@@ -1,4 +1,5 @@
-import type { Broker, OptionValues } from '../../lib/index.ts';
+import type { OptionValues } from '../../lib/adapter.ts';
+import type { Broker } from '../../lib/index.ts';
 import {
   type Answer,
   type Call,

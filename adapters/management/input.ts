@@ -1,5 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox';
-import { nearest } from '../../lib/index.ts';
+import { nearest } from '../../lib/adapter.ts';
 import { type Body, documentedAs, Fault, parseJson } from '../rest/index.ts';
 import { check } from '../rest-checks/index.ts';
 import type { PageRequest } from './listing.ts';

@@ -1,12 +1,5 @@
-import {
-  type AuditEntry,
-  type Duration,
-  InvalidInput,
-  type OptionValues,
-  readOptions,
-  optionRow as row,
-  type Size
-} from '../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type AuditEntry, type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import {
   type BrowserSettings,
   type Credentials,

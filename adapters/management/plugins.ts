@@ -1,5 +1,5 @@
+import { nearest } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import { nearest } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 
 /** Something of the broker that can be loaded and unloaded, as the interface calls it. */

@@ -1,4 +1,5 @@
-import { type Setting, settingText } from '../../lib/index.ts';
+import { settingText } from '../../lib/adapter.ts';
+import type { Setting } from '../../lib/index.ts';
 
 /** The value of an option as the interface writes it, so that it can be sent back: `64`, `true`, and strings such as `90s`. '' means that there is no value. */
 export function shownValue(setting: Pick<Setting, 'value' | 'kind' | 'unit'>): string | number | boolean {

@@ -1,11 +1,6 @@
 import Type, { type TSchema } from 'typebox';
-import {
-  type ClientRecord,
-  dateTimeText,
-  type ListenerAddress,
-  type SessionRecord,
-  type SubscriptionRecord
-} from '../../lib/index.ts';
+import { dateTimeText, type ListenerAddress } from '../../lib/adapter.ts';
+import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
 
 /** The largest Session Expiry Interval, which means that the session does not expire. */
 const NEVER = 0xffff_ffff;

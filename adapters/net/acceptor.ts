@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { Alarms, BrokerEvents, Clock, ListenerHandle, TransportInfo } from '../../lib/index.ts';
+import type { ListenerHandle } from '../../lib/adapter.ts';
+import type { Alarms, BrokerEvents, Clock, TransportInfo } from '../../lib/index.ts';
 
 /** The settings of a zone that a listener needs. */
 export interface ZoneSizes {

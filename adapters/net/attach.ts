@@ -9,15 +9,14 @@ import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import {
   checkBroker,
-  InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
   type ListenerProtocol,
   type OptionValues,
   readOptions,
-  type TlsFacts,
   verifiedCertificate
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import { InvalidInput, type TlsFacts } from '../../lib/index.ts';
 import { type Claimant, respond, upgradesOf } from '../upgrades/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { boundAddress } from './bind.ts';

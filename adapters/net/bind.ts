@@ -7,7 +7,8 @@ import {
   type Server,
   type ServerOpts
 } from 'node:net';
-import { BrokerError, type ListenerAddress } from '../../lib/index.ts';
+import type { ListenerAddress } from '../../lib/adapter.ts';
+import { BrokerError } from '../../lib/index.ts';
 
 /** The address to bind, and the options of its sockets. */
 export type Place =

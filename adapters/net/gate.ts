@@ -6,16 +6,8 @@
 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import {
-  type Clock,
-  ConnectionRefused,
-  type CountedStream,
-  type ListenerFigures,
-  Newcomers,
-  type ProtocolVersion,
-  plainAddress,
-  type TransportInfo
-} from '../../lib/index.ts';
+import { type CountedStream, type ListenerFigures, Newcomers, plainAddress } from '../../lib/adapter.ts';
+import { type Clock, ConnectionRefused, type ProtocolVersion, type TransportInfo } from '../../lib/index.ts';
 import { DescriptorReserve, type Descriptors } from '../upgrades/index.ts';
 import type { Acceptor, Disconnected } from './acceptor.ts';
 

@@ -13,15 +13,13 @@ import {
 import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import {
-  type Broker,
-  BrokerError,
   checkBroker,
-  InvalidInput,
   type ListenerAddress,
   type ListenerFigures,
   type ListenerProtocol,
   shownUrl
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import { type Broker, BrokerError, InvalidInput } from '../../lib/index.ts';
 import { DescriptorReserve, HttpPlaces, peerOf } from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';

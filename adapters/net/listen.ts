@@ -1,4 +1,5 @@
-import { type BrokerError, checkBroker, InvalidInput } from '../../lib/index.ts';
+import { checkBroker } from '../../lib/adapter.ts';
+import { type BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { type Listener, NetListener } from './net-listener.ts';
 import type { TcpOptions, UnixOptions } from './options.ts';

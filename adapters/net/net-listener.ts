@@ -4,13 +4,8 @@
 // broker runs accepts at once.
 
 import { createServer, type Server, type Socket } from 'node:net';
-import {
-  BrokerError,
-  type ListenerAddress,
-  type ListenerFigures,
-  type ListenerHandle,
-  type ListenerProtocol
-} from '../../lib/index.ts';
+import type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from '../../lib/adapter.ts';
+import { BrokerError } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
 import { usernameStage } from './certificate.ts';

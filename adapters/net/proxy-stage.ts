@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { InvalidInput, plainAddress } from '../../lib/index.ts';
+import { plainAddress } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import type { Arrival, Gate, Stage } from './gate.ts';
 import { type ProxyHeader, parseProxyHeader } from './proxy-header.ts';
 

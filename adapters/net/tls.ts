@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions as TlsServerOptions } from 'node:tls';
-import { BrokerError, plainAddress, verifiedCertificate } from '../../lib/index.ts';
+import { plainAddress, verifiedCertificate } from '../../lib/adapter.ts';
+import { BrokerError } from '../../lib/index.ts';
 import { FileWatch } from './file-watch.ts';
 import { type Arrival, type Gate, ignore, type Stage } from './gate.ts';
 import { hasProvedKey, type KeyLookup } from './psk.ts';

@@ -1,5 +1,6 @@
 import type { BlockList } from 'node:net';
-import { InvalidInput, type OptionTable, type OptionValues, readOptions } from '../../lib/index.ts';
+import { type OptionTable, type OptionValues, readOptions } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import type { Place } from './bind.ts';
 import { exposedHostOf } from './exposure.ts';
 import { type LISTENER_OPTIONS, TCP_OPTIONS, type TcpOptions, UNIX_OPTIONS, type UnixOptions } from './options.ts';

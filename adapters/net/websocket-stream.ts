@@ -7,7 +7,8 @@
 import type { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { type GatheringStream, ProtocolError, ReasonCode } from '../../lib/index.ts';
+import type { GatheringStream } from '../../lib/adapter.ts';
+import { ProtocolError, ReasonCode } from '../../lib/index.ts';
 import { FrameMeter } from './frame-meter.ts';
 
 /** Queued chunks are sent as one frame up to this size. */

@@ -1,7 +1,8 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { SecureContextOptions } from 'node:tls';
-import { BrokerError, InvalidInput, shownUrl } from '../../lib/index.ts';
+import { shownUrl } from '../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { OutgoingTls } from './tls.ts';
 
 /** A request, ready to be sent. */

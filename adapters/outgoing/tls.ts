@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { InvalidInput, optionRow as row } from '../../lib/index.ts';
+import { optionRow as row } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 
 /** PEM as string or bytes, or a list of these. */
 export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];

@@ -6,15 +6,8 @@
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import {
-  type Awaitable,
-  type Broker,
-  BrokerError,
-  type LoginAttempt,
-  LoginLimit,
-  loginSourceOf,
-  StateError
-} from '../../lib/index.ts';
+import { type LoginAttempt, LoginLimit, loginSourceOf } from '../../lib/adapter.ts';
+import { type Awaitable, type Broker, BrokerError, StateError } from '../../lib/index.ts';
 import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import { clientAddress, type TrustedProxies } from './proxies.ts';

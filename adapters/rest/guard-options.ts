@@ -1,4 +1,5 @@
-import { InvalidInput, isNetwork, networkOf, type OptionValues, optionRow as row } from '../../lib/index.ts';
+import { isNetwork, networkOf, type OptionValues, optionRow as row } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
 import type { TrustedProxies } from './proxies.ts';

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { contains, type Network } from '../../lib/index.ts';
+import { contains, type Network } from '../../lib/adapter.ts';
 import type { Call } from './call.ts';
 
 /** Proxies whose header `X-Forwarded-For` counts. */

@@ -1,5 +1,6 @@
 import Type, { type TSchema } from 'typebox';
-import { type Broker, checkBroker } from '../../lib/index.ts';
+import { checkBroker } from '../../lib/adapter.ts';
+import type { Broker } from '../../lib/index.ts';
 import {
   type Answer,
   type Call,

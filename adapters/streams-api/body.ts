@@ -1,4 +1,4 @@
-import { parseStreamJson } from '../../lib/index.ts';
+import { parseStreamJson } from '../../lib/adapter.ts';
 import { type Body, parseJson } from '../rest/index.ts';
 import { StreamFault } from './faults.ts';
 import type { Operation } from './operation.ts';

@@ -1,4 +1,5 @@
-import type { SinkType, SourceType, StreamFunction, StreamProperties } from '../../lib/index.ts';
+import type { SinkType, SourceType, StreamFunction } from '../../lib/adapter.ts';
+import type { StreamProperties } from '../../lib/index.ts';
 import type { PluginType } from './api.ts';
 import { upperFirst } from './content.ts';
 import { installError, messageOf } from './errors.ts';

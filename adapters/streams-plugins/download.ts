@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { BrokerError, type Clock, InvalidInput, StateError, shownUrl } from '../../lib/index.ts';
+import { shownUrl } from '../../lib/adapter.ts';
+import { BrokerError, type Clock, InvalidInput, StateError } from '../../lib/index.ts';
 import { HttpClient } from '../outgoing/index.ts';
 import { withDeadline } from './deadline.ts';
 import { messageOf } from './errors.ts';

@@ -1,10 +1,5 @@
-import {
-  plainValue,
-  type StreamAccumulator,
-  StreamFailure,
-  type StreamFunction,
-  type StreamValue
-} from '../../lib/index.ts';
+import { plainValue, type StreamAccumulator, type StreamFunction } from '../../lib/adapter.ts';
+import { StreamFailure, type StreamValue } from '../../lib/index.ts';
 import { messageOf } from './errors.ts';
 import { instance } from './library.ts';
 

@@ -1,13 +1,5 @@
-import {
-  type Clock,
-  type Duration,
-  InvalidInput,
-  type OptionValues,
-  readOptions,
-  optionRow as row,
-  type Size,
-  type StreamsApi
-} from '../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type Clock, type Duration, InvalidInput, type Size, type StreamsApi } from '../../lib/index.ts';
 
 /** What plugins use of the broker. A `Broker` has it. */
 export interface PluginsHost {

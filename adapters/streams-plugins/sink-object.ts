@@ -1,4 +1,5 @@
-import type { Awaitable, OpenSink, SinkItem, SinkSetup, SinkType } from '../../lib/index.ts';
+import type { OpenSink, SinkItem, SinkSetup, SinkType } from '../../lib/adapter.ts';
+import type { Awaitable } from '../../lib/index.ts';
 import { instance, type PluginPlace } from './library.ts';
 
 /** What a sink of a plugin is opened with. */

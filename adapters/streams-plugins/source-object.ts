@@ -1,4 +1,5 @@
-import type { Awaitable, LookupSetup, OpenSource, SourceSetup, SourceType, StreamProperties } from '../../lib/index.ts';
+import type { LookupSetup, OpenSource, SourceSetup, SourceType } from '../../lib/adapter.ts';
+import type { Awaitable, StreamProperties } from '../../lib/index.ts';
 import { instance, type PluginPlace } from './library.ts';
 
 /** What a source of a plugin is opened with. */

@@ -1,4 +1,5 @@
-import { parseStreamJson, type SinkItem, StreamFailure } from '../../lib/index.ts';
+import { parseStreamJson, type SinkItem } from '../../lib/adapter.ts';
+import { StreamFailure } from '../../lib/index.ts';
 
 /** A row as a sink gets it. */
 export type SinkRow = Readonly<Record<string, unknown>>;

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { InvalidInput, type PropertyTable } from '../../lib/index.ts';
+import type { PropertyTable } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import type { OutgoingTls } from '../outgoing/index.ts';
 import { fileFault } from './file-fault.ts';
 

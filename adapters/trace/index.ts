@@ -3,7 +3,8 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
-import { BrokerError, optionRow, readOptions, type Size } from '../../lib/index.ts';
+import { optionRow, readOptions } from '../../lib/adapter.ts';
+import { BrokerError, type Size } from '../../lib/index.ts';
 
 const OPTIONS = {
   maxBytes: optionRow('size', 10_485_760, 'Maximum size of one file.', { unit: 'bytes', min: 4_096 }),

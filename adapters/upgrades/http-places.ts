@@ -2,7 +2,8 @@ import type { Server as HttpServer, IncomingMessage, RequestListener, ServerResp
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Clock, loginSourceOf } from '../../lib/index.ts';
+import { loginSourceOf } from '../../lib/adapter.ts';
+import type { Clock } from '../../lib/index.ts';
 
 /** A connection of an HTTP server. */
 interface Place {

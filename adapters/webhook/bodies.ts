@@ -1,11 +1,10 @@
+import { CONNECT_REFUSALS, plainAddress } from '../../lib/adapter.ts';
 import {
   type BrokerEvents,
   type ClientInfo,
-  CONNECT_REFUSALS,
   EVENTS,
   type EventName,
   type Message,
-  plainAddress,
   type QoS,
   type SubscriptionOptions
 } from '../../lib/index.ts';

@@ -1,13 +1,11 @@
 import {
   checkConnectorName,
-  type Duration,
-  InvalidInput,
   type OptionValues,
   OUTBOX_OPTIONS,
-  type OutboxOptions,
   readOptions,
   optionRow as row
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import { type Duration, InvalidInput, type OutboxOptions } from '../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
 import { checkRules, translated, type WebhookRule } from './rules.ts';

@@ -1,11 +1,5 @@
-import {
-  type ActionType,
-  BrokerError,
-  compilePayload,
-  compileTemplate,
-  InvalidInput,
-  type Value
-} from '../../lib/index.ts';
+import { type ActionType, compilePayload, compileTemplate } from '../../lib/adapter.ts';
+import { BrokerError, InvalidInput, type Value } from '../../lib/index.ts';
 import { headerValue, readHeaders } from './headers.ts';
 import { DATA_TO_WEBSERVER_PARAMS } from './web-hook-params.ts';
 

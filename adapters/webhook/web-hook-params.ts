@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import type { ParamTable } from '../../lib/index.ts';
+import type { ParamTable } from '../../lib/adapter.ts';
 
 /** The methods of requests. Those with GET and DELETE have no body. */
 const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;

@@ -1,13 +1,12 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import {
-  type Attempt,
-  type Clock,
   type Resource,
   type ResourceEntry,
   type ResourceType,
   readOptions,
   optionRow as row
-} from '../../lib/index.ts';
+} from '../../lib/adapter.ts';
+import type { Attempt, Clock } from '../../lib/index.ts';
 import { refusalOf } from '../outgoing/index.ts';
 import { isPlainText, Requests } from './requests.ts';
 import { DATA_TO_WEBSERVER, partsOf } from './web-hook-action.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type Params } from '../../lib/index.ts';
+import type { Params } from '../../lib/adapter.ts';
+import { InvalidInput } from '../../lib/index.ts';
 import { checkTls, checkUrl, type OutgoingTls, tlsOf } from '../outgoing/index.ts';
 import { headerValue, readHeaders } from './headers.ts';
 

@@ -4,8 +4,10 @@
 // interface ignores answers; requests without an answer are repeated. A function of the app is never called twice for
 // an event.
 
-import type { Broker, BrokerEvents, ConnectorKind, Outbox, OutboxFigures } from '../../lib/index.ts';
-import { checkBroker, EVENTS, SendError, StateError } from '../../lib/index.ts';
+import type { ConnectorKind } from '../../lib/adapter.ts';
+import { checkBroker } from '../../lib/adapter.ts';
+import type { Broker, BrokerEvents, Outbox, OutboxFigures } from '../../lib/index.ts';
+import { EVENTS, SendError, StateError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 import { readWebhookOptions, type WebhookBody, type WebhookOptions, type WebhookSettings } from './options.ts';

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Broker, type ClientRecord, createBroker, dateTimeText } from 'embermq';
+import { type Broker, type ClientRecord, createBroker } from 'embermq';
+import { dateTimeText } from 'embermq/adapter';
 import { managementApi } from 'embermq/management';
 import { connectFrame, subscribeFrame } from '../load/frames.ts';
 import { APPLICATION, PAYLOAD, type RestPorts, TOPIC, type Turns } from '../rest.ts';

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { AuthSource } from 'embermq';
+import type { AuthSource } from 'embermq/adapter';
 import { jwt } from 'embermq/auth/jwt';
 import { SignJWT } from 'jose';
 import * as topics from './topics.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AuthSource, createBroker, type InvalidInput, memoryStore, users } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { createBroker, type InvalidInput, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** Connect with MQTT 5.0. @returns 0, or the reason code of the refusal */

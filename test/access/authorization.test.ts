@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AccessRule, type AuthSource, acl, type Broker, type Client, memoryStore } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { type AccessRule, acl, type Broker, type Client, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** The topics of the messages that a client has received since it subscribed. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { readBrokerOptions } from '../../lib/adapter.ts';
 import type { Ban, Broker, Client } from '../../lib/index.ts';
-import { memoryStore, readBrokerOptions } from '../../lib/index.ts';
+import { memoryStore } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
-import { type BrokerOptions, LoginLimit, loginSourceOf, users as scramUsers } from '../../lib/index.ts';
+import { LoginLimit, loginSourceOf } from '../../lib/adapter.ts';
+import { type BrokerOptions, users as scramUsers } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AuthorizeRequest, type AuthSource, acl, memoryStore } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { type AuthorizeRequest, acl, memoryStore } from '../../lib/index.ts';
 import type { PublishPacket } from '../../lib/packets/types.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AuthSource, acl, type BrokerOptions, memoryStore, users } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { acl, type BrokerOptions, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { connect, granted, startBroker, turns } from '../support/wire.ts';

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { postgresql } from '../../adapters/auth/database/index.ts';
 import { http } from '../../adapters/auth/http/index.ts';
 import { ldap } from '../../adapters/auth/ldap/index.ts';
-import type { AuthSource } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { turns } from '../support/wire.ts';
 import { type SourceBroker, sourceBroker } from './source-kit.ts';

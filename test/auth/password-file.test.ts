@@ -17,14 +17,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { argon2Check, nodeArgon2 } from '../../adapters/auth/hashes/argon2.ts';
 import { editPasswordFile, passwordFile } from '../../adapters/auth/password-file/index.ts';
-import {
-  type AuthenticateRequest,
-  type Broker,
-  BrokerError,
-  createBroker,
-  type ScramMethod,
-  type SourceContext
-} from '../../lib/index.ts';
+import type { ScramMethod, SourceContext } from '../../lib/adapter.ts';
+import { type AuthenticateRequest, type Broker, BrokerError, createBroker } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { clientFinal } from '../support/scram-client.ts';
 

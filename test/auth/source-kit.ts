@@ -1,4 +1,5 @@
-import type { AuthSource, TransportInfo } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import type { TransportInfo } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 
 /** How a client of a test connects. */

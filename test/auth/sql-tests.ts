@@ -3,7 +3,8 @@ import { createHash, pbkdf2Sync } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import bcrypt from 'bcryptjs';
 import type { SqlOptions } from '../../adapters/auth/database/index.ts';
-import { type AuthSource, hashPassword } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { hashPassword } from '../../lib/index.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { HOSTILE, sourceBroker } from './source-kit.ts';
 

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
-import { type Broker, backup, createBroker, importStore, memoryStore, type Store } from '../../lib/index.ts';
+import type { Store } from '../../lib/adapter.ts';
+import { type Broker, backup, createBroker, importStore, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { FaultyStore } from '../store/faulty-store.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, type Connector, type ConnectorKind, createBroker, memoryStore, type Store } from 'embermq';
+import { type Broker, type Connector, createBroker, memoryStore } from 'embermq';
+import type { ConnectorKind, Store } from 'embermq/adapter';
 
 /** A kind of connector that speaks to nobody. */
 function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<Broker> {

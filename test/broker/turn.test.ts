@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import type { ListenerHandle } from '../../lib/index.ts';
+import type { ListenerHandle } from '../../lib/adapter.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 const LISTENER: ListenerHandle = {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { passwordFile } from '../../adapters/auth/password-file/index.ts';
-import { type Approval, type AuthSource, acl, type Broker, createBroker, type Hook, users } from '../../lib/index.ts';
+import type { AuthSource } from '../../lib/adapter.ts';
+import { type Approval, acl, type Broker, createBroker, type Hook, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 /** What the app keeps with its clients. */

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { webHook } from '../../adapters/webhook/index.ts';
+import type { Store } from '../../lib/adapter.ts';
 import { CHANGES, type DefinitionChange, type DefinitionKinds } from '../../lib/broker/storage/upgrade/changes.ts';
 import { upgradeReport } from '../../lib/broker/storage/upgrade/report.ts';
-import { type Broker, createBroker, memoryStore, type Store } from '../../lib/index.ts';
+import { type Broker, createBroker, memoryStore } from '../../lib/index.ts';
 import type { RuleDefinition } from '../../lib/rules/definition.ts';
 import { checkFormat } from '../../lib/store/commits.ts';
 import { DEFINITIONS_VERSION, FORMAT, Kind } from '../../lib/store/keys.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
-import { passwordCheckOf } from '../../lib/index.ts';
+import { passwordCheckOf } from '../../lib/adapter.ts';
 import { CommandProcess } from './process.ts';
 import { testShell } from './shell.ts';
 

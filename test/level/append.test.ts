@@ -10,7 +10,8 @@ import { appendBatch } from '../../adapters/level/files/append.ts';
 import { checkFiles } from '../../adapters/level/files/check.ts';
 import { ClosedMark } from '../../adapters/level/files/closed-mark.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, checkStore, createBroker, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
+import { checkStore, createBroker } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
 async function contentOf(store: Store): Promise<Map<string, string>> {

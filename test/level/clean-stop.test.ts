@@ -14,7 +14,8 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, checkStore, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
+import { checkStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { recordsAt } from './log-records.ts';
 

@@ -26,7 +26,7 @@ import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { claimOf } from '../../adapters/level/files/owner.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NOBODY = 65_534;

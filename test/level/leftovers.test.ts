@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { removeLeftovers } from '../../adapters/level/files/leftovers.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
 /** Writes a table and a log, and closes the store. */

@@ -21,7 +21,8 @@ import { after, describe, it, type TestContext } from 'node:test';
 import { Level } from 'level';
 import { MemoryLevel } from 'memory-level';
 import { type LevelDatabase, levelStore } from '../../adapters/level/index.ts';
-import { Batch, BrokerError, InvalidInput, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { storeContract } from '../../lib/testing/index.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-level-'));

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { crc32c } from '../../adapters/level/files/crc32c.ts';
 import { findLogDamage } from '../../adapters/level/files/log.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch } from '../../lib/index.ts';
+import { Batch } from '../../lib/adapter.ts';
 import { recordsAt } from './log-records.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-log-'));

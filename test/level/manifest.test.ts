@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-manifest-'));
 after(() => rmSync(home, { recursive: true, force: true }));

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, createBroker } from '../../lib/index.ts';
+import { Batch } from '../../lib/adapter.ts';
+import { createBroker } from '../../lib/index.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-permissions-'));
 after(() => rmSync(home, { recursive: true, force: true }));

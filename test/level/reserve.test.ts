@@ -6,7 +6,8 @@ import { describe, it } from 'node:test';
 import { Level } from 'level';
 import { Reserve } from '../../adapters/level/files/reserve.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, createBroker, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
+import { createBroker } from '../../lib/index.ts';
 import { fill, smallDisk } from './small-disk.ts';
 
 const MB = 1_048_576;

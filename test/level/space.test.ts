@@ -8,7 +8,7 @@ import { Level } from 'level';
 import { MemoryLevel } from 'memory-level';
 import type { LevelDatabase } from '../../adapters/level/database.ts';
 import { levelStore } from '../../adapters/level/index.ts';
-import { Batch, type Store } from '../../lib/index.ts';
+import { Batch, type Store } from '../../lib/adapter.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { turns, withResolvers } from '../support/wire.ts';
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import { COUNTERS, connectClient, GAUGES, PLAIN_GAUGES, SYSTEM_DESCRIPTION } from 'embermq';
+import { COUNTERS, connectClient, GAUGES, PLAIN_GAUGES } from 'embermq';
+import { SYSTEM_DESCRIPTION } from 'embermq/adapter';
 import { listen, ws } from 'embermq/net';
 import { serveManagement, startBroker } from '../support/management.ts';
 

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { createBroker, memoryStore, type Store } from 'embermq';
+import { createBroker, memoryStore } from 'embermq';
+import type { Store } from 'embermq/adapter';
 import { levelStore } from 'embermq/level';
 import { serveManagement, startBroker } from '../support/management.ts';
 

@@ -2,14 +2,8 @@ import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { mock } from 'node:test';
 import type { Acceptor, ZoneSizes } from '../../adapters/net/index.ts';
-import {
-  type AlarmInput,
-  type Clock,
-  type GatheringStream,
-  type ListenerHandle,
-  systemClock,
-  type TransportInfo
-} from '../../lib/index.ts';
+import type { GatheringStream, ListenerHandle } from '../../lib/adapter.ts';
+import { type AlarmInput, type Clock, systemClock, type TransportInfo } from '../../lib/index.ts';
 
 interface Taken {
   readonly stream: Duplex;

@@ -6,13 +6,8 @@ import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
 import { attachWebSocket, type Listener, listen, type WsOptions, ws } from '../../adapters/net/index.ts';
-import {
-  type BrokerError,
-  ConnectionRefused,
-  createBroker,
-  type GatheringStream,
-  ReasonCode
-} from '../../lib/index.ts';
+import type { GatheringStream } from '../../lib/adapter.ts';
+import { type BrokerError, ConnectionRefused, createBroker, ReasonCode } from '../../lib/index.ts';
 import { closed, readBytes, StubBroker, turnsUntil, watchSocketOptions } from './stub-broker.ts';
 
 let broker: StubBroker;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { checkStore, importStore, memoryStore, type Store } from '../../lib/index.ts';
+import type { Store } from '../../lib/adapter.ts';
+import { checkStore, importStore, memoryStore } from '../../lib/index.ts';
 import { FORMAT, Kind, kindKey, numberKey } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { RECORDS } from '../../lib/tools/record-kinds.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { checkStore, memoryStore, type Store } from '../../lib/index.ts';
+import type { Store } from '../../lib/adapter.ts';
+import { checkStore, memoryStore } from '../../lib/index.ts';
 import { beginJournal, foldJournals, readJournal } from '../../lib/store/journal.ts';
 import { Kind, kindKey, numberKey } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Batch, type Entry, memoryStore } from '../../lib/index.ts';
+import { Batch, type Entry } from '../../lib/adapter.ts';
+import { memoryStore } from '../../lib/index.ts';
 import { storeContract } from '../../lib/testing/index.ts';
 
 describe('The in-memory store', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Batch } from '../../lib/adapter.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
-import { Batch, memoryStore } from '../../lib/index.ts';
+import { memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';

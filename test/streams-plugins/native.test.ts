@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { SinkSetup, SourceSetup } from '../../lib/index.ts';
+import type { SinkSetup, SourceSetup } from '../../lib/adapter.ts';
 import { compile, compilePlugin, skipWithoutCompiler } from '../support/native-plugin.ts';
 import { pluginsFixture } from '../support/plugins.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { SinkSetup, SourceSetup, StreamTuple } from '../../lib/index.ts';
+import type { SinkSetup, SourceSetup, StreamTuple } from '../../lib/adapter.ts';
 import { functionModule, pluginsFixture } from '../support/plugins.ts';
 
 const TUPLE = undefined as unknown as StreamTuple;

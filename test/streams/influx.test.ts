@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { influx2Sink, influxSink } from '../../adapters/streams/influx/index.ts';
 import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
-import type { SinkType } from '../../lib/index.ts';
+import type { SinkType } from '../../lib/adapter.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSink } from './sink-bench.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker, memoryStore, type Store } from 'embermq';
+import { type Broker, createBroker, memoryStore } from 'embermq';
+import type { Store } from 'embermq/adapter';
 import { listen, tcp } from 'embermq/net';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
 import { placeOf } from '../../lib/streams/sources/notes.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { StreamFailure, type StreamFormat } from '../../lib/index.ts';
+import type { StreamFormat } from '../../lib/adapter.ts';
+import { StreamFailure } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { TestSink, turns } from './sink-bench.ts';
 

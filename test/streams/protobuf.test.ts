@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { protobufFormat } from '../../adapters/streams/protobuf/index.ts';
-import type { StreamFormatCodec, StreamFormatSetup, StreamValueObject } from '../../lib/index.ts';
+import type { StreamFormatCodec, StreamFormatSetup } from '../../lib/adapter.ts';
+import type { StreamValueObject } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { TestSink, turns } from './sink-bench.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { SinkType } from '../../lib/index.ts';
+import type { SinkType } from '../../lib/adapter.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")';

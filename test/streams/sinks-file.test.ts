@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { fileSink } from '../../adapters/streams/file/index.ts';
-import type { SinkType } from '../../lib/index.ts';
+import type { SinkType } from '../../lib/adapter.ts';
 import { beforeOpen } from '../support/before-open.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { openSink } from './sink-bench.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Broker, createBroker, describeStream, memoryStore, type Store } from '../../lib/index.ts';
+import { describeStream, type Store } from '../../lib/adapter.ts';
+import { type Broker, createBroker, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 

@@ -7,7 +7,7 @@ import { LEVEL_OPTIONS } from '../../adapters/level/level-store.ts';
 import { LISTENER_OPTIONS, TCP_OPTIONS, UNIX_OPTIONS } from '../../adapters/net/options.ts';
 import { TLS_OPTIONS } from '../../adapters/net/tls-options.ts';
 import { WEBSOCKET_OPTIONS } from '../../adapters/net/websocket.ts';
-import type { OptionTable } from '../../lib/index.ts';
+import type { OptionTable } from '../../lib/adapter.ts';
 import { options } from './table-parts.ts';
 
 /** The tables by the names in the marks around them. */

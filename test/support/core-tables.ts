@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import ts from 'typescript';
+import { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from '../../lib/adapter.ts';
 import type { Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
 import type { ErrorCodeRow } from '../../lib/events/error-codes/row.ts';
 import { ERROR_AREAS } from '../../lib/events/error-codes.ts';
-import { COUNTER_ABOUT, createBroker, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT, systemClock } from '../../lib/index.ts';
+import { createBroker, systemClock } from '../../lib/index.ts';
 import { SysTopics } from '../../lib/monitor/sys.ts';
 import { code, interfaceMembers, markdown } from './table-parts.ts';
 

@@ -1,4 +1,5 @@
-import { Batch, type Broker, type Clock, createBroker, memoryStore, type Store } from 'embermq';
+import { type Broker, type Clock, createBroker, memoryStore } from 'embermq';
+import { Batch, type Store } from 'embermq/adapter';
 import { bridges } from 'embermq/bridge';
 import { listen } from 'embermq/net';
 import { VirtualClock } from 'embermq/testing';

@@ -7,20 +7,22 @@ import { DATA_TO_WEBSERVER_PARAMS, WEB_HOOK_PARAMS } from '../../adapters/webhoo
 import {
   BROKER_OPTIONS,
   COUNTER_ABOUT,
+  EVENT_ABOUT,
+  GAUGE_ABOUT,
+  LOG_ROWS,
+  PLAIN_GAUGE_ABOUT,
+  ZONE_OPTIONS
+} from '../../lib/adapter.ts';
+import {
   createBroker,
   DISCONNECT_REASONS,
   DROP_REASONS,
   type DropRow,
-  EVENT_ABOUT,
   EVENTS,
   type EventName,
   type EventRow,
-  GAUGE_ABOUT,
   LOG_LEVELS,
-  LOG_ROWS,
-  PLAIN_GAUGE_ABOUT,
-  reasonName,
-  ZONE_OPTIONS
+  reasonName
 } from '../../lib/index.ts';
 import { ACCESS_TABLES } from './access-tables.ts';
 import { COMMAND_TABLES } from './command-tables.ts';

@@ -8,7 +8,8 @@ import {
   type StreamPlugins,
   streamPlugins
 } from '../../adapters/streams-plugins/index.ts';
-import { type SinkType, type SourceType, StateError, type StreamFunction, systemClock } from '../../lib/index.ts';
+import type { SinkType, SourceType, StreamFunction } from '../../lib/adapter.ts';
+import { StateError, systemClock } from '../../lib/index.ts';
 import { type ZipEntry, zip } from './zip.ts';
 
 /** Stands in for the stream service: it keeps what is defined. */

@@ -1,4 +1,4 @@
-import type { ActionType, Resource, ResourceType } from 'embermq';
+import type { ActionType, Resource, ResourceType } from 'embermq/adapter';
 
 /** A type of resources whose targets are under the control of a test, with an action that sends to them. */
 export class RuleTargets {

@@ -8,7 +8,7 @@ import { redisLookup, redisSink, redisSubSource } from '../../adapters/streams/r
 import { sqlSink, sqlSource } from '../../adapters/streams/sql/index.ts';
 import { webSockets } from '../../adapters/streams/websocket/index.ts';
 import { OPERATIONS } from '../../adapters/streams-api/operations/all.ts';
-import type { PropertyTable, SinkType, SourceType } from '../../lib/index.ts';
+import type { PropertyTable, SinkType, SourceType } from '../../lib/adapter.ts';
 import { ruleEvents, ruleFunctions } from '../../lib/rules/index.ts';
 import { DDL_OPTIONS } from '../../lib/streams/ddl/options.ts';
 import { streamFunctions } from '../../lib/streams/index.ts';

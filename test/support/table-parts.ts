@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type { OptionRow, OptionTable, ParamTable } from '../../lib/index.ts';
+import type { OptionRow, OptionTable, ParamTable } from '../../lib/adapter.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Batch, type Entry, memoryStore, type Store } from '../../lib/index.ts';
+import { Batch, type Entry, type Store } from '../../lib/adapter.ts';
+import { memoryStore } from '../../lib/index.ts';
 import { storeContract } from '../../lib/testing/index.ts';
 
 /** The methods in which a faulty store differs from the correct store `sound`. */

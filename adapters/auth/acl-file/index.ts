@@ -1,14 +1,8 @@
 /// <reference types="node" preserve="true" />
 /** A source of access rules that reads them from a file. */
-import {
-  type AccessRule,
-  type AuthSource,
-  BrokerError,
-  InvalidInput,
-  parseAclFile,
-  type SourceContext,
-  unknownKey
-} from '../../../lib/index.ts';
+
+import { type AuthSource, parseAclFile, type SourceContext, unknownKey } from '../../../lib/adapter.ts';
+import { type AccessRule, BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { readTextFile } from '../text-file.ts';
 
 /** Options of `aclFile`. */

@@ -4,18 +4,16 @@
 // the password included, and not at all if the rank could not be found out.
 
 import { setMaxListeners } from 'node:events';
+import { type AuthSource, decideByRules, type SourceContext } from '../../../lib/adapter.ts';
 import {
   type AccessRule,
   type Approval,
   type AuthenticateRequest,
   type AuthorizeRequest,
-  type AuthSource,
   BrokerError,
   type ClientInfo,
-  decideByRules,
   ReasonCode,
-  type Refusal,
-  type SourceContext
+  type Refusal
 } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { untilAborted, withDeadline } from '../outgoing/deadline.ts';

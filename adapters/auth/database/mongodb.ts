@@ -1,11 +1,5 @@
-import {
-  type AccessRule,
-  type AuthSource,
-  type Awaitable,
-  InvalidInput,
-  optionRow as row,
-  unknownKey
-} from '../../../lib/index.ts';
+import { type AuthSource, optionRow as row, unknownKey } from '../../../lib/adapter.ts';
+import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
 import { type Facts, hasAll, type Letter, type Lookup, type Row, rowsOf, TextTemplate } from './lookup.ts';

@@ -1,11 +1,11 @@
 import {
   type ForeignCheck,
-  InvalidInput,
   type OptionTable,
   type OptionValues,
   readOptions,
   optionRow as row
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import type { Lookup } from './lookup.ts';
 import { type PasswordFormat, readPasswordFormat } from './password-format.ts';

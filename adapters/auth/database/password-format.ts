@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { BrokerError, type ForeignCheck, InvalidInput, type PasswordCheck } from '../../../lib/index.ts';
+import type { ForeignCheck, PasswordCheck } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
 import type { Row } from './lookup.ts';
 import { bytesOf, textOf } from './values.ts';

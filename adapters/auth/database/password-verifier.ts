@@ -1,12 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import {
-  type AuthenticateRequest,
-  BrokerError,
-  type ForeignCheck,
-  ReasonCode,
-  type Refusal,
-  type SourceContext
-} from '../../../lib/index.ts';
+import type { ForeignCheck, SourceContext } from '../../../lib/adapter.ts';
+import { type AuthenticateRequest, BrokerError, ReasonCode, type Refusal } from '../../../lib/index.ts';
 import { BcryptChecker } from '../hashes/bcrypt.ts';
 import type { Row } from './lookup.ts';
 import type { PasswordFormat, StoredPassword } from './password-format.ts';

@@ -1,10 +1,5 @@
-import {
-  type AccessRule,
-  type AuthSource,
-  type Awaitable,
-  InvalidInput,
-  optionRow as row
-} from '../../../lib/index.ts';
+import { type AuthSource, optionRow as row } from '../../../lib/adapter.ts';
+import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { actionOf, topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
 import { hasAll, type Lookup, type Row, TextTemplate } from './lookup.ts';

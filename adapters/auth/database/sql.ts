@@ -1,10 +1,5 @@
-import {
-  type AccessRule,
-  type AuthSource,
-  type Awaitable,
-  InvalidInput,
-  optionRow as row
-} from '../../../lib/index.ts';
+import { type AuthSource, optionRow as row } from '../../../lib/adapter.ts';
+import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { ruleOfRow } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
 import { type Facts, isLetter, KNOWN_PLACEHOLDERS, type Letter, type Lookup, type Row, rowsOf } from './lookup.ts';

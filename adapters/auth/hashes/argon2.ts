@@ -1,5 +1,5 @@
 import * as crypto from 'node:crypto';
-import type { PasswordCheck } from '../../../lib/index.ts';
+import type { PasswordCheck } from '../../../lib/adapter.ts';
 
 /** `crypto.argon2`, which Node has from 24.7 on. */
 type Argon2 = (

@@ -1,4 +1,4 @@
-import { type ForeignChecks, foreignFormatOf, type PasswordCheck, passwordCheckOf } from '../../../lib/index.ts';
+import { type ForeignChecks, foreignFormatOf, type PasswordCheck, passwordCheckOf } from '../../../lib/adapter.ts';
 import { argon2Check, nodeArgon2 } from './argon2.ts';
 import { checkBcryptHash } from './bcrypt.ts';
 

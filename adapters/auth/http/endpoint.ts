@@ -1,4 +1,5 @@
-import { BrokerError, type SourceContext } from '../../../lib/index.ts';
+import type { SourceContext } from '../../../lib/adapter.ts';
+import { BrokerError } from '../../../lib/index.ts';
 import { type HttpAnswer, type HttpCall, HttpClient } from '../../outgoing/index.ts';
 import { Guard } from '../outgoing/guard.ts';
 import type { Slots } from '../outgoing/slots.ts';

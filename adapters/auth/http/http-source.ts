@@ -1,12 +1,11 @@
+import type { AuthSource, SourceContext } from '../../../lib/adapter.ts';
 import {
   type Approval,
   type AuthenticateRequest,
   type AuthorizeRequest,
-  type AuthSource,
   type ClientInfo,
   ReasonCode,
-  type Refusal,
-  type SourceContext
+  type Refusal
 } from '../../../lib/index.ts';
 import type { HttpCall } from '../../outgoing/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { COMMON_PLACEHOLDERS } from '../outgoing/template.ts';

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { validateHeaderName } from 'node:http';
-import { InvalidInput, unknownKey } from '../../../lib/index.ts';
+import { unknownKey } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { checkUrl, type HttpCall } from '../../outgoing/index.ts';
 import { type Facts, Template } from '../outgoing/template.ts';
 

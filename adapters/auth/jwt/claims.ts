@@ -1,4 +1,5 @@
-import { type AccessRule, checkAccessRules } from '../../../lib/index.ts';
+import { checkAccessRules } from '../../../lib/adapter.ts';
+import type { AccessRule } from '../../../lib/index.ts';
 import { isUserName } from '../outgoing/user-name.ts';
 
 /** The claims of a token. */

@@ -3,16 +3,15 @@
 // was withdrawn must not count. `exp` and `nbf` are compared again each time. Reasons for clients are general; those
 // for the operator say more, but contain no value of the token.
 
+import type { AuthSource, SourceContext } from '../../../lib/adapter.ts';
 import {
   type AccessRule,
   type Approval,
   type AuthenticateRequest,
-  type AuthSource,
   type Awaitable,
   BrokerError,
   ReasonCode,
-  type Refusal,
-  type SourceContext
+  type Refusal
 } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { type Claims, own, rulesIn, usernameIn, wrongClaim } from './claims.ts';

@@ -1,5 +1,6 @@
 import type { CryptoKey, FlattenedJWSInput, JWSHeaderParameters } from 'jose';
-import { BrokerError, type SourceContext } from '../../../lib/index.ts';
+import type { SourceContext } from '../../../lib/adapter.ts';
+import { BrokerError } from '../../../lib/index.ts';
 import { HttpClient } from '../../outgoing/index.ts';
 import { withDeadline } from '../outgoing/deadline.ts';
 import type { JwtSettings } from './options.ts';

@@ -1,11 +1,6 @@
 import type { Entry } from 'ldapts';
-import {
-  type AccessRule,
-  type AuthorizeRequest,
-  type ClientInfo,
-  type Clock,
-  decideByRules
-} from '../../../lib/index.ts';
+import { decideByRules } from '../../../lib/adapter.ts';
+import type { AccessRule, AuthorizeRequest, ClientInfo, Clock } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import type { Guard } from '../outgoing/guard.ts';
 import { credentialsOf } from '../outgoing/template.ts';

@@ -8,16 +8,14 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Entry } from 'ldapts';
+import type { AuthSource, PasswordCheck, SourceContext } from '../../../lib/adapter.ts';
 import {
   type Approval,
   type AuthenticateRequest,
   type AuthorizeRequest,
-  type AuthSource,
   BrokerError,
-  type PasswordCheck,
   ReasonCode,
-  type Refusal,
-  type SourceContext
+  type Refusal
 } from '../../../lib/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
 import { Guard } from '../outgoing/guard.ts';

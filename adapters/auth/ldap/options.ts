@@ -2,7 +2,8 @@
 // while they are read and accept only the placeholders that make sense there. Errors contain no password. The type
 // `LdapOptions` repeats the rows with documentation for apps: a new row needs a member there.
 
-import { InvalidInput, type OptionValues, readOptions, optionRow as row, shownUrl } from '../../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row, shownUrl } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import { Template } from '../outgoing/template.ts';

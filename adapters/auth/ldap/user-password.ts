@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { BrokerError, foreignFormatOf, type PasswordCheck, passwordCheckOf } from '../../../lib/index.ts';
+import { foreignFormatOf, type PasswordCheck, passwordCheckOf } from '../../../lib/adapter.ts';
+import { BrokerError } from '../../../lib/index.ts';
 
 /** A hash function, and whether a salt follows the digest. */
 interface Scheme {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { BrokerError, type SourceContext } from '../../../lib/index.ts';
+import type { SourceContext } from '../../../lib/adapter.ts';
+import { BrokerError } from '../../../lib/index.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { untilAborted, withDeadline } from './deadline.ts';
 import type { Limits } from './limits.ts';

@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
 
 /** When to stop asking a server that fails. */
 export interface BreakerOptions {

@@ -1,14 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import {
-  BrokerError,
-  formatScram,
-  hashPassword,
-  InvalidInput,
-  NotFound,
-  scramCredentialsOf
-} from '../../../lib/index.ts';
+import { formatScram, scramCredentialsOf } from '../../../lib/adapter.ts';
+import { BrokerError, hashPassword, InvalidInput, NotFound } from '../../../lib/index.ts';
 import { readTextFile } from '../text-file.ts';
 import { linesOf, readLine } from './lines.ts';
 

@@ -1,17 +1,19 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import {
-  type Approval,
-  type AuthenticateRequest,
   type AuthSource,
   authenticateByScram,
-  BrokerError,
-  type Challenge,
   type ForeignCheck,
-  InvalidInput,
-  ReasonCode,
   type ScramLookup,
   type SourceContext,
-  unknownKey,
+  unknownKey
+} from '../../../lib/adapter.ts';
+import {
+  type Approval,
+  type AuthenticateRequest,
+  BrokerError,
+  type Challenge,
+  InvalidInput,
+  ReasonCode,
   type Verdict
 } from '../../../lib/index.ts';
 import { BcryptChecker } from '../hashes/bcrypt.ts';

@@ -1,5 +1,4 @@
 import {
-  BrokerError,
   type ForeignCheck,
   type ForeignChecks,
   foreignFormatOf,
@@ -7,7 +6,8 @@ import {
   parseScram,
   type ScramCredentials,
   type ScramMethod
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { BrokerError } from '../../../lib/index.ts';
 import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
 import { linesOf, readLine, type UserLine } from './lines.ts';
 

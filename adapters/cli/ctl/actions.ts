@@ -1,4 +1,5 @@
-import { InvalidInput, nearest } from '../../../lib/index.ts';
+import { nearest } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { ACCESS_CONTROL } from './access.ts';
 import type { Action } from './action.ts';
 import { CLIENTS } from './clients.ts';

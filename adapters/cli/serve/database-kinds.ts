@@ -1,16 +1,14 @@
 import { isIP } from 'node:net';
 import {
   type AuthSource,
-  BrokerError,
-  type Duration,
   durationMs,
-  InvalidInput,
   type OptionValues,
   optionName,
   readOptions,
   optionRow as row,
   type SourceContext
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { BrokerError, type Duration, InvalidInput } from '../../../lib/index.ts';
 import { mongodb, mysql, postgresql, redis } from '../../auth/database/index.ts';
 import type { Shell } from '../command.ts';
 import { type DatabaseConnection, DRIVERS, type Driver, type DriverKind, hostOf } from './database-drivers.ts';

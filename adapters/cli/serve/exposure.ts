@@ -3,7 +3,8 @@
 // What does not follow for certain counts as open: host names other than `localhost`, cipher lists with anything that
 // needs no pre-shared key, client certificates without a private CA.
 
-import { type BrokerOptions, InvalidInput, optionName, readOptions, ZONE_OPTIONS } from '../../../lib/index.ts';
+import { optionName, readOptions, ZONE_OPTIONS } from '../../../lib/adapter.ts';
+import { type BrokerOptions, InvalidInput } from '../../../lib/index.ts';
 import type { Transport } from '../../net/index.ts';
 
 /** The zone settings that let anyone connect. `allowAnonymous` has no default here, because only an explicit value counts. */

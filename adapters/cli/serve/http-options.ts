@@ -1,4 +1,5 @@
-import { InvalidInput, unknownKey } from '../../../lib/index.ts';
+import { unknownKey } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import type { HealthOptions, ManagementOptions, MetricsOptions } from '../../management/index.ts';
 import { readCredentials } from '../../rest/index.ts';
 import { SERVED } from './credentials.ts';

@@ -5,7 +5,8 @@
 // warning.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { type Broker, InvalidInput, shownUrl } from '../../../lib/index.ts';
+import { shownUrl } from '../../../lib/adapter.ts';
+import { type Broker, InvalidInput } from '../../../lib/index.ts';
 import { type HttpMounts, healthHandler, managementApis, metricsHandler } from '../../management/index.ts';
 import { streamsApi } from '../../streams-api/index.ts';
 import type { PluginsApi } from '../../streams-plugins/index.ts';

@@ -2,7 +2,8 @@
 // of the library are taken from its tables; only those of the command are defined here. Values are checked when they
 // are read, so that an error names the flag, not the place where the value is used.
 
-import { BROKER_OPTIONS, InvalidInput, LOG_LEVELS, type LogLevel, ZONE_OPTIONS } from '../../../lib/index.ts';
+import { BROKER_OPTIONS, ZONE_OPTIONS } from '../../../lib/adapter.ts';
+import { InvalidInput, LOG_LEVELS, type LogLevel } from '../../../lib/index.ts';
 import { ws } from '../../net/index.ts';
 import type { Credentials } from '../../rest/index.ts';
 import { describeFlags, type FlagTable, flag, timeFlag } from '../flags.ts';

@@ -1,4 +1,5 @@
-import { type Broker, optionName, settingText, ZONE_OPTIONS } from '../../../lib/index.ts';
+import { optionName, settingText, ZONE_OPTIONS } from '../../../lib/adapter.ts';
+import type { Broker } from '../../../lib/index.ts';
 import { log, type Shell } from '../command.ts';
 import type { Layer } from '../layers.ts';
 import { zoneOf } from './exposure.ts';

@@ -5,7 +5,8 @@
 
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Broker, createBroker, type Store, type StreamsOptions } from '../../../lib/index.ts';
+import type { Store } from '../../../lib/adapter.ts';
+import { type Broker, createBroker, type StreamsOptions } from '../../../lib/index.ts';
 import { bridges, mqttBridge, rpcBridge } from '../../bridge/index.ts';
 import { levelStore } from '../../level/index.ts';
 import { listen, listenHttp } from '../../net/index.ts';

@@ -3,7 +3,8 @@
 // names where the value was written. Everything is read and checked before anything is opened. A default port that is
 // in use is left out; one that was asked for is an error.
 
-import { type BrokerOptions, InvalidInput, readBrokerOptions } from '../../../lib/index.ts';
+import { readBrokerOptions } from '../../../lib/adapter.ts';
+import { type BrokerOptions, InvalidInput } from '../../../lib/index.ts';
 import { isLoopback, type Transport, tcp, tls, unix, ws, wss } from '../../net/index.ts';
 import type { Shell } from '../command.ts';
 import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from '../flags.ts';

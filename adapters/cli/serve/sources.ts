@@ -3,14 +3,13 @@
 // previous one is closed when it has answered its questions. `reload` never rejects, because the source must keep its
 // place in the order. Errors name the entry and contain no secret, also if the secret was inserted.
 
+import type { AuthSource, SourceContext } from '../../../lib/adapter.ts';
 import {
   type AuthenticateRequest,
   type AuthorizeRequest,
-  type AuthSource,
   type Awaitable,
   BrokerError,
-  InvalidInput,
-  type SourceContext
+  InvalidInput
 } from '../../../lib/index.ts';
 import type { Shell } from '../command.ts';
 import { filledOptions, type Inserted } from '../config-values.ts';

@@ -1,4 +1,5 @@
-import type { Broker, SinkType, SourceType, StreamsOptions } from '../../../lib/index.ts';
+import type { SinkType, SourceType } from '../../../lib/adapter.ts';
+import type { Broker, StreamsOptions } from '../../../lib/index.ts';
 import type { FileSinkOptions } from '../../streams/file/index.ts';
 import type { PushChecks } from '../../streams/http/index.ts';
 import type { StreamPlugins } from '../../streams-plugins/index.ts';

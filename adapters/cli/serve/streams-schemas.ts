@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BrokerError, InvalidInput, type StreamFormatType } from '../../../lib/index.ts';
+import type { StreamFormatType } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { readFileFor, type Shell } from '../command.ts';
 import { filledOptions } from '../config-values.ts';
 

@@ -1,4 +1,5 @@
-import { type Broker, checkBroker, type OptionValues, readOptions, optionRow as row } from '../../../lib/index.ts';
+import { checkBroker, type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
+import type { Broker } from '../../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
 import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';

@@ -1,4 +1,5 @@
-import { type Broker, checkBroker } from '../../../lib/index.ts';
+import { checkBroker } from '../../../lib/adapter.ts';
+import type { Broker } from '../../../lib/index.ts';
 import { BROKER_ROWS, readingOf } from './rows.ts';
 
 /** A counter or a gauge of a meter. */

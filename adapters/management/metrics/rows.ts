@@ -1,12 +1,10 @@
+import { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from '../../../lib/adapter.ts';
 import {
   type Broker,
-  COUNTER_ABOUT,
   COUNTERS,
   type CounterName,
-  GAUGE_ABOUT,
   GAUGES,
   type GaugeName,
-  PLAIN_GAUGE_ABOUT,
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { dateTimeText, type PastAlarm, type PresentAlarm } from '../../../lib/index.ts';
+import { dateTimeText } from '../../../lib/adapter.ts';
+import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import type { RevisionName } from '../revisions.ts';

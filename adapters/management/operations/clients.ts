@@ -5,7 +5,8 @@
 
 import { isIP, SocketAddress } from 'node:net';
 import Type from 'typebox';
-import { type ClientQuery, type ClientRecord, plainAddress, recordNames } from '../../../lib/index.ts';
+import { plainAddress, recordNames } from '../../../lib/adapter.ts';
+import type { ClientQuery, ClientRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';

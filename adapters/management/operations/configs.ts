@@ -4,7 +4,8 @@
 // documented products.
 
 import Type from 'typebox';
-import { type Broker, type Setting, settingText } from '../../../lib/index.ts';
+import { settingText } from '../../../lib/adapter.ts';
+import type { Broker, Setting } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';

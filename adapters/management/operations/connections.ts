@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { type ClientRecord, recordNames } from '../../../lib/index.ts';
+import { recordNames } from '../../../lib/adapter.ts';
+import type { ClientRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { CONNECTION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import type { ListenerHandle } from '../../../lib/index.ts';
+import type { ListenerHandle } from '../../../lib/adapter.ts';
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { type Broker, dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/index.ts';
+import { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/adapter.ts';
+import type { Broker } from '../../../lib/index.ts';
 import { NODE as NODE_NAME, TIME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
-import type { ActionInfo, ParamRow, ParamTable, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
+import type { ParamRow, ParamTable } from '../../../lib/adapter.ts';
+import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
 
 const text = (description: string) => Type.String({ description });
 const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { BrokerError, nearest, type ResourceState, type RulesApi } from '../../../lib/index.ts';
+import { nearest } from '../../../lib/adapter.ts';
+import { BrokerError, type ResourceState, type RulesApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';

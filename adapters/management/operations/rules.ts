@@ -3,14 +3,8 @@
 // digits. The audit log has the names of actions, not their parameters, which may be secrets.
 
 import Type, { type Static } from 'typebox';
-import {
-  type ActionInput,
-  decodeJson,
-  encodeJson,
-  nearest,
-  type RuleState,
-  type RulesApi
-} from '../../../lib/index.ts';
+import { nearest } from '../../../lib/adapter.ts';
+import { type ActionInput, decodeJson, encodeJson, type RuleState, type RulesApi } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';

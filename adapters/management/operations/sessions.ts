@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { recordNames, type SessionRecord } from '../../../lib/index.ts';
+import { recordNames } from '../../../lib/adapter.ts';
+import type { SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { SESSION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';

@@ -1,12 +1,6 @@
 import Type, { type TObject, type TSchema } from 'typebox';
-import {
-  type Broker,
-  type PageParts,
-  type QoS,
-  recordNames,
-  type SubscriptionQuery,
-  type SubscriptionRecord
-} from '../../../lib/index.ts';
+import { recordNames } from '../../../lib/adapter.ts';
+import type { Broker, PageParts, QoS, SubscriptionQuery, SubscriptionRecord } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
 import type { Context, Operation } from '../operation.ts';

@@ -3,7 +3,8 @@
 
 import { arch, platform } from 'node:os';
 import Type from 'typebox';
-import type { PropertyRow, Ruleset } from '../../../lib/index.ts';
+import type { PropertyRow } from '../../../lib/adapter.ts';
+import type { Ruleset } from '../../../lib/index.ts';
 import { check } from '../../rest-checks/index.ts';
 import { StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { describeStream, describeStreamText, SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
+import { describeStream, describeStreamText } from '../../../lib/adapter.ts';
+import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
 import { hasCode, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';

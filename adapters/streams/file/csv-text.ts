@@ -1,4 +1,4 @@
-import { streamJson } from '../../../lib/index.ts';
+import { streamJson } from '../../../lib/adapter.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 

@@ -5,15 +5,8 @@
 
 import { constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import {
-  BrokerError,
-  InvalidInput,
-  type OpenSink,
-  type PropertyTable,
-  type SinkItem,
-  type SinkSetup,
-  type SinkType
-} from '../../../lib/index.ts';
+import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { csvText } from './csv-text.ts';
 import { FilePlaces, type FolderOptions } from './places.ts';
 import { RollingFile } from './rolling-file.ts';

@@ -6,8 +6,6 @@
 import { constants, type FileHandle, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import {
-  BrokerError,
-  InvalidInput,
   type OpenSource,
   type PropertyTable,
   parseStreamJson,
@@ -15,7 +13,8 @@ import {
   type SourceType,
   splitDelimited,
   streamJson
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { readLines, records, within } from './lines.ts';
 import { FilePlaces, type FolderOptions } from './places.ts';
 

@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto';
-import {
-  BrokerError,
-  InvalidInput,
-  type OpenSource,
-  type PropertyTable,
-  type SourceSetup,
-  type SourceType
-} from '../../../lib/index.ts';
+import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { checkUrl, HttpClient } from '../../outgoing/index.ts';
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

@@ -4,9 +4,6 @@
 // loopback port.
 
 import {
-  type Broker,
-  BrokerError,
-  InvalidInput,
   type OpenSource,
   type OptionValues,
   optionRow,
@@ -14,7 +11,8 @@ import {
   readOptions,
   type SourceSetup,
   type SourceType
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { type Broker, BrokerError, InvalidInput } from '../../../lib/index.ts';
 import {
   type Answer,
   BrowserChecks,

@@ -3,9 +3,6 @@
 // method, URL and headers are checked for each output. Connections are kept for a limited number of servers.
 
 import {
-  BrokerError,
-  type Clock,
-  InvalidInput,
   type OpenSink,
   type PropertyTable,
   parseStreamJson,
@@ -13,7 +10,8 @@ import {
   type SinkSetup,
   type SinkType,
   streamJson
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { BrokerError, type Clock, InvalidInput } from '../../../lib/index.ts';
 import {
   checkUrl,
   type HttpAnswer,

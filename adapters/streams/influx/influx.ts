@@ -1,4 +1,5 @@
-import { InvalidInput, type PropertyTable, type SinkSetup, type SinkType } from '../../../lib/index.ts';
+import type { PropertyTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { lineMaker, readTags, type Tag } from './points.ts';
 import { LineWriter, WRITER_PROPERTIES } from './writer.ts';
 

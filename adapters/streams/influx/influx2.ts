@@ -1,4 +1,4 @@
-import type { PropertyTable, SinkSetup, SinkType } from '../../../lib/index.ts';
+import type { PropertyTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { lineMaker, readTags } from './points.ts';
 import { LineWriter, WRITER_PROPERTIES } from './writer.ts';
 

@@ -1,4 +1,5 @@
-import { StreamFailure, streamJson } from '../../../lib/index.ts';
+import { streamJson } from '../../../lib/adapter.ts';
+import { StreamFailure } from '../../../lib/index.ts';
 import type { SinkRow } from '../rows.ts';
 
 /** A row that becomes a line. */

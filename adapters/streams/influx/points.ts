@@ -1,4 +1,5 @@
-import { InvalidInput, type SinkItem, type SinkSetup, StreamFailure, streamJson } from '../../../lib/index.ts';
+import { type SinkItem, type SinkSetup, streamJson } from '../../../lib/adapter.ts';
+import { InvalidInput, StreamFailure } from '../../../lib/index.ts';
 import { rowsOf, type SinkRow } from '../rows.ts';
 import { fieldsOf, lineOf } from './line-protocol.ts';
 import { readFields } from './writer.ts';

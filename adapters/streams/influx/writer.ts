@@ -1,12 +1,5 @@
-import {
-  BrokerError,
-  InvalidInput,
-  type OpenSink,
-  type PropertyTable,
-  SendError,
-  type SinkItem,
-  type SinkSetup
-} from '../../../lib/index.ts';
+import type { OpenSink, PropertyTable, SinkItem, SinkSetup } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { checkUrl, HttpClient, refusalOf, withTrustHint } from '../../outgoing/index.ts';
 
 const MOST_ANSWER_BYTES = 1_048_576;

@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
-import { BrokerError, InvalidInput, type PropertyTable } from '../../../lib/index.ts';
+import type { PropertyTable } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { tlsOf } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 

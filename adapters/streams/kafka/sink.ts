@@ -1,13 +1,5 @@
-import {
-  BrokerError,
-  InvalidInput,
-  type OpenSink,
-  type PropertyTable,
-  SendError,
-  type SinkItem,
-  type SinkSetup,
-  type SinkType
-} from '../../../lib/index.ts';
+import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { clientFor, KAFKA_PROPERTIES, type KafkaOptions, type KafkaProducer, REQUEST_MS } from './client.ts';
 

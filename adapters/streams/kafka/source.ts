@@ -1,10 +1,5 @@
-import {
-  InvalidInput,
-  type OpenSource,
-  type PropertyTable,
-  type SourceSetup,
-  type SourceType
-} from '../../../lib/index.ts';
+import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import {
   clientFor,

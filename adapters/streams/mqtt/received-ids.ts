@@ -1,4 +1,4 @@
-import type { SourceNotes } from '../../../lib/index.ts';
+import type { SourceNotes } from '../../../lib/adapter.ts';
 
 /**
  * The packet ids of messages of QoS 2 of one session at another server, from the message to its PUBREL. They are in the store with the rows of these

@@ -1,4 +1,4 @@
-import type { SourceNotes, SourceSetup, TidySetup } from '../../../lib/index.ts';
+import type { SourceNotes, SourceSetup, TidySetup } from '../../../lib/adapter.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';
 import { ReceivedIds } from './received-ids.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type PropertyTable, type SourceSetup } from '../../../lib/index.ts';
+import type { PropertyTable, SourceSetup } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import type { DialSettings } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_REMEDY } from '../tls-files.ts';
 

@@ -1,14 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import {
-  BrokerError,
-  type Clock,
-  type OpenSink,
-  type QoS,
-  SendError,
-  type SinkItem,
-  type SinkSetup,
-  type SinkType
-} from '../../../lib/index.ts';
+import type { OpenSink, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import { BrokerError, type Clock, type QoS, SendError } from '../../../lib/index.ts';
 import { isFinalRefusal, type LinkSettings, MqttLink, type OpenLink } from '../../outgoing/index.ts';
 import { TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
 import { readMqttSettings } from './settings.ts';

@@ -5,16 +5,8 @@
 // deleted before messages are taken.
 
 import { randomUUID } from 'node:crypto';
-import {
-  BrokerError,
-  type Client,
-  type ClientOptions,
-  ClientSession,
-  type OpenSource,
-  type ReceivedMessage,
-  type SourceSetup,
-  type SourceType
-} from '../../../lib/index.ts';
+import { ClientSession, type OpenSource, type SourceSetup, type SourceType } from '../../../lib/adapter.ts';
+import { BrokerError, type Client, type ClientOptions, type ReceivedMessage } from '../../../lib/index.ts';
 import { closeClient } from '../../outgoing/index.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type StreamFormatType } from '../../../lib/index.ts';
+import type { StreamFormatType } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { MessageReader } from './reader.ts';
 import { loadProtobuf, type MessageType, readSchemas, typeOf } from './schemas.ts';
 import { MessageWriter } from './writer.ts';

@@ -1,13 +1,6 @@
 import type { Redis } from 'ioredis';
-import {
-  type LookupSetup,
-  type OpenLookup,
-  type PropertyTable,
-  type SourceType,
-  StreamFailure,
-  type StreamValue,
-  type StreamValueObject
-} from '../../../lib/index.ts';
+import type { LookupSetup, OpenLookup, PropertyTable, SourceType } from '../../../lib/adapter.ts';
+import { StreamFailure, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { rowsIn } from '../rows.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type PropertyTable, type StreamProperties } from '../../../lib/index.ts';
+import type { PropertyTable } from '../../../lib/adapter.ts';
+import { InvalidInput, type StreamProperties } from '../../../lib/index.ts';
 
 /** Name and password at the server. */
 export const CREDENTIALS: PropertyTable = {

@@ -1,14 +1,12 @@
 import {
-  InvalidInput,
   type OpenSink,
   type PropertyTable,
-  SendError,
   type SinkItem,
   type SinkSetup,
   type SinkType,
-  StreamFailure,
   streamJson
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { InvalidInput, SendError, StreamFailure } from '../../../lib/index.ts';
 import { type RowKind, rowKindOf, rowsIn, type SinkRow } from '../rows.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';

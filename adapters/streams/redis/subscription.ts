@@ -1,12 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, type InputType, inflate, inflateRaw, type ZlibOptions } from 'node:zlib';
-import {
-  InvalidInput,
-  type OpenSource,
-  type PropertyTable,
-  type SourceSetup,
-  type SourceType
-} from '../../../lib/index.ts';
+import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 

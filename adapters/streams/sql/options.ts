@@ -1,11 +1,11 @@
+import { streamJson } from '../../../lib/adapter.ts';
 import {
   type Awaitable,
   BrokerError,
   type Clock,
   InvalidInput,
   type StreamValue,
-  type StreamValueObject,
-  streamJson
+  type StreamValueObject
 } from '../../../lib/index.ts';
 import { DIALECTS, type Dialect, type SqlDialectName } from './dialect.ts';
 

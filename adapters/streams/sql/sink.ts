@@ -1,13 +1,5 @@
-import {
-  InvalidInput,
-  type OpenSink,
-  type PropertyTable,
-  SendError,
-  type SinkItem,
-  type SinkSetup,
-  type SinkType,
-  StreamFailure
-} from '../../../lib/index.ts';
+import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import { InvalidInput, SendError, StreamFailure } from '../../../lib/index.ts';
 import { type RowKind, rowKindOf, rowsOf, type SinkRow } from '../rows.ts';
 import { quotedTable, Statement } from './dialect.ts';
 import { Database, type StreamsSqlOptions } from './options.ts';

@@ -1,4 +1,5 @@
-import { InvalidInput, type SourceSetup, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
+import type { SourceSetup } from '../../../lib/adapter.ts';
+import { InvalidInput, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { type Dialect, quotedTable, Statement } from './dialect.ts';
 
 /** A query that is repeated, and the greatest value of its index column so far. */

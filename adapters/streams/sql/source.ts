@@ -1,14 +1,12 @@
-import {
-  InvalidInput,
-  type LookupSetup,
-  type OpenLookup,
-  type OpenSource,
-  type PropertyTable,
-  type SourceSetup,
-  type SourceType,
-  type StreamValue,
-  type StreamValueObject
-} from '../../../lib/index.ts';
+import type {
+  LookupSetup,
+  OpenLookup,
+  OpenSource,
+  PropertyTable,
+  SourceSetup,
+  SourceType
+} from '../../../lib/adapter.ts';
+import { InvalidInput, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { quotedTable, Statement } from './dialect.ts';
 import { Database, type RunOptions, type StreamsSqlOptions } from './options.ts';

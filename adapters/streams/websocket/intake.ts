@@ -1,4 +1,4 @@
-import type { SourceSetup } from '../../../lib/index.ts';
+import type { SourceSetup } from '../../../lib/adapter.ts';
 
 /** A connection that can be read later. */
 export interface Pausable {

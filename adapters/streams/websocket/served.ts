@@ -6,14 +6,8 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import {
-  BrokerError,
-  type Clock,
-  InvalidInput,
-  type SinkSetup,
-  type SourceSetup,
-  shownUrl
-} from '../../../lib/index.ts';
+import { type SinkSetup, type SourceSetup, shownUrl } from '../../../lib/adapter.ts';
+import { BrokerError, type Clock, InvalidInput } from '../../../lib/index.ts';
 import type { Answer, Call, Service } from '../../rest/index.ts';
 import { type Claimant, pathOf, respond, upgradesOf } from '../../upgrades/index.ts';
 import type { PortUser } from '../port.ts';

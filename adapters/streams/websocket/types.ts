@@ -8,7 +8,6 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import {
-  InvalidInput,
   type OpenSink,
   type OpenSource,
   readOptions,
@@ -16,7 +15,8 @@ import {
   type SinkType,
   type SourceSetup,
   type SourceType
-} from '../../../lib/index.ts';
+} from '../../../lib/adapter.ts';
+import { InvalidInput } from '../../../lib/index.ts';
 import { portOf, type StreamsPort } from '../port.ts';
 import { readTlsFiles } from '../tls-files.ts';
 import { readToken, tokenFault } from '../token.ts';

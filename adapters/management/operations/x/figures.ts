@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { FIGURE_NAMES } from '../../../../lib/index.ts';
+import { FIGURE_NAMES } from '../../../../lib/adapter.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const DEFAULT_NAMES = [

@@ -1,5 +1,6 @@
 import Type from 'typebox';
-import { TOPIC_COUNTERS, type TopicFiguresRecord } from '../../../../lib/index.ts';
+import { TOPIC_COUNTERS } from '../../../../lib/adapter.ts';
+import type { TopicFiguresRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';

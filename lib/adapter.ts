@@ -1,0 +1,141 @@
+/// <reference types="node" preserve="true" />
+/** Names for authors of stores, sources, sinks, listeners and sources of authentication: `embermq/adapter`. */
+
+export { parseAclFile } from './access/acl-file.ts';
+export { type LoginAttempt, LoginLimit } from './access/login-limit.ts';
+export { contains, isNetwork, loginSourceOf, type Network, networkOf } from './access/network.ts';
+export {
+  type ForeignCheck,
+  type ForeignChecks,
+  foreignFormatOf,
+  type PasswordCheck,
+  passwordCheckOf
+} from './access/password-hash.ts';
+export { checkAccessRules, decideByRules } from './access/rule.ts';
+export {
+  formatScram,
+  parseScram,
+  type ScramCredentials,
+  type ScramMethod,
+  scramCredentialsOf
+} from './access/scram.ts';
+export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
+export type { AuthSource, SourceContext } from './access/source.ts';
+export { isCausedByPeer } from './base/errors.ts';
+export { Newcomers } from './base/newcomers.ts';
+export {
+  documentedName,
+  durationMs,
+  nearest,
+  type OptionRow,
+  type OptionTable,
+  optionName,
+  parseDuration,
+  parseSize,
+  readOptions,
+  row as optionRow,
+  unknownKey,
+  type Values as OptionValues
+} from './base/options-table.ts';
+export { shownUrl } from './base/shown-url.ts';
+export { bridgeAccessOf } from './broker/broker.ts';
+export { checkBroker } from './broker/check-broker.ts';
+export { checkConnectorName } from './broker/configuration/connector-name.ts';
+export type { ConnectorKind, ConnectorSettings } from './broker/configuration/connectors.ts';
+export { readBrokerOptions } from './broker/configuration/option-reading.ts';
+export { BROKER_OPTIONS } from './broker/configuration/options.ts';
+export { settingText } from './broker/configuration/setting-text.ts';
+export type { BridgeAccess, BridgeLimits } from './broker/rights/bridge-access.ts';
+export { BRIDGE_PREFIX } from './broker/rights/bridge-access.ts';
+export { ClientSession, type Outgoing } from './client/session.ts';
+export { EVENT_ABOUT } from './events/event-texts.ts';
+export { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from './events/metric-texts.ts';
+export { FIGURE_NAMES } from './monitor/figures.ts';
+export { LOG_ROWS, type LogRow } from './monitor/log.ts';
+export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
+export { TOPIC_COUNTERS } from './monitor/topic-figures.ts';
+export { type PayloadForm, payloadFields, shownUsername } from './monitor/traces/trace-fields.ts';
+export { OUTBOX_OPTIONS } from './outbox/options.ts';
+export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
+export { encode } from './packets/encode.ts';
+export { PacketReader } from './packets/packet-reader.ts';
+export type {
+  CountedStream,
+  GatheringStream,
+  ListenerAddress,
+  ListenerFigures,
+  ListenerHandle,
+  ListenerProtocol
+} from './records/listener.ts';
+export { recordNames } from './records/record-names.ts';
+export { plainAddress, verifiedCertificate } from './records/transport-info.ts';
+export { type Given as GivenOptions, ZONE_OPTIONS } from './records/zone.ts';
+export { messageProperties } from './rules/events/properties.ts';
+export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
+export type {
+  ActionContext,
+  ActionType,
+  LocalAction,
+  Localized,
+  ParamRow,
+  Params,
+  ParamTable,
+  Resource,
+  ResourceContext,
+  ResourceEntry,
+  ResourceType,
+  SendingAction
+} from './rules/types.ts';
+export type { FunctionTools, Parameter, ParameterType, Pattern, SqlFunction } from './sql/functions/function.ts';
+export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
+export { describeJson as describeStream, describeText as describeStreamText } from './streams/ddl/describe.ts';
+export type {
+  Format as StreamFormatCodec,
+  FormatSetup as StreamFormatSetup,
+  FormatType as StreamFormatType,
+  StreamFormat
+} from './streams/format.ts';
+export { splitFields as splitDelimited } from './streams/formats/delimited.ts';
+export { parseJson as parseStreamJson } from './streams/formats/json.ts';
+export { jsonText as streamJson } from './streams/formats/json-text.ts';
+export type {
+  Accumulator as StreamAccumulator,
+  AggregateFunction as StreamAggregateFunction,
+  AnalyticFunction as StreamAnalyticFunction,
+  AnalyticState as StreamAnalyticState,
+  ArgumentNames as StreamArgumentNames,
+  ContextFunction as StreamContextFunction,
+  ExpandingFunction as StreamExpandingFunction,
+  ExpandingState as StreamExpandingState,
+  FunctionBase as StreamFunctionBase,
+  FunctionTools as StreamFunctionTools,
+  Parameter as StreamParameter,
+  ParameterType as StreamParameterType,
+  Pattern as StreamPattern,
+  ScalarFunction as StreamScalarFunction,
+  StreamFunction
+} from './streams/function.ts';
+export type {
+  LookupSetup,
+  NotedStream,
+  OpenLookup,
+  OpenSink,
+  OpenSource,
+  PropertyRow,
+  PropertyTable,
+  SinkItem,
+  SinkSetup,
+  SinkType,
+  SourceNotes,
+  SourceSetup,
+  SourceType,
+  TidySetup
+} from './streams/types.ts';
+export type { Cause as StreamCause } from './streams/values/cause.ts';
+export type {
+  Frame as StreamFrame,
+  Metadata as StreamMetadata,
+  Tuple as StreamTuple,
+  WindowRange
+} from './streams/values/tuple.ts';
+export { plain as plainValue } from './streams/values/values.ts';

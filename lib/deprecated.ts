@@ -1,0 +1,410 @@
+/** Names that `embermq` exports for one more version. Each tag says what replaces the name; CHANGELOG.md lists them. */
+
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  parseAclFile
+} from './access/acl-file.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  type LoginAttempt,
+  /** @deprecated Import it from `embermq/adapter`. */
+  LoginLimit
+} from './access/login-limit.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  contains,
+  /** @deprecated Import it from `embermq/adapter`. */
+  isNetwork,
+  /** @deprecated Import it from `embermq/adapter`. */
+  loginSourceOf,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Network,
+  /** @deprecated Import it from `embermq/adapter`. */
+  networkOf
+} from './access/network.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ForeignCheck,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ForeignChecks,
+  /** @deprecated Import it from `embermq/adapter`. */
+  foreignFormatOf,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type PasswordCheck,
+  /** @deprecated Import it from `embermq/adapter`. */
+  passwordCheckOf
+} from './access/password-hash.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  checkAccessRules,
+  /** @deprecated Import it from `embermq/adapter`. */
+  decideByRules
+} from './access/rule.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  formatScram,
+  /** @deprecated Import it from `embermq/adapter`. */
+  parseScram,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ScramCredentials,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ScramMethod,
+  /** @deprecated Import it from `embermq/adapter`. */
+  scramCredentialsOf
+} from './access/scram.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  authenticateByScram,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ScramLookup
+} from './access/scram-login.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  AuthSource,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SourceContext
+} from './access/source.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  isCausedByPeer
+} from './base/errors.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Newcomers
+} from './base/newcomers.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  documentedName,
+  /** @deprecated Import it from `embermq/adapter`. */
+  durationMs,
+  /** @deprecated Import it from `embermq/adapter`. */
+  nearest,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type OptionRow,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type OptionTable,
+  /** @deprecated Import it from `embermq/adapter`. */
+  optionName,
+  /** @deprecated Import it from `embermq/adapter`. */
+  parseDuration,
+  /** @deprecated Import it from `embermq/adapter`. */
+  parseSize,
+  /** @deprecated Import it from `embermq/adapter`. */
+  readOptions,
+  /** @deprecated Import it from `embermq/adapter`. */
+  row as optionRow,
+  /** @deprecated Import it from `embermq/adapter`. */
+  unknownKey,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Values as OptionValues
+} from './base/options-table.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  shownUrl
+} from './base/shown-url.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  bridgeAccessOf
+} from './broker/broker.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  checkBroker
+} from './broker/check-broker.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  checkConnectorName
+} from './broker/configuration/connector-name.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  ConnectorKind,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ConnectorSettings
+} from './broker/configuration/connectors.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  readBrokerOptions
+} from './broker/configuration/option-reading.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  BROKER_OPTIONS
+} from './broker/configuration/options.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  settingText
+} from './broker/configuration/setting-text.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  BridgeAccess,
+  /** @deprecated Import it from `embermq/adapter`. */
+  BridgeLimits
+} from './broker/rights/bridge-access.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  BRIDGE_PREFIX
+} from './broker/rights/bridge-access.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  ClientSession,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Outgoing
+} from './client/session.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  EVENT_ABOUT
+} from './events/event-texts.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  COUNTER_ABOUT,
+  /** @deprecated Import it from `embermq/adapter`. */
+  GAUGE_ABOUT,
+  /** @deprecated Import it from `embermq/adapter`. */
+  PLAIN_GAUGE_ABOUT
+} from './events/metric-texts.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  FIGURE_NAMES
+} from './monitor/figures.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  LOG_ROWS,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type LogRow
+} from './monitor/log.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  dateTimeText,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SYSTEM_DESCRIPTION,
+  /** @deprecated Import it from `embermq/adapter`. */
+  uptimeText
+} from './monitor/sys.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  TOPIC_COUNTERS
+} from './monitor/topic-figures.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  type PayloadForm,
+  /** @deprecated Import it from `embermq/adapter`. */
+  payloadFields,
+  /** @deprecated Import it from `embermq/adapter`. */
+  shownUsername
+} from './monitor/traces/trace-fields.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  OUTBOX_OPTIONS
+} from './outbox/options.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  CONNECT_REFUSALS,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ConnectRefusalRow
+} from './packets/connect-refusals.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  encode
+} from './packets/encode.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  PacketReader
+} from './packets/packet-reader.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  CountedStream,
+  /** @deprecated Import it from `embermq/adapter`. */
+  GatheringStream,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ListenerAddress,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ListenerFigures,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ListenerHandle,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ListenerProtocol
+} from './records/listener.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  recordNames
+} from './records/record-names.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  plainAddress,
+  /** @deprecated Import it from `embermq/adapter`. */
+  verifiedCertificate
+} from './records/transport-info.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Given as GivenOptions,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ZONE_OPTIONS
+} from './records/zone.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  messageProperties
+} from './rules/events/properties.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  compileBytes,
+  /** @deprecated Import it from `embermq/adapter`. */
+  compilePayload,
+  /** @deprecated Import it from `embermq/adapter`. */
+  compileTemplate,
+  /** @deprecated Import it from `embermq/adapter`. */
+  compileTopic
+} from './rules/template.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  ActionContext,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ActionType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  LocalAction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Localized,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ParamRow,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Params,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ParamTable,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Resource,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ResourceContext,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ResourceEntry,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ResourceType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SendingAction
+} from './rules/types.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  FunctionTools,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Parameter,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ParameterType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Pattern,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SqlFunction
+} from './sql/functions/function.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Batch,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Entry,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Store,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type StoreSnapshot
+} from './store/store.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  describeJson as describeStream,
+  /** @deprecated Import it from `embermq/adapter`. */
+  describeText as describeStreamText
+} from './streams/ddl/describe.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Format as StreamFormatCodec,
+  /** @deprecated Import it from `embermq/adapter`. */
+  FormatSetup as StreamFormatSetup,
+  /** @deprecated Import it from `embermq/adapter`. */
+  FormatType as StreamFormatType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamFormat
+} from './streams/format.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  splitFields as splitDelimited
+} from './streams/formats/delimited.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  parseJson as parseStreamJson
+} from './streams/formats/json.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  jsonText as streamJson
+} from './streams/formats/json-text.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Accumulator as StreamAccumulator,
+  /** @deprecated Import it from `embermq/adapter`. */
+  AggregateFunction as StreamAggregateFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  AnalyticFunction as StreamAnalyticFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  AnalyticState as StreamAnalyticState,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ArgumentNames as StreamArgumentNames,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ContextFunction as StreamContextFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ExpandingFunction as StreamExpandingFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ExpandingState as StreamExpandingState,
+  /** @deprecated Import it from `embermq/adapter`. */
+  FunctionBase as StreamFunctionBase,
+  /** @deprecated Import it from `embermq/adapter`. */
+  FunctionTools as StreamFunctionTools,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Parameter as StreamParameter,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ParameterType as StreamParameterType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Pattern as StreamPattern,
+  /** @deprecated Import it from `embermq/adapter`. */
+  ScalarFunction as StreamScalarFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamFunction
+} from './streams/function.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  LookupSetup,
+  /** @deprecated Import it from `embermq/adapter`. */
+  NotedStream,
+  /** @deprecated Import it from `embermq/adapter`. */
+  OpenLookup,
+  /** @deprecated Import it from `embermq/adapter`. */
+  OpenSink,
+  /** @deprecated Import it from `embermq/adapter`. */
+  OpenSource,
+  /** @deprecated Import it from `embermq/adapter`. */
+  PropertyRow,
+  /** @deprecated Import it from `embermq/adapter`. */
+  PropertyTable,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SinkItem,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SinkSetup,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SinkType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SourceNotes,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SourceSetup,
+  /** @deprecated Import it from `embermq/adapter`. */
+  SourceType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  TidySetup
+} from './streams/types.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Cause as StreamCause
+} from './streams/values/cause.ts';
+export type {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Frame as StreamFrame,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Metadata as StreamMetadata,
+  /** @deprecated Import it from `embermq/adapter`. */
+  Tuple as StreamTuple,
+  /** @deprecated Import it from `embermq/adapter`. */
+  WindowRange
+} from './streams/values/tuple.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  plain as plainValue
+} from './streams/values/values.ts';
