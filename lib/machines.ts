@@ -2,7 +2,13 @@
 /** The charts of the actors, for reading, drawing and testing. The only entry point whose types are xstate's. */
 
 export type { ReplaySnapshot } from './base/inspection.ts';
-export { Replay, ReplayedActor, type ReplaySystem } from './base/replay.ts';
+export {
+  Replay,
+  ReplayedActor,
+  type ReplaySystem,
+  type State as ReplayState,
+  type Step as ReplayStep
+} from './base/replay.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
 export type { BrokerActions, BrokerEvent } from './broker/chart.ts';
 export type { RuleActions, RuleChartEvent } from './rules/chart.ts';

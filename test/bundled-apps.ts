@@ -66,6 +66,14 @@ const LEVEL_APP = {
 `
 };
 
+/** Imports the client without the broker. */
+export const CLIENT_APP = `
+  import { connect } from 'node:net';
+  import { connectClient } from 'embermq/client';
+  const client = await connectClient(connect(1883), { clientId: 'c' });
+  await client.publish('a/b', 'x', { qos: 1 });
+`;
+
 /** The options for esbuild that lib/PACKAGE.md recommends. */
 const WITH_REQUIRE = {
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" }

@@ -13,9 +13,17 @@ const TESTS = 'unit-test-your-device';
 /** "About a screen". */
 const MOST_LINES = 60;
 
+/** The kinds of adapters that an app can write. */
+const ADAPTERS = ['custom-listener', 'custom-sink', 'custom-source', 'custom-store'];
+
 describe('examples', () => {
   const programs = examples().filter(({ name }) => name !== TESTS);
   let joined: readonly string[] | undefined;
+
+  it('examples show how to write each kind of adapter, with names of embermq/adapter', () => {
+    const found = programs.filter(({ text }) => text.includes("from 'embermq/adapter'")).map(({ name }) => name);
+    assert.deepEqual(found, ADAPTERS);
+  });
 
   for (const [at, { name, text, about }] of programs.entries()) {
     it(`${name} prints what it says`, async () => {

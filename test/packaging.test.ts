@@ -16,10 +16,11 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import ts from 'typescript';
 import { createBroker } from '../lib/index.ts';
-import { BUNDLES } from './bundled-apps.ts';
+import { BUNDLES, CLIENT_APP } from './bundled-apps.ts';
 import { CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
 import { beyondPage, bundleSizes, loadedSizes, tarballSizes } from './support/package-sizes.ts';
 import { promised } from './support/pages.ts';
@@ -235,34 +236,6 @@ describe('The compiled package', () => {
     }
   });
 
-  it('exports from embermq every type that its exported declarations use', () => {
-    const index = compiled('./dist/lib/index.d.ts');
-    const program = ts.createProgram([index], {
-      module: ts.ModuleKind.NodeNext,
-      target: ts.ScriptTarget.ES2022,
-      types: []
-    });
-    const checker = program.getTypeChecker();
-    const resolved = (symbol: ts.Symbol) =>
-      (symbol.flags & ts.SymbolFlags.Alias) !== 0 ? checker.getAliasedSymbol(symbol) : symbol;
-    const source = checker.getSymbolAtLocation(program.getSourceFile(index) as ts.SourceFile) as ts.Symbol;
-    const exported = new Set(checker.getExportsOfModule(source).map(resolved));
-    const missing = new Set<string>();
-    const look = (node: ts.Node): void => {
-      if (ts.isConstructorDeclaration(node)) return; // objects that users receive and do not construct
-      if (ts.isIdentifier(node) && isTypeName(node)) {
-        const symbol = resolved(checker.getSymbolAtLocation(node) as ts.Symbol);
-        const isOurs = symbol.declarations?.[0].getSourceFile().fileName.startsWith(out.replaceAll('\\', '/'));
-        const isParameter = (symbol.flags & ts.SymbolFlags.TypeParameter) !== 0;
-        if (isOurs && !isParameter && !exported.has(symbol)) missing.add(symbol.name);
-      }
-      ts.forEachChild(node, look);
-    };
-    for (const { declarations = [] } of exported) declarations.forEach(look);
-    assert.ok(exported.size > 80);
-    assert.deepEqual([...missing], []);
-  });
-
   it('compiles with the strictest settings of an app, without skipLibCheck, and the app can annotate its values (npm run types: TypeScript 5.4 and 7)', () => {
     const local = entries.reduce(
       (code, { name, target }) => code.replaceAll(`'${name}'`, `'${target.default.replace('./dist/', './')}'`),
@@ -396,6 +369,21 @@ describe('The compiled package', () => {
     assert.deepEqual(beyondPage('bundle size', head, sizes), []);
   });
 
+  it('keeps an app that imports the client alone below 60 kB, minified and compressed', async () => {
+    const { outputFiles } = await build({
+      stdin: { contents: CLIENT_APP, resolveDir: stage },
+      bundle: true,
+      minify: true,
+      format: 'esm',
+      platform: 'node',
+      write: false,
+      logLevel: 'silent'
+    });
+    const [{ contents }] = outputFiles;
+    assert.match(Buffer.from(contents).toString(), /CONNECT/);
+    assert.ok(gzipSync(contents).length <= 60_000, `${gzipSync(contents).length} bytes`);
+  });
+
   it('installs into an empty project, where the ten lines of the README, an example, the command and a store run', async (t) => {
     const app = mkdtempSync(join(tmpdir(), 'embermq-install-'));
     try {
@@ -439,16 +427,6 @@ describe('The compiled package', () => {
     assert.match(text, /^embermq \d+\.\d+\.\d+\n$/);
   });
 });
-
-/** Whether this is the name in `x: Name`, `extends Name` or `typeof name`. */
-function isTypeName({ parent }: ts.Identifier): boolean {
-  return (
-    ts.isTypeReferenceNode(parent) ||
-    ts.isExpressionWithTypeArguments(parent) ||
-    ts.isTypeQueryNode(parent) ||
-    ts.isQualifiedName(parent)
-  );
-}
 
 /** Returns the packages that the declarations reachable from one file import. */
 function packagesInTypes(start: string): string[] {

@@ -33,8 +33,8 @@ export interface ClientHost {
   unsubscribed(client: Client, filters: string[]): void;
 }
 
-type SubscribeInput = Subscriptions | Subscription | readonly Subscription[] | SubscribePacket;
-type UnsubscribeInput = Subscriptions | Subscription | readonly (Subscription | string)[] | UnsubscribePacket;
+export type SubscribeInput = Subscriptions | Subscription | readonly Subscription[] | SubscribePacket;
+export type UnsubscribeInput = Subscriptions | Subscription | readonly (Subscription | string)[] | UnsubscribePacket;
 
 /** A connection and its client. */
 export class Client extends EventEmitter<ClientEvents> {

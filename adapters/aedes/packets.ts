@@ -13,10 +13,10 @@ import type {
 } from '../../lib/index.ts';
 
 /** User properties as Aedes has them: a name that occurs more than once has a list of values. */
-type UserProperties = Record<string, string | string[]>;
+export type UserProperties = Record<string, string | string[]>;
 
 /** The MQTT 5.0 properties of a PUBLISH. */
-interface PublishProperties {
+export interface PublishProperties {
   payloadFormatIndicator?: boolean;
   messageExpiryInterval?: number;
   contentType?: string;

@@ -21,7 +21,7 @@ export interface LevelDatabase {
 }
 
 /** Reads a range, some records at a time. */
-interface LevelIterator {
+export interface LevelIterator {
   nextv(size: number): Promise<[key: unknown, value: unknown][]>;
   seek(target: Buffer, options: { readonly keyEncoding: 'buffer' }): void;
   close(): Promise<void>;
@@ -50,7 +50,7 @@ export interface LevelEncodings {
   readonly valueEncoding: LevelEncoding;
 }
 
-type LevelEncoding =
+export type LevelEncoding =
   | 'buffer'
   | {
       readonly name: string;

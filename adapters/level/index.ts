@@ -1,4 +1,13 @@
 /// <reference types="node" preserve="true" />
 /** A store over LevelDB, or over any database of the abstract-level family. */
-export type { LevelDatabase } from './database.ts';
+export type {
+  LevelBatch,
+  LevelChange,
+  LevelDatabase,
+  LevelEncoding,
+  LevelEncodings,
+  LevelIterator,
+  LevelRange,
+  LevelSnapshot
+} from './database.ts';
 export { type LevelStoreOptions, levelStore } from './level-store.ts';

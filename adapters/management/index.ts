@@ -10,6 +10,7 @@ export type {
   FetchFacts,
   HttpMounts,
   Identities,
+  Json,
   KoaContext,
   KoaMiddleware,
   MountedFetch as ManagementFetch,

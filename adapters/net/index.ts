@@ -6,7 +6,7 @@ export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptio
 export { isLoopback } from './exposure.ts';
 export type { RefusalReason } from './gate.ts';
 export { listenHttp } from './http-listener.ts';
-export { type Listening, type ListenOptions, listen } from './listen.ts';
+export { type AppListener, type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';
 export { type PresharedKey, type PresharedKeys, parsePskFile } from './psk.ts';

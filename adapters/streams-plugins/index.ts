@@ -12,6 +12,7 @@ export {
   type ScriptsApi
 } from './api.ts';
 export type { PluginFunctionObject } from './function-object.ts';
+export type { PluginPlace } from './library.ts';
 export { PLUGIN_OPTIONS, type PluginOptions, type PluginsHost } from './options.ts';
 export { type StreamPlugins, streamPlugins } from './plugins.ts';
 export type { PluginSink, PluginSinkContext } from './sink-object.ts';

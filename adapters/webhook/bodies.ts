@@ -20,17 +20,15 @@ interface BodyContext {
   readonly node: string;
 }
 
-type EventWithAction = {
+/** Name of an event that webhooks can send. */
+export type WebhookEvent = {
   [E in EventName]: (typeof EVENTS)[E]['action'] extends string ? E : never;
 }[EventName];
 
 /** The names of the events that webhooks can send. */
 export const WEBHOOK_EVENTS = (Object.keys(EVENTS) as EventName[]).filter(
-  (name): name is EventWithAction => EVENTS[name].action !== undefined
+  (name): name is WebhookEvent => EVENTS[name].action !== undefined
 );
-
-/** Name of an event that webhooks can send. */
-export type WebhookEvent = EventWithAction;
 
 /** A row of `BODIES`. */
 interface BodyRow<E extends WebhookEvent> {

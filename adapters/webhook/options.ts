@@ -50,7 +50,7 @@ export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' 
 }
 
 /** The key with which requests are signed. */
-interface SigningKey {
+export interface SigningKey {
   readonly bytes: Buffer;
 }
 

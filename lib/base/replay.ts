@@ -19,14 +19,14 @@ export interface ReplaySystem {
 }
 
 /** A state of a chart, with the steps that are known to leave it. */
-interface State {
+export interface State {
   readonly snapshot: ReplaySnapshot;
   readonly steps: Map<string, Step>;
   /** The state as the machine sees it. */
   readonly origin: AnyMachineSnapshot;
 }
 
-interface Step {
+export interface Step {
   readonly to: State;
   /** Names of the actions, in order. */
   readonly actions: readonly string[];

@@ -21,7 +21,7 @@ export function typesOf(document: OpenApiDocument, name: string): string {
   );
   const parts = [
     HEAD,
-    ...Object.entries(records).map(([title, schema]) => `interface ${title} ${typeOf(schema)}`),
+    ...Object.entries(records).map(([title, schema]) => `export interface ${title} ${typeOf(schema)}`),
     `/** ${document.info.title}: its operations, and what they get and give. */`,
     `export interface ${name} {`,
     ...operations,

@@ -1,6 +1,6 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
-interface ActionOfRule {
+export interface ActionOfRule {
   /** Its id */
   id: string;
   /** The name of the action */
@@ -12,7 +12,7 @@ interface ActionOfRule {
   fallbacks: { [name: string]: unknown }[];
 }
 
-interface AlarmDetails {
+export interface AlarmDetails {
   /** notice, warning, error or critical */
   severity: string;
   /** A few words */
@@ -23,7 +23,7 @@ interface AlarmDetails {
   timestamp: string;
 }
 
-interface Application {
+export interface Application {
   /** The id */
   app_id: string;
   /** The name for people */
@@ -36,7 +36,7 @@ interface Application {
   expired: number | 'undefined';
 }
 
-interface Ban {
+export interface Ban {
   /** The client id, the user name, or the IP address or network */
   who: string;
   /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
@@ -51,7 +51,7 @@ interface Ban {
   until: number | 'undefined';
 }
 
-interface Broker {
+export interface Broker {
   /** Name of the node; absent when the earlier revision looks one up */
   node?: string;
   /** Version of the broker */
@@ -68,7 +68,7 @@ interface Broker {
   datetime: string;
 }
 
-interface Client {
+export interface Client {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -145,7 +145,7 @@ interface Client {
   max_awaiting_rel: number;
 }
 
-interface Connection {
+export interface Connection {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -200,7 +200,7 @@ interface Connection {
   send_pend: number;
 }
 
-interface EntryResult {
+export interface EntryResult {
   /** The client id of the entry */
   client_id?: string;
   /** The topic or topics of the entry */
@@ -211,7 +211,7 @@ interface EntryResult {
   message?: string;
 }
 
-interface GivenRuleAction {
+export interface GivenRuleAction {
   /** The name of the action */
   name: string;
   /** Its parameters */
@@ -220,7 +220,7 @@ interface GivenRuleAction {
   fallbacks?: { [name: string]: unknown }[];
 }
 
-interface ListedNode {
+export interface ListedNode {
   /** Name of the node */
   name: string;
   /** Name of the node */
@@ -253,7 +253,7 @@ interface ListedNode {
   memory_used: string;
 }
 
-interface Listener {
+export interface Listener {
   /** Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management" */
   protocol: string;
   /** Address */
@@ -268,12 +268,12 @@ interface Listener {
   shutdown_count: { [name: string]: number } | never[];
 }
 
-interface LocalizedText {
+export interface LocalizedText {
   en: string;
   zh: string;
 }
 
-interface Node {
+export interface Node {
   /** Name of the node */
   name: string;
   /** Name of the node */
@@ -306,7 +306,7 @@ interface Node {
   memory_used: number;
 }
 
-interface Operation {
+export interface Operation {
   /** Name of the operation; some operations share one */
   name: string;
   /** Method of the request */
@@ -317,7 +317,7 @@ interface Operation {
   descr: string;
 }
 
-interface PastAlarm {
+export interface PastAlarm {
   /** The condition, for example descriptors_short:tcp:1883 */
   id: string;
   desc: AlarmDetails;
@@ -325,13 +325,13 @@ interface PastAlarm {
   clear_at: string;
 }
 
-interface PresentAlarm {
+export interface PresentAlarm {
   /** The condition, for example descriptors_short:tcp:1883 */
   id: string;
   desc: AlarmDetails;
 }
 
-interface Resource {
+export interface Resource {
   /** Its id */
   id: string;
   /** The name of its type */
@@ -350,14 +350,14 @@ interface Resource {
   last_error?: string;
 }
 
-interface ResourceStatus {
+export interface ResourceStatus {
   /** Name of the node */
   node: string;
   /** Whether its target can be reached at present */
   is_alive: boolean;
 }
 
-interface ResourceType {
+export interface ResourceType {
   /** Its name */
   name: string;
   /** What provides it */
@@ -368,7 +368,7 @@ interface ResourceType {
   description: LocalizedText;
 }
 
-interface ResourceWithStatus {
+export interface ResourceWithStatus {
   /** Its id */
   id: string;
   /** The name of its type */
@@ -388,14 +388,14 @@ interface ResourceWithStatus {
   status: ResourceStatus[];
 }
 
-interface Route {
+export interface Route {
   /** Topic filter, without a share prefix */
   topic: string;
   /** Name of the node that has the subscribers */
   node: string;
 }
 
-interface Rule {
+export interface Rule {
   /** Its id */
   id: string;
   /** The statement */
@@ -418,7 +418,7 @@ interface Rule {
   actions: ActionOfRule[];
 }
 
-interface RuleAction {
+export interface RuleAction {
   /** Its name */
   name: string;
   /** What provides it */
@@ -435,7 +435,7 @@ interface RuleAction {
   description: LocalizedText;
 }
 
-interface RuleActionMetrics {
+export interface RuleActionMetrics {
   /** Name of the node */
   node: string;
   /** Runs that have succeeded */
@@ -446,7 +446,7 @@ interface RuleActionMetrics {
   taken: number;
 }
 
-interface RuleEvent {
+export interface RuleEvent {
   /** The topic of the event after FROM; $events/message_publish stands for topics of messages */
   event: string;
   title: {
@@ -465,7 +465,7 @@ interface RuleEvent {
   sql_example: string;
 }
 
-interface RuleMetrics {
+export interface RuleMetrics {
   /** Name of the node */
   node: string;
   /** Events of the topics of the rule */
@@ -486,7 +486,7 @@ interface RuleMetrics {
   no_result: number;
 }
 
-interface Session {
+export interface Session {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -531,7 +531,7 @@ interface Session {
   enqueue_msg: number;
 }
 
-interface Subscription {
+export interface Subscription {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -542,7 +542,7 @@ interface Subscription {
   qos: number;
 }
 
-interface User {
+export interface User {
   /** The name of the user */
   username: string;
   /** Any text; "administrator" makes the user one, others may only read */

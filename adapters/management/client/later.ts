@@ -1,6 +1,6 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
-interface ActionOfRule {
+export interface ActionOfRule {
   /** Its id */
   id: string;
   /** The name of the action */
@@ -12,7 +12,7 @@ interface ActionOfRule {
   fallbacks: { [name: string]: unknown }[];
 }
 
-interface AlarmDetails {
+export interface AlarmDetails {
   /** notice, warning, error or critical */
   severity: string;
   /** A few words */
@@ -23,7 +23,7 @@ interface AlarmDetails {
   timestamp: string;
 }
 
-interface Application {
+export interface Application {
   /** The id */
   app_id: string;
   /** The name for people */
@@ -36,7 +36,7 @@ interface Application {
   expired: number | 'undefined';
 }
 
-interface Ban {
+export interface Ban {
   /** The client id, the user name, or the IP address or network */
   who: string;
   /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
@@ -51,7 +51,7 @@ interface Ban {
   until: number | 'undefined';
 }
 
-interface Broker {
+export interface Broker {
   /** Name of the node; absent when the earlier revision looks one up */
   node?: string;
   /** Version of the broker */
@@ -68,7 +68,7 @@ interface Broker {
   datetime: string;
 }
 
-interface CachedDecision {
+export interface CachedDecision {
   /** What was asked */
   access: 'publish' | 'subscribe';
   /** The topic name or topic filter */
@@ -79,7 +79,7 @@ interface CachedDecision {
   updated_time: number;
 }
 
-interface Client {
+export interface Client {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -156,7 +156,7 @@ interface Client {
   max_awaiting_rel: number;
 }
 
-interface EntryResult {
+export interface EntryResult {
   /** The client id of the entry */
   clientid?: string;
   /** The topic or topics of the entry */
@@ -167,7 +167,7 @@ interface EntryResult {
   message?: string;
 }
 
-interface GivenRuleAction {
+export interface GivenRuleAction {
   /** The name of the action */
   name: string;
   /** Its parameters */
@@ -176,7 +176,7 @@ interface GivenRuleAction {
   fallbacks?: { [name: string]: unknown }[];
 }
 
-interface ListedNode {
+export interface ListedNode {
   /** Name of the node */
   name: string;
   /** Name of the node */
@@ -209,7 +209,7 @@ interface ListedNode {
   memory_used: string;
 }
 
-interface Listener {
+export interface Listener {
   /** Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management" */
   protocol: string;
   /** Address */
@@ -224,12 +224,12 @@ interface Listener {
   shutdown_count: { [name: string]: number } | never[];
 }
 
-interface LocalizedText {
+export interface LocalizedText {
   en: string;
   zh: string;
 }
 
-interface Login {
+export interface Login {
   /** The user name */
   login: string;
   /** SHA-256 of salt and password, in hexadecimal */
@@ -238,7 +238,7 @@ interface Login {
   is_superuser: boolean;
 }
 
-interface Node {
+export interface Node {
   /** Name of the node */
   name: string;
   /** Name of the node */
@@ -271,7 +271,7 @@ interface Node {
   memory_used: number;
 }
 
-interface Operation {
+export interface Operation {
   /** Name of the operation; some operations share one */
   name: string;
   /** Method of the request */
@@ -282,7 +282,7 @@ interface Operation {
   descr: string;
 }
 
-interface PastAlarm {
+export interface PastAlarm {
   /** The condition, for example descriptors_short:tcp:1883 */
   id: string;
   desc: AlarmDetails;
@@ -290,13 +290,13 @@ interface PastAlarm {
   clear_at: string;
 }
 
-interface PresentAlarm {
+export interface PresentAlarm {
   /** The condition, for example descriptors_short:tcp:1883 */
   id: string;
   desc: AlarmDetails;
 }
 
-interface Resource {
+export interface Resource {
   /** Its id */
   id: string;
   /** The name of its type */
@@ -315,14 +315,14 @@ interface Resource {
   last_error?: string;
 }
 
-interface ResourceStatus {
+export interface ResourceStatus {
   /** Name of the node */
   node: string;
   /** Whether its target can be reached at present */
   is_alive: boolean;
 }
 
-interface ResourceType {
+export interface ResourceType {
   /** Its name */
   name: string;
   /** What provides it */
@@ -333,7 +333,7 @@ interface ResourceType {
   description: LocalizedText;
 }
 
-interface ResourceWithStatus {
+export interface ResourceWithStatus {
   /** Its id */
   id: string;
   /** The name of its type */
@@ -353,14 +353,14 @@ interface ResourceWithStatus {
   status: ResourceStatus[];
 }
 
-interface Route {
+export interface Route {
   /** Topic filter, without a share prefix */
   topic: string;
   /** Name of the node that has the subscribers */
   node: string;
 }
 
-interface Rule {
+export interface Rule {
   /** Its id */
   id: string;
   /** The statement */
@@ -383,7 +383,7 @@ interface Rule {
   actions: ActionOfRule[];
 }
 
-interface RuleAction {
+export interface RuleAction {
   /** Its name */
   name: string;
   /** What provides it */
@@ -400,7 +400,7 @@ interface RuleAction {
   description: LocalizedText;
 }
 
-interface RuleActionMetrics {
+export interface RuleActionMetrics {
   /** Name of the node */
   node: string;
   /** Runs that have succeeded */
@@ -411,7 +411,7 @@ interface RuleActionMetrics {
   taken: number;
 }
 
-interface RuleEvent {
+export interface RuleEvent {
   /** The topic of the event after FROM; $events/message_publish stands for topics of messages */
   event: string;
   title: {
@@ -430,7 +430,7 @@ interface RuleEvent {
   sql_example: string;
 }
 
-interface RuleMetrics {
+export interface RuleMetrics {
   /** Name of the node */
   node: string;
   /** Events of the topics of the rule */
@@ -451,7 +451,7 @@ interface RuleMetrics {
   no_result: number;
 }
 
-interface Subscription {
+export interface Subscription {
   /** Name of the node */
   node: string;
   /** The client id */
@@ -462,7 +462,7 @@ interface Subscription {
   qos: number;
 }
 
-interface User {
+export interface User {
   /** The name of the user */
   username: string;
   /** Any text; "administrator" makes the user one, others may only read */

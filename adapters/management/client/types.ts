@@ -11,22 +11,26 @@ export interface Operations {
 
 export type ClientRevision = keyof Operations;
 
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+/** The methods of the operations. */
+export type ClientMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** The paths that a revision has for a method: `/clients/{clientid}`. */
-export type PathOf<R extends ClientRevision, M extends Method> = keyof Operations[R] extends infer K
+export type PathOf<R extends ClientRevision, M extends ClientMethod> = keyof Operations[R] extends infer K
   ? K extends `${M} ${infer P}`
     ? P
     : never
   : never;
 
-type Row<R extends ClientRevision, M extends Method, P extends string> = `${M} ${P}` extends keyof Operations[R]
-  ? Operations[R][`${M} ${P}`]
-  : never;
+/** The operation of a revision with a method and a path. */
+export type OperationOf<
+  R extends ClientRevision,
+  M extends ClientMethod,
+  P extends string
+> = `${M} ${P}` extends keyof Operations[R] ? Operations[R][`${M} ${P}`] : never;
 
 /** The paths of lists with pages. */
 export type ListOf<R extends ClientRevision> = {
-  [P in PathOf<R, 'GET'>]: Row<R, 'GET', P> extends { isPaged: true } ? P : never;
+  [P in PathOf<R, 'GET'>]: OperationOf<R, 'GET', P> extends { isPaged: true } ? P : never;
 }[PathOf<R, 'GET'>];
 
 /** Settings of a single request. */
@@ -37,19 +41,19 @@ export interface RequestSettings {
 }
 
 /** What an operation takes, and the settings of the request. */
-export type InputOf<R extends ClientRevision, M extends Method, P extends string> = Omit<
-  Row<R, M, P>,
+export type InputOf<R extends ClientRevision, M extends ClientMethod, P extends string> = Omit<
+  OperationOf<R, M, P>,
   'data' | 'isPaged'
 > &
   RequestSettings;
 
 /** The arguments behind the path. They may be left out if nothing in them is required. */
-export type ArgumentsOf<R extends ClientRevision, M extends Method, P extends string> =
+export type ArgumentsOf<R extends ClientRevision, M extends ClientMethod, P extends string> =
   Record<never, never> extends InputOf<R, M, P> ? [input?: InputOf<R, M, P>] : [input: InputOf<R, M, P>];
 
 /** The data that an operation answers: `DataOf<'later', 'GET', '/clients'>`. */
-export type DataOf<R extends ClientRevision, M extends Method, P extends string> =
-  Row<R, M, P> extends { data: infer D } ? D : never;
+export type DataOf<R extends ClientRevision, M extends ClientMethod, P extends string> =
+  OperationOf<R, M, P> extends { data: infer D } ? D : never;
 
 /** A row of a list. */
 export type RowOf<R extends ClientRevision, P extends string> =

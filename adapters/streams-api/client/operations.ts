@@ -1,13 +1,13 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
-interface BulkOutcome {
+export interface BulkOutcome {
   ruleId: string;
   success: boolean;
   /** Why it has failed */
   error?: string;
 }
 
-interface Function {
+export interface Function {
   name: string;
   family: string;
   /** scalar, context, aggregate, analytic, rows or columns */
@@ -17,7 +17,7 @@ interface Function {
   about: string;
 }
 
-interface PlanNode {
+export interface PlanNode {
   /** Name of the node in the status */
   name: string;
   /** What it does */
@@ -26,19 +26,19 @@ interface PlanNode {
   inputs: { [name: string]: unknown }[];
 }
 
-interface Plugin {
+export interface Plugin {
   name: string;
   /** "$deleted" after a drop, until the service restarts */
   version: string;
   functions?: string[];
 }
 
-interface PluginFunction {
+export interface PluginFunction {
   name: string;
   plugin: string;
 }
 
-interface Rule {
+export interface Rule {
   /** Whether it runs after a start of the service */
   triggered: boolean;
   id: string;
@@ -51,7 +51,7 @@ interface Rule {
   tags?: string[];
 }
 
-interface RuleRow {
+export interface RuleRow {
   id: string;
   /** `Running`, or `Stopped: REASON` */
   status: string;
@@ -60,27 +60,27 @@ interface RuleRow {
   tags?: string[];
 }
 
-interface RuleTest {
+export interface RuleTest {
   /** The rows of each emission */
   emissions: { [name: string]: unknown }[][];
   /** The errors of rows */
   errors: string[];
 }
 
-interface Ruleset {
+export interface Ruleset {
   streams?: { [name: string]: string };
   tables?: { [name: string]: string };
   rules?: { [name: string]: string };
 }
 
-interface Script {
+export interface Script {
   id: string;
   description: string;
   script: string;
   isAgg: boolean;
 }
 
-interface Service {
+export interface Service {
   version: string;
   os: string;
   arch: string;
@@ -88,7 +88,7 @@ interface Service {
   upTimeSeconds: number;
 }
 
-interface Stream {
+export interface Stream {
   Name: string;
   /** The columns with FieldType and Name; null: it has no schema */
   StreamFields: { [name: string]: unknown }[] | null;
@@ -102,19 +102,19 @@ interface Stream {
   Fault?: string;
 }
 
-interface Topology {
+export interface Topology {
   /** The entry points */
   sources: string[];
   /** What follows each node */
   edges: { [name: string]: string[] };
 }
 
-interface Type {
+export interface Type {
   name: string;
   about: { [name: string]: unknown };
 }
 
-interface TypeDetails {
+export interface TypeDetails {
   name: string;
   about: { [name: string]: unknown };
   properties: { [name: string]: unknown }[];

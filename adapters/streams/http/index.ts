@@ -1,5 +1,5 @@
 /** Sources and sinks of stream rules that speak HTTP. */
-export type { HttpMounts } from '../../rest/index.ts';
+export type { Answer, Body, BodyLimits, Call, HttpMounts, Service } from '../../rest/index.ts';
 export { StreamsPort, type StreamsPortOptions } from '../port.ts';
 export { httpPullSource } from './pull-source.ts';
 export {

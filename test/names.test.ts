@@ -1,0 +1,134 @@
+// The public names: where they are exported, how many there are, and what replaces those that are deprecated.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { facadePaths, missingTypes, type PublicName, publicMembers, publicNames } from './support/public-names.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** Most names of `embermq` at run time, without deprecated ones. */
+const MAX_ROOT_NAMES = 60;
+
+interface Rename {
+  readonly old: string;
+  readonly new: string;
+  readonly entry: string;
+}
+
+/** Reads the tag of a deprecated export: `Import it from ENTRY.`, `Use NAME.` or `Use NAME of ENTRY.`, with backticks. */
+function renameOf({ entry, name, deprecated = '' }: PublicName): Rename {
+  const [, moved] = /^Import it from `(embermq[/\w-]*)`\.$/.exec(deprecated) ?? [];
+  if (moved !== undefined) return { old: name, new: name, entry: moved };
+  const [, now, to = entry] = /^Use `(\w+)`(?: of `(embermq[/\w-]*)`)?\.$/.exec(deprecated) ?? [];
+  assert.ok(now, `${entry}: ${name}: "${deprecated}" does not say what replaces it`);
+  return { old: name, new: now, entry: to };
+}
+
+const deprecatedNames = publicNames.filter(({ deprecated }) => deprecated !== undefined);
+const renames = deprecatedNames.map((name) => ({ ...renameOf(name), from: name.entry }));
+const deprecatedMembers = publicMembers().filter(({ deprecated }) => deprecated !== undefined);
+
+/** The table of the changelog: a row for each new name, and one for each entry point that names have moved to. */
+function renameTable(): string {
+  const code = (name: string) => `\`${name}\``;
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const moved: Record<string, Rename[]> = {};
+  for (const rename of renames)
+    if (rename.old === rename.new) (moved[`${rename.from} ${rename.entry}`] ??= []).push(rename);
+  const paths = facadePaths();
+  return [
+    row(['old name', 'new name', 'import it from']),
+    '|---|---|---|',
+    ...deprecatedMembers.map(({ owner, name, deprecated = '' }) => {
+      const [, now] = /^Use `([\w.]+)`/.exec(deprecated) ?? [];
+      const path = paths.get(owner.symbol) ?? owner.name;
+      return row([code(`${path}.${name}`), code(`${path}.${now}`), '']);
+    }),
+    ...renames
+      .filter((rename) => rename.old !== rename.new)
+      .map((rename) => row([code(rename.old), code(rename.new), code(rename.entry)])),
+    ...Object.values(moved).map((names) =>
+      row([names.map(({ old }) => code(old)).join(', '), 'the same', code(names[0].entry)])
+    )
+  ].join('\n');
+}
+
+describe('public names', () => {
+  it(`embermq exports at most ${MAX_ROOT_NAMES} names at run time that are not deprecated`, () => {
+    const names = publicNames
+      .filter(({ entry, isValue, deprecated }) => entry === 'embermq' && isValue && deprecated === undefined)
+      .map(({ name }) => name);
+    assert.ok(names.includes('createBroker'));
+    assert.ok(names.length <= MAX_ROOT_NAMES, `${names.length}: ${names.join(' ')}`);
+  });
+
+  it('an entry point exports every type that a public signature names', () => {
+    assert.deepEqual(missingTypes(), []);
+  });
+
+  it('the tag of each deprecated export names an export that is not deprecated', () => {
+    const missing = renames.filter(
+      (rename) =>
+        !publicNames.some(
+          ({ entry, name, deprecated }) => entry === rename.entry && name === rename.new && deprecated === undefined
+        )
+    );
+    assert.deepEqual(missing, []);
+  });
+
+  it('the tag of each deprecated member names a member that is not deprecated', () => {
+    const members = publicMembers();
+    const missing = deprecatedMembers.filter(({ owner, deprecated = '' }) => {
+      const [, now] = /^Use `(\w+)`/.exec(deprecated) ?? [];
+      return !members.some((row) => row.owner.symbol === owner.symbol && row.name === now && !row.deprecated);
+    });
+    assert.deepEqual(
+      missing.map(({ owner, name, deprecated }) => `${owner.name}.${name}: ${deprecated}`),
+      []
+    );
+  });
+
+  it('lib/deprecated.ts contains only re-exports, each with a tag', () => {
+    const text = readFileSync(join(root, 'lib/deprecated.ts'), 'utf8');
+    const code = text.replaceAll(/\/\*\*.*?\*\//gs, '').replaceAll(/export (?:type )?\{[^}]*\} from '[^']+';/g, '');
+    assert.equal(code.trim(), '');
+    const untagged = [...text.matchAll(/^ {2}(?!\/\*\*)(.*?),?$/gm)].filter(
+      ({ index }) => !/@deprecated .*\*\/$/.test(text.slice(0, index - 1))
+    );
+    assert.deepEqual(
+      untagged.map(([line]) => line),
+      []
+    );
+  });
+
+  it('files of the project import no deprecated names', () => {
+    const old = new Set(renames.filter(({ from }) => from === 'embermq').map(({ old }) => old));
+    const files = ['lib', 'adapters', 'examples', 'bench', 'test', '.'].flatMap((tree) =>
+      readdirSync(join(root, tree), { recursive: tree !== '.', encoding: 'utf8' })
+        .filter((name) => /\.(ts|mjs|md)$/.test(name) && !/node_modules|CHANGELOG/.test(name))
+        .map((name) => join(tree, name))
+    );
+    const wrong = files.flatMap((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      const lists = text.matchAll(
+        /\b(?:import|export) (?:type )?\{([^}]*)\} from ['"](?:embermq|[./]+lib\/index\.ts)['"]/g
+      );
+      return [...lists]
+        .flatMap(([, list]) => list.split(','))
+        .map((item) => /^\s*(?:type )?(\w+)/.exec(item)?.[1] ?? '')
+        .filter((name) => old.has(name))
+        .map((name) => `${file}: ${name}`);
+    });
+    assert.deepEqual(wrong, []);
+  });
+
+  it('CHANGELOG.md lists every deprecated name and what replaces it (UPDATE_PAGES=1 writes the table)', () => {
+    const page = join(root, 'CHANGELOG.md');
+    const text = readFileSync(page, 'utf8');
+    const table = `<!-- renames: begin -->\n\n${renameTable()}\n\n<!-- renames: end -->`;
+    const right = text.replace(/<!-- renames: begin -->\n.*?<!-- renames: end -->/s, () => table);
+    if (process.env.UPDATE_PAGES === '1') writeFileSync(page, right);
+    else assert.equal(text.includes(table), true, 'UPDATE_PAGES=1 npm test -- names');
+  });
+});
