@@ -76,9 +76,10 @@ function pack(folder) {
 }
 
 /**
- * Join the modules of the package into few files: to find, read and link some 150 of them takes half of the time of an import. What several
- * entry points share is in files of its own, so that each module exists once. There are no source maps: the code keeps its names and its
- * lines, and maps with the sources would be more than half of the package.
+ * Join the modules of the package into few files: to find, read and link some 150 of them takes half of the time of an
+ * import. Shared code of several entry points is in separate files, so that each module exists once. There are no
+ * source maps: the code keeps its names and its lines, and maps with the sources would be more than half of the
+ * package.
  */
 function joinModules(folder, entries) {
   const joined = `${folder}-joined`;
@@ -99,7 +100,8 @@ function joinModules(folder, entries) {
     });
     for (const name of readdirSync(folder, { recursive: true })) if (name.endsWith('.js')) rmSync(join(folder, name));
     cpSync(joined, folder, { recursive: true });
-    // esbuild keeps the order of modules with imports of nothing. No module has effects (`sideEffects` in package.json), and bundlers warn of these.
+    // esbuild keeps the order of modules with empty imports. No module has effects (`sideEffects` in package.json), and
+    // bundlers warn about these imports.
     for (const name of readdirSync(joined, { recursive: true }).filter((path) => path.endsWith('.js'))) {
       const path = join(folder, name);
       writeFileSync(path, readFileSync(path, 'utf8').replace(/^import "\.[^"]*";\n/gm, ''));

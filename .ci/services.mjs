@@ -37,7 +37,7 @@ const HOST = '127.0.0.1';
 const BASE = 'dc=example,dc=com';
 const DATABASE = 'embermq';
 
-/** The attributes of MQTT users that the documented interface has, with object identifiers of the arc for tests, 1.1. */
+/** The attributes of MQTT users in the documented interface, with object identifiers of the arc for tests, 1.1. */
 const MQTT_SCHEMA = [
   ['mqttPublishTopic', 'caseExactMatch', 15],
   ['mqttSubscriptionTopic', 'caseExactMatch', 15],
@@ -57,7 +57,7 @@ const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/sbin', '/usr/sbin', '/sbin'];
 
-/** Where a program is; undefined if it is not installed. */
+/** The path of a program; undefined if it is not installed. */
 const find = (name, folders = PATHS) => folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
 
 function postgresFolders() {
@@ -67,15 +67,15 @@ function postgresFolders() {
 }
 
 /**
- * The servers. `user` runs the server if this is root; `prepare` writes its files and returns its command line; `answers` rejects until it
- * works; `stop` ends it at once, without care for its files.
+ * The servers. `user` runs the server if this is root; `prepare` writes its files and returns its command line;
+ * `answers` rejects until it works; `stop` ends it at once, without preserving its files.
  */
 const SERVERS = [
   {
     name: 'PostgreSQL',
     package: 'postgresql',
     user: 'postgres',
-    stop: 'SIGQUIT', // it ends its other processes then
+    stop: 'SIGQUIT', // ends its other processes
     program: () => find('postgres', postgresFolders()),
     async prepare({ program, at, ports: [port], password, execute }) {
       writeFileSync(at('password'), `${password}\n`);
@@ -280,7 +280,7 @@ async function main(command) {
     await makeCertificates(folder);
     const variables = { TEST_SERVICES_CA: join(folder, 'ca.crt') };
     const starts = installed.map((server) => start(server, folder, cleaner, () => interrupted));
-    await Promise.allSettled(starts); // what is started must be known to the cleaner
+    await Promise.allSettled(starts); // the cleaner must know every started process
     Object.assign(variables, ...(await Promise.all(starts)));
     if (interrupted !== undefined) return 128 + constants.signals[interrupted];
     child = spawn(command[0], command.slice(1), { stdio: 'inherit', env: { ...process.env, ...variables } });
@@ -334,7 +334,7 @@ async function tryStart(server, home, folder, cleaner, isInterrupted) {
   if (isRoot) chownSync(home, owner.uid, owner.gid);
   const [file, ...args] = await prepare(facts);
   if (isRoot) await run('chown', ['-R', `${owner.uid}:${owner.gid}`, home]);
-  // A group of its own, because the signal of Ctrl+C in a terminal is for the command alone.
+  // a separate process group, because the signal of Ctrl+C in a terminal is meant for the command only
   const child = spawn(file, args, { cwd: home, env, ...owner, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let end;
   let output = '';
@@ -416,7 +416,7 @@ async function cleanUp() {
     try {
       return process.kill(pid, signal);
     } catch {
-      return false; // it has ended
+      return false; // already ended
     }
   };
   for (const [pid, signal] of running) send(signal, pid);

@@ -10,7 +10,7 @@ import { type Credentials, connectFrame, DISCONNECT_FRAME } from './load/frames.
 import { median } from './report.ts';
 import { checkSequence, connect, subscribe, supplyOf, Wire } from './support/wire.ts';
 
-/** What access control costs: CPU microseconds of all threads. */
+/** The cost of access control: CPU microseconds of all threads. */
 export interface Row {
   readonly what: string;
   readonly us: number;
@@ -23,10 +23,10 @@ const ROUNDS = 15;
 const WARMING = 3;
 /** Messages per chunk. Each turn of the event loop processes one chunk. */
 const BATCH = 20;
-/** Fewer than the ACL cache of a connection holds. */
+/** Fewer topics than the ACL cache of a connection holds. */
 const TOPICS = 20;
 
-/** Measure what the decision about a message costs, with this number of messages per round and of rules for other clients. */
+/** Measure the cost of authorizing a message, with this number of messages per round and of rules for other clients. */
 export async function runVerdicts(messages: number, otherClients: number): Promise<Row[]> {
   const few = [...Array.from({ length: 999 }, (_, i) => ruleFor(`site/${i}/+/state`)), ruleFor('#')];
   const keyed = (count: number) => [
@@ -92,11 +92,11 @@ async function makeBed(
 
 const CREDENTIALS: Credentials = { username: 'user', password: 'password' };
 const SECRET = 'a secret of thirty-two characters';
-/** Fewer than the answers that a source keeps. */
+/** Fewer clients than the number of answers that a source caches. */
 const CLIENTS = 100;
 const AN_HOUR = 3_600_000;
 
-/** Measure what the check of a client costs that connects again, with this number of connections per round. */
+/** Measure the cost of authenticating a client that reconnects, with this number of connections per round. */
 export async function runLogins(connections: number): Promise<Row[]> {
   const server = createServer((_, response) => response.end('ok'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -136,7 +136,7 @@ function token(): string {
   return `${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`;
 }
 
-/** CONNECT, CONNACK and DISCONNECT. */
+/** Send CONNECT, wait for CONNACK, and send DISCONNECT. */
 async function connectOnce(broker: Broker, clientId: string, credentials: Credentials): Promise<void> {
   let answer = -1;
   await new Promise<void>((resolve) => {

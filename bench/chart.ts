@@ -1,7 +1,7 @@
 import { median, type Sample, valuesOf } from './report.ts';
 import type { BrokerName } from './support/brokers.ts';
 
-/** A group of bars: a row of the benchmark, and what a reader calls it. */
+/** A group of bars: a row of the benchmark, and its label for readers. */
 interface Group {
   readonly row: string;
   readonly title: string;
@@ -65,7 +65,7 @@ export function chart(samples: readonly Sample[], caption: string): string | und
   ].join('\n');
 }
 
-/** The bars of a row: the brokers that were measured, ours first. */
+/** The bars of a row: the measured brokers, ours first. */
 function barsOf(samples: readonly Sample[], row: string): { readonly broker: BrokerName; readonly us: number }[] {
   return (Object.keys(COLORS) as BrokerName[])
     .map((broker) => ({ broker, us: median(valuesOf(samples, { row, broker, key: KEY }).map(([, value]) => value)) }))

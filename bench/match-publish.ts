@@ -12,14 +12,17 @@ import { checkSequence, connect, subscribe, supplyOf, type Wire } from './suppor
  */
 export interface Row {
   readonly mix: string;
-  /** The number of subscriptions that do not match. */
+  /** The number of non-matching subscriptions. */
   readonly subscriptions: number;
   /** Heap and buffers per subscription, including the string of its filter. */
   readonly bytesEach: number;
   /** The cost with 1,000 topics in turn; and its ratio to the cost with the fewest subscriptions, compared round by round. */
   readonly hotUs: number;
   readonly hotTimes: number;
-  /** The cost with topics that occur once; and the additional cost over the fewest subscriptions, compared round by round. */
+  /**
+   * The cost with topics that occur only once; and the additional cost over the fewest subscriptions, compared round by
+   * round.
+   */
   readonly coldUs: number;
   readonly coldMoreUs: number;
 }
@@ -38,7 +41,10 @@ const SESSIONS = 100;
 const FILTERS_PER_PACKET = 10;
 const HEARD = 'site/+/+/temperature';
 
-/** Publish with these numbers of subscriptions that do not match, the lowest first; default: 1,000 and 1,000,000. Needs `--expose-gc`. */
+/**
+ * Publish with these numbers of non-matching subscriptions, the lowest first; default: 1,000 and 1,000,000. Needs
+ * `--expose-gc`.
+ */
 export async function run(sizes: readonly number[] = [1000, 1_000_000]): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [mix, makeFilter] of Object.entries(MIXES)) {
@@ -108,7 +114,7 @@ async function makeBed(makeFilter: MakeFilter, subscriptions: number): Promise<B
     if (expected - from !== MESSAGES) throw new Error(`${expected - from} of ${MESSAGES} messages arrived`);
     return (user + system) / MESSAGES;
   };
-  // These topics share levels with many filters, but none of the filters matches.
+  // topics that share levels with many filters, none of which matches
   const topicOf = (i: number) => `site/${i % 100}/device${(i * 7919) % 1_000_000}x/temperature`;
   const hot = supplyOf(HOT_TOPICS, topicOf);
   const cold = supplyOf((WARMING + ROUNDS) * MESSAGES, (i) => topicOf(HOT_TOPICS + i));

@@ -28,7 +28,7 @@ export interface Row {
 
 export type MakeFilter = (i: number) => string;
 
-/** The mixes of filters: each function returns the filter of a number. */
+/** The mixes of filters: each function returns the filter with a given number. */
 export const MIXES: Record<string, MakeFilter> = {
   '70 % exact, 10 % last +, 10 % #, 10 % middle +': (i) => {
     const kind = i % 10;
@@ -126,7 +126,8 @@ function measure(mix: string, makeFilter: MakeFilter, count: number, gc: () => v
   const useFresh = (i: number) => {
     use(bytes[i % 1000]!.toString('latin1'));
   };
-  // A lookup is so fast that its compilation, or the collection of earlier garbage in the background, would dominate the figure.
+  // A lookup is so fast that its compilation, or the collection of earlier garbage in the background, would dominate
+  // the result.
   for (const work of [useHot, useFresh]) cpuUs(500_000, work);
   gc();
   const cachedHotUs = cpuUs(1_000_000, useHot);

@@ -13,8 +13,8 @@ import { freePort, listening } from './support/child.ts';
 import { residentBytes } from './support/proc.ts';
 
 /**
- * Measures the resident memory of a broker process before, during and after bursts: `npm run bench:memory -- --help`. Linux only.
- * embermq runs as `embermq serve`, as a user would run it; with `--memory`, unless the row is durable.
+ * Measures the resident memory of a broker process before, during and after bursts: `npm run bench:memory -- --help`.
+ * Linux only. embermq runs as `embermq serve`, with `--memory` unless the row is durable.
  */
 const HELP = `npm run bench:memory -- [options]
 
@@ -180,7 +180,10 @@ async function offlineMegabytes({ port }: Target): Promise<Socket[]> {
   return [];
 }
 
-/** Sessions with messages in the store whose clients all connect, and reset their connections when the messages begin to arrive. */
+/**
+ * Sessions with messages in the store. All clients connect, and reset their connections when the messages begin to
+ * arrive.
+ */
 async function resetStorm({ port }: Target): Promise<Socket[]> {
   const ids = Array.from({ length: 500 }, (_, at) => `reset${at}`);
   for (const id of ids) {

@@ -7,10 +7,10 @@ import type { Absent, BrokerKind, BrokerName } from './support/brokers.ts';
 export interface Sample {
   readonly row: string;
   readonly broker: BrokerName;
-  /** Counted from 0. Measurements with the same number were made one right after the other. */
+  /** Counted from 0. Measurements with the same number were made consecutively. */
   readonly repetition: number;
   readonly outcome?: Outcome;
-  /** Why there is no outcome. */
+  /** The reason why there is no outcome. */
   readonly error?: string;
 }
 
@@ -59,7 +59,7 @@ export function markdown(report: Report): string {
 }
 
 /**
- * Check that all messages arrived exactly once and in order, and that every measurement has all its figures.
+ * Check that all messages arrived exactly once and in order, and that every measurement has all its values.
  * @returns one line per problem
  */
 export function troubles({ rows, samples }: Pick<Report, 'rows' | 'samples'>): string[] {
@@ -71,7 +71,7 @@ export function troubles({ rows, samples }: Pick<Report, 'rows' | 'samples'>): s
     const missing = keys.filter((key) => !Number.isFinite(outcome.figures[key]));
     return [
       ...bad.map(([fault, count]) => `${where}: ${count} ${fault}`),
-      ...missing.map((key) => `${where}: no figure for ${key}`)
+      ...missing.map((key) => `${where}: no value for ${key}`)
     ];
   });
 }
@@ -85,8 +85,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The ratio of two figures: the quotient within each repetition, then the median over the repetitions that have both.
- * @returns NaN if no repetition has both figures
+ * The ratio of two values: the quotient within each repetition, then the median over the repetitions that have both.
+ * @returns NaN if no repetition has both values
  */
 export function ratio(
   samples: readonly Sample[],
@@ -105,7 +105,7 @@ interface Side {
   readonly key: string;
 }
 
-/** The values of a figure, by repetition. */
+/** The values of a measure, by repetition. */
 export function valuesOf(samples: readonly Sample[], { row, broker, key }: Side): [number, number][] {
   return samples
     .filter((sample) => sample.row === row && sample.broker === broker)
@@ -232,7 +232,7 @@ function goalText({ goal, unit }: Figure): string {
   return parts.filter((part) => part !== '').join(', ');
 }
 
-/** Judge a goal by its ratios, or by the absolute figure if it has no ratios. */
+/** Compare a goal with its ratios, or with the absolute value if it has no ratios. */
 function verdict(goal: Goal | undefined, ratios: ReadonlyMap<BrokerName, number>, own: number): string {
   if (goal === undefined || Number.isNaN(own)) return '';
   const reached: number[] = [];

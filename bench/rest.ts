@@ -12,13 +12,13 @@ export interface RestPorts {
   readonly bare: number;
 }
 
-/** What the turns of the event loop have lasted since the last question. */
+/** The durations of the turns of the event loop since the last query. */
 export interface Turns {
   readonly count: number;
   readonly longestMs: number;
   /** Number of turns over 10 ms. */
   readonly long: number;
-  /** The greatest resident memory at the end of a turn, in bytes. Not each turn is looked at. */
+  /** The maximum resident memory at the end of a turn, in bytes. Sampled, not read in every turn. */
   readonly peakBytes: number;
 }
 
@@ -26,7 +26,7 @@ export const APPLICATION = { id: 'bench', secret: 'a secret of the benchmark' };
 export const TOPIC = 'bench/state';
 export const PAYLOAD = '{"temperature":21.5,"humidity":40,"battery":97,"state":"ok"}';
 
-/** What a request costs, beside a bare handler of node:http. */
+/** The cost of a request, compared with a bare handler of node:http. */
 export interface Row {
   readonly what: string;
   readonly each: 'request' | 'message';
@@ -34,12 +34,12 @@ export interface Row {
   readonly us: number;
   /** The same for the bare handler, or for a publish of the app. */
   readonly bareUs: number;
-  /** The cost of the bare handler divided by ours, compared round by round: the part of its speed that is left. */
+  /** The cost of the bare handler divided by ours, compared round by round: the remaining part of its speed. */
   readonly ratio: number;
   readonly goal: number;
 }
 
-/** How long turns of the event loop last while lists are read. */
+/** The durations of turns of the event loop while lists are read. */
 export interface TurnRow extends Turns {
   readonly what: string;
 }
@@ -48,11 +48,11 @@ const ROUNDS = 9;
 const WARMING = 3;
 const CONNECTIONS = 8;
 
-/** A request, and what it is compared with. */
+/** A request, and its comparison. */
 interface Work extends Pick<Row, 'what' | 'each' | 'goal'> {
   /** Number of messages that each round publishes over REST. */
   readonly messages: number;
-  /** @returns CPU microseconds each */
+  /** @returns CPU microseconds per request */
   ours(): Promise<number>;
   bare(): Promise<number>;
 }
@@ -134,7 +134,7 @@ function worksOf({ api, bare, pid }: Server, clients: number, requests: number):
   ];
 }
 
-/** Keep this process from sleeping: to wake it would cost the server, and the more the longer a request takes. */
+/** Keep this process from sleeping: waking it would cost the server time, and more for longer requests. */
 function stayAwake(): Disposable {
   let isAwake = true;
   const go = () => {
@@ -148,7 +148,7 @@ function stayAwake(): Disposable {
   };
 }
 
-/** Lists that are read while the turns are watched. */
+/** Lists that are read while the turns are measured. */
 const LISTS: readonly (readonly [what: string, paths: readonly string[]])[] = [
   ['nothing', []],
   ['first page of 10,000', ['/clients']],
@@ -170,11 +170,11 @@ export async function runTurns(clients: number, repetitions: number): Promise<Tu
   return await watched(server, LISTS, repetitions);
 }
 
-/** Requests that come at the same time. */
+/** Number of concurrent requests. */
 const CROWD = 100;
 /** Subscriptions of each client while many lists are read at once; each is a route. */
 const SUBSCRIPTIONS = 2;
-/** Lists that are read by many at once, a part of them each. */
+/** Lists that are read concurrently, each by a part of the clients. */
 const CROWDS: readonly (readonly [what: string, paths: readonly string[]])[] = [
   ['nothing', []],
   ['first page of 10,000 clients', ['/clients']],
@@ -184,7 +184,9 @@ const CROWDS: readonly (readonly [what: string, paths: readonly string[]])[] = [
   ['these four', ['/clients', '/clients?_like_clientid=nobody', '/subscriptions?_page=20', '/routes']]
 ];
 
-/** Measure how long the event loop is blocked by 100 lists at once of this number of clients, with two subscriptions each. */
+/**
+ * Measure how long 100 concurrent lists block the event loop, for this number of clients with two subscriptions each.
+ */
 export async function runCrowds(clients: number): Promise<TurnRow[]> {
   await using server = await start(clients, SUBSCRIPTIONS);
   const crowds = CROWDS.map(([what, paths]): (typeof LISTS)[number] => [
@@ -194,7 +196,7 @@ export async function runCrowds(clients: number): Promise<TurnRow[]> {
   return await watched(server, crowds, 1);
 }
 
-/** Read lists, each after the other, and watch the turns of the server. */
+/** Read lists one after the other, and measure the turns of the server. */
 async function watched({ api, bare }: Server, lists: typeof LISTS, repetitions: number): Promise<TurnRow[]> {
   const read = (path: string, times: number) =>
     askOn(api, httpRequest('GET', `/api/v4${path}`), times, { keepsBody: false });
@@ -214,7 +216,7 @@ interface Server extends RestPorts, AsyncDisposable {
   readonly pid: number;
 }
 
-/** @param subscriptions number of those of each client */
+/** @param subscriptions number of subscriptions of each client */
 async function start(clients: number, subscriptions = 0): Promise<Server> {
   const [core] = process.argv.slice(4);
   const serving = [program('support/rest-server.js'), String(clients), String(subscriptions)];
@@ -297,13 +299,13 @@ function finish(socket: Socket, then: () => void): void {
 const HEAD_END = '\r\n\r\n';
 const CHUNKS_END = '0\r\n\r\n';
 
-/** Finds the ends of answers, of which one comes after the other. */
+/** Finds the ends of consecutive answers. */
 class Answers {
   status = 0;
   readonly #keepsBody: boolean;
   #chunks: Buffer[] = [];
   #bytes = 0;
-  /** Bytes of the whole answer; 0: it is chunked; undefined: the head is not there yet. */
+  /** Size of the whole answer in bytes; 0: chunked; undefined: the head has not arrived. */
   #wanted: number | undefined;
   #headBytes = 0;
 
@@ -365,8 +367,8 @@ export function table(requests: readonly Row[], turns: readonly TurnRow[], crowd
     '| --- | --- | --- | --- |',
     ...turns.map((row) => `| ${row.what} | ${row.longestMs.toFixed(1)} | ${row.long} | ${row.count} |`),
     '',
-    `The same while ${CROWD} lists are requested at once, each over a connection of its own; the goal is 20 ms. Each client has`,
-    `${SUBSCRIPTIONS} subscriptions. The memory is the greatest resident memory of the process meanwhile.`,
+    `The same while ${CROWD} lists are requested at once, each over a separate connection; the goal is 20 ms. Each client has`,
+    `${SUBSCRIPTIONS} subscriptions. The memory is the maximum resident memory of the process meanwhile.`,
     '',
     `| ${CROWD} lists at once | longest ms | turns over 10 ms | turns | MB |`,
     '| --- | --- | --- | --- | --- |',

@@ -1,7 +1,7 @@
 import type { Task } from './load/task.ts';
 import type { BrokerName, Durability, Observer } from './support/brokers.ts';
 
-/** A figure of a row: its `key` in the outcome, and its goal. Lower values are better. */
+/** A measured value of a row: its `key` in the outcome, and its goal. Lower values are better. */
 export interface Figure {
   readonly key: string;
   readonly label: string;
@@ -10,22 +10,25 @@ export interface Figure {
 }
 
 /**
- * The goal of a figure. Ratios give the figure of a peer divided by ours. They take precedence, because absolute figures depend on the
- * machine.
+ * The goal of a value. Ratios give the value of a peer divided by ours. They take precedence, because absolute values
+ * depend on the machine.
  */
 export interface Goal {
   readonly value?: number;
   readonly aedes?: number;
   readonly mosquitto?: number;
-  /** The maximum of our figure divided by that of the blind relay. */
+  /** The maximum of our value divided by that of the blind relay. */
   readonly timesRaw?: number;
 }
 
-/** One row: a task that each broker is measured with. */
+/** One row: a task with which each broker is measured. */
 export interface Row {
   readonly name: string;
   readonly task: Omit<Task, 'port' | 'pid'>;
-  /** Brokers persist their state in LevelDB. It survives the end of the process, or also of the machine (for aedes only of the process). */
+  /**
+   * Set if brokers persist their state in LevelDB. It survives the end of the process, or also of the machine (for
+   * aedes only of the process).
+   */
   readonly store?: Durability;
   /** The brokers that support the task. */
   readonly brokers: readonly BrokerName[];
@@ -33,15 +36,16 @@ export interface Row {
   /** For `v5` rows: the same row over 3.1.1. For `store` rows: the same row without a store. */
   readonly sameAs?: string;
   /**
-   * What embermq has in addition: an authorizePublish hook whose answers may be kept, a listener on topics that are not published to, 1,000
-   * access rules, the last of which allows everything, 1,000 users with passwords, the management interface, which another process asks
-   * for lists and figures once a second, or a webhook to a server that is down, for topics that are not published to or for all messages.
-   * With `serve`, the command `embermq serve` is measured, without its HTTP ports; `serve-tls` and `serve-ws`: over TLS and WebSocket.
+   * The additional configuration of embermq: an authorizePublish hook whose answers may be cached, a listener on topics
+   * without messages, 1,000 access rules, the last of which allows everything, 1,000 users with passwords, the
+   * management interface, which another process polls for lists and counters once a second, or a webhook to a server
+   * that is down, for topics without messages or for all messages. With `serve`, the command `embermq serve` is
+   * measured, without its HTTP ports; `serve-tls` and `serve-ws`: over TLS and WebSocket.
    */
   readonly observer?: Observer;
-  /** A second broker of the same kind, to which the first one forwards what is published; subscribers are there. */
+  /** A second broker of the same kind, to which the first one forwards all messages; subscribers connect there. */
   readonly isBridged?: boolean;
-  /** The broker is not pinned to one core. */
+  /** True if the broker is not pinned to one core. */
   readonly usesAllCores?: boolean;
 }
 

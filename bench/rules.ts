@@ -6,27 +6,27 @@ import { median } from './report.ts';
 import { heldBytes, takeTurns } from './support/turns.ts';
 import { connect, subscribe } from './support/wire.ts';
 
-/** The cost of a message in a broker with rules, beside the same broker without. */
+/** The cost of a message in a broker with rules, compared with the same broker without rules. */
 export interface Row {
   readonly what: string;
   /** CPU microseconds of all threads: medians over rounds. */
   readonly us: number;
   readonly plainUs: number;
-  /** `us - plainUs`, or their quotient, round by round: the median, and the interval that holds the median of all rounds with 95 %. */
+  /** `us - plainUs`, or their quotient, round by round: the median, and its 95 % confidence interval. */
   readonly more: number;
   readonly interval: readonly [low: number, high: number];
   readonly unit: 'us' | 'times';
   readonly goal?: number;
 }
 
-/** What is left of rules that were dropped. */
+/** The leftovers of deleted rules. */
 export interface MemoryRow {
   readonly rules: number;
-  /** Microseconds to make and drop one. */
+  /** Microseconds to create and delete one. */
   readonly us: number;
   /** Bytes of one rule while it exists. */
   readonly bytes: number;
-  /** Bytes in use after the last rule was dropped, above those before the first one. */
+  /** Bytes in use after the last rule was deleted, above those before the first one. */
   readonly leftBytes: number;
 }
 
@@ -92,7 +92,10 @@ export async function runMessages(messages: number, otherRules: number): Promise
   return rows;
 }
 
-/** The 6th and the 15th of 20 sorted values hold the median with 95.9 %; for other numbers, the normal approximation. */
+/**
+ * The 6th and the 15th of 20 sorted values enclose the median with 95.9 %; for other numbers, the normal approximation
+ * is used.
+ */
 function medianInterval(values: readonly number[]): [number, number] {
   const sorted = [...values].sort((a, b) => a - b);
   const { length } = sorted;
@@ -102,7 +105,10 @@ function medianInterval(values: readonly number[]): [number, number] {
 
 interface Bed {
   readonly broker: Broker;
-  /** Publish messages, of which one subscriber gets each. @returns CPU microseconds per message */
+  /**
+   * Publish messages, each of which one subscriber receives.
+   * @returns CPU microseconds per message
+   */
   publish(messages: number): Promise<number>;
 }
 
@@ -137,7 +143,7 @@ async function makeBed(rules: readonly RuleInput[], filter: string): Promise<Bed
   return { broker, publish };
 }
 
-/** PUBLISH frames of JSON with 33 bytes, which end with their number, in chunks. */
+/** PUBLISH frames with 33 bytes of JSON that end with their number, in chunks. */
 function chunksOf(count: number): Buffer[] {
   const frames = Array.from({ length: count }, (_, i) => {
     const payload = `{"temp":23.5,"hum":40,"id":"${String(i).padStart(4, '0')}"}`;
@@ -146,13 +152,13 @@ function chunksOf(count: number): Buffer[] {
   return Array.from({ length: count / BATCH }, (_, at) => Buffer.concat(frames.slice(at * BATCH, (at + 1) * BATCH)));
 }
 
-/** Rules that exist at the same time while many are made and dropped. */
+/** Number of rules that exist at the same time while many are created and deleted. */
 const ALIVE = 100;
 const WARM_RULES = 3000;
-/** No more are made after this time. */
+/** No more rules are created after this time. */
 const LONGEST_MS = 300_000;
 
-/** Make and drop this number of rules, or as many as the time allows. Needs `--expose-gc`. */
+/** Create and delete this number of rules, or as many as the time allows. Needs `--expose-gc`. */
 export async function runMemory(rules: number): Promise<MemoryRow> {
   const broker = createBroker();
   await broker.start();
@@ -170,7 +176,7 @@ export async function runMemory(rules: number): Promise<MemoryRow> {
   const dropSome = async (from: number) => {
     for (let i = from; i < from + ALIVE; i++) await broker.rules.delete(`rule${i}`);
   };
-  // the first ones fill caches, and let the compiler work
+  // the first ones fill caches, and warm up the compiler
   for (let at = 0; at < WARM_RULES; at += ALIVE) await makeSome(at).then(() => dropSome(at));
   const before = await heldBytes();
   await makeSome(0);

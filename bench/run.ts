@@ -57,7 +57,7 @@ const EXTRAS: Readonly<Record<string, string>> = {
   streams: 'Stream rules',
   'streams-mqtt': 'Stream rules over MQTT'
 };
-/** Rows that check nothing in small size that other rows do not check as well. */
+/** Rows that in small size check nothing that other rows do not check. */
 const SMOKE_LEAVES_OUT =
   /^match$|1KiB|w1\b|fanin50 q1|fanout1000 q0|(fanin|fanout|wild|retained|offline|storm|idle|latency).* v5/;
 const NAMES: readonly BrokerName[] = ['embermq', 'aedes', 'mosquitto', 'min', 'raw'];
@@ -106,7 +106,7 @@ async function run(): Promise<void> {
   const rows = ROWS.filter(({ name }) => isWanted(name, only)).map(sized);
   const { kinds, absent } = brokers();
   if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true });
-  // before an hour of measurements, whose results have to be written there
+  // checked before an hour of measurements, whose results are written there
   for (const file of [options.out, options.json, options.chart])
     if (file !== undefined) mkdirSync(dirname(file), { recursive: true });
   const profiles = new Map<string, string>();
@@ -137,7 +137,7 @@ function draw(path: string, samples: readonly Sample[], kinds: readonly BrokerKi
   writeFileSync(path, picture);
 }
 
-/** Measure a rule that somebody else has started. */
+/** Measure a rule that was started elsewhere. */
 async function measureForeign(broker: string): Promise<void> {
   const { topic, output, rule, pid } = options;
   if (rule !== 'filter' && rule !== 'window') throw new RangeError(`--rule: expected filter or window, got "${rule}"`);
@@ -155,7 +155,7 @@ async function measureForeign(broker: string): Promise<void> {
   judge(problems, repetitions);
 }
 
-/** A broker that is not there, or refuses something. */
+/** Report a broker that cannot be reached, or that refuses a request. */
 function refuse(error: Error): void {
   console.error(error instanceof AggregateError ? error.errors.map(String).join(', ') : error.message);
   process.exitCode = 1;
@@ -237,7 +237,7 @@ function notes(): string[] {
   ];
   if (options.set !== undefined) lines.push(`embermq ran with these additional options: \`${options.set}\`.`);
   if (options.profile !== undefined)
-    lines.push('embermq was profiled, so its figures are higher than without profiling.');
+    lines.push('embermq was profiled, so its costs are higher than without profiling.');
   return lines;
 }
 

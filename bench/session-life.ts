@@ -7,7 +7,7 @@ export interface Row {
   readonly logic: string;
   /** CPU microseconds of a whole life: creation, CONNECT, acceptance, close. */
   readonly lifeUs: number;
-  /** CPU microseconds to go offline and be resumed. */
+  /** CPU microseconds to disconnect and resume. */
   readonly resumeUs: number;
   /** Bytes of heap while connected. */
   readonly heapBytes: number;

@@ -5,7 +5,7 @@ import { type Plan, Planner } from '../lib/rules/plan.ts';
 import { median } from './report.ts';
 import { cpuUs, takeTurns } from './support/turns.ts';
 
-/** What the evaluation of a statement costs: CPU microseconds of all threads. */
+/** The cost of evaluating a statement: CPU microseconds of all threads. */
 export interface Row {
   readonly what: string;
   /** Median and minimum of the rounds. */
@@ -14,21 +14,21 @@ export interface Row {
   /** The cost above that of JSON.parse for the same payload: the median over rounds, and the difference of the minimums. */
   readonly moreUs?: number;
   readonly leastMoreUs?: number;
-  /** For `moreUs` if there is one, otherwise for `us`. */
+  /** The goal for `moreUs` if there is one, otherwise for `us`. */
   readonly goalUs?: number;
 }
 
 const ROUNDS = 25;
 const WARMING = 3;
 
-/** 33 bytes. */
+/** A payload of 33 bytes. */
 const READING = '{"temp":23.5,"hum":40,"id":"d17"}';
 const LIST = JSON.stringify({ list: Array.from({ length: 100 }, (_, id) => ({ id, value: id + 0.5 })) });
 const SELECT = 'SELECT payload.temp AS t, upper(clientid) AS who FROM "a/#" WHERE payload.temp > 20';
 const EXCLUDING = `SELECT * FROM "a/#" WHERE clientid = 'another'`;
 const FOREACH = 'FOREACH payload.list AS e DO clientid, e.id AS id FROM "a/#"';
 const FOREACH_INCASE = 'FOREACH payload.list AS e DO clientid, e.id AS id, e.value AS v INCASE e.value > 0 FROM "a/#"';
-/** 200 characters. */
+/** A payload of 200 characters. */
 const LONG =
   'SELECT payload.temp AS t, payload.data[1].x * 2 + 1 AS v, upper(clientid) AS who, qos FROM "site/+/device/#", "b/c" ' +
   `WHERE payload.temp > 20 AND (clientid = 'a' OR topic =~ 'site/1/#') AND qos IN (0,1)`;

@@ -62,7 +62,7 @@ export async function run(puts: number, repetitions: number): Promise<Row[]> {
     for (const size of [100, 1000]) {
       const pairs: [store: Figures, bare: Figures][] = [];
       for (let i = 0; i < repetitions; i++) {
-        // Alternate the order, because the first one also pays for the work that the other left behind.
+        // alternate the order, because the first one also pays for leftover work of the other
         const first = await measure(i % 2 === 0 ? ours : bare, durability, puts, size);
         const second = await measure(i % 2 === 0 ? bare : ours, durability, puts, size);
         pairs.push(i % 2 === 0 ? [first, second] : [second, first]);
@@ -96,7 +96,7 @@ async function measure(open: Open, durability: Row['durability'], puts: number, 
   }
 }
 
-/** Keys without order, as those of many sessions. */
+/** Keys in random order, like those of many sessions. */
 function keyOf(i: number): Buffer {
   const key = Buffer.alloc(16);
   key.writeUInt32BE(Math.imul(i, 2_654_435_761) >>> 0, 4);

@@ -9,15 +9,15 @@ import { findBroker } from './support/brokers.ts';
 import { type Cores, end, freePort, listening, pinned, start } from './support/child.ts';
 import { nameProfile, profileTable } from './support/profile.ts';
 
-/** What a row of the table measures. */
+/** The kind of measurement in a row of the table. */
 interface Kind {
   readonly what: string;
-  /** undefined: the broker alone, whose subscriber gets the rows as they are. */
+  /** Undefined: the broker alone, whose subscriber receives the rows unchanged. */
   readonly rule: Rule | undefined;
   readonly rules: number;
-  /** Rows of ten that the filter lets pass. */
+  /** Number of rows out of ten that pass the filter. */
   readonly passing: number;
-  /** Rows a second, and in a burst. */
+  /** Rows per second, and per burst. */
   readonly rate: number;
   readonly burst: number;
   readonly goal?: number;
@@ -25,11 +25,11 @@ interface Kind {
 
 /** The cost of a row in a broker with rules, over MQTT. */
 export interface Row extends Kind {
-  /** Of all repetitions. */
+  /** The results of all repetitions. */
   readonly driven: readonly Driven[];
 }
 
-/** How long, and how often. */
+/** The length and the number of measurements. */
 export interface Sizes {
   readonly warmMs: number;
   readonly measureMs: number;
@@ -53,14 +53,17 @@ const KINDS: readonly Kind[] = [
 const TOPIC = 'demo';
 const OUTPUT = 'out';
 
-/** Where the rules run, and what is recorded. */
+/** The location of the rules, and of recordings. */
 export interface Place {
   readonly cores: Cores | undefined;
   /** Folder for a CPU profile of each kind; its first repetition is recorded. */
   readonly profiles?: string | undefined;
 }
 
-/** Measure brokers with rules, each in a process of its own. @throws Error if a row was lost, doubled, reordered or changed */
+/**
+ * Measure brokers with rules, each in a separate process.
+ * @throws Error if a row was lost, duplicated, reordered or changed
+ */
 export async function run(sizes: Sizes, place: Place): Promise<Row[]> {
   const driven = KINDS.map((): Driven[] => []);
   for (let repetition = 0; repetition < sizes.repetitions; repetition++)
@@ -133,14 +136,14 @@ function profileOf(folder: string, what: string): string[] {
   return ['', `### Where the time goes: ${what}`, '', profileTable(path, 25)];
 }
 
-/** A broker and a rule that somebody else has started. */
+/** A broker and a rule that were started elsewhere. */
 export interface Foreign {
-  /** `mqtt://HOST:PORT`. */
+  /** The URL: `mqtt://HOST:PORT`. */
   readonly broker: string;
   readonly topic: string;
   readonly output: string;
   readonly rule: Rule;
-  /** Percent of the rows above 30 degrees, in tens. */
+  /** Percentage of rows above 30 degrees, in steps of ten. */
   readonly passing: number;
   readonly rows: number;
   readonly rate: number;
@@ -149,7 +152,10 @@ export interface Foreign {
   readonly pid: number | undefined;
 }
 
-/** Measure a rule of any engine at any broker. @returns Markdown, and what was wrong */
+/**
+ * Measure a rule of any engine at any broker.
+ * @returns Markdown, and the problems
+ */
 export async function runForeign(foreign: Foreign): Promise<{ text: string; problems: string[] }> {
   const { topic, output, rule, passing, rows: count, rate, burst, repetitions, pid } = foreign;
   const driven: Driven[] = [];

@@ -2,13 +2,13 @@ import { type Broker, type Clock, createBroker, systemClock } from 'embermq';
 import { median } from './report.ts';
 import { cpuUs, heldBytes, takeTurns } from './support/turns.ts';
 
-/** What rows cost that go through rules over a stream: CPU time of all threads. */
+/** The cost of rows that pass through rules over a stream: CPU time of all threads. */
 export interface Row {
   readonly what: string;
-  /** Microseconds a row: median and minimum of the rounds. */
+  /** Microseconds per row: median and minimum of the rounds. */
   readonly us: number;
   readonly leastUs: number;
-  /** The figure with a goal: the median over rounds, and that of the minimums. */
+  /** The value with a goal: the median over rounds, and that of the minimums. */
   readonly figure?: number;
   readonly leastFigure?: number;
   readonly unit?: string;
@@ -16,16 +16,16 @@ export interface Row {
 }
 
 export interface Sizes {
-  /** In each round. */
+  /** Rows in each round. */
   readonly rows: number;
   readonly rounds: number;
   readonly groups: number;
   readonly rules: number;
-  /** Rows in the longer one of the sliding windows. */
+  /** Rows in the longer of the sliding windows. */
   readonly windowRows: number;
 }
 
-/** Bytes of a rule that gets no rows. */
+/** Size in bytes of a rule without rows. */
 export interface MemoryRow {
   readonly rules: number;
   readonly bytes: number;
@@ -35,7 +35,7 @@ export const FULL: Sizes = { rows: 50_000, rounds: 15, groups: 1000, rules: 1000
 export const SHORT: Sizes = { rows: 2000, rounds: 2, groups: 100, rules: 100, windowRows: 10_000 };
 
 const WARMING = 3;
-/** Rows in the shorter one of the sliding windows. */
+/** Rows in the shorter of the sliding windows. */
 const FEW_WINDOW_ROWS = 1000;
 const STREAM = 'CREATE STREAM demo () WITH (TYPE="bench", FORMAT="JSON")';
 const IDLE_GOAL_BYTES = 20_000;
@@ -49,11 +49,11 @@ interface Work {
   readonly end?: () => void;
   readonly unit?: string;
   readonly goal?: number;
-  /** The figure, from the microseconds of all works in a round. */
+  /** The value, computed from the microseconds of all works in a round. */
   readonly figure?: (us: readonly number[]) => number;
 }
 
-/** Measure rules that run. */
+/** Measure running rules. */
 export async function run(sizes: Sizes): Promise<Row[]> {
   const { rows, rounds, rules, windowRows } = sizes;
   const { works, stop } = await makeWorks(sizes);
@@ -141,13 +141,16 @@ async function makeWorks({ groups, rules, windowRows }: Sizes): Promise<{
 /** A broker with rules over one stream, whose payloads come from a source in this process. */
 interface Bed {
   readonly broker: Broker;
-  /** The next payload arrives. */
+  /** Deliver the next payload. */
   readonly take: () => void;
-  /** The same, a millisecond later. */
+  /** Deliver the next payload a millisecond later. */
   readonly later: () => void;
-  /** Time passes until the window has ended, and its groups are emitted. */
+  /** Advance the time until the window has ended and its groups are emitted. */
   readonly endWindow: () => void;
-  /** @throws if rows were lost or rules have failed @param rows how many rows the last emission has counted */
+  /**
+   * @throws if rows were lost or rules have failed
+   * @param rows the number of rows counted in the last emission
+   */
   stop(expected: { readonly rules: number; readonly emits: boolean; readonly rows?: number }): Promise<void>;
 }
 
@@ -204,7 +207,7 @@ async function makeBed(statements: readonly string[], payloads: readonly Buffer[
   };
 }
 
-/** Measure rules that get no rows. Needs `--expose-gc`. */
+/** Measure rules without rows. Needs `--expose-gc`. */
 export async function runMemory({ rules }: Sizes): Promise<MemoryRow> {
   const { broker } = await makeBed([], []);
   const make = (i: number) =>
@@ -213,7 +216,7 @@ export async function runMemory({ rules }: Sizes): Promise<MemoryRow> {
       sql: `SELECT id, temperature FROM demo WHERE temperature > ${i}`,
       actions: [{ mqtt: { topic: `alerts/${i}` } }]
     });
-  // the first ones fill caches, and let the compiler work
+  // the first ones fill caches, and warm up the compiler
   for (let i = 0; i < rules / 5; i++) await make(-1 - i);
   const before = await heldBytes();
   for (let i = 0; i < rules; i++) await make(i);
@@ -229,7 +232,7 @@ export function table(rows: readonly Row[], { rules, bytes }: MemoryRow): string
     'Rows of JSON from a source in this process to a function of the app, one after the other: the median and, in parentheses, the minimum over rounds.',
     'JSON.parse reads the same bytes. Windows include their emissions: one for each round, and for sliding windows one for each row.',
     '',
-    '| rule | us a row | figure | goal | |',
+    '| rule | us per row | value | goal | |',
     '| --- | --- | --- | --- | --- |',
     ...rows.map(({ what, us, leastUs, figure, leastFigure, unit, goal }) => {
       const shown =

@@ -12,7 +12,10 @@ const FIGURES: readonly (readonly [name: keyof KitTimes, what: string, goalMs?: 
   ['plainConnectMs', 'connect the clients with `broker.connect`']
 ];
 
-/** Measure in new processes, one after another. @returns the median of each figure */
+/**
+ * Measure in new processes, one after another.
+ * @returns the median of each value
+ */
 export function run(processes: number, clients: number): KitTimes {
   const times = Array.from({ length: processes }, () => {
     const output = execFileSync(process.execPath, [program('support/kit-times.js'), String(clients)]);

@@ -9,18 +9,18 @@ import { program } from './support/brokers.ts';
 import type { ReceiverFigures } from './support/webhook-receiver.ts';
 import { connect, type Wire } from './support/wire.ts';
 
-/** What an event costs that a webhook sends, beside a loop that sends the same requests. */
+/** The cost of an event sent by a webhook, compared with a loop that sends the same requests. */
 export interface Row {
   readonly what: string;
-  /** CPU microseconds of this process, all threads, for each event. */
+  /** CPU microseconds of this process, all threads, per event. */
   readonly us: number;
   readonly bareUs: number;
-  /** Events in each second. */
+  /** Events per second. */
   readonly rate: number;
   readonly bareRate: number;
-  /** The cost of the loop divided by ours, compared round by round: the part of its speed that is left. */
+  /** The cost of the loop divided by ours, compared round by round: the remaining part of its speed. */
   readonly part: number;
-  /** The same for the rates. */
+  /** The same ratio for the rates. */
   readonly ratePart: number;
   readonly goal?: number;
 }
@@ -28,12 +28,12 @@ export interface Row {
 const CLIENTS = 50;
 /** The default of webhooks. */
 const CONCURRENCY = 32;
-/** Events of each client that wait at the same time. */
+/** Number of queued events of each client. */
 const BURST = 20;
 const ROUNDS = 9;
 const WARMING = 3;
 
-/** The cost of one round, for each event. */
+/** The cost per event in one round. */
 interface Cost {
   readonly us: number;
   readonly ms: number;
@@ -118,7 +118,7 @@ async function hookOf(port: number, batch: number): Promise<Sender> {
   };
 }
 
-/** Sends the same bodies with an agent of node:http that keeps its connections, those of one client one after the other. */
+/** Send the same bodies with an agent of node:http with persistent connections, those of one client sequentially. */
 function loopOf(port: number, batch: number): Sender {
   const agent = new Agent({ keepAlive: true, maxSockets: CONCURRENCY, scheduling: 'fifo' });
   const url = new URL(urlOf(port));
@@ -163,12 +163,15 @@ function topicOf(n: number): string {
   return `bench/devices/${n}/state`;
 }
 
-/** 64 bytes with the sequence number at their beginning. */
+/** A payload of 64 bytes that begins with the sequence number. */
 function payloadOf(sequence: number): string {
   return `${sequence} `.padEnd(64, '.');
 }
 
-/** What the webhook sends for a message. The client id differs, because the sequence numbers are counted for each. */
+/**
+ * The body that the webhook sends for a message. The client id differs, because sequence numbers are counted per
+ * client.
+ */
 function bodyOf(n: number, sequence: number): object {
   return {
     action: 'message_publish',

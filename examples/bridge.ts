@@ -1,5 +1,5 @@
-// A bridge between two brokers: what a site measures reaches the central broker, and commands come back. Messages wait while there is no
-// connection.
+// A bridge between two brokers: measurements of a site reach the central broker, and commands come back. Messages are
+// queued while there is no connection.
 import { type Broker, createBroker, type Message } from 'embermq';
 import { bridge } from 'embermq/bridge';
 import { listen } from 'embermq/net';

@@ -1,4 +1,5 @@
-// A source and a function of the app for stream rules: rows come from a timer here; any library that hands over values works the same way.
+// A source and a function of the app for stream rules: rows come from a timer here; any library with callbacks works
+// the same way.
 import { createBroker } from 'embermq';
 import type { SourceType, StreamFunction } from 'embermq/adapter';
 
@@ -28,7 +29,7 @@ const broker = createBroker({
 await broker.start();
 await broker.streams.define('CREATE STREAM numbers (n BIGINT) WITH (TYPE="counter", CONF_KEY="fast")');
 
-// The emissions of such a rule are iterated over. When the loop ends, the rule is dropped, and the source is closed.
+// The emissions of such a rule are iterated over. When the loop ends, the rule is deleted, and the source is closed.
 for await (const [{ n, squared }] of await broker.streams.rule('SELECT n, square(n) AS squared FROM numbers')) {
   console.log(n, squared);
   if (n === 3) break;

@@ -1,4 +1,4 @@
-// Hooks decide who may connect and what clients may do, also asynchronously, for example after a database has answered.
+// Hooks authenticate and authorize clients, also asynchronously, for example after a database has answered.
 import { covers, createBroker, type Hooks } from 'embermq';
 
 const tokens = new Map([['meter-7', 'secret']]);

@@ -1,4 +1,4 @@
-// An Express app with routes of its own serves the management interface in all revisions, metrics and health beside them.
+// An Express app with other routes serves the management interface in all revisions, metrics and health.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createBroker } from 'embermq';

@@ -1,4 +1,5 @@
-// State on disk: retained messages, sessions with their queued messages, and tables of the app are there again after a restart.
+// State on disk: retained messages, sessions with their queued messages, and tables of the app are available again
+// after a restart.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Statements without a broker, for unit tests of SQL: a rule over events, and a stream rule over rows with times on a clock of its own.
+// Statements without a broker, for unit tests of SQL: a rule over events, and a stream rule over rows with times on a
+// separate clock.
 import { compileRule } from 'embermq/rules';
 import { compileStreamRule } from 'embermq/streams';
 

@@ -1,4 +1,4 @@
-// Events as HTTP requests: what clients do reaches a web server as JSON. While the server is down, events wait.
+// Events as HTTP requests: events of clients reach a web server as JSON. While the server is down, events are queued.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

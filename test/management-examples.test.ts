@@ -57,7 +57,7 @@ function schemasOf(revision: RevisionName, broker: Broker) {
 }
 
 describe('The operations without an example', () => {
-  it('are those in the list', () => {
+  it('matches the examples in the list', () => {
     const found = OPERATIONS.filter(({ example }) => example === undefined).map(nameOf);
     assert.deepEqual(found, Object.keys(WITHOUT_EXAMPLE), 'give them an example of a request that succeeds');
   });

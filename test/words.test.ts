@@ -21,7 +21,7 @@ const PHRASES: readonly [instead: string, pattern: RegExp][] = [
   ['still, no longer', /\bany ?more\b/gi],
   ['a listener, a client, an app', /\bsomebody\b/gi],
   ['no listener, no client', /\bnobody\b/gi],
-  ['counters, metrics', /\bfigures?\b(?! skating)/gi],
+  ['counters, metrics', /(?<![-/_.])\bfigures?\b(?! (skating|\[))/gi],
   ['authorize, check', /\bjudg(e|es|ed|ing|ment)\b/gi],
   ['MAX_', /\b(MOST|LONGEST|GREATEST)_[A-Z]/g],
   ['is reported, is notified', /\b(is|are|was|were|be|been) told\b/gi],
@@ -38,53 +38,28 @@ const OPENING = /^(What|Who|Whose|Whom|Whether|Where|How|It|They|Them|Those|Thes
 
 /** Words that the name of a test does not begin with: it is read alone in a list of failures. */
 const NAME_OPENING =
-  /^(of|for|in|with|without|to|at|on|by|from|into|after|before|and|or|but|is|are|was|were|has|have|had|be|been|do|does|did|not|no|it|its|they|their|them|those|these|that|this|what|who|whose|which|where|how|so|also|as|than|there|then|only)\b/i;
+  /^(of|for|in|with|without|to|at|on|by|from|into|after|before|and|or|but|is|are|was|were|has|have|had|be|been|do|does(?! not\b)|did|not|no|it|its|they|their|them|those|these|that|this|what|who|whose|which|where|how|so|also|as|than|there|then|only)\b/i;
 
 /** Headings of pages that have a usual name. */
 const HEADING = /^#+ (Begin|Bounds|Circles|Measure|What is not there)\b/gm;
 
 /** Findings that are left, by folder. A number may only shrink; a folder without findings leaves the list. */
 const LEFT: Readonly<Record<string, number>> = {
-  '.': 41,
-  'adapters/aedes': 14,
-  'adapters/auth': 58,
-  'adapters/bridge': 16,
-  'adapters/cli': 57,
-  'adapters/fastify': 11,
-  'adapters/level': 31,
-  'adapters/management': 362,
-  'adapters/net': 30,
-  'adapters/outgoing': 7,
-  'adapters/rest': 39,
-  'adapters/rest-checks': 1,
-  'adapters/rest-client': 5,
-  'adapters/streams': 67,
-  'adapters/streams-api': 38,
-  'adapters/streams-plugins': 43,
-  'adapters/trace': 1,
-  'adapters/upgrades': 6,
-  'adapters/webhook': 17,
-  bench: 37,
-  'bench/load': 5,
-  'bench/streams': 9,
-  'bench/support': 10,
-  examples: 7,
-  'examples/deploy': 2,
-  'examples/greenhouse': 8,
+  '.': 10,
+  'adapters/cli': 55,
   lib: 10,
   'lib/base': 10,
   'lib/broker': 141,
   'lib/events': 49,
-  'lib/monitor': 64,
   'lib/outbox': 20,
   'lib/records': 21,
-  'lib/rules': 92,
+  'lib/rules': 91,
   'lib/session': 58,
   'lib/store': 15,
   'lib/streams': 350,
   'lib/testing': 18,
   'lib/tools': 4,
-  test: 1768
+  test: 1238
 };
 
 interface Finding {
@@ -103,7 +78,7 @@ const files = ['lib', 'adapters', 'bench', 'examples', 'test', '.']
       .filter((name) => /\.(ts|mts|mjs|md)$/.test(name) && !name.includes('node_modules') && !name.includes('fixtures'))
       .map((name) => posix.join(tree, name.replaceAll('\\', '/')))
   )
-  .filter((file) => !QUOTED.test(file) && !/\/client\/(types|operations)\.ts$/.test(file));
+  .filter((file) => !QUOTED.test(file) && !/\/client\/(earlier|later|operations)\.ts$/.test(file));
 
 /** The findings in one piece of text that stands at a position of a file. */
 function inText(file: string, lineAt: number, text: string): Finding[] {

@@ -47,12 +47,12 @@ interface AppSubscription {
 /**
  * A broker with the interface of Aedes 1.x.
  *
- * `broker` is the broker of embermq behind it, with all that embermq offers.
+ * `broker` is the embermq broker behind it, with all its features.
  */
 export class Aedes extends EventEmitter<AedesEvents> {
   /** Name of the broker. */
   readonly id: string;
-  /** The broker of embermq that does the work. */
+  /** The embermq broker that does the work. */
   readonly broker: Broker;
   /** The connected clients by client id. */
   readonly clients: Record<string, Client> = Object.create(null);
@@ -66,7 +66,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   authorizePublish: AuthorizePublishHandler;
   /** Decides whether a client may subscribe, and may change the topic filter. */
   authorizeSubscribe: AuthorizeSubscribeHandler;
-  /** Is called after a packet was published. */
+  /** Called after a packet was published. */
   published: PublishedHandler;
   readonly #settings: Settings;
   readonly #source: PacketSource;
@@ -75,7 +75,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   readonly #hooks: HandlerHooks;
   readonly #clientHost: ClientHost;
   #authorizeForward: AuthorizeForwardHandler = DEFAULT_HANDLERS.authorizeForward;
-  /** Removes the hook `deliver`. */
+  /** Removes the `deliver` hook. */
   #stopForwarding: (() => void) | undefined;
   #connectedClients = 0;
   #counter = 0;
@@ -87,7 +87,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
 
   /**
    * Create a broker. It accepts clients after `listen`; `Aedes.createBroker` does both.
-   * @throws InvalidInput OPTION_INVALID for an option that embermq does not have; the message names the replacement
+   * @throws InvalidInput OPTION_INVALID for an option that embermq does not support; the message names the replacement
    */
   constructor(options: AedesOptions = {}) {
     super();
@@ -110,7 +110,10 @@ export class Aedes extends EventEmitter<AedesEvents> {
     });
   }
 
-  /** Create a broker and start it. @throws as the constructor and `listen` */
+  /**
+   * Create a broker and start it.
+   * @throws errors of the constructor and of `listen`
+   */
   static async createBroker(options?: AedesOptions): Promise<Aedes> {
     const aedes = new Aedes(options);
     await aedes.listen();
@@ -139,7 +142,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
     return this.#closed;
   }
 
-  /** Number of packets that this broker has numbered. */
+  /** Number of packets numbered by this broker. */
   get counter(): number {
     return this.#counter;
   }
@@ -161,7 +164,10 @@ export class Aedes extends EventEmitter<AedesEvents> {
     throw new StateError('AEDES_UNAVAILABLE', text);
   }
 
-  /** Start the broker; a second call resolves with the first one. @throws as `broker.start`, for example BrokerError STORE_LOCKED */
+  /**
+   * Start the broker; a second call resolves with the first one.
+   * @throws errors of `broker.start`, for example BrokerError STORE_LOCKED
+   */
   listen(): Promise<void> {
     if (this.#listening !== undefined && this.broker.state !== 'disconnected') return this.#listening;
     const listening: Promise<void> = this.broker.start().then(
@@ -197,10 +203,10 @@ export class Aedes extends EventEmitter<AedesEvents> {
     return client;
   };
 
-  /** Publish a packet of the app. `authorizePublish` is not asked. */
+  /** Publish a packet of the app. `authorizePublish` is not called. */
   publish(packet: PublishInput, callback?: Done): void;
   /**
-   * Publish a packet of the app. `authorizePublish` is not asked.
+   * Publish a packet of the app. `authorizePublish` is not called.
    * @param client the client that events name as the publisher
    */
   publish(packet: PublishInput, client: Client | null, callback?: Done): void;
@@ -262,7 +268,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
     queueMicrotask(() => callback(error));
   }
 
-  /** @throws Error if there are more levels than `maxTopicLevels` */
+  /** @throws Error if the topic has more levels than `maxTopicLevels` */
   #checkLevels(topic: string): void {
     if (typeof topic === 'string' && topic.split('/').length > this.#settings.maxTopicLevels)
       throw new Error('topic has too many levels');
@@ -271,13 +277,13 @@ export class Aedes extends EventEmitter<AedesEvents> {
   #beat(): void {
     const { heartbeatInterval } = this.#settings;
     this.#heartbeat = this.broker.clock.setTimeout(() => {
-      if (this.broker.state !== 'connected') return; // the app has stopped the broker itself
+      if (this.broker.state !== 'connected') return; // the app has stopped the broker directly
       this.#announce('heartbeat', this.id);
       this.#beat();
     }, heartbeatInterval);
   }
 
-  /** Publish a message of the broker itself. */
+  /** Publish a message of the broker. */
   #announce(topic: string, payload: string): void {
     if (this.broker.state === 'connected') this.publish({ topic: `$SYS/${this.id}/${topic}`, payload });
   }
@@ -364,7 +370,9 @@ export class Aedes extends EventEmitter<AedesEvents> {
   }
 }
 
-/** The description of a connection. Each has an object of its own, by which hooks and events find the client. */
+/**
+ * The description of a connection. Each connection has a separate object, by which hooks and events find the client.
+ */
 function transportInfoOf(stream: Socket & TlsFacts, request: IncomingMessage | undefined): TransportInfo {
   const socket: Socket & TlsFacts = request?.socket ?? stream;
   const { remotePort, localPort } = socket;

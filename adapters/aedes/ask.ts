@@ -1,4 +1,4 @@
-/** What a handler has passed to its callback. */
+/** The arguments that a handler has passed to its callback. */
 export interface Answer<T> {
   readonly error: Error | undefined;
   readonly value: T | undefined;
@@ -6,7 +6,8 @@ export interface Answer<T> {
 
 /**
  * Call a handler that answers through a callback.
- * @returns the answer, at once if the handler has called back at once. What it throws or rejects with is the error of the answer
+ * @returns the answer, synchronously if the handler has called back synchronously. Errors and rejections become the
+ * error of the answer
  */
 export function ask<T>(
   call: (callback: (error?: Error | null, value?: T | null) => void) => unknown
@@ -27,7 +28,7 @@ export function ask<T>(
   return answer ?? new Promise((resolve) => (settle = resolve));
 }
 
-/** Apply a function to a value, or to what a promise resolves to. */
+/** Apply a function to a value, or to the result of a promise. */
 export function after<T, R>(value: T | Promise<T>, run: (value: T) => R | Promise<R>): R | Promise<R> {
   return isPromise(value) ? value.then(run) : run(value);
 }

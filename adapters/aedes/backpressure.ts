@@ -3,15 +3,15 @@ import type { Client } from './client.ts';
 /** A call of `published`: it resolves to the error with which the handler has called back. */
 type Call = Promise<Error | undefined>;
 
-/** The calls of `published` that have not called back, by client; null: for packets that no client has published. */
+/** The pending calls of `published`, by client; null: for packets without a publishing client. */
 export class Backpressure {
   readonly #pending = new Map<Client | null, Promise<unknown>>();
   /** The call of the packet that `publish` is publishing. */
   #own: Call | undefined;
 
-  /** The next packet of the client waits for this call as well. */
+  /** Make the next packet of the client wait for this call as well. */
   add(client: Client | null, call: Call): void {
-    this.#own ??= call; // further calls are for packets that its subscribers publish
+    this.#own ??= call; // later calls are for packets published by its subscribers
     const all = Promise.all([this.#pending.get(client), call]);
     this.#pending.set(client, all);
     void all.then(() => {
@@ -19,7 +19,7 @@ export class Backpressure {
     });
   }
 
-  /** Resolves when all calls for packets of the client have called back; undefined: none is in progress. */
+  /** Resolves when all calls for packets of the client have called back; undefined: none are pending. */
   of(client: Client): Promise<unknown> | undefined {
     return this.#pending.get(client);
   }
@@ -35,7 +35,7 @@ export class Backpressure {
     const own = this.#own as Call | undefined;
     this.#own = outer;
     await done;
-    if (own === undefined) await this.#pending.get(client); // a subscriber has published it: it came after the packet that the subscriber received
+    if (own === undefined) await this.#pending.get(client); // published by a subscriber, after the packet that it received
     return own;
   }
 }

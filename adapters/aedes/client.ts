@@ -18,14 +18,14 @@ import {
 } from './packets.ts';
 import type { AedesEvents, ClientEvents, Connection, Done, UpgradeRequest } from './types.ts';
 
-/** What a client uses of its broker. */
+/** The part of its broker that a client uses. */
 export interface ClientHost {
   readonly broker: Broker;
   readonly connectTimeout: number;
   emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
-  /** The client is accepted: count and announce it. */
+  /** Called when the client is accepted: count and announce it. */
   registered(client: Client): void;
-  /** An accepted client has disconnected. */
+  /** Called when an accepted client has disconnected. */
   unregistered(client: Client): void;
   /** Subscribe on behalf of a client. */
   subscribe(client: Client, subscriptions: readonly Subscription[]): Promise<void>;
@@ -47,7 +47,7 @@ export class Client extends EventEmitter<ClientEvents> {
   #clean = true;
   #version: number | null = null;
   #will: WillPacket | null = null;
-  /** The will of the CONNECT, which is in force when the client is accepted. */
+  /** The will of the CONNECT, which applies once the client is accepted. */
   #agreedWill: WillPacket | null = null;
   #connecting = false;
   #connected = false;
@@ -55,7 +55,7 @@ export class Client extends EventEmitter<ClientEvents> {
   #isRegistered = false;
   #hasEnded = false;
   #hasFailed = false;
-  /** Why the client is refused; reported after the CONNACK. */
+  /** The reason why the client is refused; reported after the CONNACK. */
   #refusal: Error | undefined;
   #connectTimer: unknown;
   /** Called when the connection has closed. */
@@ -160,7 +160,7 @@ export class Client extends EventEmitter<ClientEvents> {
     this.conn.destroy();
   }
 
-  /** Drop the messages that wait for the client. Those that were sent already stay in flight. */
+  /** Drop the messages queued for the client. Messages already sent stay in flight. */
   emptyOutgoingQueue(callback: Done = noop): void {
     this.#whenReady(callback, async () => {
       await this.#session.clearQueue();
@@ -169,13 +169,13 @@ export class Client extends EventEmitter<ClientEvents> {
 
   // --------------------------------------------------------------------------------------------------- for the broker
 
-  /** The CONNECT has arrived. @internal */
+  /** Called when the CONNECT has arrived. @internal */
   connectArrived(): void {
     this.#connecting = true;
     this.#stopConnectTimer();
   }
 
-  /** `preConnect` has accepted the CONNECT. @internal */
+  /** Called when `preConnect` has accepted the CONNECT. @internal */
   identified(id: string, clean: boolean, version: number, will: WillPacket | null): void {
     this.#agreedWill = will;
     this.#id = id;
@@ -183,25 +183,28 @@ export class Client extends EventEmitter<ClientEvents> {
     this.#version = version;
   }
 
-  /** A handler refuses the CONNECT. The CONNACK follows, then the error is reported. @internal */
+  /** Called when a handler refuses the CONNECT. The CONNACK follows, then the error is reported. @internal */
   refused(error: Error): void {
     this.#refusal = error;
   }
 
-  /** A CONNACK that refuses the client was sent. @param text the reason, if no handler has given one @internal */
+  /**
+   * Called when a CONNACK that refuses the client was sent.
+   * @param text the reason, if no handler has given one @internal
+   */
   refusalSent(text: string): void {
     this.#connecting = false;
     this.#report(this.#refusal ?? new Error(text));
   }
 
-  /** The client is accepted; its CONNACK follows. @internal */
+  /** Called when the client is accepted; its CONNACK follows. @internal */
   register(): void {
     this.#isRegistered = true;
     this.#will = this.#agreedWill;
     this.#host.registered(this);
   }
 
-  /** The CONNACK was sent. @internal */
+  /** Called when the CONNACK was sent. @internal */
   ready(): void {
     if (this.#closed) return;
     this.#connecting = false;
@@ -210,13 +213,13 @@ export class Client extends EventEmitter<ClientEvents> {
     this.emit('connected');
   }
 
-  /** The client has this subscription now, or not any more. @internal */
+  /** Called when a subscription of the client was added or removed. @internal */
   noteSubscription(filter: string, isSubscribed: boolean): void {
     if (isSubscribed) this.#filters.add(filter);
     else this.#filters.delete(filter);
   }
 
-  /** The client unsubscribes. All filters that arrive in one turn are reported together. @internal */
+  /** Called when the client unsubscribes. All filters that arrive in one turn are reported together. @internal */
   unsubscribing(filter: string): void {
     if (this.#unsubscribing !== undefined) {
       this.#unsubscribing.push(filter);
@@ -230,12 +233,12 @@ export class Client extends EventEmitter<ClientEvents> {
     });
   }
 
-  /** The broker closes the connection because of an error. @internal */
+  /** Called when the broker closes the connection because of an error. @internal */
   closedFor(error: Error): void {
     if (!this.#closed) this.#report(error);
   }
 
-  /** The connection has ended. @internal */
+  /** Called when the connection has ended. @internal */
   ended(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
@@ -254,7 +257,7 @@ export class Client extends EventEmitter<ClientEvents> {
       try {
         callback();
       } catch (error) {
-        this.#host.broker.failed(error, 'a callback of a client that has closed'); // the others are called all the same
+        this.#host.broker.failed(error, 'a callback of a client that has closed'); // the other callbacks are still called
       }
   }
 
@@ -269,7 +272,7 @@ export class Client extends EventEmitter<ClientEvents> {
     conn.on('error', (error) => this.closedFor(error));
     conn.on('end', () => (hasPeerEnded = !conn.writableEnded));
     conn.on('close', () => {
-      // after the broker's own listener, which reports why it has closed the connection
+      // runs after the listener of the broker, which reports why it has closed the connection
       queueMicrotask(() => {
         const isRefused = !hasPeerEnded && !this.#closed && !this.#isRegistered;
         if (isRefused) this.#report(this.#refusal ?? new Error('the broker has closed the connection'));

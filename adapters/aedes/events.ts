@@ -15,20 +15,20 @@ import {
 } from './packets.ts';
 import type { AedesEvents, Handlers } from './types.ts';
 
-/** What the events use of the broker of Aedes. */
+/** The part of the Aedes broker that the events use. */
 interface EventsHost extends PacketSource, Pick<Handlers, 'published'> {
   readonly broker: Broker;
   emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
-  /** Whether `published` is a function of the app. */
+  /** Check whether `published` is a function of the app. */
   hasPublished(): boolean;
   listenerCount(event: keyof AedesEvents): number;
   /** The connected client with this id. */
   clientOf(clientId: string): Client | undefined;
-  /** A client has subscribed. */
+  /** Called when a client has subscribed. */
   subscribed(client: Client, subscriptions: Subscription[]): void;
 }
 
-/** Reasons of the broker for which a connection ends without an error. */
+/** Reasons for which a connection ends without an error. */
 const QUIET: readonly DisconnectReason[] = [
   'normal',
   'disconnect_with_will',
@@ -40,7 +40,7 @@ const QUIET: readonly DisconnectReason[] = [
   'server_shutting_down'
 ];
 
-/** What the errors of Aedes say in these cases. */
+/** The error messages of Aedes in these cases. */
 const TEXTS: Partial<Record<DisconnectReason, string>> = {
   keepalive_timeout: 'keep alive timeout',
   slow_consumer: 'drain timeout'
@@ -69,7 +69,7 @@ export class EventRelay {
     host.broker.on('error', ({ error, client: info }) => this.#failed(error, info && links.of(info)));
   }
 
-  /** Emit `ack` from now on. The broker keeps messages in flight for it, so this happens with the first listener only. */
+  /** Start emitting `ack`. The broker keeps messages in flight for it, so this happens only with the first listener. */
   hearAcks(): void {
     if (this.#hearsAcks) return;
     this.#hearsAcks = true;
@@ -118,7 +118,7 @@ export class EventRelay {
     return [...sessions.get(id).subscriptions()].map((record) => subscriptionOf(record.filter, record, version === 5));
   }
 
-  /** `authorizeSubscribe` decides about the subscriptions of a session that a client resumes, too. */
+  /** Call `authorizeSubscribe` for the subscriptions of a resumed session as well. */
   async #authorizeAgain(client: Client, subscription: Subscription): Promise<void> {
     const { topic, qos } = subscription;
     try {
@@ -130,7 +130,7 @@ export class EventRelay {
       if (value?.topic !== topic) session.unsubscribe(topic);
       if (value) session.subscribe(value.topic, { qos: value.qos, retainHandling: 2 });
     } catch (error) {
-      failed(client, asError(error)); // also if the handler has made a topic filter that is not valid
+      failed(client, asError(error)); // includes an invalid topic filter from the handler
     }
   }
 
@@ -158,7 +158,7 @@ export class EventRelay {
     const client = by ?? host.clientOf(message.clientId) ?? null;
     const hasPublished = host.hasPublished();
     if (!hasPublished && host.listenerCount('publish') === 0) {
-      host.nextCount(); // the packet counts, although nobody sees it
+      host.nextCount(); // the packet counts even if there are no listeners
       return;
     }
     const packet = packetOf(message, host);
@@ -168,7 +168,7 @@ export class EventRelay {
       if (error !== undefined) failed(client, error);
       return error;
     };
-    if (hasPublished) this.#backpressure.add(client, call()); // at once, so that the next packet of the client waits
+    if (hasPublished) this.#backpressure.add(client, call()); // registered now, so that the next packet of the client waits
     queueMicrotask(() => host.emit('publish', packet, client));
   }
 

@@ -46,10 +46,10 @@ const TEXTS: Readonly<Record<number, string>> = {
   5: 'not authorized'
 };
 
-/** The clients by the description of their connections, which hooks and events have. */
+/** The clients by the descriptions of their connections, which hooks and events carry. */
 export class ClientLinks {
   readonly #clients = new WeakMap<TransportInfo, Client>();
-  /** Connections that `handle` was not called with, for example those of a listener of `embermq/net`. */
+  /** Connections that did not come through `handle`, for example those of a listener of `embermq/net`. */
   readonly #others = new WeakSet<TransportInfo>();
 
   add(transportInfo: TransportInfo, client: Client): void {
@@ -60,7 +60,7 @@ export class ClientLinks {
     return this.#clients.get(transportInfo);
   }
 
-  /** Note that this client does not belong to an Aedes client. */
+  /** Record that this client does not belong to an Aedes client. */
   noteOther({ transportInfo }: ClientInfo): void {
     if (!this.#clients.has(transportInfo)) this.#others.add(transportInfo);
   }
@@ -70,18 +70,18 @@ export class ClientLinks {
   }
 }
 
-/** What the hooks use of the broker of Aedes. */
+/** The part of the Aedes broker that the hooks use. */
 interface HooksHost extends Handlers, PacketSource {
   readonly broker: Broker;
 }
 
-/** Answers the hooks of the broker by the handlers of Aedes. */
+/** Answers the hooks of the broker with the handlers of Aedes. */
 export class HandlerHooks {
   readonly #host: HooksHost;
   readonly #settings: Settings;
   readonly #links: ClientLinks;
   readonly #backpressure: Backpressure;
-  /** The CONNECT of each client, as `preConnect` has left it. */
+  /** The CONNECT of each client, as modified by `preConnect`. */
   readonly #connects = new WeakMap<Client, ConnectPacket>();
 
   constructor(host: HooksHost, settings: Settings, links: ClientLinks, backpressure: Backpressure) {
@@ -97,7 +97,10 @@ export class HandlerHooks {
     broker.hook('authorizeSubscribe', ({ client, filter, options }) => this.#subscribe(client, filter, options));
   }
 
-  /** For the hook `deliver`, which is registered only if `authorizeForward` was set: it costs time for every receiver. */
+  /**
+   * The hook `deliver`, which is registered only if `authorizeForward` was set, because it costs time for every
+   * receiver.
+   */
   readonly deliver: Hook<'deliver'> = ({ message, client: info }) => {
     const client = this.#links.of(info);
     if (client === undefined) return undefined;
@@ -105,7 +108,7 @@ export class HandlerHooks {
     const before = { ...packet };
     const forwarded: unknown = this.#host.authorizeForward(client, packet);
     if (isPromise(forwarded)) {
-      forwarded.then(undefined, noop); // it is reported here
+      forwarded.then(undefined, noop); // reported here
       throw new TypeError('authorizeForward must return a packet or null, and cannot be asynchronous');
     }
     if (!isPacket(forwarded)) return false;
@@ -170,7 +173,7 @@ export class HandlerHooks {
     return after(asked, (answer): Approval | Refusal => {
       if (answer.error === undefined && answer.value) {
         const renamed = username === undefined || username === request.username ? {} : { username };
-        // `authorizePublish` decides about topics of `$SYS` as about all others
+        // `authorizePublish` decides about `$SYS` topics as about all others
         return { allow: true, rules: [{ access: 'allow', action: 'publish', topic: '$SYS/#' }], ...renamed };
       }
       const error = refusalError(answer);

@@ -3,7 +3,7 @@ import type { Store } from '../../lib/adapter.ts';
 import { type BrokerOptions, InvalidInput } from '../../lib/index.ts';
 import type { AedesOptions, Handlers } from './types.ts';
 
-/** Time that a handler may take. Aedes has no limit; this limit releases what a handler that never calls back would hold. */
+/** Time limit of a handler. Aedes has none; this limit releases the resources of a handler that never calls back. */
 const HANDLER_MS = 3_600_000;
 const MAX_TOPIC_LEVELS = 100;
 const SYS = '$SYS/';
@@ -19,7 +19,7 @@ export interface Settings {
   readonly broker: BrokerOptions;
 }
 
-/** The handlers of a broker to which none are passed. */
+/** The handlers of a broker without handlers. */
 export const DEFAULT_HANDLERS: Readonly<Handlers> = {
   preConnect: (_client, _packet, callback) => callback(null, true),
   authenticate: (_client, _username, _password, done) => done(null, true),
@@ -32,7 +32,7 @@ export const DEFAULT_HANDLERS: Readonly<Handlers> = {
 
 /**
  * Read the options of Aedes.
- * @throws InvalidInput OPTION_INVALID for what embermq does not have; the message names the replacement
+ * @throws InvalidInput OPTION_INVALID for an option that embermq does not support; the message names the replacement
  */
 export function readOptions(given: AedesOptions): Settings {
   checkAvailable(given);
@@ -54,7 +54,7 @@ export function readOptions(given: AedesOptions): Settings {
       slowConsumerTimeout: drainTimeout,
       maxAwaitingRel: isCount ? Math.min(maxInflightInbound, 65_535) : 1_000,
       maxTopicLevels: levels,
-      // as in Aedes: sessions do not expire, and their QoS 0 messages are not kept
+      // as in Aedes: sessions do not expire, and their QoS 0 messages are not queued
       sessionExpiryInterval: Infinity,
       mqueueStoreQos0: false,
       controlCharacters: 'allow',

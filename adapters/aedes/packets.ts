@@ -12,7 +12,7 @@ import type {
   SubscriptionOptions
 } from '../../lib/index.ts';
 
-/** User properties as Aedes has them: a name that occurs more than once has a list of values. */
+/** User properties in the form of Aedes: a name that occurs more than once has a list of values. */
 export type UserProperties = Record<string, string | string[]>;
 
 /** The MQTT 5.0 properties of a PUBLISH. */
@@ -37,7 +37,7 @@ export interface PublishPacket {
   properties?: PublishProperties;
 }
 
-/** A PUBLISH that the app publishes. What it does not contain has the default of MQTT. */
+/** A PUBLISH of the app. Missing fields have the defaults of MQTT. */
 export type PublishInput = Partial<Omit<PublishPacket, 'topic'>> & { topic: string };
 
 /** A PUBLISH in the broker. */
@@ -125,7 +125,7 @@ export interface UnsubscribePacket {
   unsubscriptions: string[];
 }
 
-/** What numbers the packets of a broker. */
+/** The source of packet numbers of a broker. */
 export interface PacketSource {
   readonly id: string;
   /** Returns the number of the next packet. */
@@ -211,8 +211,8 @@ export function connectPacketOf(packet: ConnectOfBroker): ConnectPacket {
 }
 
 /**
- * Take over what `preConnect` has changed.
- * @throws Error if it has changed what the broker has used already
+ * Apply the changes of `preConnect`.
+ * @throws Error if it has changed fields that the broker has already used
  */
 export function applyChanges(given: ConnectPacket, packet: ConnectOfBroker): void {
   for (const name of ['clientId', 'clean', 'protocolVersion'] as const)
@@ -227,7 +227,10 @@ export function applyChanges(given: ConnectPacket, packet: ConnectOfBroker): voi
   }
 }
 
-/** A subscription as `authorizeSubscribe` receives it. @param isV5 with the options of MQTT 5.0 */
+/**
+ * A subscription in the form for `authorizeSubscribe`.
+ * @param isV5 true: with the options of MQTT 5.0
+ */
 export function subscriptionOf(topic: string, options: Omit<SubscriptionOptions, 'id'>, isV5: boolean): Subscription {
   const { qos, noLocal, retainAsPublished, retainHandling } = options;
   return isV5 ? { topic, qos, nl: noLocal, rap: retainAsPublished, rh: retainHandling } : { topic, qos };
@@ -241,7 +244,7 @@ export function connackOf(reasonCode: number, sessionPresent: boolean, version: 
   return version === 5 ? { ...connack, reasonCode } : connack;
 }
 
-/** Why a client is refused, by the reason code of MQTT 5.0. */
+/** The reason for refusing a client, by the reason code of MQTT 5.0. */
 export function refusalOf(reasonCode: number): ConnectRefusalRow | undefined {
   return Object.values<ConnectRefusalRow>(CONNECT_REFUSALS).find((row) => row.reasonCode === reasonCode);
 }

@@ -49,7 +49,10 @@ export type AuthenticateHandler = (
   done: (error: AuthenticateError | null, success: boolean | null) => void
 ) => void;
 
-/** Decides whether a client may publish a packet or its will, and may change it. `client` is null for the will of a client that is gone. */
+/**
+ * Decides whether a client may publish a packet or its will, and may change it. `client` is null for the will of a
+ * disconnected client.
+ */
 export type AuthorizePublishHandler = (client: Client | null, packet: PublishPacket, callback: Done) => void;
 
 /** Decides whether a client may subscribe, and may change topic filter and QoS. null in place of the subscription refuses it. */
@@ -66,10 +69,10 @@ export type AuthorizeForwardHandler = (
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing drops the packet
 ) => AedesPublishPacket | null | undefined | void;
 
-/** Is called after a packet was published. The next packet of the same client is published after the callback. */
+/** Called after a packet was published. The next packet of the same client is published after the callback. */
 export type PublishedHandler = (packet: AedesPublishPacket, client: Client, callback: Done) => void;
 
-/** The handlers that decide what clients may do. Each can be passed as an option and assigned to the broker at any time. */
+/** The handlers that authorize clients. Each can be passed as an option and assigned to the broker at any time. */
 export interface Handlers {
   preConnect: PreConnectHandler;
   authenticate: AuthenticateHandler;
@@ -81,7 +84,7 @@ export interface Handlers {
 
 /** The options of `Aedes`. */
 export interface AedesOptions extends Partial<Handlers> {
-  /** Not available, because the broker delivers messages itself: use `embermq/bridge` between brokers. */
+  /** Not available, because the broker delivers messages without it: use `embermq/bridge` between brokers. */
   readonly mq?: undefined;
   /** Name of the broker, part of its `$SYS` topics. Default: a random UUID. */
   readonly id?: string;
@@ -95,9 +98,11 @@ export interface AedesOptions extends Partial<Handlers> {
   readonly connectTimeout?: number;
   /** Time after which a client that accepts no output is disconnected, in milliseconds; 0: never. Default 60000. */
   readonly drainTimeout?: number;
-  /** Maximum keep alive, in seconds; a client without keep alive exceeds it, too. 0 (default): unlimited. */
+  /** Maximum keep alive, in seconds; a client without keep alive exceeds it as well. 0 (default): unlimited. */
   readonly keepaliveLimit?: number;
-  /** Has no effect: what a client sends before its CONNACK is limited in bytes (`maxHeldBytes` in `embermq`). */
+  /**
+   * Has no effect: the data that a client sends before its CONNACK is limited in bytes (`maxHeldBytes` in `embermq`).
+   */
   readonly queueLimit?: number;
   /** Maximum number of QoS 2 messages of one client that wait for PUBREL; 0: unlimited. Default 1000. */
   readonly maxInflightInbound?: number;
@@ -111,7 +116,10 @@ export interface AedesOptions extends Partial<Handlers> {
   readonly trustProxy?: false;
   /** Only an empty list, see `decodeProtocol`. */
   readonly trustedProxies?: readonly never[];
-  /** Options of `createBroker` of embermq, which Aedes does not have. They win over those that follow from the options above. */
+  /**
+   * Options of `createBroker` of embermq, which Aedes does not have. They take precedence over those derived from the
+   * options above.
+   */
   readonly embermq?: BrokerOptions;
 }
 

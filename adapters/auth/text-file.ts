@@ -2,17 +2,18 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { BrokerError } from '../../lib/index.ts';
 
-/** The maximum size of a file. It is read as a whole. */
+/** Maximum size of a file. Files are read as a whole. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * Read a text file in UTF-8, without a byte order mark. Only regular files are read: reading a pipe or a device may never end.
- * @param ifMissing what to do if the file does not exist
+ * Read a text file in UTF-8, without a byte order mark. Only regular files are read: reading a pipe or a device may
+ * never end.
+ * @param ifMissing the remedy in the error if the file does not exist
  * @throws BrokerError FILE_UNREADABLE, which names the file
  */
 export async function readTextFile(path: string, ifMissing?: string): Promise<string> {
   try {
-    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    // without O_NONBLOCK, opening a named pipe would wait for a writer
     const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const found = await file.stat();

@@ -31,9 +31,9 @@ export class Bridge {
   readonly #detach: () => void;
   #isStarted = false;
   #isClosed = false;
-  /** The local session exists, and has the subscriptions. */
+  /** True if the local session exists and has the subscriptions. */
   #isPrepared = false;
-  /** The local session has begun after the last connection to the remote server. */
+  /** True if the local session began after the last connection to the remote server. */
   #isSessionNew = false;
   #preparing: Leg | undefined = undefined;
   #dialing: AbortController | undefined = undefined;
@@ -46,7 +46,7 @@ export class Bridge {
   #connectTimer: unknown = undefined;
   #keepAliveTimer: unknown = undefined;
   #alarmTimer: unknown = undefined;
-  /** Keeps the process running while there is no connection: the timers of a broker do not. */
+  /** Keeps the process running while there is no connection; the timers of a broker do not. */
   #handle: NodeJS.Timeout | undefined = undefined;
 
   /** @internal @param staleFilters see `RelayContext` */
@@ -72,12 +72,12 @@ export class Bridge {
     if (settings.start) this.start();
   }
 
-  /** Whether the bridge is connected, or connects as soon as possible. */
+  /** True if the bridge is connected, or connects as soon as possible. */
   get isStarted(): boolean {
     return this.#isStarted;
   }
 
-  /** `idle`: the bridge is not started; `disconnected`: there is no connection to the remote server at present. */
+  /** `idle`: the bridge is not started; `disconnected`: there is currently no connection to the remote server. */
   get state(): 'idle' | 'connected' | 'disconnected' {
     if (!this.#isStarted) return 'idle';
     return this.#isConnected ? 'connected' : 'disconnected';
@@ -90,17 +90,19 @@ export class Bridge {
     return mqueueLen + inflight;
   }
 
-  /** Why the last connection has ended or could not be established; undefined while the bridge is connected. */
+  /**
+   * The reason why the last connection has ended or could not be established; undefined while the bridge is connected.
+   */
   get lastError(): Error | undefined {
     return this.#lastError;
   }
 
-  /** What was forwarded since the bridge was made. */
+  /** Counters of forwarded messages since the bridge was created. */
   get figures(): BridgeFigures {
     return { ...this.#context.figures };
   }
 
-  /** Connect, and forward messages. A bridge is started when it is made, unless the option `start` is false. */
+  /** Connect, and forward messages. A bridge is started when it is created, unless the option `start` is false. */
   start(): void {
     if (this.#isStarted || this.#isClosed) return;
     this.#isStarted = true;
@@ -108,7 +110,7 @@ export class Bridge {
     if (this.#broker.state === 'connected') this.#begin();
   }
 
-  /** Disconnect. Messages for the remote server wait until the next start. */
+  /** Disconnect. Messages for the remote server are queued until the next start. */
   stop(): void {
     this.#halt({});
   }
@@ -123,7 +125,7 @@ export class Bridge {
     this.#lastError = undefined;
   }
 
-  /** Stop, and delete the messages that wait, except if they are persisted. */
+  /** Stop, and delete the queued messages unless they are persisted. */
   close(): void {
     if (this.#isClosed) return;
     this.#halt({ local: !this.#settings.isPersisted });
@@ -135,8 +137,8 @@ export class Bridge {
   }
 
   /**
-   * Close, and delete the messages that wait, also those in the store. The session at the remote server ends as well if the bridge is connected
-   * with MQTT 5.0; otherwise it stays there.
+   * Close, and delete the queued messages, including those in the store. The session at the remote server also ends if
+   * the bridge is connected with MQTT 5.0; otherwise it remains there.
    */
   discard(): void {
     this.#halt({ local: true, remote: true });
@@ -196,7 +198,10 @@ export class Bridge {
     }
   }
 
-  /** Begin the local session and subscribe, so that messages wait while there is no connection to the remote server. */
+  /**
+   * Create the local session and subscribe, so that messages are queued while there is no connection to the remote
+   * server.
+   */
   #prepare(): void {
     const { isPersisted } = this.#settings;
     const isClean = !isPersisted && !this.#isPrepared;
@@ -249,7 +254,7 @@ export class Bridge {
 
   #attach(stream: ByteStream): void {
     const { settings, figures } = this.#context;
-    // the packet ids of a lost local session must not meet those that the remote session still has
+    // the packet ids of a lost local session must not collide with those that the remote session still has
     const isClean = settings.clean || (this.#isSessionNew && settings.out.some(({ qos }) => qos === 2));
     const relay = new Relay(this.#context, stream, isClean, {
       accepted: () => {
@@ -284,20 +289,20 @@ export class Bridge {
     const check = () => {
       if (this.#relay !== relay) return;
       if (relay.ping()) this.#keepAliveTimer = clock.setTimeout(check, intervalMs);
-      else relay.close(new StateError('BRIDGE_TIMEOUT', 'the remote server does not answer any more'));
+      else relay.close(new StateError('BRIDGE_TIMEOUT', 'the remote server no longer answers'));
     };
     this.#keepAliveTimer = clock.setTimeout(check, intervalMs);
   }
 
   // ----------------------------------------------------------------------------------------------------------------- ending
 
-  /** Connecting has failed, or a connection has ended: try again later. */
+  /** Called when connecting has failed or a connection has ended: try again later. */
   #failed(error: Error): void {
     const wasConnected = this.#isConnected;
     this.#isConnected = false;
     this.#endConnecting();
     if (this.#relay !== undefined) {
-      this.#relay.close(error); // calls this again
+      this.#relay.close(error); // this method is called again
       return;
     }
     const { clock } = this.#broker;
@@ -315,7 +320,10 @@ export class Bridge {
     this.#access.announce('bridge.disconnected', { bridge: this.name, error: cause });
   }
 
-  /** Give up an attempt to connect, and remove the timers of a connection. @param endsSession whether the local session that may begin ends as well */
+  /**
+   * Abort an attempt to connect, and remove the timers of a connection.
+   * @param endsSession true if the local session ends as well
+   */
   #endConnecting(endsSession = !this.#settings.isPersisted): void {
     const { clock } = this.#broker;
     clock.clearTimeout(this.#connectTimer);
@@ -323,7 +331,7 @@ export class Bridge {
     clock.clearTimeout(this.#retryTimer);
     const dialing = this.#dialing;
     this.#dialing = undefined;
-    dialing?.abort(new StateError('BRIDGE_STOPPED', 'connecting was given up'));
+    dialing?.abort(new StateError('BRIDGE_STOPPED', 'connecting was aborted'));
     this.#preparing?.close(endsSession ? END_OF_SESSION : undefined);
     this.#preparing = undefined;
   }
@@ -356,9 +364,11 @@ export class Bridge {
  * Forward messages between a broker and another MQTT server:
  * `bridge(broker, { url: 'mqtt://server', out: [{ filter: 'site/#', qos: 1 }], in: [{ filter: 'commands/#', qos: 1 }] })`.
  *
- * Messages to the server wait in a session of this broker while there is no connection, and messages from the server in the session of the
- * bridge there. With `isPersisted`, and a store at both sides, QoS 1 loses nothing and QoS 2 neither loses nor doubles anything when a process ends.
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError RECORD_EXISTS if there is a bridge of this name
+ * Without a connection, messages to the server are queued in a session of this broker, and messages from the server in
+ * the session of the bridge there. With `isPersisted`, and a store at both sides, QoS 1 loses no messages and QoS 2
+ * neither loses nor duplicates messages when a process ends.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING; StateError RECORD_EXISTS if a bridge with this
+ * name exists
  */
 export function bridge(broker: Broker, options: BridgeOptions): Bridge {
   checkBroker(broker, 'bridge');
@@ -366,8 +376,9 @@ export function bridge(broker: Broker, options: BridgeOptions): Bridge {
 }
 
 /**
- * Let bridges be made at run time, over the management interface or by `broker.connectors`:
- * `createBroker({ connectors: [bridges()] })`. Passwords and keys are stored with the state of the broker, and never shown.
+ * Allow bridges to be created at run time, over the management interface or with `broker.connectors`:
+ * `createBroker({ connectors: [bridges()] })`. Passwords and keys are stored with the state of the broker, and never
+ * shown.
  */
 export function bridges(): ConnectorKind<Broker> {
   return {
@@ -382,7 +393,7 @@ export function bridges(): ConnectorKind<Broker> {
           given.start
         );
       const { url } = readBridgeOptions(given as unknown as BridgeOptions);
-      // the settings are shown, and so is the value in the usual message
+      // the settings are shown, and the usual message contains the value
       const expected = 'a URL without a password; use "password"';
       if (url.password !== '')
         throw new InvalidInput('OPTION_INVALID', 'bridge.url', expected, undefined, `bridge.url: expected ${expected}`);

@@ -1,22 +1,22 @@
 import { encode, PacketReader } from '../../lib/adapter.ts';
 import type { ByteStream, Packet, ProtocolVersion } from '../../lib/index.ts';
 
-/** What a leg asks of the relay that it belongs to. */
+/** The relay of a leg, as far as the leg needs it. */
 interface LegOwner {
-  /** Process a packet. What it throws closes the connections. */
+  /** Process a packet. Errors close the connections. */
   receive(packet: Packet): void;
-  /** The packets of a chunk have been processed. */
+  /** Called when the packets of a chunk have been processed. */
   processed(): void;
-  /** The stream has failed or closed, or its bytes are not MQTT. */
+  /** Called when the stream has failed or closed, or its bytes are not MQTT. */
   closed(error: Error): void;
-  /** The stream accepts no more output for now, or does so again. */
+  /** Called when the stream stops or resumes accepting output. */
   blocked(isBlocked: boolean): void;
 }
 
-/** Bytes that may be added to the output of a stream that accepts none. More than the acknowledgements of all packet ids. */
+/** Bytes that may be added to the output of a blocked stream. More than the acknowledgements of all packet ids. */
 const MOST_BLOCKED_BYTES = 1_048_576;
 
-/** One side of a bridge: packets over a stream. Packets that are sent leave together with `flush`. */
+/** One side of a bridge: packets over a stream. Packets are written together by `flush`. */
 export class Leg {
   readonly version: ProtocolVersion;
   readonly #stream: ByteStream;
@@ -24,12 +24,12 @@ export class Leg {
   readonly #owner: LegOwner;
   readonly #name: string;
   #output: Buffer[] = [];
-  /** Bytes that waited when the stream stopped to accept output. */
+  /** Bytes that were queued when the stream stopped accepting output. */
   #blockedBytes: number | undefined = undefined;
   #isHeld = false;
   #isReading = false;
   #isClosed = false;
-  /** Bytes were received since `heard` was last asked. */
+  /** True if bytes were received since the last call of `heard`. */
   #isHeard = false;
 
   /** @param name for messages: `the remote server` */
@@ -58,14 +58,14 @@ export class Leg {
     return this.#isClosed;
   }
 
-  /** Whether bytes were received since the last call, or reading is paused. */
+  /** Return whether bytes were received since the last call, or reading is paused. */
   heard(): boolean {
     const isHeard = this.#isHeard || this.#stream.isPaused() || this.#isHeld;
     this.#isHeard = false;
     return isHeard;
   }
 
-  /** Whether the other side takes nothing, although so much was added that it cannot be acknowledgements that it waits for. */
+  /** True if the other side reads nothing although more was queued than pending acknowledgements can amount to. */
   get isIgnored(): boolean {
     return this.#blockedBytes !== undefined && this.#stream.writableLength > this.#blockedBytes + MOST_BLOCKED_BYTES;
   }
@@ -76,7 +76,7 @@ export class Leg {
     this.#stream.pause();
   }
 
-  /** Process the packets that were held, and those that follow. */
+  /** Process the held packets, and all later ones. */
   release(): void {
     if (!this.#isHeld || this.#isClosed) return;
     this.#isHeld = false;
@@ -84,7 +84,7 @@ export class Leg {
     this.#read();
   }
 
-  /** Read no more bytes, or go on with it. Packets that were read are processed. */
+  /** Pause or resume reading. Packets that were already read are processed. */
   pause(isPaused: boolean): void {
     if (this.#isClosed || this.#isHeld) return;
     if (isPaused) this.#stream.pause();
@@ -101,7 +101,7 @@ export class Leg {
     this.#output.push(packet);
   }
 
-  /** Write what was sent since the last call. */
+  /** Write everything that was sent since the last call. */
   flush(): void {
     const output = this.#output;
     if (output.length === 0 || this.#isClosed) return;
@@ -113,7 +113,10 @@ export class Leg {
     this.#owner.blocked(true);
   }
 
-  /** Close without a call of `closed`. @param last a packet that is sent before, if the stream accepts output */
+  /**
+   * Close without calling `closed`.
+   * @param last a packet to send first, if the stream accepts output
+   */
   close(last?: Packet): void {
     if (this.#isClosed) return;
     if (last !== undefined && !this.#stream.writableNeedDrain) {
@@ -124,7 +127,7 @@ export class Leg {
       // a socket would wait for the other side to end as well
       if (destroySoon === undefined) this.#stream.end();
       else destroySoon.call(this.#stream);
-      this.#stream.resume(); // otherwise a stream that is paused never ends
+      this.#stream.resume(); // otherwise a paused stream never ends
       return;
     }
     this.#isClosed = true;

@@ -17,7 +17,7 @@ import {
 } from '../../lib/index.ts';
 import { DATA_TO_MQTT_BROKER_PARAMS } from './mqtt-params.ts';
 
-/** The events that are about a message. */
+/** The events about a message. */
 const MESSAGE_EVENTS: readonly string[] = [
   'message.publish',
   'message.delivered',
@@ -26,15 +26,15 @@ const MESSAGE_EVENTS: readonly string[] = [
   'delivery.dropped'
 ];
 
-/** A message to be published, as an action has prepared it. */
+/** A message to publish, as prepared by an action. */
 interface PreparedMessage {
   /** In the form of MQTT 5.0, with QoS 1. */
   readonly packet: PublishPacket;
-  /** Wall-clock milliseconds; Infinity: it does not expire. */
+  /** Wall-clock milliseconds; Infinity: no expiry. */
   readonly expiresAt: number;
 }
 
-/** The action `data_to_mqtt_broker`: a message for each output. */
+/** The action `data_to_mqtt_broker`: publishes a message for each output. */
 export const DATA_TO_MQTT_BROKER: ActionType = {
   name: 'data_to_mqtt_broker',
   app: 'emqx_bridge_mqtt',
@@ -43,7 +43,7 @@ export const DATA_TO_MQTT_BROKER: ActionType = {
   category: 'data_forward',
   title: { en: 'Data bridge to MQTT Broker', zh: '桥接数据到 MQTT Broker' },
   description: {
-    en: 'Publish the output of the rule at a remote MQTT server.',
+    en: 'Publish the output of the rule to a remote MQTT server.',
     zh: '将规则的输出发布到远程 MQTT 服务器。'
   },
   params: DATA_TO_MQTT_BROKER_PARAMS,
@@ -80,7 +80,7 @@ function prefixed(mountpoint: string, event: RuleEvent): string {
   return topic;
 }
 
-/** The content of an entry of the outbox: when the message expires, in 8 bytes, and the PUBLISH. */
+/** The content of an outbox entry: the expiry time of the message in 8 bytes, and the PUBLISH. */
 function contentOf(topic: string, payload: string | Buffer, event: RuleEvent): Buffer {
   const properties = messageProperties(event.column('pub_props'));
   const flags = event.column('flags') as { readonly retain?: Value } | undefined;

@@ -21,7 +21,7 @@ const RECONNECT_INTERVAL: ParamRow = {
   default: '30s',
   title: { en: 'Reconnect Interval', zh: '重连间隔' },
   description: {
-    en: 'Longest time between two attempts to connect or to send while messages wait.',
+    en: 'Maximum time between two attempts to connect or to send while messages are queued.',
     zh: '有消息等待发送时，两次连接或发送尝试之间的最长间隔。'
   }
 };
@@ -33,7 +33,7 @@ const DISK_CACHE: ParamRow = {
   default: 'off',
   title: { en: 'Disk Cache', zh: '磁盘缓存' },
   description: {
-    en: 'Keep messages that wait in the store of the broker, so that they are sent after a restart.',
+    en: 'Keep queued messages in the store of the broker, so that they are sent after a restart.',
     zh: '将等待发送的消息保存在 broker 的存储中，重启后继续发送。'
   }
 };
@@ -70,7 +70,7 @@ export const BRIDGE_MQTT_PARAMS: ParamTable = {
     default: 8,
     title: { en: 'Pool Size', zh: '连接池大小' },
     description: {
-      en: 'Without effect: there is one connection, over which the messages of each rule stay in their order.',
+      en: 'Without effect: there is one connection, over which the messages of each rule stay in order.',
       zh: '该参数不起作用：始终只使用一个连接，以保证每条规则的消息顺序。'
     }
   },

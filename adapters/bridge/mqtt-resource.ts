@@ -5,19 +5,19 @@ import { DATA_TO_MQTT_BROKER, messageOf } from './mqtt-action.ts';
 import { BRIDGE_MQTT_PARAMS, BRIDGE_RPC_PARAMS } from './mqtt-params.ts';
 import { type MqttSettings, readMqttSettings } from './mqtt-settings.ts';
 
-/** Most messages in one delivery. */
+/** Maximum number of messages in one delivery. */
 const BATCH = 200;
 /** Delay after the first failure. */
 const BACK_OFF_MS = 250;
-/** Ids of acknowledged messages that are remembered. */
+/** Maximum number of ids of acknowledged messages that are remembered. */
 const MOST_REMEMBERED = 10_000;
 
-/** A remote MQTT server at which rules publish. */
+/** A remote MQTT server to which rules publish. */
 class MqttResource implements Resource {
   readonly outbox: NonNullable<Resource['outbox']>;
   readonly #link: MqttLink;
   readonly #clock: Clock;
-  /** Messages of deliveries that have failed, which the server has acknowledged all the same. They are not sent again. */
+  /** Messages of failed deliveries that the server has acknowledged nevertheless. They are not sent again. */
   readonly #acknowledged = new Set<string>();
 
   constructor(settings: MqttSettings, { clock }: ResourceContext) {
@@ -39,7 +39,7 @@ class MqttResource implements Resource {
 
   async send(entries: readonly ResourceEntry[], attempt: Attempt): Promise<void> {
     const link = await this.#link.connected(attempt.signal);
-    // what is not acknowledged in time would stay in flight for as long as the connection
+    // messages without a timely acknowledgement would stay in flight for the life of the connection
     attempt.onAbort(() => this.#link.drop(link));
     const done = entries.filter(({ id }) => this.#acknowledged.delete(id));
     let failure: Error | undefined;
@@ -57,7 +57,7 @@ class MqttResource implements Resource {
     attempt.onAbort(undefined);
     if (failure === undefined) return;
     for (const { id } of done) this.#remember(id);
-    // of several messages, only one may be refused: each is sent alone then
+    // possibly only one of several messages is refused, so each is then sent alone
     if (entries.length === 1 && isFinalRefusal(failure))
       throw new SendError(failure.message, { isFinal: true, cause: failure });
     throw failure;
@@ -84,16 +84,18 @@ class MqttResource implements Resource {
   #remember(id: string): void {
     this.#acknowledged.add(id);
     if (this.#acknowledged.size <= MOST_REMEMBERED) return;
-    const [oldest] = this.#acknowledged; // it may have left the outbox
+    const [oldest] = this.#acknowledged; // the entry may have left the outbox
     this.#acknowledged.delete(oldest);
   }
 }
 
 /**
- * The resource type `bridge_mqtt` of rules, with its action `data_to_mqtt_broker`: `createBroker({ rules: { resources: [mqttBridge()] } })`.
+ * The resource type `bridge_mqtt` of rules, with its action `data_to_mqtt_broker`:
+ * `createBroker({ rules: { resources: [mqttBridge()] } })`.
  *
- * Each output of a rule becomes a message with QoS 1; those of one rule arrive in their order. A resource has one connection. Messages wait in its outbox until
- * the server has acknowledged them; one whose acknowledgement is lost is sent again.
+ * Each output of a rule becomes a message with QoS 1; those of one rule arrive in order. A resource has one connection.
+ * Messages stay in its outbox until the server has acknowledged them; a message whose acknowledgement is lost is sent
+ * again.
  */
 export function mqttBridge(): ResourceType {
   return {
@@ -121,7 +123,10 @@ const UNREACHABLE: Resource = {
   close: () => undefined
 };
 
-/** The resource type `bridge_rpc`, for configurations that have it: its resources can be made, but are never alive, and the action fails. */
+/**
+ * The resource type `bridge_rpc`, for configurations that contain it: its resources can be created, but are never
+ * alive, and the action fails.
+ */
 export function rpcBridge(): ResourceType {
   return {
     name: 'bridge_rpc',

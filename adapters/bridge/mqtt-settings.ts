@@ -4,14 +4,14 @@ import { type Params, parseDuration, shownUrl } from '../../lib/adapter.ts';
 import { type ClientOptions, InvalidInput } from '../../lib/index.ts';
 import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
 
-/** The configuration of a resource `bridge_mqtt`, after checks. */
+/** The checked configuration of a resource `bridge_mqtt`. */
 export interface MqttSettings {
   readonly dial: DialSettings;
   readonly client: ClientOptions;
   readonly isPersisted: boolean;
-  /** Longest delay after a failure. */
+  /** Maximum delay after a failure. */
   readonly reconnectMs: number;
-  /** Time for the acknowledgement. */
+  /** Time limit for the acknowledgement. */
   readonly retryMs: number;
 }
 
@@ -20,14 +20,14 @@ const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { mqttv3: 3, mqttv4: 4, mq
 /** The documented defaults. */
 const DEFAULTS = { proto_ver: 'mqttv4', append: true, reconnect_interval: '30s', retry_interval: '20s' };
 
-/** The largest packet that is accepted from the remote server, which has no reason to send messages. */
+/** Maximum size of a packet from the remote server, which has no reason to send messages. */
 const MOST_PACKET_BYTES = 65_536;
 const MOST_KEEP_ALIVE_SEC = 65_535;
 const MOST_TEXT_BYTES = 65_535;
 
 /**
  * Read a configuration that satisfies `BRIDGE_MQTT_PARAMS`.
- * @param id that of the resource
+ * @param id the id of the resource
  * @throws InvalidInput PARAM_INVALID
  */
 export function readMqttSettings(config: Params, id: string): MqttSettings {
@@ -83,7 +83,7 @@ function readKeepAlive(text: string): number {
   throw invalid('keepalive', `a duration of at most ${MOST_KEEP_ALIVE_SEC} seconds`, text);
 }
 
-/** Forms send empty strings for what is not filled in. */
+/** Forms send empty strings for empty fields. */
 function readCredentials({ username, password }: Readonly<Record<string, string>>, version: number) {
   if (password && !username && version < 5)
     throw invalid('username', 'a user name beside the password, except with mqttv5', username);
@@ -98,7 +98,7 @@ function checkLength(field: string, text: string): string {
   throw invalid(field, `a string of at most ${MOST_TEXT_BYTES} bytes`, undefined);
 }
 
-/** Which options of TLS the parameters are. */
+/** The parameters of the TLS options. */
 const TLS_NAMES = { ca: 'cacertfile', cert: 'certfile', key: 'keyfile' } as const;
 
 function readTls(given: Readonly<Record<string, string>>): Omit<DialSettings, 'url'> {

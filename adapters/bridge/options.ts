@@ -14,11 +14,11 @@ import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
 export interface BridgeOptions extends OutgoingTls {
   /** The remote server: `mqtt://host`, `mqtts://host`, `ws://host/mqtt` or `wss://host/mqtt`. */
   url: string | URL;
-  /** Identifies the bridge, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
+  /** The name of the bridge, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
   name?: string;
-  /** What is forwarded from this broker to the remote server. */
+  /** Messages forwarded from this broker to the remote server. */
   out?: readonly BridgeTopics[];
-  /** What is forwarded from the remote server to this broker. */
+  /** Messages forwarded from the remote server to this broker. */
   in?: readonly BridgeTopics[];
   /** Version of MQTT at the remote server: 4 is 3.1.1. Default 5. */
   version?: 4 | 5;
@@ -28,9 +28,9 @@ export interface BridgeOptions extends OutgoingTls {
   username?: string;
   /** Default: that of the URL. */
   password?: string;
-  /** Keep messages that wait, and the packet ids in flight, in the store of the broker. Default false. */
+  /** Keep queued messages and the packet ids in flight in the store of the broker. Default false. */
   isPersisted?: boolean;
-  /** Begin a new session at the remote server with each connection. Default false. */
+  /** Start a new session at the remote server with each connection. Default false. */
   clean?: boolean;
   /** MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does. Default false. */
   bridgeBit?: boolean;
@@ -40,21 +40,21 @@ export interface BridgeOptions extends OutgoingTls {
   keepAlive?: Duration;
   /** Time for connecting, up to the subscriptions. Default 30 s. */
   connectTimeout?: Duration;
-  /** Default 1 s. */
+  /** Initial delay of reconnecting. Default 1 s. */
   backOff?: Duration;
-  /** Default one minute. */
+  /** Maximum delay of reconnecting. Default one minute. */
   maxBackOff?: Duration;
   /** Time without a connection after which an alarm is raised. Default 10 s. */
   alarmAfter?: Duration;
-  /** Default 10,000. */
+  /** Maximum number of queued messages. Default 10,000. */
   maxQueue?: number;
-  /** Default 32 MB. */
+  /** Maximum size of queued messages. Default 32 MB. */
   maxQueueBytes?: Size;
-  /** Default true. */
+  /** Queue QoS 0 messages without a connection. Default true. */
   queueQos0?: boolean;
-  /** Default 100. */
+  /** Maximum number of messages in flight. Default 100. */
   maxInflight?: number;
-  /** Default 1 MB. */
+  /** Maximum size of a packet. Default 1 MB. */
   maxPacketSize?: Size;
   /** Connect as soon as the broker is started. Default true. */
   start?: boolean;
@@ -65,7 +65,7 @@ export const BRIDGE_OPTIONS = {
   url: row('object', undefined as unknown as URL, 'The remote server, as mqtt, mqtts, ws or wss URL.', {
     check: checkUrl
   }),
-  name: row('text', 'default', 'Identifies the bridge, if there are several.', { check: checkConnectorName }),
+  name: row('text', 'default', 'Name of the bridge, if there are several.', { check: checkConnectorName }),
   out: row('object', [] as readonly TopicRule[], 'What is forwarded from this broker to the remote server.', {
     check: (value, field) => readRules(value, field, true)
   }),
@@ -81,12 +81,8 @@ export const BRIDGE_OPTIONS = {
   ),
   username: row('text', undefined as string | undefined, 'User name at the remote server.'),
   password: row('text', undefined as string | undefined, 'Password at the remote server.'),
-  isPersisted: row(
-    'boolean',
-    false,
-    'Keep messages that wait, and the packet ids in flight, in the store of the broker.'
-  ),
-  clean: row('boolean', false, 'Begin a new session at the remote server with each connection.'),
+  isPersisted: row('boolean', false, 'Keep queued messages, and the packet ids in flight, in the store of the broker.'),
+  clean: row('boolean', false, 'Start a new session at the remote server with each connection.'),
   bridgeBit: row('boolean', false, 'MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does.'),
   hops: row(
     'boolean',
@@ -94,19 +90,34 @@ export const BRIDGE_OPTIONS = {
     'Add a user property to each message, so that no message passes the bridge twice in a ring of servers.'
   ),
   keepAlive: row('duration', 60, 'Keep alive; 0: none.', { unit: 's', max: 65_535 }),
-  connectTimeout: row('duration', 30_000, 'Time for connecting, up to the subscriptions.', { unit: 'ms', min: 1 }),
+  connectTimeout: row('duration', 30_000, 'Time limit for connecting, including the subscriptions.', {
+    unit: 'ms',
+    min: 1
+  }),
   backOff: row('duration', 1_000, 'Delay after the first failure. It doubles with each further one.', {
     unit: 'ms',
     min: 1
   }),
-  maxBackOff: row('duration', 60_000, 'Longest delay after a failure.', { unit: 'ms', min: 1 }),
+  maxBackOff: row('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 }),
   alarmAfter: row('duration', 10_000, 'Time without a connection after which an alarm is raised.', { unit: 'ms' }),
-  maxQueue: row('integer', 10_000, 'Most messages that wait. Beyond it the oldest one is dropped. 0: unlimited.'),
-  maxQueueBytes: row('size', 33_554_432, 'Most bytes that wait. Beyond it the oldest messages are dropped.', {
-    unit: 'bytes'
-  }),
+  maxQueue: row(
+    'integer',
+    10_000,
+    'Maximum number of queued messages. Beyond it the oldest one is dropped. 0: unlimited.'
+  ),
+  maxQueueBytes: row(
+    'size',
+    33_554_432,
+    'Maximum size of queued messages. Beyond it the oldest messages are dropped.',
+    {
+      unit: 'bytes'
+    }
+  ),
   queueQos0: row('boolean', true, 'Queue messages with QoS 0 while there is no connection.'),
-  maxInflight: row('integer', 100, 'Most unacknowledged messages in each direction.', { min: 1, max: 65_535 }),
+  maxInflight: row('integer', 100, 'Maximum number of unacknowledged messages in each direction.', {
+    min: 1,
+    max: 65_535
+  }),
   maxPacketSize: row('size', 1_048_576, 'Largest packet that is accepted from the remote server.', {
     unit: 'bytes',
     min: 1024,
@@ -116,7 +127,7 @@ export const BRIDGE_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type BridgeSettings = OptionValues<typeof BRIDGE_OPTIONS>;
 
 /** Read the options of `bridge`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING */
@@ -148,7 +159,7 @@ function checkUrl(value: unknown, field: string): URL {
   return url;
 }
 
-/** User name and password of a URL, empty if there are none; undefined: they cannot be sent. */
+/** User name and password in a URL, empty if absent; undefined: they cannot be sent. */
 export function credentialsOf(url: URL): { readonly username: string; readonly password: string } | undefined {
   try {
     const [username, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
@@ -156,11 +167,11 @@ export function credentialsOf(url: URL): { readonly username: string; readonly p
       ? undefined
       : { username, password };
   } catch {
-    return undefined; // a percent sign that stands for itself, or bytes that are not UTF-8
+    return undefined; // an unescaped percent sign, or bytes that are not UTF-8
   }
 }
 
-/** A server would assign another client id to each connection, and keep the session of each. */
+/** Refuse an empty client id: a server would assign another one to each connection, and keep the session of each. */
 function checkClientId(value: unknown, field: string): string {
   if (typeof value !== 'string' || value === '')
     throw new InvalidInput('OPTION_INVALID', field, 'a client id of at least one character', value);

@@ -28,28 +28,28 @@ import type { TopicMap, TopicRule } from './topics.ts';
 
 /** The user property with the bridges that a message has passed. */
 const HOP = 'bridge-hop';
-/** The packet id of the SUBSCRIBE. Nothing is published to the remote server before it is answered. */
+/** The packet id of the SUBSCRIBE. Messages are published to the remote server only after its SUBACK. */
 const SUBSCRIBE_ID = 65_535;
-/** The packet id of the UNSUBSCRIBE, which is sent before. */
+/** The packet id of the UNSUBSCRIBE, which precedes the SUBSCRIBE. */
 const UNSUBSCRIBE_ID = 65_534;
 /** The Session Expiry Interval of a session that does not expire. */
 const NEVER = 0xffff_ffff;
 
-/** Counters of a bridge since it was made. */
+/** Counters of a bridge since its creation. */
 export interface BridgeFigures {
   /** Messages sent to the remote server. */
   readonly sent: number;
   /** Messages received from the remote server and published here. */
   readonly received: number;
-  /** Messages that were not forwarded: too large, without a rule, of a loop, or from the remote server to `$SYS`. */
+  /** Messages that were not forwarded: too large, without a rule, in a loop, or from the remote server to `$SYS`. */
   readonly dropped: number;
-  /** Messages that the other side has refused with a reason code. */
+  /** Messages that the other side has rejected with a reason code. */
   readonly refused: number;
   /** Connections that were established. */
   readonly connected: number;
 }
 
-/** What the connections of a bridge have in common. */
+/** The context shared by the connections of a bridge. */
 export interface RelayContext {
   readonly broker: Broker;
   readonly access: BridgeAccess;
@@ -57,9 +57,9 @@ export interface RelayContext {
   readonly out: TopicMap;
   readonly in: TopicMap;
   readonly figures: { -readonly [name in keyof BridgeFigures]: number };
-  /** Topic filters that the session at the remote server may still have, although they belong to no rule any more. */
+  /** Topic filters that the session at the remote server may still have although no rule uses them. */
   staleFilters: readonly string[];
-  /** Identifies the bridge in the user property of hops. */
+  /** The id of the bridge in the user property of hops. */
   readonly token: string;
 }
 
@@ -70,32 +70,38 @@ export interface EndedSessions {
   readonly remote?: boolean;
 }
 
-/** Ends a connection with its session, also if its CONNECT is still to be processed. */
+/** Ends a connection with its session, even if its CONNECT has not been processed yet. */
 export const END_OF_SESSION: Packet = {
   cmd: 'disconnect',
   reasonCode: ReasonCode.success,
   properties: { sessionExpiryInterval: 0 }
 };
 
-/** What a relay tells the bridge. */
+/** The bridge of a relay, as far as the relay needs it. */
 interface RelayOwner {
-  /** The remote server has accepted the client. */
+  /** Called when the remote server has accepted the client. */
   accepted(): void;
-  /** The local session is another one than that which the bridge has prepared. */
+  /** Called when the local session is not the one that the bridge has prepared. */
   sessionLost(): void;
-  /** Messages are forwarded from now on. @param sessionPresent whether the remote server has resumed the session */
+  /**
+   * Called when messages are being forwarded.
+   * @param sessionPresent true if the remote server has resumed the session
+   */
   connected(sessionPresent: boolean): void;
   /** Called once, after both connections are closed. */
   closed(error: Error): void;
 }
 
 /**
- * One connection of a bridge: a client of this broker and a client of the remote server, which pass the packets of each other on.
+ * One connection of a bridge: a client of this broker and a client of the remote server, which pass on each other's
+ * packets.
  *
- * A message has the same packet id at both sides, and its acknowledgements are passed on as well. So the state of its delivery is in the two
- * sessions, and not here: after a failure of either side, the sessions send again what the other side may not have received.
+ * A message has the same packet id at both sides, and its acknowledgements are passed on as well. The state of its
+ * delivery is therefore in the two sessions, and not here: after a failure of either side, the sessions send again what
+ * the other side may not have received.
  *
- * The packets to the local session come from the remote server and the other way round; the ids of both directions are independent.
+ * Packets for the local session come from the remote server and vice versa; the packet ids of both directions are
+ * independent.
  */
 export class Relay {
   readonly #context: RelayContext;
@@ -103,13 +109,13 @@ export class Relay {
   readonly #remote: Leg;
   #local: Leg | undefined = undefined;
   #connack: ConnackPacket | undefined = undefined;
-  /** Packet ids of QoS 2 messages to the remote server that are completed here: its PUBREL is answered. */
+  /** Packet ids of QoS 2 messages to the remote server that are completed here: their PUBREL is answered locally. */
   readonly #completedHere = new Set<number>();
-  /** Packet ids of QoS 2 messages that were sent with QoS 1, because the remote server accepts no more. */
+  /** Packet ids of QoS 2 messages sent with QoS 1, because the remote server does not support QoS 2. */
   readonly #lowered = new Set<number>();
   /** Packet ids for which the bridge itself has sent PUBREL to the local session. */
   readonly #released = new Set<number>();
-  /** QoS 2 packet ids that were sent with this connection, if the remote server has no state of earlier ones. */
+  /** QoS 2 packet ids sent over this connection, if the remote server has no state of earlier ones. */
   #fresh: Set<number> | undefined = undefined;
   #isConnected = false;
   #isClosed = false;
@@ -146,12 +152,15 @@ export class Relay {
     this.#remote.flush();
   }
 
-  /** The keep alive in force, in seconds. */
+  /** The current keep alive, in seconds. */
   get keepAlive(): number {
     return this.#connack?.properties?.serverKeepAlive ?? this.#context.settings.keepAlive;
   }
 
-  /** Send a PINGREQ. @returns whether anything was received since the last call */
+  /**
+   * Send a PINGREQ.
+   * @returns true if anything was received since the last call
+   */
   ping(): boolean {
     const isAlive = this.#remote.heard();
     this.#remote.send({ cmd: 'pingreq' });
@@ -161,13 +170,13 @@ export class Relay {
 
   /**
    * Close both connections.
-   * @param error why; undefined: the bridge was stopped
+   * @param error the reason; undefined: the bridge was stopped
    */
   close(error?: Error, ends: EndedSessions = {}): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // the local one first, so that messages wait in its session
-    this.#local?.flush(); // what came before the reason to close, in the same chunk
+    // the local one first, so that messages are queued in its session
+    this.#local?.flush(); // data received before the reason to close, in the same chunk
     this.#local?.close(ends.local ? END_OF_SESSION : undefined);
     const isRefused = this.#connack !== undefined && this.#connack.reasonCode !== 0;
     if (this.#connack === undefined || isRefused) this.#remote.close();
@@ -209,7 +218,10 @@ export class Relay {
     );
   }
 
-  /** The local session is connected: remove the state that the remote session does not have, and subscribe there. */
+  /**
+   * Called when the local session is connected: remove state that the remote session does not have, and subscribe
+   * there.
+   */
   #localAccepted(connack: ConnackPacket): void {
     const local = this.#local as Leg;
     if (connack.reasonCode !== 0)
@@ -221,7 +233,7 @@ export class Relay {
       throw new BrokerError('BRIDGE_SESSION', 'the session of the bridge at this broker was deleted');
     }
     if (this.#connack?.sessionPresent !== true) {
-      // the remote server uses these packet ids for other messages now, which would count as repeated
+      // the remote server now uses these packet ids for other messages, which would count as duplicates
       for (const id of session.flights().awaitingRel) {
         this.#released.add(id);
         local.send({ cmd: 'pubrel', messageId: id, reasonCode: 0 });
@@ -341,12 +353,15 @@ export class Relay {
     }
   }
 
-  /** Pass an acknowledgement on, without the properties, which are for the connection that it comes from. */
+  /** Pass on an acknowledgement, without its properties, which concern only the connection it comes from. */
   #pass(to: Leg, { cmd, messageId, reasonCode }: AckPacket): void {
     to.send({ cmd, messageId, reasonCode });
   }
 
-  /** A message is refused. If that may be for now only, the connections are closed, so that it is sent again later. */
+  /**
+   * A message was rejected. If the reason may be temporary, close the connections, so that the message is sent again
+   * later.
+   */
   #checkRefusal({ cmd, reasonCode }: AckPacket): void {
     if (reasonCode < 0x80) return;
     if (reasonCode === ReasonCode.quotaExceeded)
@@ -374,7 +389,7 @@ export class Relay {
     if (qos > 0 && this.#maximumQoS === 0) this.#answerOut(qos, messageId);
   }
 
-  /** Acknowledge a message of the local session here. */
+  /** Acknowledge a message of the local session locally. */
   #answerOut(qos: number, messageId: number): void {
     if (qos === 2) this.#completedHere.add(messageId);
     this.#local?.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId, reasonCode: 0 });
@@ -404,17 +419,17 @@ export class Relay {
     return bytes !== undefined && bytes.length <= maximumPacketSize ? bytes : undefined;
   }
 
-  /** A PUBACK or PUBREC of the remote server. */
+  /** Handle a PUBACK or PUBREC of the remote server. */
   #acknowledgeOut(local: Leg, packet: AckPacket): void {
     if (packet.cmd === 'puback' && this.#lowered.delete(packet.messageId)) this.#answerOut(2, packet.messageId);
     else this.#pass(local, packet);
   }
 
-  /** A PUBREL of the local session. */
+  /** Handle a PUBREL of the local session. */
   #releaseOut(packet: AckPacket): void {
     const { messageId } = packet;
     const isCompletedHere = this.#completedHere.delete(messageId) || this.#maximumQoS < 2;
-    // the state of the message was in a remote session that does not exist any more
+    // the state of the message belonged to a remote session that no longer exists
     const isUnknown = this.#fresh?.delete(messageId) === false;
     if (isCompletedHere || isUnknown) this.#local?.send({ cmd: 'pubcomp', messageId, reasonCode: 0 });
     else this.#pass(this.#remote, packet);
@@ -440,7 +455,7 @@ export class Relay {
     if (packet.properties?.topicAlias !== undefined)
       throw new BrokerError('BRIDGE_PROTOCOL', 'the remote server has used a topic alias, although none is allowed');
     const mapped = this.#context.in.map(packet.topic);
-    // no server speaks for this broker
+    // other servers must not publish to $SYS of this broker
     if (mapped === undefined || /^\$SYS(\/|$)/.test(mapped.topic)) return undefined;
     const properties = this.#properties(packet.properties);
     if (properties === 'loop') return undefined;
@@ -448,7 +463,10 @@ export class Relay {
     return encoded({ ...packet, topic, retain: packet.retain && rule.retain, properties }, 5);
   }
 
-  /** The properties of a message that are passed on. @returns `loop` if the message has passed this bridge before */
+  /**
+   * The properties of a message that are passed on.
+   * @returns `loop` if the message has already passed this bridge
+   */
   #properties(given: Properties | undefined): Properties | undefined | 'loop' {
     const { settings, token } = this.#context;
     const userProperties = given?.userProperties ?? [];
@@ -491,7 +509,10 @@ export function openLocal(
   return leg;
 }
 
-/** Give the local session the subscriptions of these rules, and no others. @param maximumQoS the highest QoS that the remote server accepts */
+/**
+ * Give the local session the subscriptions of these rules, and remove all others.
+ * @param maximumQoS the highest QoS that the remote server accepts
+ */
 export function subscribeLocal(session: SessionHandle, rules: readonly TopicRule[], maximumQoS = 2): void {
   const wanted = new Map(rules.map((rule) => [rule.subscription, rule]));
   for (const { filter } of [...session.subscriptions()]) if (!wanted.has(filter)) session.unsubscribe(filter);
@@ -504,7 +525,10 @@ export function subscribeLocal(session: SessionHandle, rules: readonly TopicRule
     });
 }
 
-/** Encode a PUBLISH. @returns undefined if it is too long */
+/**
+ * Encode a PUBLISH.
+ * @returns undefined if it is too long
+ */
 function encoded(packet: PublishPacket, version: ProtocolVersion): Buffer | undefined {
   try {
     return encode(packet, version);

@@ -10,19 +10,19 @@ export interface BridgeTopics {
   readonly localPrefix?: string;
   /** Prefix of the topics at the remote server. Default: none. */
   readonly remotePrefix?: string;
-  /** Whether retained messages are forwarded as retained. Default true. */
+  /** True if retained messages are forwarded as retained. Default true. */
   readonly retain?: boolean;
 }
 
 /** `BridgeTopics` of one direction. */
 export interface TopicRule {
-  /** The topic filter of the subscription at the side that messages come from. */
+  /** The topic filter of the subscription at the source side. */
   readonly subscription: string;
   readonly qos: QoS;
   readonly retain: boolean;
-  /** The prefix that is removed. */
+  /** The prefix to remove. */
   readonly from: string;
-  /** The prefix that is added. */
+  /** The prefix to add. */
   readonly to: string;
   /** `subscription` without the share group. */
   readonly filter: string;
@@ -31,7 +31,11 @@ export interface TopicRule {
 const KEYS: readonly string[] = ['filter', 'qos', 'localPrefix', 'remotePrefix', 'retain'];
 const SHARED = /^\$share\/[^/]+\//;
 
-/** Read the option `out` or `in`. A filter has one entry, because it is one subscription, with one QoS. @param isOut whether messages go from the broker to the remote server @throws InvalidInput OPTION_INVALID */
+/**
+ * Read the option `out` or `in`. A filter may occur only once, because it is one subscription with one QoS.
+ * @param isOut true if messages go from the broker to the remote server
+ * @throws InvalidInput OPTION_INVALID
+ */
 export function readRules(list: unknown, field: string, isOut: boolean): readonly TopicRule[] {
   if (!Array.isArray(list))
     throw new InvalidInput('OPTION_INVALID', field, 'a list of objects with "filter"', typeof list);
@@ -68,13 +72,13 @@ function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
   return { subscription: share + whole, filter: whole, qos, retain, from, to };
 }
 
-/** Where a message goes: its rule, and its topic at the other side. */
+/** The target of a message: its rule, and its topic at the other side. */
 interface Mapped {
   readonly rule: TopicRule;
   readonly topic: string;
 }
 
-/** Topics whose mapping is remembered. */
+/** Maximum number of topics whose mapping is cached. */
 const MOST_REMEMBERED = 1_000;
 
 /** Maps the topics of one direction. The first rule whose filter matches applies. */
@@ -86,7 +90,7 @@ export class TopicMap {
     this.rules = rules;
   }
 
-  /** @returns undefined if no rule applies, or nothing is left of the topic */
+  /** @returns undefined if no rule applies, or if the mapped topic would be empty */
   map(topic: string): Mapped | undefined {
     const known = this.#known.get(topic);
     if (known !== undefined) return known;

@@ -31,11 +31,17 @@ export interface Shell {
 export interface Command {
   /** One line for the overview of the commands. */
   readonly summary: string;
-  /** Whether the command continues if standard output can no longer be written to. Other commands then end, as on SIGPIPE. */
+  /**
+   * True if the command continues when standard output can no longer be written to. Other commands then end, as on
+   * SIGPIPE.
+   */
   readonly outlivesOutput?: boolean;
-  /** Whether `-h` names a host, as in mosquitto_pub, unless it stands alone. Of other commands, it prints the help. */
+  /** True if `-h` names a host, as in mosquitto_pub, unless it stands alone. For other commands, it prints the help. */
   readonly hasHostFlag?: boolean;
-  /** The output of `embermq help <command>`. @param args what follows the command; most commands have one help only */
+  /**
+   * The output of `embermq help <command>`.
+   * @param args the words after the command; most commands have only one help text
+   */
   help(args: readonly string[]): string;
   /**
    * Run the command.
@@ -51,12 +57,14 @@ const MAX_UNREAD_BYTES = 1_048_576;
 /** Control characters other than line feeds, line separators, and characters that change the direction of text. */
 const UNPRINTABLE = /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/gu;
 
-/** Write a line to standard error, with escapes for what a terminal would not print. The caller replaces line feeds that are not its own. */
+/**
+ * Write a line to standard error, with unprintable characters escaped. The caller replaces line feeds inside values.
+ */
 export function log(shell: Shell, line: string): void {
   if (shell.stderr.writableLength < MAX_UNREAD_BYTES) shell.stderr.write(`${printable(line)}\n`);
 }
 
-/** Escape what a terminal would not print, except line feeds. */
+/** Escape characters that a terminal would not print, except line feeds. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }

@@ -7,17 +7,19 @@ export interface Inserted {
   readonly text: string;
 }
 
-/** The maximum size of a file of `fromFile`. */
+/** Maximum size of a file of `fromFile`. */
 const MAX_VALUE_BYTES = 1_048_576;
-/** The maximum number of lists and objects of an option that are inside each other. */
+/** Maximum nesting of lists and objects in an option. */
 const MAX_DEPTH = 64;
 
 /**
- * Replace each object `{ "fromFile": PATH }` and `{ "fromEnv": NAME }` among options by the content of the file, without the newline at its
- * end, or by the value of the environment variable. So a config file need not contain passwords.
+ * Replace each object `{ "fromFile": PATH }` and `{ "fromEnv": NAME }` among options by the content of the file,
+ * without its trailing newline, or by the value of the environment variable. A config file therefore need not contain
+ * passwords.
  * @param place the place of the options, for messages
- * @param isTemplate whether the string at a path, such as `acl.headers.Authorization`, is a template: percent signs are doubled there
- * @returns the options, and the values that were inserted, in their order
+ * @param isTemplate true if the string at a path, such as `acl.headers.Authorization`, is a template: percent signs are
+ * doubled there
+ * @returns the options, and the inserted values in order
  * @throws BrokerError FILE_UNREADABLE; InvalidInput OPTION_INVALID, CONFIG_INVALID; the message names the place
  */
 export async function filledOptions(
@@ -30,7 +32,7 @@ export async function filledOptions(
   const fill = async (value: unknown, path: string, depth: number): Promise<unknown> => {
     if (typeof value !== 'object' || value === null) return value;
     const [option] = path.split(/[.[]/, 1);
-    const expected = `at most ${MAX_DEPTH} lists and objects inside each other`;
+    const expected = `at most ${MAX_DEPTH} nested lists and objects`;
     if (depth > MAX_DEPTH) throw new InvalidInput('OPTION_INVALID', `${place}.${option}`, expected, 'more');
     if (Array.isArray(value)) {
       const items: unknown[] = [];

@@ -58,7 +58,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
   return Promise.race([promise, aborted]);
 }
 
-/** The exit code of a command that SIGINT ended, as in shells. */
+/** The exit code of a command ended by SIGINT, as in shells. */
 export const INTERRUPTED = 130;
 
 /** A signal that aborts on SIGINT or SIGTERM. After that, the next SIGINT or SIGTERM ends the process. */

@@ -131,7 +131,8 @@ function openSocket({ kind, host, port, path, tls }: Endpoint, signal: AbortSign
         : connectSocket(kind === 'unix' ? { path } : { host, port, noDelay: true });
     const abort = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', abort);
-    // This listener is not removed: an error may occur before the client adds its own, which then reads it from `stream.errored`.
+    // not removed: an error may occur before the client adds its own listener, which then reads it from
+    // `stream.errored`
     socket.on('error', reject);
     socket.once(kind === 'mqtts' ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort);

@@ -8,7 +8,7 @@ export interface FlagRow<T = unknown> extends OptionRow<T> {
   readonly short?: string;
   /** The placeholder for the value in the help, such as `PORT`. Flags of the kind boolean have none. */
   readonly value?: string;
-  /** Whether the flag may be given several times; its value is a list. */
+  /** True if the flag may be given several times; its value is a list. */
   readonly isList?: boolean;
 }
 
@@ -74,11 +74,11 @@ export function gatherFlags(
       ...(short === undefined ? {} : { short })
     };
   }
-  // In strict mode, parseArgs would refuse an unknown flag itself, without a suggestion.
+  // in strict mode, parseArgs would refuse an unknown flag without a suggestion
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const given: Record<string, unknown> = {};
   const words: string[] = [];
-  let booleanFlag: string | undefined; // the boolean flag just before this token, which may take it as its value
+  let booleanFlag: string | undefined; // the boolean flag just before this token, which may be its value
   for (const token of tokens) {
     if (token.kind === 'positional') {
       if (booleanFlag !== undefined && SWITCH_VALUE.test(token.value)) given[booleanFlag] = token.value;

@@ -29,7 +29,10 @@ const COLLECTING_LOOKS = 10;
 /** V8 starts a collection when this much memory outside the heap is added at once (its threshold is 64 MB at the time of writing). */
 const PROMPT_BYTES = 96 * 2 ** 20;
 
-/** `collect`: start a concurrent garbage collection. `compact`: release all unused pages, which stops the process for a moment. */
+/**
+ * `collect`: start a concurrent garbage collection. `compact`: release all unused pages, which pauses the process
+ * briefly.
+ */
 export type Step = 'collect' | 'compact';
 
 /** Decides when to collect and compact: after the start, and once after the heap has grown, while the process is idle. */
@@ -59,7 +62,7 @@ export class IdlePolicy {
     }
     if (this.#done === 'compact') return this.#settle(totalBytes);
     if (totalBytes <= this.#floor + Math.max(GROWN_BYTES, this.#floor * GROWN_SHARE)) {
-      if (this.#done === undefined) return undefined; // otherwise the collection has made the heap small again
+      if (this.#done === undefined) return undefined; // otherwise the collection has shrunk the heap
     }
     if (this.#idleLooks < IDLE_LOOKS) return undefined;
     if (this.#done === 'collect' && !isWorthCompacting(usedBytes, spareBytes))
@@ -133,7 +136,7 @@ function collect(): void {
   port2.close();
 }
 
-/** Make V8 release all unused memory. This is the only way that is documented and needs no flag. */
+/** Make V8 release all unused memory. This is the only documented way that needs no flag. */
 async function compact(): Promise<void> {
   try {
     const { Session } = await import('node:inspector');

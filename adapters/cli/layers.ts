@@ -14,17 +14,20 @@ export interface Layer {
 }
 
 const PREFIX = 'EMBERMQ_';
-/** The name for all documented settings `web.hook...` together. */
+/** The common name of all documented settings `web.hook...`. */
 export const WEBHOOK_SETTINGS = 'web.hook';
 /** Documented settings of a webhook that are also accepted without their prefix. */
 const SHORT_WEBHOOK_NAMES = ['api.url', 'encode_payload'];
-/** Name of the object with the documented settings of the rule engine, which begin with it. */
+/** Name of the object with the documented settings of the rule engine, and their prefix. */
 export const RULE_SETTINGS = 'rule_engine';
 /** Options of the library that are functions, or objects with functions. */
 const IN_CODE = new Set(['clock', 'hooks', 'memoryUsage', 'store']);
-/** For services named `embermq` or `embermq-http`, Kubernetes sets these variables in every container of the namespace. They are not options. */
+/**
+ * Variables that Kubernetes sets in every container of the namespace for services named `embermq` or `embermq-http`.
+ * They are not options.
+ */
 const FROM_KUBERNETES = /^EMBERMQ_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d.*)$/;
-/** The value of another one, whose name could be that of an option: `EMBERMQ_HTTP_PORT`. */
+/** The value of another such variable, whose name could be that of an option: `EMBERMQ_HTTP_PORT`. */
 const KUBERNETES_URL = /^(tcp|udp|sctp):\/\//;
 
 /** The spelling of an option as an environment variable: `EMBERMQ_MAX_PACKET_SIZE` for `maxPacketSize`. */
@@ -132,11 +135,11 @@ function place(
 
 /** Merge the two forms of zone settings: the object `zones`, and names such as `zone.external.max_inflight`. */
 function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: string): unknown {
-  if (given !== undefined && !isObject(given)) return given; // readBrokerOptions refuses it
+  if (given !== undefined && !isObject(given)) return given; // refused by readBrokerOptions
   const zones = new Map(Object.entries(given ?? {}));
   for (const [name, settings] of dotted) {
     const table = zones.get(name);
-    if (table !== undefined && !isObject(table)) continue; // readBrokerOptions refuses it
+    if (table !== undefined && !isObject(table)) continue; // refused by readBrokerOptions
     const twice = Object.keys(settings).find((setting) => Object.hasOwn(table ?? {}, setting));
     if (twice !== undefined) throw repeatedOption(path, `"${twice}" of zone "${name}" is set twice`);
     zones.set(name, { ...table, ...settings });
@@ -173,7 +176,7 @@ function repeatedOption(path: string, fault: string): InvalidInput {
 }
 
 async function parse(shell: Shell, path: string, text: string): Promise<unknown> {
-  const isYaml = /^\.ya?ml$/.test(extname(path)); // the YAML parser itself refuses repeated keys
+  const isYaml = /^\.ya?ml$/.test(extname(path)); // the YAML parser refuses repeated keys
   const { parse } = isYaml ? await yaml(shell) : JSON;
   let parsed: unknown;
   try {

@@ -40,5 +40,6 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   exit: (code) => process.exit(code)
 });
 
-// Lines that nobody reads would keep the process alive for ever. The other commands wait for their reader, as in `embermq sub | less`.
+// Unread lines would keep the process alive forever. The other commands wait for their reader, as in
+// `embermq sub | less`.
 if (isBroker) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();

@@ -10,12 +10,12 @@ const PASSWD_FLAGS = {
   cost: flag(
     'integer',
     14,
-    'cost of the scrypt hash, 10 to 20; one more doubles the time and the memory of each login',
+    'cost of the scrypt hash, 10 to 20; each increment doubles the time and the memory of a login',
     { value: 'N', min: 10, max: 20 }
   )
 };
 
-/** Standard input is read up to this size. MQTT passwords have at most 65,535 bytes. */
+/** Maximum size of standard input. MQTT passwords have at most 65,535 bytes. */
 const MAX_INPUT_BYTES = 262_144;
 
 /** `embermq passwd`: add, change and delete the users of a password file. */
@@ -75,7 +75,7 @@ async function readLines({ stdin }: Shell): Promise<Buffer[]> {
   return lines.map((line) => Buffer.from(line, 'latin1'));
 }
 
-/** Ask twice on the terminal, which shows nothing of what is typed. */
+/** Ask twice on the terminal, without an echo. */
 async function askTwice(name: string, { stdin, stderr }: Shell): Promise<Buffer | typeof INTERRUPTED> {
   stdin.setRawMode?.(true);
   try {
@@ -106,7 +106,7 @@ const KEYS = {
   delete: 0x7f
 } as const;
 
-/** The lines that are typed on a terminal in raw mode. Ends at the end of the input; yields `interrupted` for Ctrl+C. */
+/** The lines typed on a terminal in raw mode. Ends at the end of the input; yields `interrupted` for Ctrl+C. */
 async function* typedLines(stdin: Shell['stdin']): AsyncGenerator<Buffer | 'interrupted', undefined> {
   let line: number[] = [];
   for await (const chunk of stdin.iterator({ destroyOnReturn: false }))

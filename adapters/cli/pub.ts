@@ -80,7 +80,10 @@ ${describeFlags(DIAL_FLAGS)}`,
 type Payload = Buffer | string;
 type Source = (signal: AbortSignal) => AsyncIterable<Payload>;
 
-/** The source of the payloads, which exactly one flag sets. Files are read before connecting, so that read errors are reported first. */
+/**
+ * The source of the payloads, given by exactly one flag. Files are read before connecting, so that read errors are
+ * reported first.
+ */
 async function payloadSource(flags: PubFlags, shell: Shell): Promise<Source> {
   const { message, file } = flags;
   const sources: (() => Promise<Source>)[] = [];

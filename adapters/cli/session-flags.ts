@@ -66,7 +66,7 @@ export function clientOptions(flags: FlagValues<typeof SESSION_FLAGS>, endpoint:
   };
 }
 
-/** In MQTT 3.1 the broker does not assign client ids, and client ids have at most 23 characters. */
+/** Generate a client id: in MQTT 3.1 the broker does not assign client ids, and they have at most 23 characters. */
 function ownId(): string {
   return `embermq-${randomBytes(7).toString('hex')}`;
 }

@@ -128,7 +128,10 @@ function readWords([name, folder, more]: readonly string[]): [keyof typeof ACTIO
   return [name as keyof typeof ACTIONS, folder];
 }
 
-/** Check that a folder contains a store, because only an import may create one. @throws BrokerError STORE_UNUSABLE */
+/**
+ * Check that a folder contains a store, because only an import may create one.
+ * @throws BrokerError STORE_UNUSABLE
+ */
 async function checkContainsStore(folder: string): Promise<void> {
   const remedy = 'Name the data folder of a broker (serve --data-dir).';
   const names = await readdir(folder).catch((cause: Error) => {

@@ -108,7 +108,7 @@ ${describeFlags(DIAL_FLAGS)}`,
   }
 };
 
-/** The state that lasts across connections: the number of messages left to print, and whether the subscriptions were made. */
+/** The state kept across connections: the number of messages left to print, and whether the subscriptions were made. */
 class Reception {
   readonly #flags: SubFlags;
   readonly #shell: Shell;
@@ -151,7 +151,8 @@ class Reception {
     const { stdout } = this.#shell;
     for await (const message of messages) {
       if (this.#flags.noRetained && message.retain) continue;
-      // While standard output is full, nothing is read from the broker, so messages do not accumulate in this process.
+      // while standard output is full, nothing is read from the broker, so that messages do not accumulate in this
+      // process
       if (!stdout.write(formatMessage(message, this.#flags))) await once(stdout, 'drain', { signal: this.#ended });
       if (--this.#left === 0) return;
     }

@@ -5,7 +5,7 @@ import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';
 import type { StreamsApiOptions } from '../streams-api/index.ts';
 import type { WebhookOptions } from '../webhook/index.ts';
 
-/** A listener of its own port: what `listen` of `embermq/net` takes. */
+/** A listener with a separate port: the argument of `listen` of `embermq/net`. */
 export type FastifyMqttListener = number | string | ListenOptions | Transport;
 
 /** Options of the plugin `fastifyMqtt`. */
@@ -17,7 +17,7 @@ export interface FastifyMqttOptions {
   readonly broker?: Broker | BrokerOptions;
   /** MQTT over WebSocket on the server of the app: the path, or options of `attachWebSocket`; false: none. Default `/mqtt`. */
   readonly webSocket?: string | false | AttachOptions;
-  /** Ports of their own, for MQTT over TCP, TLS and so on: one description or several, as for `listen`. Default: none. */
+  /** Separate ports for MQTT over TCP, TLS and so on: one or several descriptions, as for `listen`. Default: none. */
   readonly listen?: FastifyMqttListener | readonly FastifyMqttListener[];
   /** Mount the management interface: options of one revision or of several, as for `managementApis`; true: the defaults. Default false. */
   readonly management?: boolean | ManagementOptions | readonly ManagementOptions[];
@@ -25,13 +25,11 @@ export interface FastifyMqttOptions {
   readonly streamsApi?: boolean | StreamsApiOptions;
   /** Webhooks that send events while the app runs: options of `webhook`, or a list of them. Default: none. */
   readonly webhooks?: WebhookOptions | readonly WebhookOptions[];
-  /**
-   * Longest time that the broker keeps running for HTTP requests in progress when the app closes. Default `2s`.
-   */
+  /** Maximum time that the broker keeps running for HTTP requests in progress when the app closes. Default `2s`. */
   readonly closeTimeout?: Duration;
 }
 
-/** Longest delay of a timer of Node. */
+/** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
@@ -45,14 +43,14 @@ const OPTIONS = {
       return typeof value === 'string' ? { path: value } : objectOf(value, field, 'a path, options, or false');
     }
   }),
-  listen: row('object', [] as readonly FastifyMqttListener[], 'Ports of their own.', { check: listOf }),
+  listen: row('object', [] as readonly FastifyMqttListener[], 'Separate ports.', { check: listOf }),
   management: row('object', [] as readonly ManagementOptions[], 'The management interface.', { check: mountsOf }),
   streamsApi: row('object', [] as readonly StreamsApiOptions[], 'The interface of stream rules.', { check: mountsOf }),
   webhooks: row('object', [] as readonly WebhookOptions[], 'Webhooks.', { check: listOf }),
   closeTimeout: row('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: LONGEST_MS })
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type FastifyMqttSettings = OptionValues<typeof OPTIONS>;
 
 /** Read the options of the plugin. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */

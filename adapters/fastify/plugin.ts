@@ -17,19 +17,19 @@ declare module 'fastify' {
 
 const NAME = 'embermq';
 const DECORATOR = 'mqtt';
-/** How often idle connections are closed after `closeTimeout`. */
+/** Interval at which idle connections are closed after `closeTimeout`. */
 const SWEEP_MS = 50;
 
 /**
- * The broker as a plugin of Fastify 5: it starts when the app is ready, serves MQTT over WebSocket on the server of the app, and stops when
- * the app closes. `app.mqtt` is the broker, in all contexts of the app that registers the plugin.
+ * The broker as a plugin of Fastify 5: it starts when the app is ready, serves MQTT over WebSocket on the server of the
+ * app, and stops when the app closes. `app.mqtt` is the broker, in all contexts of the app that registers the plugin.
  *
  * ```ts
  * await app.register(fastifyMqtt, { listen: 1883, management: true });
  * app.post('/alarm', async () => app.mqtt.publish('alarms', 'fire'));
  * ```
- * `register` rejects with InvalidInput OPTION_UNKNOWN or OPTION_INVALID, and with StateError PLUGIN_REGISTERED if the app has the plugin
- * already. `ready` and `listen` reject with the errors of `broker.start`.
+ * `register` rejects with InvalidInput OPTION_UNKNOWN or OPTION_INVALID, and with StateError PLUGIN_REGISTERED if the
+ * app already has the plugin. `ready` and `listen` reject with the errors of `broker.start`.
  */
 export const fastifyMqtt: FastifyPluginAsync<FastifyMqttOptions> = Object.assign(
   async (fastify: FastifyInstance, options: FastifyMqttOptions) => {
@@ -47,17 +47,17 @@ export const fastifyMqtt: FastifyPluginAsync<FastifyMqttOptions> = Object.assign
   }
 );
 
-/** How the apps of this process use a broker. */
+/** The use of a broker by the apps of this process. */
 interface Use {
   /** The number of apps that are ready and not closed. */
   apps: number;
-  /** An app has started the broker, so the last one stops it. */
+  /** True if an app has started the broker, so that the last one stops it. */
   isStartedHere: boolean;
 }
 
 const uses = new WeakMap<Broker, Use>();
 
-/** The broker in the life cycle of an app. */
+/** The broker within the life cycle of an app. */
 class MqttInApp {
   readonly #fastify: FastifyInstance;
   readonly #settings: FastifyMqttSettings;
@@ -84,7 +84,7 @@ class MqttInApp {
     const broker = this.#broker;
     const fastify = this.#fastify;
     const { management, streamsApi: streams, webhooks, listen: places } = this.#settings;
-    // before what may fail, so that an app that is closed afterwards leaves nothing open
+    // before anything that may fail, so that closing the app later leaves nothing open
     fastify.addHook('onReady', () => this.#start());
     fastify.addHook('preClose', () => this.#leaveServer());
     fastify.addHook('onClose', () => this.#close());
@@ -104,7 +104,7 @@ class MqttInApp {
     use.apps++;
     this.#use = use;
     try {
-      await broker.start(); // also if it is connected: a stop may have been requested
+      await broker.start(); // even if it is connected: a stop may have been requested
     } catch (error) {
       if (--use.apps === 0) use.isStartedHere = false;
       this.#use = undefined;
@@ -112,7 +112,7 @@ class MqttInApp {
     }
   }
 
-  /** Whether the broker stops with this app. */
+  /** True if the broker stops with this app. */
   get #isLast(): boolean {
     return this.#use?.apps === 0 && this.#use.isStartedHere;
   }
@@ -132,8 +132,8 @@ class MqttInApp {
   }
 
   /**
-   * Stop the broker although requests are in progress. This ends event streams, whose idle connections would keep the server open. If other apps use
-   * the broker, the requests are ended by their connections.
+   * Stop the broker even though requests are in progress. This ends event streams, whose idle connections would keep
+   * the server open. If other apps use the broker, the requests end when their connections close.
    */
   #endRequests(): void {
     const { server } = this.#fastify;
@@ -145,23 +145,23 @@ class MqttInApp {
     this.#sweep = setInterval(() => server.closeIdleConnections?.(), SWEEP_MS);
   }
 
-  /** The HTTP server has closed. */
+  /** Called when the HTTP server has closed. */
   async #close(): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);
     clearInterval(this.#sweep);
     try {
-      if (this.#stopping !== undefined || this.#isLast) await this.#stop(); // it waits for the events that webhooks still send
+      if (this.#stopping !== undefined || this.#isLast) await this.#stop(); // waits for events that webhooks still send
       await this.#leaveBroker();
     } finally {
       for (const hook of this.#webhooks) hook.close();
     }
   }
 
-  /** Close what the app has opened at a broker that keeps running without it, or that is started again. */
+  /** Close everything that the app has opened at a broker that continues without it or is started again. */
   async #leaveBroker(): Promise<void> {
     const closed = await Promise.allSettled(this.#listeners.map((listener) => listener.close()));
-    this.#disconnect(this.#listeners); // also if a listener could not be closed
+    this.#disconnect(this.#listeners); // even if a listener could not be closed
     for (const one of closed) if (one.status === 'rejected') throw one.reason;
   }
 
@@ -171,7 +171,7 @@ class MqttInApp {
     return this.#stopping;
   }
 
-  /** Disconnect the clients of listeners as a stop does: their sessions stay. */
+  /** Disconnect the clients of listeners as a stop does: their sessions are kept. */
   #disconnect(listeners: readonly Listener[]): void {
     const names = new Set(listeners.map(({ name }) => name));
     for (const session of this.#broker.sessions) {
@@ -182,7 +182,7 @@ class MqttInApp {
   }
 }
 
-/** Recognised by its methods, because a second copy of the package has a class of its own. */
+/** Recognized by its methods, because a second copy of the package has a different class. */
 function isBroker(value: Broker | BrokerOptions): value is Broker {
   return typeof (value as Broker).start === 'function' && typeof (value as Broker).attach === 'function';
 }

@@ -1,6 +1,6 @@
 /**
- * What `levelStore` requires of a database. Every database of the abstract-level family (version 2 and later) has it, such as `level`,
- * `memory-level` and `browser-level`.
+ * The methods that `levelStore` requires of a database. Every database of the abstract-level family (version 2 and
+ * later) has them, such as `level`, `memory-level` and `browser-level`.
  */
 export interface LevelDatabase {
   readonly supports: {
@@ -15,7 +15,7 @@ export interface LevelDatabase {
   iterator(range: LevelRange): LevelIterator;
   /** Databases without this method cannot be backed up while they are open. */
   snapshot?(): LevelSnapshot;
-  /** Only LevelDB itself has the following two methods. */
+  /** LevelDB-only methods follow. */
   approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
   compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
 }
@@ -39,12 +39,12 @@ export interface LevelBatch {
   write(options: { readonly sync: boolean }): Promise<void>;
 }
 
-/** What a database contained at one moment. */
+/** The content of a database at one moment. */
 export interface LevelSnapshot {
   close(): Promise<void>;
 }
 
-/** How keys and values are encoded. */
+/** The encoding of keys and values. */
 export interface LevelEncodings {
   readonly keyEncoding: LevelEncoding;
   readonly valueEncoding: LevelEncoding;
@@ -59,7 +59,7 @@ export type LevelEncoding =
       decode(bytes: Buffer): Buffer;
     };
 
-/** The database also accepts a snapshot. */
+/** The options of a range. The database also accepts a snapshot. */
 export interface LevelRange extends Partial<LevelEncodings> {
   readonly gte: Buffer;
   readonly lt: Buffer;

@@ -36,14 +36,14 @@ import { Reads } from './reads.ts';
 /** Options of `levelStore`. Unknown names and invalid values are refused. */
 export interface LevelStoreOptions {
   /**
-   * What a commit survives: `process` (default) a crash of the process; `power` also a loss of power, for which each commit waits for the
-   * disk (fsync).
+   * The failures that a commit survives: `process` (default) a crash of the process; `power` also a loss of power, for
+   * which each commit waits for the disk (fsync).
    */
   durability?: 'process' | 'power';
   /**
-   * Verify the checksums of all files of a folder when it is opened (default true; about 300 MB/s). LevelDB does not verify those of
-   * tables: if a bit of a table has changed, it silently omits records or aborts the process. The option has no effect on a database that
-   * the app passes.
+   * Verify the checksums of all files of a folder when it is opened (default true; about 300 MB/s). LevelDB does not
+   * verify those of tables: if a bit of a table has changed, it silently omits records or aborts the process. The
+   * option has no effect on a database passed by the app.
    */
   verify?: boolean;
   /**
@@ -53,13 +53,15 @@ export interface LevelStoreOptions {
    */
   reserve?: Size;
   /**
-   * A folder on another disk, for reading a store on a full or read-only disk (default: none). What LevelDB writes when it opens a store
-   * goes there, next to links to the files of the store, whose folder stays unchanged. Commits are refused (STORE_READ_ONLY).
+   * A folder on another disk, for reading a store on a full or read-only disk (default: none). Files that LevelDB
+   * writes when it opens a store go there, next to links to the files of the store, whose folder stays unchanged.
+   * Commits are refused (STORE_READ_ONLY).
    */
   scratch?: string;
   /**
-   * Called with a text when a folder is opened for the first time that other users of the machine may use. Default: a process warning with the
-   * code STORE_FOLDER_OPEN. Folders that the store creates can be used by the user of the process only.
+   * Called with a text when a folder is opened for the first time that other users of the machine may use. Default: a
+   * process warning with the code STORE_FOLDER_OPEN. Folders created by the store can only be used by the user of the
+   * process.
    */
   onWarning?: (text: string) => void;
 }
@@ -69,7 +71,7 @@ export const LEVEL_OPTIONS = {
   durability: optionRow(
     'choice',
     'process',
-    'What a commit survives: a crash of the process; or also a loss of power, for which each commit waits for the disk.',
+    'Failures that a commit survives: a crash of the process; or also a loss of power, for which each commit waits for the disk.',
     {
       choices: ['process', 'power']
     }
@@ -83,7 +85,7 @@ export const LEVEL_OPTIONS = {
   scratch: optionRow<string | undefined>(
     'text',
     undefined,
-    'Folder on another disk for what LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
+    'Folder on another disk for files that LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
   ),
   onWarning: optionRow<LevelStoreOptions['onWarning']>(
     'function',
@@ -158,7 +160,7 @@ function folderStore(path: string, { sync, verify, reserveBytes, onWarning }: Fo
     if (failures > 0 || attempt > 0) await removeLeftovers(path);
     await reserve.release(failures, attempt);
     const writeBufferSize = await logLimit(path);
-    await lock.checkFree(); // a new Level opens by itself
+    await lock.checkFree(); // a new Level opens on its own
     return (database ??= new Level(path, { ...BYTES, writeBufferSize }));
   };
   const repair = async () => {
@@ -241,7 +243,7 @@ interface Setup {
    * @param attempt number of attempts that have failed for lack of space
    */
   prepare(failures: number, attempt: number): Promise<LevelDatabase>;
-  /** These five only for a folder. */
+  /** The following five are set only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
   readonly reserve?: Reserve;
@@ -253,9 +255,9 @@ interface Setup {
   readonly release?: () => Promise<void>;
   /** Repairs the files; undefined if that is impossible. */
   readonly repair?: () => Promise<void>;
-  /** Whether the database has snapshots that are made explicitly. */
+  /** True if the database has snapshots that are created explicitly. */
   readonly hasSnapshots: boolean;
-  /** Whether the database is LevelDB, which can be compacted. */
+  /** True if the database is LevelDB, which can be compacted. */
   readonly canCompact: boolean;
 }
 
@@ -275,11 +277,14 @@ class LevelStore implements Store {
   #failure: { readonly error: unknown } | undefined;
   /** Set while the folder is closed to append a commit; settles when it is open again, or cannot be opened. */
   #appending: Promise<void> | undefined;
-  /** Number of times that this has been done. */
+  /** Number of times that the folder was closed for this. */
   #appendings = 0;
   /** Commits that were appended to the closed folder since LevelDB has written one. */
   #appended = 0;
-  /** Failed commits since the last successful one. Maybe the folder was deleted or moved: the next open must find a database in it. */
+  /**
+   * Failed commits since the last successful one. The folder may have been deleted or moved: the next open must find a
+   * database in it.
+   */
   #failures = 0;
   readonly #reads = new Reads();
   /** The last `open`, `close` or `repair`; they run one after the other. */
@@ -442,7 +447,7 @@ class LevelStore implements Store {
         throw error;
       }
     } catch (error) {
-      // a large commit that the reserve has refused is refused; LevelDB may be well
+      // a large commit that the reserve has refused is refused; LevelDB itself may work
       const mayAppend = reserve?.isKept === true && (this.#failure !== undefined || reserve.isNeeded);
       if (append === undefined || !mayAppend || !isOutOfSpace(error)) {
         if (this.#failure !== undefined) this.#failures++;
@@ -455,7 +460,7 @@ class LevelStore implements Store {
 
   /**
    * Close the folder, write a commit into it, and open it again. Reads wait for that.
-   * @param error what is thrown if the commit cannot be written and the folder is open again
+   * @param error thrown if the commit cannot be written and the folder is open again
    * @throws also Error if the folder cannot be opened again
    */
   async #append(append: () => Promise<void>, error: unknown): Promise<void> {
@@ -505,9 +510,9 @@ class LevelStore implements Store {
     const appendings = this.#appendings;
     return {
       read: async (from, to, limit) => {
-        // a folder that was closed to append a commit has closed its snapshots, too
+        // closing the folder to append a commit has also closed its snapshots
         if (this.#database !== database || this.#appendings !== appendings)
-          throw new StateError('STORE_CLOSED', `${this.name}: the store was closed since the snapshot was made`);
+          throw new StateError('STORE_CLOSED', `${this.name}: the store was closed after the snapshot was taken`);
         try {
           return await this.#reads.read(database, from, to, limit, { snapshot, ...encodings });
         } catch (error) {
@@ -533,8 +538,8 @@ class LevelStore implements Store {
 const ARRAY_RECORD_BYTES = 8_192;
 
 /**
- * Write a batch. Filling one call by call is faster, but its memory is released only when it is garbage-collected, and V8 does not know how
- * much that is. An array is released when it is written.
+ * Write a batch. Filling one call by call is faster, but its memory is released only when it is garbage-collected, and
+ * V8 does not know its size. An array is released when it is written.
  */
 function writeBatch(
   database: LevelDatabase,

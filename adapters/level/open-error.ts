@@ -4,15 +4,15 @@ const OUT_OF_SPACE = /ENOSPC|EDQUOT|no space|quota/i;
 
 /** Remedies for a failed open, by the text of the error. */
 const REMEDIES: readonly (readonly [sign: RegExp, remedy: string])[] = [
-  [/Cannot find (package|module) 'level'/, 'Run `npm install level`; a bundle needs it next to it, too.'],
+  [/Cannot find (package|module) 'level'/, 'Run `npm install level`; a bundle needs it next to it as well.'],
   [/FOLDER_GONE/, 'Move it back, or restart the process, which then starts with an empty folder.'],
   [
     /EACCES|EPERM|permission denied|not permitted/i,
     'Give this process permission to read and write there, or name another folder.'
   ],
   [/EROFS|read-only/i, 'Make the file system writable, or name another folder.'],
-  [/EISDIR/i, 'There is a folder in the place of a file: remove it.'],
-  [/EEXIST|ENOTDIR|not a directory/i, 'There is a file in the place of a folder: name another folder.'],
+  [/EISDIR/i, 'A folder is in the place of a file: remove it.'],
+  [/EEXIST|ENOTDIR|not a directory/i, 'A file is in the place of a folder: name another folder.'],
   [OUT_OF_SPACE, 'Free some disk space, or read the store with embermq store check|stats|export --scratch DIR.'],
   [/ENOENT.*mkdir|(LOCK|dbtmp): no such file/i, 'No file can be created there: name another folder.'],
   [/EMFILE|ENFILE|too many open files/i, 'Raise the limit on open files.']
@@ -48,16 +48,19 @@ export function openError(
   );
 }
 
-/** Whether the disk is full or a quota is exhausted. */
+/** Check whether the disk is full or a quota is exhausted. */
 export function isOutOfSpace(error: unknown): boolean {
   const { code, message } = innermost(error);
   return OUT_OF_SPACE.test(`${code ?? ''} ${message}`);
 }
 
-/** Whether files are damaged. A repair removes what it cannot read, so a full disk or a missing permission must not count as damage. */
+/**
+ * Check whether files are damaged. A repair removes unreadable files, so a full disk or a missing permission must not
+ * count as damage.
+ */
 function isDamaged({ code, message }: Error & { readonly code?: string }): boolean {
   if (code === 'LEVEL_CORRUPTION') return true;
-  // LevelDB creates LOCK and files named *.dbtmp itself, so one that is missing is no damage
+  // LevelDB creates LOCK and files named *.dbtmp itself, so a missing one is not damage
   return code === 'LEVEL_IO_ERROR' && /: no such file/i.test(message) && !/(LOCK|dbtmp): no such file/i.test(message);
 }
 

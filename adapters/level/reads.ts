@@ -7,10 +7,13 @@ const READ_BYTES = 1_048_576;
 const READ_RECORDS = 1_000;
 /** A read of at least this many bytes is released when it is done. */
 const RELEASED_BYTES = 4_096;
-/** Reads that LevelDB has at a time: one for each thread that Node has for them. More would only hold copies of records, when hundreds of clients return at once. */
+/**
+ * Maximum number of concurrent reads of LevelDB: one for each thread that Node has for them. More would only hold
+ * copies of records when hundreds of clients return at once.
+ */
 const READS_AT_ONCE = 4;
 
-/** Reads ranges of a database, some at a time and the others in order. */
+/** Reads ranges of a database, a limited number at a time and the others in order. */
 export class Reads {
   readonly #pending = new Set<Promise<Entry[]>>();
   readonly #waiting = new Set<() => void>();
@@ -65,7 +68,7 @@ async function readEntries(
     let bytes = 0;
     while (entries.length < limit) {
       const found = await iterator.nextv(Math.min(limit - entries.length, READ_RECORDS));
-      if (found.length === 0) break; // LevelDB was not asked again: it still has the last records
+      if (found.length === 0) break; // LevelDB was not called again: it still holds the last records
       bytes = 0;
       for (const [key, value] of found as [Buffer, Buffer][]) {
         entries.push({ key, value });

@@ -95,9 +95,9 @@ class Management implements Service {
   readonly #streams: EventStreams;
   readonly #audit: Audit;
   readonly #walks: Walks;
-  /** Made at the first use. */
+  /** Created on first use. */
   #document: OpenApiDocument | undefined = undefined;
-  /** The document as it was sent last. */
+  /** The document as last sent. */
   #sent: { readonly mountedAt: string; readonly text: string } | undefined = undefined;
 
   constructor(broker: Broker, settings: ManagementSettings) {
@@ -156,7 +156,7 @@ class Management implements Service {
         throw new Fault(
           'notPermitted',
           found?.row.isForAdministrators === true
-            ? 'only administrators may use this operation: its answer has hashes of passwords'
+            ? 'only administrators may use this operation: its answer contains password hashes'
             : 'these credentials may only read'
         );
       if (found !== undefined && !this.#isOn(found.row))
@@ -194,7 +194,7 @@ class Management implements Service {
     });
   }
 
-  /** The text of the document for a client that calls the interface below a path. */
+  /** The JSON text of the document for a client that calls the interface below a path. */
   #textAt(mountedAt: string): string {
     if (this.#sent?.mountedAt !== mountedAt) {
       const servers = [{ url: mountedAt === '' ? '/' : mountedAt }];
@@ -257,7 +257,9 @@ class Management implements Service {
   }
 }
 
-/** Whether a viewer may do what is asked: read, except the hashes of passwords, and what is about the viewer's own password. */
+/**
+ * Check whether a viewer may send a request: reads except of password hashes, and changes of the viewer's own password.
+ */
 function isForViewer(method: string, caller: Caller, found: Found<Operation> | undefined): boolean {
   if (method === 'GET') return found?.row.isForAdministrators !== true;
   return found?.row.isForViewer?.(caller, found.params) === true;

@@ -3,7 +3,7 @@ import { type Call, type Caller, clientAddress, type Fault, type TrustedProxies 
 import { CODES } from './codes.ts';
 import type { AuditedNames, Operation } from './operation.ts';
 
-/** What is known of a request, as it is handled. */
+/** Facts about a request while it is handled. */
 export interface ChangeRequest {
   row?: Operation;
   params?: Readonly<Record<string, string>>;
@@ -13,8 +13,8 @@ export interface ChangeRequest {
 }
 
 /**
- * The parameters of queries and bodies that the audit log contains, beside those of paths. All others are left out: passwords, secrets,
- * payloads, the values of options. A parameter that may have a secret must not be added.
+ * The query and body parameters that the audit log contains in addition to those of paths. All others are left out:
+ * passwords, secrets, payloads, the values of options. A parameter that may have a secret must not be added.
  */
 const RECORDED: ReadonlySet<string> = new Set([
   'clientid',
@@ -68,7 +68,7 @@ const RECORDED: ReadonlySet<string> = new Set([
 ]);
 /** Entries of a batch, and of a list of names, that are recorded. */
 const MAX_ENTRIES = 20;
-/** Longer values are cut. */
+/** Longer values are truncated. */
 const MAX_CHARACTERS = 256;
 
 const SUCCESS = { status: 200, code: 0 };
@@ -82,7 +82,7 @@ export class Audit {
   };
 
   #remoteAddress: string | undefined = undefined;
-  /** The IP address that `#remoteAddress` stands for. */
+  /** The IP address for `#remoteAddress`. */
   #address: string | undefined = undefined;
 
   constructor(
@@ -96,7 +96,7 @@ export class Audit {
     this.#settings = settings;
   }
 
-  /** The address of the caller. The one of a connection without trusted proxies is read once for several requests. */
+  /** The address of the caller. That of a connection without trusted proxies is read once for several requests. */
   #addressOf(call: Call): string | undefined {
     const { trustedProxies } = this.#settings;
     if (trustedProxies.networks.length > 0 || trustedProxies.isUnixTrusted) return clientAddress(call, trustedProxies);
@@ -107,7 +107,10 @@ export class Audit {
     return this.#address;
   }
 
-  /** A request was answered. Those that only read, and those whose credentials were not accepted, are left out. @param fault undefined: it has succeeded */
+  /**
+   * Record a request that was answered. Requests that only read, and requests with rejected credentials, are left out.
+   * @param fault undefined: the request succeeded
+   */
   add({ row, params, caller, query, body }: ChangeRequest, call: Call, fault: Fault | undefined): void {
     if (row === undefined || row.method === 'GET' || caller === undefined) return;
     const { status, code } = fault === undefined ? SUCCESS : CODES[fault.kind];
@@ -150,7 +153,10 @@ function isFields(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Add the values of parameters, as far as they are no lists and objects. @param isAll also of those that are not in `RECORDED` */
+/**
+ * Add the values of parameters, except lists and objects.
+ * @param isAll also add those that are not in `RECORDED`
+ */
 function add(given: object, to: Record<string, unknown>, isAll = false): Record<string, unknown> {
   for (const name in given) {
     if (!isAll && !RECORDED.has(name)) continue;
@@ -161,7 +167,7 @@ function add(given: object, to: Record<string, unknown>, isAll = false): Record<
   return to;
 }
 
-/** Add what an operation says about itself; see `Operation.audited`. */
+/** Add what an operation reports about its own parameters; see `Operation.audited`. */
 function addNames(given: AuditedNames, to: Record<string, unknown>): void {
   for (const [name, value] of Object.entries(given)) {
     if (typeof value === 'string') to[name] = cut(value);

@@ -1,13 +1,16 @@
 import { BrokerError, InvalidInput, NotFound } from '../../lib/index.ts';
 import { Fault, type FaultKind } from '../rest/index.ts';
 
-/** How a fault is answered. */
+/** The answer to a fault. */
 interface CodeRow {
   /** HTTP status. */
   readonly status: number;
   /** The field `code` of the body. */
   readonly code: number;
-  /** What the original products answer: status 200 and this code; undefined: no code, only the message. A number above 200 is a status with text. */
+  /**
+   * The answer of the original products: status 200 and this code; undefined: no code, only the message. A number above
+   * 200 is a status with text.
+   */
   readonly original:
     | { readonly status: 200; readonly code: number | undefined }
     | { readonly status: 400 | 401 | 404 | 500; readonly text: string };
@@ -15,7 +18,7 @@ interface CodeRow {
 
 const ok = (code?: number) => ({ status: 200, code }) as const;
 
-/** The statuses and codes of faults. `original`: with the option `errors: 'original'`. */
+/** The statuses and codes of faults. `original` is used with the option `errors: 'original'`. */
 export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   unknownPath: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
   notJson: { status: 400, code: 109, original: { status: 400, text: 'Bad Request' } },
@@ -39,20 +42,20 @@ export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
   unknownClient: { status: 404, code: 112, original: ok(112) },
   unknownSession: { status: 404, code: 112, original: ok() },
   unknownNode: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
-  // the rule engine, whose codes are the same in both columns
+  // the codes of the rule engine are the same in both columns
   badArguments: { status: 400, code: 400, original: ok(400) },
   notFound: { status: 404, code: 404, original: ok(404) },
   testFailed: { status: 500, code: 500, original: ok(500) },
   bodyTooLarge: { status: 413, code: 108, original: { status: 400, text: 'Bad Request' } },
   bodyTooSlow: { status: 408, code: 108, original: { status: 400, text: 'Bad Request' } },
-  // nobody sees it: the client has gone
+  // never read: the client has disconnected
   bodyIncomplete: { status: 400, code: 108, original: { status: 400, text: 'Bad Request' } },
-  // 503, which clients and proxies try again; 500 would say that the request has met a bug
+  // 503 tells clients and proxies to try again; 500 would suggest a bug
   unavailable: { status: 503, code: 101, original: ok(101) },
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
 };
 
-/** The faults that errors of the broker mean, by their code. */
+/** The faults for errors of the broker, by error code. */
 const FAULTS: Readonly<Record<string, FaultKind>> = {
   TOPIC_NAME_INVALID: 'wrongTopic',
   TOPIC_FILTER_INVALID: 'wrongTopic',
@@ -81,20 +84,26 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   OPTION_FIXED: 'wrongParameter'
 };
 
-/** The fault that an error means. @returns undefined for an unexpected error */
+/**
+ * The fault for an error.
+ * @returns undefined for an unexpected error
+ */
 export function faultOf(error: unknown): Fault | undefined {
   if (error instanceof Fault) return error;
   if (!(error instanceof BrokerError)) return undefined;
   const kind =
     FAULTS[error.code] ??
     (error instanceof InvalidInput ? 'wrongParameter' : error instanceof NotFound ? 'unknownRecord' : undefined);
-  // the remedy in the message is for the app, not for an HTTP client
+  // the remedy in the message is meant for the app, not for an HTTP client
   const message =
     error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
   return kind && new Fault(kind, message);
 }
 
-/** An error whose message names a parameter of the interface instead of an argument of the broker. @param names by the field of the error */
+/**
+ * An error whose message names a parameter of the interface instead of an argument of the broker.
+ * @param names parameter names by the field of the error
+ */
 export function renamed(error: unknown, names: Readonly<Record<string, string>>): unknown {
   if (!(error instanceof InvalidInput) || !Object.hasOwn(names, error.field)) return error;
   const { field, message } = error;

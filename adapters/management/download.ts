@@ -1,7 +1,7 @@
-/** Size of the parts that are written at once, in characters. Each is made in a slice of its own. */
+/** Size of the parts that are written at once, in characters. Each part is produced in its own slice. */
 const PART_LENGTH = 65_536;
 
-/** An answer that is lines of text instead of an envelope. */
+/** An answer that consists of lines of text instead of an envelope. */
 export class Download {
   readonly contentType: string;
   readonly #lines: AsyncIterableIterator<string>;
@@ -11,13 +11,16 @@ export class Download {
     this.contentType = contentType;
   }
 
-  /** The lines with line ends, several in each part. @param nextSlice waits for the next slice */
+  /**
+   * The lines with line ends, several per part.
+   * @param nextSlice waits for the next slice
+   */
   parts(nextSlice: () => Promise<void>): AsyncIterable<string> {
     const lines = this.#lines;
     const parts = partsOf(lines, nextSlice);
     const iterator = {
       next: () => parts.next(),
-      // also if nothing has been read yet, which the generator does not notice
+      // works before the first read, which the generator would not notice
       return: async () => {
         await lines.return?.();
         return parts.return(undefined);
@@ -37,7 +40,7 @@ async function* partsOf(
     if (part.length < PART_LENGTH) continue;
     yield part;
     part = '';
-    await nextSlice(); // lines of a store in memory would all be made in one slice
+    await nextSlice(); // otherwise all lines of an in-memory store would be produced in one slice
   }
   if (part !== '') yield part;
   return undefined;

@@ -4,18 +4,20 @@ import type { BrokerEvents, ClientInfo, EventName, Message } from '../../lib/ind
 /** The type of a field of an event that is not plain data. */
 type ObjectField = ClientInfo | Message | ListenerHandle | Error;
 
-/** How payloads appear in events. */
+/** The form of payloads in events. */
 export type EventPayload = PayloadForm['payload'];
 
-/** Only this many bytes at the beginning of a payload are written. */
+/** Payloads are truncated to this many bytes. */
 export const MAX_PAYLOAD_BYTES = 1_024;
 
-/** The fields of an event, as the interface names them. Passwords and tokens are not among them. */
+/** The fields of an event, under their names in the interface. Passwords and tokens are left out. */
 export function eventFields<E extends EventName>(value: BrokerEvents[E], payload: EventPayload): object {
   return convert(value, payload) as object;
 }
 
-/** Convert the value of an event or of one of its fields: names to snake case, objects of the broker to records. */
+/**
+ * Convert the value of an event or of one of its fields: names become snake case, objects of the broker become records.
+ */
 function convert(value: unknown, payload: EventPayload): unknown {
   if (value === Infinity) return 'infinity';
   if (typeof value !== 'object' || value === null) return value;
@@ -25,7 +27,7 @@ function convert(value: unknown, payload: EventPayload): unknown {
   const record: Record<string, unknown> = {};
   for (const name in value) {
     const field = (value as Record<string, unknown>)[name];
-    // the kind of a ban is a name as well
+    // the kind of a ban is a field name as well
     record[wireName(name)] = name === 'kind' && field === 'clientId' ? 'clientid' : convert(field, payload);
   }
   return record;
@@ -52,7 +54,7 @@ function clientOf({ clientId, username, transportInfo, protocolVersion, zone }: 
 function messageOf(message: Message, payload: EventPayload): object {
   const { topic, qos, retain, clientId, bytes, payloadAt } = message;
   const fields = { from_clientid: clientId === '' ? undefined : clientId, topic, qos, retain };
-  // without payload, a message that waits detached is not unpacked
+  // without the payload, a detached message does not have to be unpacked
   if (payload === 'none') return { ...fields, payload_bytes: bytes - payloadAt };
   const { payloadBytes, ...written } = payloadFields(message.payload, { payload, maxPayloadBytes: MAX_PAYLOAD_BYTES });
   return { ...fields, ...convertNames(written), payload_bytes: payloadBytes };

@@ -14,25 +14,28 @@ import {
 import { Fault } from '../rest/index.ts';
 import { type EventPayload, eventFields } from './event-fields.ts';
 
-/** Events that wait for a slow reader, and their size in characters. Beyond that, the oldest are dropped. */
+/**
+ * Maximum number of events that wait for a slow reader, and their maximum size in characters. Beyond it the oldest are
+ * dropped.
+ */
 const MAX_EVENTS = 1_000;
 const MAX_CHARACTERS = 1_048_576;
 /** Characters of events that are written at once. */
 const WRITTEN_AT_ONCE = 65_536;
-/** Time between two comments that keep an idle connection open. Bun closes it after ten seconds. */
+/** Interval of the comments that keep an idle connection open. Bun closes idle connections after ten seconds. */
 const HEARTBEAT_MS = 5_000;
 
-/** What a stream contains. */
+/** The content of a stream. */
 interface EventRequest {
   readonly names: readonly EventName[];
-  /** Of the events about messages, only those whose topic matches this topic filter. */
+  /** Of the message events, only those whose topic matches this topic filter. */
   readonly topic?: string | undefined;
-  /** Only the events about this client, bans of its client id, and events about messages that it has published. */
+  /** Only the events about this client, bans of its client id, and events about messages it has published. */
   readonly clientId?: string | undefined;
   readonly payload: EventPayload;
 }
 
-/** The streams of events of a mount: they are limited in number. */
+/** The event streams of a mount, limited in number. */
 export class EventStreams {
   readonly #broker: Broker;
   readonly #max: number;
@@ -43,14 +46,17 @@ export class EventStreams {
     this.#max = max;
   }
 
-  /** Begin a stream. @throws Fault unavailable, tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID */
+  /**
+   * Open a stream.
+   * @throws Fault unavailable, tooMany; InvalidInput EVENT_UNKNOWN, TOPIC_FILTER_INVALID
+   */
   open(request: EventRequest): EventStream {
     if (this.#broker.state === 'disconnected')
       throw new Fault('unavailable', 'the broker has stopped, or is stopping; try again later');
     if (this.#open.size >= this.#max)
       throw new Fault(
         'tooMany',
-        `${this.#max} streams of events are open already (option maxEventStreams); close one of them first`
+        `${this.#max} event streams are already open (option maxEventStreams); close one of them first`
       );
     const stream = new EventStream(this.#broker, request, () => this.#open.delete(stream));
     this.#open.add(stream);
@@ -59,8 +65,9 @@ export class EventStreams {
 }
 
 /**
- * Events of the broker as server-sent events. It is bounded: what a slow reader does not read displaces the oldest events that wait, and an
- * event `dropped` says how many. It ends when the broker stops, or when the reader ends it.
+ * Events of the broker as server-sent events. The queue is bounded: when a reader is slow, new events displace the
+ * oldest waiting ones, and an event `dropped` reports their number. The stream ends when the broker stops or the reader
+ * closes it.
  */
 export class EventStream implements AsyncIterableIterator<string> {
   readonly #broker: Broker;
@@ -75,13 +82,13 @@ export class EventStream implements AsyncIterableIterator<string> {
   #number = 0;
   #hasBegun = false;
   #isOver = false;
-  /** Continues the reader that waits for an event. */
+  /** Resumes the reader that waits for an event. */
   #resume: (() => void) | undefined;
   #timer: unknown;
 
   constructor(broker: Broker, request: EventRequest, onEnd: () => void) {
     const { topic } = request;
-    const fault = topic === undefined ? undefined : checkTopicFilter(topic); // also if no event of messages is wanted
+    const fault = topic === undefined ? undefined : checkTopicFilter(topic); // checked even if no message events are requested
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'topic', 'a topic filter', topic, fault);
     this.#broker = broker;
     this.#onEnd = onEnd;
@@ -98,7 +105,7 @@ export class EventStream implements AsyncIterableIterator<string> {
   async next(): Promise<IteratorResult<string>> {
     if (!this.#hasBegun) {
       this.#hasBegun = true;
-      return { done: false, value: ': the events follow\n\n' }; // the headers leave with it
+      return { done: false, value: ': the events follow\n\n' }; // sent together with the headers
     }
     if (!this.#hasWaiting && !this.#isOver) {
       await new Promise<void>((resolve) => {
@@ -126,7 +133,7 @@ export class EventStream implements AsyncIterableIterator<string> {
     return this.#waiting.length > this.#oldest;
   }
 
-  /** The events that wait, or as many of them as are written at once. */
+  /** Take the waiting events, at most as many as are written at once. */
   #take(): string {
     let text = '';
     if (this.#dropped > 0) {

@@ -1,4 +1,4 @@
-/** Values of the examples of operations. The broker of `test/support/management-fixture.ts` has them. */
+/** Values of the examples of operations. They exist in the broker of `test/support/management-fixture.ts`. */
 
 export const NODE = 'embermq@127.0.0.1';
 export const TIME = '2026-01-01 00:00:00';
@@ -43,7 +43,7 @@ export const CLIENT = {
   max_awaiting_rel: 0
 };
 
-/** Its connection, as the earlier revision shows it. */
+/** The connection of `sensor-1`, as the earlier revision shows it. */
 export const CONNECTION = {
   node: NODE,
   client_id: 'sensor-1',
@@ -73,7 +73,7 @@ export const CONNECTION = {
   send_pend: 0
 };
 
-/** Its session, as the earlier revision shows it. */
+/** The session of `sensor-1`, as the earlier revision shows it. */
 export const SESSION = {
   node: NODE,
   client_id: 'sensor-1',
@@ -100,14 +100,14 @@ export const SESSION = {
 
 const CREATED_AT = 1_767_225_600_000;
 
-/** A resource of the rule engine, as it is given. */
+/** A resource of the rule engine, as sent in requests. */
 export const GIVEN_RESOURCE = {
   type: 'web_hook',
   config: { url: 'http://127.0.0.1:1/alarms' },
   description: 'The server that calls people'
 };
 
-/** This resource, as it is shown. */
+/** This resource, as shown in answers. */
 export const RESOURCE = {
   id: 'resource:alarm-server',
   ...GIVEN_RESOURCE,

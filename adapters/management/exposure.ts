@@ -8,9 +8,9 @@ const OFF: readonly unknown[] = [false, 'false', 'off', '0'];
 const ADMITTING: readonly string[] = ['allowAnonymous', 'bypassAuthPlugins'];
 
 /**
- * Refuse changes with which anyone could connect from other machines, as the start of `embermq serve` refuses them: the options of the broker may
- * allow it, but not a request.
- * @param changes options and their new values; keys that are not known are left to the change itself
+ * Refuse changes that would let anyone connect from other machines; the start of `embermq serve` refuses the same
+ * settings. The options of the broker may allow this, but a request may not.
+ * @param changes options and their new values; unknown keys are left to the change itself
  * @throws Fault wrongParameter
  */
 export function checkExposure(broker: Broker, changes: Iterable<readonly [key: unknown, value: unknown]>): void {
@@ -37,7 +37,9 @@ function settingOf({ configuration }: Broker, key: unknown): Setting | undefined
   }
 }
 
-/** True if a change of an option opens a listener to other machines that the options of the broker do not open. */
+/**
+ * True if a change of an option opens a listener to other machines although the options of the broker keep it closed.
+ */
 function isOpenedBy({ zone }: Setting, broker: Broker, { exposure, isOpen = true }: ListenerHandle): boolean {
   if (exposure === undefined || !isOpen || (zone !== '' && zone !== exposure.zone)) return false;
   return !isOpenByOption(broker, exposure.zone);

@@ -12,31 +12,34 @@ import {
 import { faultOf } from './codes.ts';
 import { answerTo } from './reply.ts';
 
-/** Options of handlers that only show something: who may see it. */
+/** Access options of read-only handlers. */
 export interface GuardOptions {
   /**
-   * Who may see it, as in the options of `managementApi`. Default `host`: whoever the host app lets through. With `none`, the `Host` header
-   * must be an IP address, `localhost` or a name in `hosts`.
+   * Access control, as in the options of `managementApi`. Default `host`: the host app decides. With `none`, the `Host`
+   * header must be an IP address, `localhost` or a name in `hosts`.
    */
   credentials?: Credentials;
   /** Proxies in front of the server, as in the options of `managementApi`. */
   trustedProxies?: string | readonly string[];
-  /** Names by which the server is reached, as in the options of `managementApi`. */
+  /** Names of the server, as in the options of `managementApi`. */
   hosts?: string | readonly string[];
 }
 
-/** The guard of handlers that only show something, which pages of all origins may read. */
+/** The guard of read-only handlers, which pages of all origins may read. */
 export function pageGuard(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>): Guard {
   return new Guard(broker, { ...settings, origins: 'any', hosts: hostsFor(settings) }, { name: 'management' });
 }
 
-/** A page behind a guard that only shows something. */
+/** A read-only page behind a guard. */
 export class GuardedPage implements Service {
   readonly prefixes: readonly string[];
   readonly #guard: Guard;
   readonly #show: (call: Call) => Answer | Promise<Answer>;
 
-  /** @param prefixes its paths @param show makes the answer to a request that the guard lets through */
+  /**
+   * @param prefixes the paths of the page
+   * @param show answers a request that passes the guard
+   */
   constructor(prefixes: readonly string[], guard: Guard, show: (call: Call) => Answer | Promise<Answer>) {
     this.prefixes = prefixes;
     this.#guard = guard;

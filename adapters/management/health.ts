@@ -14,7 +14,7 @@ const HEALTH_OPTIONS = { ...GUARD_OPTIONS, prefix: prefixRow(['']) };
 /** A condition of health. */
 interface Check {
   readonly name: string;
-  /** @returns what is wrong; undefined: nothing */
+  /** @returns the problem; undefined: the condition holds */
   fault(broker: Broker): string | undefined;
 }
 
@@ -23,10 +23,10 @@ function alarmCheck(name: string, alarm: string): Check {
   return { name, fault: ({ alarms }) => alarms.get(alarm)?.title };
 }
 
-/** The process answers. */
+/** The process responds. */
 const PING: Check = { name: 'ping', fault: () => undefined };
 
-/** What each page checks. */
+/** The checks of each page. */
 const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
   livez: [PING],
   readyz: [
@@ -50,8 +50,9 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
 };
 
 /**
- * Make a handler for health checks: `/livez` answers 200 as long as the process answers at all; `/readyz` answers 200 if the broker can
- * serve clients, otherwise 503 with what is wrong. With `?verbose` each check is listed; `?exclude=NAME` leaves one out.
+ * Make a handler for health checks: `/livez` answers 200 as long as the process answers at all; `/readyz` answers 200
+ * if the broker can serve clients, otherwise 503 with the failed checks. `?verbose` lists every check; `?exclude=NAME`
+ * leaves one out.
  *
  * ```ts
  * app.use(healthHandler(broker).node); // GET /livez, GET /readyz
@@ -88,7 +89,7 @@ function healthOf(broker: Broker, page: keyof typeof PAGES, call: Call): Answer 
   return { status: isPassed ? 200 : 503, headers: { 'content-type': contentType, 'cache-control': 'no-store' }, body };
 }
 
-/** The list of checks, as Kubernetes writes it. */
+/** The list of checks, in the format of Kubernetes. */
 function textOf(page: string, results: readonly Result[], unknown: readonly string[]): string {
   const lines = results.map(({ name, fault }) =>
     fault === undefined ? `[+]${name} ok` : `[-]${name} failed: ${fault}`

@@ -5,12 +5,13 @@ import { check } from '../rest-checks/index.ts';
 import type { PageRequest } from './listing.ts';
 import { type Operation, requestOf } from './operation.ts';
 
-/** The parameters of queries that lists have. */
+/** The query parameters of lists. */
 const PAGING = ['_page', '_limit', 'cursor'];
 
 /**
- * Refuse parameters of a query that are given twice or not known, except `_`, which clients add to get around caches. Operations of the
- * documented interface accept `_page` and `_limit` where they have no effect, because clients send them with each GET.
+ * Refuse query parameters that are repeated or unknown, except `_`, which clients add to bypass caches. Operations of
+ * the documented interface accept `_page` and `_limit` where they have no effect, because clients send them with each
+ * GET.
  * @throws Fault wrongParameter
  */
 export function checkNames({ method, path, query, body, paged, hasCursor }: Operation, text: string): void {
@@ -66,15 +67,15 @@ function integer(name: string, text: string | undefined): number | undefined {
 
 /** The strictness of the check of a body. */
 interface BodyChecks {
-  /** With `errors: 'original'`: parameters that are not known are ignored. */
+  /** With `errors: 'original'`: unknown parameters are ignored. */
   readonly isOriginal: boolean;
   /** The parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Additional members that a body may have, because clients send records back as they were shown. */
+/** Additional members that a body may have, because clients send records back as they received them. */
 interface Repeated {
-  /** Fields with the values that the path has: they may be repeated, and not changed. */
+  /** Fields with their values in the path: they may be repeated but not changed. */
   readonly fixed: Readonly<Record<string, string>>;
   /** The schema of the record, whose other fields are ignored. */
   readonly record: TSchema | undefined;
@@ -82,7 +83,10 @@ interface Repeated {
 
 const NOTHING_FIXED: Repeated['fixed'] = Object.freeze({});
 
-/** Read and check a body. A schema that is optional allows a request without one. @throws Fault notJson, missingParameter, wrongParameter */
+/**
+ * Read and check a body. An optional schema allows a request without a body.
+ * @throws Fault notJson, missingParameter, wrongParameter
+ */
 export function checkBody(row: Operation, body: Body, checks: BodyChecks): unknown {
   const { body: schema } = requestOf(row, checks.isOriginal);
   if (schema === undefined) return undefined;
@@ -93,7 +97,7 @@ export function checkBody(row: Operation, body: Body, checks: BodyChecks): unkno
   return checkValue(formOf(schema, value), value, 'body', checks.isOriginal, { fixed, record: row.shown ?? row.data });
 }
 
-/** The fields of a record that name what the path names. */
+/** The fields of a record that are given by the path. */
 function fixedFields({ named = {} }: Operation, params: Readonly<Record<string, string>>): Repeated['fixed'] {
   const others = Object.entries(named).map(([field, param]) => [field, params[param]]);
   return { ...params, ...Object.fromEntries(others) };
@@ -110,7 +114,10 @@ function checkValue(schema: TSchema, value: unknown, where: string, isOriginal: 
   return value;
 }
 
-/** Refuse keys of objects that their schema does not have. @throws Fault wrongParameter */
+/**
+ * Refuse keys of objects that are not in their schema.
+ * @throws Fault wrongParameter
+ */
 function checkKeys(schema: TSchema, value: unknown, place: string, { fixed, record }: Repeated): void {
   if (Type.IsArray(schema) && Array.isArray(value)) {
     const items = record !== undefined && Type.IsArray(record) ? record.items : undefined;
@@ -131,14 +138,14 @@ function checkKeys(schema: TSchema, value: unknown, place: string, { fixed, reco
   }
 }
 
-/** @throws Fault wrongParameter if a body has another name than the path */
+/** @throws Fault wrongParameter if the body and the path have different values */
 function checkFixed(key: string, value: unknown, inPath: string): void {
   if (value === inPath) return;
   const text = `the parameter "${key}" cannot be changed: the path has "${inPath}"; leave it out`;
   throw new Fault('wrongParameter', text, key);
 }
 
-/** Greatest number of entries of a list. */
+/** Maximum number of entries of a list. */
 const MAX_ENTRIES = 10_000;
 
 /** The schema of a body that is one entry, or a list whose entries are checked one by one. */
@@ -151,7 +158,7 @@ export function batchOf(entry: TObject) {
   return Type.Array(Type.Unknown(documentedAs({ as: entry })), { maxItems: MAX_ENTRIES });
 }
 
-/** Of a schema that `oneOrMany` has made, the one for the value, so that errors are about what was sent. */
+/** The schema of `oneOrMany` that fits the value, so that errors refer to what was sent. */
 function formOf(schema: TSchema, value: unknown): TSchema {
   if (!Type.IsUnion(schema)) return schema;
   const wanted = Array.isArray(value) ? 'array' : 'object';

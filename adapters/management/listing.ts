@@ -6,32 +6,32 @@ import type { PageEnd, PageParts } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 import type { Revision } from './revisions.ts';
 
-/** The part of a list that a request asks for. */
+/** The part of a list that is requested. */
 export interface PageRequest {
-  /** From 1. */
+  /** The page number, from 1. */
   readonly number: number;
   readonly limit: number;
-  /** Rows of the pages before. */
+  /** Number of rows on the previous pages. */
   readonly skip: number;
-  /** Where the page before has ended; undefined: `skip` says where this one begins. */
+  /** The end of the previous page; undefined: this page begins after `skip` rows. */
   readonly cursor?: string | undefined;
-  /** Whether the request has a parameter of a page. */
+  /** True if the request has a paging parameter. */
   readonly isGiven?: boolean;
 }
 
-/** What an answer says about the whole list. */
+/** Information about the whole list in an answer. */
 export interface Whole {
   /** Number of rows; -1: not counted, because the query has conditions. */
   readonly count: number;
-  /** Whether a next page exists; undefined: the answer does not say. */
+  /** True if there is a next page; undefined: the answer does not say. */
   readonly hasNext?: boolean | undefined;
-  /** Where the page ends, if there is a next one and the list has cursors. */
+  /** The end of the page, if there is a next page and the list has cursors. */
   readonly cursor?: string | undefined;
 }
 
 /** The order of a list in memory, which gives it cursors. */
 export interface Order<R> {
-  /** The key of a row. The list is in the order of its keys, and no two rows have the same. */
+  /** The key of a row. The list is sorted by key, and keys are unique. */
   keyOf(row: R): string | number;
   /** The greatest key comes first. */
   readonly isDescending?: boolean;
@@ -44,7 +44,7 @@ const ROWS_AT_ONCE = 200;
 interface OpenPage<R> {
   /** The first rows. */
   readonly text: string;
-  /** The others. */
+  /** The remaining rows. */
   readonly parts: PageParts<R>;
   wholeOf(end: PageEnd): Whole | undefined;
 }
@@ -63,7 +63,10 @@ export class Listing<R = unknown> {
     this.#whole = whole;
   }
 
-  /** A page whose rows a function writes. @param write returns a row as JSON */
+  /**
+   * A page whose rows are written by a function.
+   * @param write returns a row as JSON
+   */
   static written<R>(rows: readonly R[], whole: Whole | undefined, write: (row: R) => string): Listing<R> {
     const listing = new Listing(rows, whole);
     listing.#write = write;
@@ -71,10 +74,10 @@ export class Listing<R = unknown> {
   }
 
   /**
-   * A page that is read in parts while it is sent: whatever time the client takes, only a part of it is in memory.
-   * @param wholeOf makes of the end of the page what the answer says about the list
+   * A page that is read in parts while it is sent: only one part is in memory, however slow the client is.
+   * @param wholeOf derives the information about the whole list from the end of the page
    * @param write returns a row as JSON
-   * @throws what the first part throws
+   * @throws errors of the first part
    */
   static async read<R>(
     parts: PageParts<R>,
@@ -96,7 +99,7 @@ export class Listing<R = unknown> {
   }
 
   /**
-   * The rows as JSON with commas between, some in each slice.
+   * The rows as JSON, separated by commas, some in each slice.
    * @param nextSlice waits for the next slice
    * @returns a generator that returns `whole`
    */
@@ -128,19 +131,26 @@ export class Listing<R = unknown> {
   }
 }
 
-/** The figures of a list of the directory in answers of a revision. @param conditions those given */
+/**
+ * The information about a directory list in answers of a revision.
+ * @param conditions the conditions of the request
+ */
 export function wholeOf({ hasNext }: Revision, conditions: object, { count, cursor }: PageEnd): Whole {
   return { count: countUnder(conditions, count), hasNext: hasNext ? cursor !== undefined : undefined };
 }
 
-/** The number of rows that an answer tells: with conditions, the broker has not counted those that meet them. @param conditions those given */
+/**
+ * The number of rows in an answer; -1 with conditions, because the broker does not count matching rows.
+ * @param conditions the conditions of the request
+ */
 export function countUnder(conditions: object, count: number): number {
   return Object.keys(conditions).length > 0 ? -1 : count;
 }
 
 /**
- * A page of a list that is in memory.
- * @param order for lists with cursors. A cursor is the key of the last row of a page, so it stays valid when rows come and go
+ * A page of a list in memory.
+ * @param order for lists with cursors. A cursor is the key of the last row of a page, so it stays valid when rows are
+ * added or removed
  * @throws Fault wrongParameter
  */
 export function pageOf<R>(
@@ -161,7 +171,7 @@ function placeAfter<R>(all: readonly R[], cursor: string, { keyOf, isDescending 
   if (all.length === 0) return 0;
   const key = typeof keyOf(all[0]) === 'number' ? Number(cursor) : cursor;
   if (Number.isNaN(key))
-    throw new Fault('wrongParameter', `the parameter "cursor" is not one of this list: ${JSON.stringify(cursor)}`);
+    throw new Fault('wrongParameter', `the parameter "cursor" does not belong to this list: ${JSON.stringify(cursor)}`);
   let from = 0;
   let end = all.length;
   while (from < end) {

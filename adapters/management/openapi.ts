@@ -8,14 +8,14 @@ import { CODES } from './codes.ts';
 import { type Example, type Operation, requestOf } from './operation.ts';
 import type { Revision } from './revisions.ts';
 
-/** What a document says about a mount. */
+/** Facts about a mount that its document contains. */
 interface Mount {
   readonly revision: Revision;
   readonly prefixes: readonly string[];
   readonly maxRowLimit: number;
   /** With `errors: 'original'`. */
   readonly isOriginal: boolean;
-  /** Whether requests have credentials that this interface checks. */
+  /** True if this interface checks the credentials of requests. */
   readonly asksForCredentials: boolean;
   /** Version of the broker. */
   readonly version: string;
@@ -33,7 +33,7 @@ const META: Json = {
       type: 'integer',
       description: 'Rows of the whole list; -1: not counted, because the query has conditions'
     },
-    hasnext: { type: 'boolean', description: 'Whether a next page exists' },
+    hasnext: { type: 'boolean', description: 'True if there is a next page' },
     cursor: {
       type: 'string',
       description: 'Lists below `/x/`: the parameter `cursor` of the next page; absent on the last page'
@@ -46,13 +46,13 @@ const FAULT: Json = {
   type: 'object',
   required: ['code', 'message'],
   properties: {
-    code: { type: 'integer', description: 'What is wrong; not 0' },
-    message: { type: 'string', description: 'What is wrong, for people' }
+    code: { type: 'integer', description: 'The code of the fault; not 0' },
+    message: { type: 'string', description: 'The description of the fault, for people' }
   }
 };
 const ORIGINAL_FAULT: Json = { type: 'object', required: ['message'], properties: FAULT.properties };
 
-/** Makes the OpenAPI 3.1 document of the operations of a mount. The schemas of requests are those by which they are checked. */
+/** Make the OpenAPI 3.1 document of the operations of a mount. Requests are validated against the same schemas. */
 export function openApi(operations: readonly Operation[], mount: Mount): OpenApiDocument {
   const schemas = new DocumentSchemas(mount.revision.name);
   const names = new Map<string, number>();
@@ -61,7 +61,7 @@ export function openApi(operations: readonly Operation[], mount: Mount): OpenApi
   for (const row of operations) {
     const path = row.path.replace(/:([^/]+)/g, '{$1}');
     paths[path] ??= {};
-    // the original has names that stand for several operations
+    // the original interface uses one name for several operations
     const operationId = names.get(row.name) === 1 ? row.name : `${row.name}_${wordsOf(row.path)}`;
     paths[path][row.method.toLowerCase()] = { operationId, ...operationObject(row, mount, schemas) };
   }
@@ -143,7 +143,7 @@ export function exampleOf({ example }: Operation, revision: Revision): Example |
   return typeof example === 'function' ? example(revision) : example;
 }
 
-/** The first segment of the path that says what the operation is about. */
+/** The first segment of the path that identifies the subject of the operation. */
 function tagOf({ path }: Operation): string {
   const fixed = path.split('/').filter((segment) => segment !== '' && !segment.startsWith(':'));
   return fixed.find((segment) => segment !== 'nodes' && segment !== 'x') ?? fixed[0] ?? 'index';
@@ -220,7 +220,7 @@ function answerExample({ data, paged }: Operation, example: Example | undefined)
   return example !== undefined && data === undefined && paged === undefined ? { code: 0 } : undefined;
 }
 
-/** The statuses of the faults that a mount answers, in ascending order, each with what is behind it. */
+/** The statuses of the faults that a mount answers, in ascending order, with the reasons for each. */
 function statuses({ isOriginal }: Mount): Map<number, (typeof CODES)[keyof typeof CODES][]> {
   const found = new Map<number, (typeof CODES)[keyof typeof CODES][]>();
   for (const row of Object.values(CODES)) {

@@ -20,17 +20,17 @@ export interface ManagementOptions {
    */
   prefix?: string | readonly string[];
   /**
-   * What happens to paths below the prefix that the interface does not have: they are answered with 404 (default), or left to the host app
-   * (`next`), which is asked before credentials are.
+   * The answer to paths below the prefix that the interface does not have: 404 (default), or none (`next`): they are
+   * left to the host app, before credentials are checked.
    */
   unmatched?: 404 | 'next';
-  /** Statuses and codes as the documentation has them (default), or as the original products really answer (`original`). */
+  /** Statuses and codes as documented (default), or as the original products actually answer (`original`). */
   errors?: 'documented' | 'original';
-  /** Who may use the interface. Default `applications`: the applications of the broker. */
+  /** Access control. Default `applications`: the applications of the broker. */
   credentials?: Credentials;
   /**
-   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. The address in their header
-   * `X-Forwarded-For` is the one whose failed logins are limited. Default: none.
+   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. Failed
+   * logins are limited by the address in their header `X-Forwarded-For`. Default: none.
    */
   trustedProxies?: string | readonly string[];
   /**
@@ -39,38 +39,39 @@ export interface ManagementOptions {
    */
   appOperations?: boolean;
   /**
-   * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS headers, and their preflight
-   * requests are answered. Requests that change something and have another `Origin` header
-   * are refused with 403, unless it is that of the server itself, which the `Host` header tells. Default: none.
+   * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS
+   * headers, and their preflight requests are answered. Requests that change something and have another `Origin` header
+   * are refused with 403, unless it is that of the server itself, taken from the `Host` header. Default: none.
    */
   origins?: string | readonly string[];
   /**
-   * Names by which the server is reached. Requests with another `Host` header are refused with 403, except IP addresses and `localhost`. It
-   * is checked if this option is given, or with `credentials: 'none'`. Default there: none.
+   * Names of the server. Requests with another `Host` header are refused with 403, except IP addresses and `localhost`.
+   * It is checked if this option is given, or with `credentials: 'none'`. Default there: none.
    */
   hosts?: string | readonly string[];
-  /** Greatest `_limit` of a list, and its default. Default 10,000. */
+  /** Maximum `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
   /**
-   * Called with each entry of the audit log: the changes that were made through this mount, and those that were refused. What it throws is
-   * reported as an `error` event.
+   * Called with each entry of the audit log: the changes made through this mount, and the refused ones. Errors that it
+   * throws are reported as `error` events.
    */
   audit?: (entry: AuditEntry) => void;
-  /** Most streams of events (`/x/events`) that may be open at a time. Default 16. */
+  /** Maximum number of event streams (`/x/events`) open at a time. Default 16. */
   maxEventStreams?: number;
-  /** Greatest size of a request body. Default 1 MB. An import (`POST /x/import`) may have 64 MB in any case. */
+  /** Maximum size of a request body. Default 1 MB. An import (`POST /x/import`) may always have 64 MB. */
   maxBodyBytes?: Size;
-  /** Time from the first look at a request body to its end. Default 15 s. */
+  /** Time for reading a request body. Default 15 s. */
   bodyTimeout?: Duration;
-  /** Tells where the app has the value of an option from, for `GET /x/options`. Default: this is not shown. */
+  /** Returns the source of an option's value in the app, for `GET /x/options`. Default: the source is not shown. */
   optionSource?: OptionSource;
 }
 
 /**
- * Where an app has the value of an option of the broker from, for people: `--max-packet-size`, `EMBERMQ_NODE`, `embermq.json: node`.
+ * Returns the source of the value of a broker option, for people: `--max-packet-size`, `EMBERMQ_NODE`,
+ * `embermq.json: node`.
  * @param name the name of the option in camelCase
  * @param zone undefined: given for the broker or for all zones
- * @returns undefined: it is not known
+ * @returns undefined: the source is not known
  */
 export type OptionSource = (name: string, zone?: string) => string | undefined;
 
@@ -81,7 +82,7 @@ export const MANAGEMENT_OPTIONS = {
   unmatched: row(
     'object',
     404 as 404 | 'next',
-    'What happens to paths below the prefix that the interface does not have: they are answered with 404, or left to the app ("next").',
+    'The answer to unknown paths below the prefix: 404, or none ("next"): they are left to the app.',
     {
       check: (value, field) => {
         if (value === 404 || value === 'next') return value;
@@ -92,14 +93,14 @@ export const MANAGEMENT_OPTIONS = {
   errors: row(
     'choice',
     'documented' as 'documented' | 'original',
-    'Statuses and codes of errors: as EMQX documents them, or as it really answers.',
+    'Statuses and codes of errors: as EMQX documents them, or as it actually answers.',
     {
       choices: ['documented', 'original']
     }
   ),
   ...GUARD_OPTIONS,
   credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
-  appOperations: row('boolean', true, 'Whether the operations for applications and backups are allowed.'),
+  appOperations: row('boolean', true, 'True if the operations for applications and backups are allowed.'),
   origins: row(
     'object',
     new Set<string>() as BrowserSettings['origins'],
@@ -108,7 +109,7 @@ export const MANAGEMENT_OPTIONS = {
       check: readOrigins
     }
   ),
-  maxRowLimit: row('integer', 10_000, 'Greatest _limit of a list, and its default.', { min: 1, max: 10_000 }),
+  maxRowLimit: row('integer', 10_000, 'Maximum _limit of a list, and its default.', { min: 1, max: 10_000 }),
   audit: row(
     'object',
     undefined as ((entry: AuditEntry) => void) | undefined,
@@ -120,8 +121,8 @@ export const MANAGEMENT_OPTIONS = {
       }
     }
   ),
-  maxEventStreams: row('integer', 16, 'Most streams of events (/x/events) that may be open at a time.', { min: 0 }),
-  maxBodyBytes: row('size', 1_048_576, 'Greatest size of a request body. An import may have 64 MB in any case.', {
+  maxEventStreams: row('integer', 16, 'Maximum number of event streams (/x/events) open at a time.', { min: 0 }),
+  maxBodyBytes: row('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
     unit: 'bytes',
     min: 1
   }),
@@ -132,11 +133,11 @@ export const MANAGEMENT_OPTIONS = {
   optionSource: row(
     'function',
     undefined as OptionSource | undefined,
-    'Tells where the app has an option of the broker from, for GET /x/options.'
+    'Returns the source of an option of the broker in the app, for GET /x/options.'
   )
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { readonly prefixes: readonly string[] };
 
 /** Read the options of `managementApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */

@@ -2,26 +2,26 @@ import { nearest } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 
-/** Something of the broker that can be loaded and unloaded, as the interface calls it. */
+/** A part of the broker that can be loaded and unloaded, a plugin in the interface. */
 export interface Plugin {
   readonly name: string;
   readonly description: string;
   readonly type: 'auth' | 'bridge' | 'feature';
   readonly isActive: boolean;
-  /** The options that belong to it, by their names in camelCase. Undefined: they are part of the app. */
+  /** The names of its options in camelCase. Undefined: the app sets them. */
   readonly settings: readonly string[] | undefined;
-  /** @returns false: it was in that state already */
+  /** @returns false: the plugin was already in that state */
   start(): Promise<boolean>;
   stop(): Promise<boolean>;
   restart(): Promise<void>;
 }
 
-/** The name of the interface itself among the plugins. */
+/** The name of the interface itself in the list of plugins. */
 const MANAGEMENT = 'management';
 
 /**
- * The names of the original products, and what they mean here: the first one of the list that the broker has. `records` are the client
- * ids, user names and logins with passwords that the broker has itself.
+ * The names of the original products and their equivalents here: the first one in the list that the broker has.
+ * `records` are the client ids, user names and logins with passwords that the broker stores.
  */
 export const PLUGIN_ALIASES: Readonly<Record<string, readonly string[]>> = {
   emqx_management: [MANAGEMENT],
@@ -46,22 +46,22 @@ export const PLUGIN_ALIASES: Readonly<Record<string, readonly string[]>> = {
   emqx_bridge_mqtt: ['bridge:default']
 };
 
-/** The options that belong to a feature, which the configuration of the plugin has. */
+/** The options of a feature that form the configuration of its plugin. */
 const FEATURE_SETTINGS: Readonly<Record<string, readonly string[]>> = {
   retainer: ['maxRetainedMessages', 'maxRetainedBytes', 'maxRetainedPayloadSize', 'retainedExpiryInterval'],
   delayed: ['maxDelayedMessages', 'maxDelayedBytes'],
   presence: ['presenceQos']
 };
 
-/** What is said about sources, by what they provide. */
+/** The descriptions of sources, by what they provide. */
 const SOURCE_TEXTS: Readonly<Record<string, string>> = {
-  authentication: 'Asked who a client is.',
-  authorization: 'Asked what a client may do.',
-  'authentication,authorization': 'Asked who a client is and what it may do.',
-  '': 'Gives records and rules to the broker.'
+  authentication: 'Authenticates clients.',
+  authorization: 'Authorizes clients.',
+  'authentication,authorization': 'Authenticates and authorizes clients.',
+  '': 'Provides records and rules to the broker.'
 };
 
-/** What is said about connectors, by their kind. */
+/** The descriptions of connectors, by kind. */
 const CONNECTOR_TEXTS: Readonly<Record<string, string>> = {
   webhook: 'Sends events to a web server.',
   bridge: 'Exchanges messages with another broker.'
@@ -87,7 +87,7 @@ export function pluginsOf(broker: Broker): Plugin[] {
       name,
       description:
         name === 'records'
-          ? 'Client ids, user names and logins with passwords that the broker has.'
+          ? 'Client ids, user names and logins with passwords that the broker stores.'
           : (SOURCE_TEXTS[provides.join(',')] ?? ''),
       type: 'auth',
       isActive: isStarted,
@@ -119,7 +119,7 @@ export function pluginsOf(broker: Broker): Plugin[] {
   );
 }
 
-/** The stream service, which the drop of a plugin of streams may have stopped. */
+/** The stream service, which may have been stopped by deleting a plugin of streams. */
 function streamService({ streams }: Broker): Plugin {
   return {
     name: 'streams',
@@ -159,7 +159,10 @@ async function refuse(): Promise<never> {
   throw new Fault('running', 'the management interface serves this request, so it cannot be unloaded');
 }
 
-/** The plugin of a name, of the broker or of the original products. @throws Fault unknownRecord */
+/**
+ * The plugin with a name of the broker or of the original products.
+ * @throws Fault unknownRecord
+ */
 export function pluginNamed(broker: Broker, name: string): Plugin {
   const plugins = pluginsOf(broker);
   const names = [name, ...(Object.hasOwn(PLUGIN_ALIASES, name) ? PLUGIN_ALIASES[name] : [])];
@@ -173,7 +176,7 @@ export function pluginNamed(broker: Broker, name: string): Plugin {
   throw new Fault('unknownRecord', `there is no plugin "${name}"; ${hint}`, 'not_found');
 }
 
-/** The name of the original products for the plugin that an option belongs to; undefined: it belongs to none. */
+/** The name that the original products use for the plugin of an option; undefined: the option has no plugin. */
 export function pluginOfSetting(setting: string): string | undefined {
   const found = Object.keys(FEATURE_SETTINGS).find((name) => FEATURE_SETTINGS[name].includes(setting));
   return found && Object.keys(PLUGIN_ALIASES).find((alias) => PLUGIN_ALIASES[alias].includes(found));

@@ -4,7 +4,7 @@ import type { Context } from './operation.ts';
 
 /**
  * A record that was looked up.
- * @param what names it, for the error: `application "a"`
+ * @param what the record, for the error message: `application "a"`
  * @returns with `errors: 'original'`, an empty object if it does not exist
  * @throws Fault unknownRecord
  */
@@ -14,14 +14,18 @@ export function lookedUp({ isOriginal }: Context, record: object | undefined, wh
   throw new Fault('unknownRecord', `there is no ${what}`);
 }
 
-/** Check that there was something to delete; the original products do not. @param what as for `lookedUp` @throws Fault unknownRecord */
+/**
+ * Check that a deleted object existed; the original products do not check this.
+ * @param what as for `lookedUp`
+ * @throws Fault unknownRecord
+ */
 export function checkDeleted({ isOriginal }: Context, wasThere: boolean, what: string): void {
   if (!wasThere && !isOriginal) throw new Fault('unknownRecord', `there is no ${what}`);
 }
 
 /**
- * Do something for one entry of a batch.
- * @param wordOf what is wrong with the entry, in one word; undefined: the whole batch has failed
+ * Process one entry of a batch.
+ * @param wordOf returns the problem of the entry in one word; undefined: the whole batch fails
  * @returns `ok`, or the word as the original products print it: `{error,password}`
  */
 export async function resultOf(
@@ -40,7 +44,8 @@ export async function resultOf(
 }
 
 /**
- * Return one word for the fault of an entry of a batch: that of `wordOf`, or the name of an unknown parameter, which the original products ignore.
+ * Return one word for the fault of a batch entry: that of `wordOf`, or the name of an unknown parameter, which the
+ * original products ignore.
  * @param names the parameters that `wordOf` calls `login`
  */
 export function entryWord(
@@ -61,16 +66,21 @@ export function errorTerm(word: string): string {
   return `{error,${word}}`;
 }
 
-/** Most bytes of a name: one that is longer does not fit into the path of a request that deletes its record. */
+/**
+ * Maximum length of a name in bytes: a longer one does not fit into the path of the request that deletes its record.
+ */
 const MAX_NAME_BYTES = 4096;
 
-/** Check the length of the name of a record that is added. @throws Fault wrongParameter; not with `errors: 'original'` */
+/**
+ * Check the length of the name of a record that is added.
+ * @throws Fault wrongParameter; never with `errors: 'original'`
+ */
 export function checkName({ isOriginal }: Context, parameter: string, name: string | undefined): void {
   if (name === undefined || isOriginal || Buffer.byteLength(name) <= MAX_NAME_BYTES) return;
   throw new Fault('wrongParameter', `the parameter "${parameter}" is longer than ${MAX_NAME_BYTES} bytes`, parameter);
 }
 
-/** @throws Fault emptyCredentials if one of some parameters is an empty string */
+/** @throws Fault emptyCredentials if one of the parameters is an empty string */
 export function checkNotEmpty(parameters: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(parameters))
     if (value === '') throw new Fault('emptyCredentials', `the parameter "${name}" must not be empty`, name);

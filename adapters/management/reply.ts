@@ -10,17 +10,17 @@ const ROWS_AT_ONCE = 200;
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
-/** Neither caches nor proxies may keep or compress what is sent. */
+/** Caches and proxies must neither store nor compress streams. */
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no'
 };
-/** Tells clients which credentials are wanted. */
+/** Requests HTTP Basic credentials. */
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
-/** When failed logins are forgotten, in seconds. */
+/** Time after which failed logins are forgotten, in seconds. */
 const RETRY = { 'retry-after': '60' };
-/** When a broker that stops, or whose store has failed, may serve again, in seconds. */
+/** Time after which a broker that stops, or whose store has failed, may serve again, in seconds. */
 const RETRY_SOON = { 'retry-after': '5' };
 const HEADERS: Partial<Record<FaultKind, Readonly<Record<string, string>>>> = {
   unauthorized: CHALLENGE,
@@ -29,7 +29,7 @@ const HEADERS: Partial<Record<FaultKind, Readonly<Record<string, string>>>> = {
 };
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
-/** JSON that an operation answers as it is, without `code` and `data`. */
+/** JSON that an operation answers unchanged, without `code` and `data`. */
 export class BareAnswer {
   readonly json: string;
 
@@ -38,25 +38,31 @@ export class BareAnswer {
   }
 }
 
-/** The data of an answer that is JSON already, because `JSON.stringify` would not keep its numbers: integers of any size, and 1.0. */
+/**
+ * Data of an answer that is already JSON, because `JSON.stringify` would not preserve its numbers: integers of any
+ * size, and 1.0.
+ */
 export class EncodedData {
   readonly json: string;
   readonly hints: readonly string[];
 
-  /** @param hints what may be a mistake, beside the data */
+  /** @param hints possible mistakes, in addition to the data */
   constructor(json: string, hints: readonly string[] = []) {
     this.json = json;
     this.hints = hints;
   }
 
-  /** The answer. */
+  /** The body of the answer. */
   get body(): string {
     const hints = this.hints.length === 0 ? '' : `,"hints":${JSON.stringify(this.hints)}`;
     return `{"code":0,"data":${this.json}${hints}}`;
   }
 }
 
-/** A list in the data of an answer that becomes text when it is sent, some rows in each slice. What it iterates over may change meanwhile. */
+/**
+ * A list in the data of an answer that is converted to text while it is sent, some rows in each slice. The underlying
+ * collection may change meanwhile.
+ */
 export class Rows<R = unknown> {
   readonly #rows: Iterable<R>;
   readonly #shape: (row: R) => unknown;
@@ -66,7 +72,7 @@ export class Rows<R = unknown> {
     this.#shape = shape;
   }
 
-  /** The rows as JSON with commas between, some in each part. */
+  /** The rows as JSON, separated by commas, some in each part. */
   *parts(): Generator<string> {
     let some: string[] = [];
     let before = '';
@@ -81,7 +87,7 @@ export class Rows<R = unknown> {
   }
 }
 
-/** The data of an answer, an object of which some fields are `Rows`. */
+/** Data of an answer: an object with some fields that are `Rows`. */
 export class LongData {
   readonly #fields: Readonly<Record<string, unknown>>;
 
@@ -89,7 +95,7 @@ export class LongData {
     this.#fields = fields;
   }
 
-  /** The answer, which is written in parts, one in each slice. */
+  /** The answer, written in parts, one in each slice. */
   async *parts(nextSlice: () => Promise<void>): AsyncGenerator<string> {
     let part = '{"code":0,"data":{';
     let before = '';
@@ -113,7 +119,10 @@ export class LongData {
   }
 }
 
-/** The answer of an operation that has succeeded. @param nextSlice waits for the next slice of the time for long answers */
+/**
+ * The answer of a successful operation.
+ * @param nextSlice waits for the next time slice of long answers
+ */
 export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
@@ -147,11 +156,11 @@ function listEnd(whole: Whole | undefined, page: PageRequest): string {
 }
 
 function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageRequest): object {
-  // what is undefined is not written
+  // undefined fields are not written
   return { page: number, limit, count, hasnext: hasNext, cursor };
 }
 
-/** Faults after which the rest of the body is not read. */
+/** Faults after which the remaining body is not read. */
 const CLOSING: ReadonlySet<FaultKind> = new Set([
   'unauthorized',
   'notPermitted',
@@ -161,9 +170,9 @@ const CLOSING: ReadonlySet<FaultKind> = new Set([
 ]);
 
 /**
- * The answer of an operation that has failed.
- * @param isOriginal as the original products answer
- * @param said what they answer, if it differs from the table
+ * The answer of a failed operation.
+ * @param isOriginal answer like the original products
+ * @param said their answer, if it differs from the table
  */
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
   const { status, code, original } = CODES[fault.kind];

@@ -4,39 +4,39 @@ import type { BannedKind } from '../../lib/index.ts';
 export const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 export type RevisionName = (typeof REVISIONS)[number];
 
-/** The revisions that have connections and sessions. */
+/** The revisions with connections and sessions. */
 export const EARLIER: readonly RevisionName[] = ['earlier'];
-/** The revisions that have clients, and conditions in lists. */
+/** The revisions with clients, and with conditions in lists. */
 export const LATER: readonly RevisionName[] = ['later', 'hosted'];
 
-/** What a revision has and how it names things. Code tests these capabilities, never the name of a revision. */
+/** The capabilities and names of a revision. Code tests these, never the name of a revision. */
 export interface Revision {
   readonly name: RevisionName;
-  /** The paths under which it is mounted by default. */
+  /** The default prefixes. */
   readonly prefixes: readonly string[];
-  /** The column of the record tables with its field names. */
+  /** The column of the record tables with the field names. */
   readonly dialect: 'earlier' | 'later';
   /** The name of the client id in requests and answers. */
   readonly clientIdName: 'client_id' | 'clientid';
-  /** The names of what a ban is about. */
+  /** The names of the kinds of bans. */
   readonly bannedKinds: Readonly<Record<BannedKind, string>>;
-  /** A ban without a time at which it ends is one for five minutes. False: it does not end. */
+  /** True: a ban without an end lasts five minutes. False: it does not end. */
   readonly bansEnd: boolean;
   /** With `errors: 'original'`: new credential records are refused with a printed term (`{error,existed}`) instead of a word. */
   readonly printsTerms: boolean;
-  /** Lists of clients and subscriptions tell whether there is a next page. */
+  /** Lists of clients and subscriptions report whether there is a next page. */
   readonly hasNext: boolean;
   /** Lists of subscriptions show the prefix of share groups: `$share/g/t`; otherwise `t`. */
   readonly hasSharePrefix: boolean;
-  /** A broker that is looked up is answered with its node; in lists it always is. */
+  /** A broker that is looked up is returned with its node; in lists this is always so. */
   readonly hasNodeOfBroker: boolean;
   /** The protocol of a WebSocket listener ends with its port. */
   readonly hasWebSocketPort: boolean;
-  /** A plugin that was loaded is answered with the names of those that have started. */
+  /** The answer to loading a plugin contains the names of the started ones. */
   readonly listsLoaded: boolean;
-  /** With `errors: 'original'`: the code of an operation on a plugin of all nodes that has failed; undefined: none. */
+  /** With `errors: 'original'`: the code for a failed operation on a plugin of all nodes; undefined: none. */
   readonly clusterPluginCode: 101 | undefined;
-  /** Lists of statistics have the figures beside the name of the node; otherwise in a field `stats`. */
+  /** Lists of statistics have the values beside the name of the node; otherwise in a field `stats`. */
   readonly hasFlatStats: boolean;
 }
 
@@ -69,7 +69,7 @@ export const REVISION_ROWS: Readonly<Record<RevisionName, Revision>> = {
     clusterPluginCode: 101,
     hasFlatStats: true
   },
-  // the documentation says /api/v3, the original answers at /api/v4
+  // documented as /api/v3, but the original answers at /api/v4
   later: {
     name: 'later',
     prefixes: ['/api/v3', '/api/v4'],

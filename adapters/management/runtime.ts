@@ -3,15 +3,15 @@ import { loadavg } from 'node:os';
 import type { Broker } from '../../lib/index.ts';
 
 /**
- * What the interface tells about the virtual machine of the original products, and what comes closest to it here. Sessions stand for its
- * processes, because it has one for each client.
+ * Facts about the virtual machine of the original products, or their closest equivalents here. Sessions take the place
+ * of its processes, because it has one process per client.
  */
 interface Runtime {
   /** Average load of the machine over 1, 5 and 15 minutes. */
   readonly load: readonly number[];
-  /** Limit of file descriptors; 0: there is none, or it is unknown. */
+  /** Maximum number of file descriptors; 0: unlimited or unknown. */
   readonly maxDescriptors: number;
-  /** Bytes that V8 has allocated, and buffers. */
+  /** Bytes allocated by V8 and by buffers. */
   readonly memoryTotal: number;
   /** Bytes in use. */
   readonly memoryUsed: number;
@@ -24,7 +24,7 @@ interface Runtime {
 /** The version of the runtime. */
 export const RUNTIME_VERSION = process.version;
 
-/** Read the figures of the runtime at this moment. */
+/** Read the current state of the runtime. */
 export async function readRuntime({ settings, sessions }: Broker): Promise<Runtime> {
   const { heapTotal, heapUsed, external } = process.memoryUsage();
   return {
@@ -37,7 +37,7 @@ export async function readRuntime({ settings, sessions }: Broker): Promise<Runti
   };
 }
 
-/** The limit is read each time, because it can be changed from outside. Only Linux has the file. */
+/** Read every time, because the limit can be changed from outside. Only Linux has the file. */
 async function readMaxDescriptors(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'latin1').catch(() => '');
   return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? 0);

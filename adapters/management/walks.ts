@@ -4,7 +4,7 @@ import type { Clock, PageParts } from '../../lib/index.ts';
 import type { Caller } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
 
-/** Time in which the next page of a list is to be requested, in milliseconds. */
+/** Time within which the next page of a list must be requested, in milliseconds. */
 const WALK_MS = 60_000;
 const MAX_WALKS = 1_000;
 
@@ -18,12 +18,13 @@ interface Next {
 }
 
 /**
- * The places where callers have ended a page of a list. The next page begins there, although the list may have changed: with numbers of pages
- * alone, rows that come or go would move others to a page that is read already, or not read any more.
+ * The positions at which callers have ended a page of a list. The next page begins there, even if the list has changed:
+ * with page numbers alone, added or removed rows would move others to a page that has been read already, or that is
+ * never read.
  */
 export class Walks {
   readonly #clock: Clock;
-  /** By caller, list, conditions, limit and number of the page. */
+  /** Keyed by caller, list, conditions, limit and page number. */
   readonly #next = new LRUCache<string, Next>({ max: MAX_WALKS });
 
   constructor(clock: Clock) {
@@ -31,8 +32,9 @@ export class Walks {
   }
 
   /**
-   * Read the page that a request asks for, in parts.
-   * @param list its name @param conditions those that its rows meet
+   * Read a requested page in parts.
+   * @param list the name of the list
+   * @param conditions the conditions of the rows
    * @param read reads a page of the list
    */
   async *page<R>(
@@ -47,7 +49,7 @@ export class Walks {
     const from = known !== undefined && now < known.untilMs ? known.cursor : undefined;
     for await (const part of read({ ...(from === undefined ? { skip } : { cursor: from }), limit })) {
       const cursor = part.end && (part.end.end ?? from);
-      // before the client has the last part, after which it may request the next page
+      // set before the client has the last part, because it may request the next page at once
       if (cursor !== undefined)
         this.#next.set(keyOf(number + 1), { cursor, untilMs: this.#clock.monotonic() + WALK_MS });
       yield part;

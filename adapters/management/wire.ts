@@ -2,10 +2,10 @@ import Type, { type TSchema } from 'typebox';
 import { dateTimeText, type ListenerAddress } from '../../lib/adapter.ts';
 import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
 
-/** The largest Session Expiry Interval, which means that the session does not expire. */
+/** The maximum Session Expiry Interval, which means that the session does not expire. */
 const NEVER = 0xffff_ffff;
 
-/** A size as the interface writes it: `512.00M`. */
+/** A size in the format of the interface: `512.00M`. */
 export function sizeText(bytes: number): string {
   for (const [unit, size] of [
     ['G', 2 ** 30],
@@ -19,13 +19,19 @@ export function sizeText(bytes: number): string {
 /** The prefix of a share group. */
 const SHARE_PREFIX = /^(\$share\/[^/]+|\$queue)\//;
 
-/** A topic filter of a subscription as lists show it: `$share/g/t`, `$share/$queue/t`. @param hasPrefix false: `t` */
+/**
+ * A topic filter of a subscription in the format of lists: `$share/g/t`, `$share/$queue/t`.
+ * @param hasPrefix false: `t`
+ */
 export function listedFilter(filter: string, hasPrefix: boolean): string {
   if (!hasPrefix) return filter.replace(SHARE_PREFIX, '');
   return filter.startsWith('$queue/') ? `$share/${filter}` : filter;
 }
 
-/** The address of a listener as the interface writes it: `127.0.0.1:1883`, or the port alone if it is bound to all addresses. */
+/**
+ * The address of a listener in the format of the interface: `127.0.0.1:1883`, or only the port if it is bound to all
+ * addresses.
+ */
 export function addressText(address: ListenerAddress | undefined): string {
   if (address === undefined) return 'undefined';
   const { path, host = '::', port } = address;
@@ -36,10 +42,10 @@ export function addressText(address: ListenerAddress | undefined): string {
 
 type AnyRecord = ClientRecord | SessionRecord | SubscriptionRecord;
 
-/** How a field of a record is written and documented. */
+/** The conversion and documentation of a record field. */
 interface WireField {
   readonly schema: TSchema;
-  /** Default: the value as it is. Undefined: the field is absent. */
+  /** Default: the value unchanged. Undefined: the field is omitted. */
   readonly write?: (value: never) => unknown;
 }
 
@@ -49,7 +55,7 @@ const flag = (description: string) => Type.Boolean({ description });
 const orUndefined = (value: string | undefined) => value ?? 'undefined';
 const moment = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
 
-/** The last second that was written: the times in a list are often close together. */
+/** The last second that was written: times in a list are often close together. */
 let lastSecond = { wallMs: 0, text: '' };
 
 function writeMoment(value: number | undefined): string | undefined {
@@ -59,12 +65,12 @@ function writeMoment(value: number | undefined): string | undefined {
   return lastSecond.text;
 }
 
-/** The fields of the records, by their names in the library. */
+/** The record fields, by their names in the library. */
 const FIELDS: Readonly<Record<string, WireField>> = {
   node: { schema: text('Name of the node') },
   clientId: { schema: text('The client id') },
   username: { schema: text('The user name; "undefined" if there is none'), write: orUndefined },
-  cleanStart: { schema: flag('Whether the last CONNECT asked for a new session') },
+  cleanStart: { schema: flag('True if the last CONNECT asked for a new session') },
   mailboxLen: { schema: number('Packets of the client that wait for the store') },
   heapSize: { schema: number('Bytes of messages and output in memory for the client') },
   reductions: { schema: number('Packets that this connection has received and sent') },
@@ -87,8 +93,8 @@ const FIELDS: Readonly<Record<string, WireField>> = {
     schema: text('Subject of the verified certificate of the client; "nossl" if there is none'),
     write: (value: string | undefined) => value ?? 'nossl'
   },
-  isBridge: { schema: flag('Whether the client is a bridge') },
-  isConnected: { schema: flag('Whether the client is connected') },
+  isBridge: { schema: flag('True if the client is a bridge') },
+  isConnected: { schema: flag('True if the client is connected') },
   connectedAt: {
     schema: Type.Optional(moment('When the client connected last')),
     write: writeMoment
@@ -125,17 +131,17 @@ const FIELDS: Readonly<Record<string, WireField>> = {
   awaitingRel: { schema: number('QoS 2 messages of the client for which the PUBREL has not arrived') },
   maxAwaitingRel: { schema: number('Maximum number of these; 0: unlimited') },
   deliverMsg: { schema: number('PUBLISH packets sent on all connections of the session') },
-  enqueueMsg: { schema: number('Messages that had to wait in the queue') },
+  enqueueMsg: { schema: number('Messages that were queued') },
   filter: { schema: text('The topic filter') },
   qos: { schema: Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' }) }
 };
 
-/** Fields whose text is kept in one piece. */
+/** Number of fields whose text is cached in one piece. */
 const GROUP = 8;
-/** No record has it. */
+/** Sentinel that equals no field value. */
 const NOTHING = Symbol();
 
-/** How the records of a kind are written and documented. */
+/** The writer and the schema of the records of a kind. */
 interface RecordWriter<R> {
   readonly schema: TSchema;
   /** Write a record as JSON. */
@@ -155,12 +161,15 @@ export function writer<R extends AnyRecord>(title: string, names: ReadonlyMap<st
   };
 }
 
-/** Make a function that writes records. It keeps the text of the fields, because most fields of a record are equal to those of the record before. */
+/**
+ * Make a function that writes records. It caches the text of fields, because most fields of a record equal those of the
+ * previous one.
+ */
 function textWriter<R extends AnyRecord>(names: ReadonlyMap<string, keyof R>): (record: R) => string {
   const fields = [...names.values()];
   const prefixes = [...names.keys()].map((name, at) => `${at === 0 ? '' : ','}${JSON.stringify(name)}:`);
   const formats = fields.map((field) => FIELDS[field as string].write ?? ((value: unknown) => value));
-  // of the record before
+  // of the previous record
   const values: unknown[] = fields.map(() => NOTHING);
   const texts = fields.map(() => '');
   const groups = fields.map(() => '').slice(0, Math.ceil(fields.length / GROUP));

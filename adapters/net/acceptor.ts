@@ -19,7 +19,7 @@ export interface Acceptor {
   readonly state: string;
   /** Return the settings of a zone. @throws InvalidInput ZONE_UNKNOWN */
   zone(name: string | undefined): ZoneSizes;
-  /** Accept a connection: its bytes, and what the listener knows about it. */
+  /** Accept a connection: its stream, and the information of the listener about it. */
   handle(stream: Duplex, meta: TransportInfo): void;
   /** Add a listener, which the broker opens when it starts and closes when it stops. */
   attach(listener: ListenerHandle): void;
@@ -29,7 +29,7 @@ export interface Acceptor {
   listeners(): readonly ListenerHandle[];
   /** Report an error that belongs to no caller. */
   failed(thrown: unknown, during: string, client: undefined): void;
-  /** Conditions that an operator should know. */
+  /** Alarms for operators. */
   readonly alarms: Pick<Alarms, 'raise' | 'clear'>;
   /** Call `listener` when a client has disconnected. */
   on(event: 'client.disconnected', listener: (event: Disconnected) => void): unknown;

@@ -27,9 +27,9 @@ import { freeName, type Listener, withoutTlsError } from './net-listener.ts';
 import { LISTENER_OPTIONS, type ListenerOptions } from './options.ts';
 import { WEBSOCKET_OPTIONS, WebSocketEndpoint, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
-/** Options of `attachWebSocket`. PROXY headers are not among them: they are up to the HTTP server. */
+/** Options of `attachWebSocket`. PROXY headers are left to the HTTP server. */
 export type AttachOptions = Omit<ListenerOptions, 'proxyProtocol' | 'trustedProxies'> & WebSocketSettings;
-/** Options of `upgradeHandler`. The host decides on the path. */
+/** Options of `upgradeHandler`. The host selects the path. */
 export type UpgradeOptions = Omit<AttachOptions, 'path'>;
 
 const { proxyProtocol: _, trustedProxies: __, ...COMMON } = LISTENER_OPTIONS;
@@ -44,11 +44,12 @@ const ATTACH_OPTIONS = { ...UPGRADE_OPTIONS, path };
 /**
  * Serve MQTT over WebSocket on one path of an HTTP or HTTPS server that the app already has.
  *
- * Upgrade requests for this path reach no `upgrade` listener of the app, because packages with WebSocket paths of their own (`ws`,
- * Socket.IO, `@fastify/websocket`) would refuse them. Requests for other paths are left to those listeners; if there are none, they are
- * answered with 404. While the broker is stopped, and after `close()`, the server is as it was before.
- * @param server a server of `node:http`, `node:https`, or `node:http2` with `allowHTTP1`. For an Express app, pass what its `listen`
- * returns; for a Fastify app, `fastify.server`
+ * Upgrade requests for this path reach no `upgrade` listener of the app, because packages that serve other WebSocket
+ * paths (`ws`, Socket.IO, `@fastify/websocket`) would refuse them. Requests for other paths are left to those
+ * listeners; if there are none, they are answered with 404. While the broker is stopped, and after `close()`, the
+ * server is as it was before.
+ * @param server a server of `node:http`, `node:https`, or `node:http2` with `allowHTTP1`. For an Express app, pass what
+ * its `listen` returns; for a Fastify app, `fastify.server`
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, ZONE_UNKNOWN or LISTENER_NAME_IN_USE
  */
 export function attachWebSocket(
@@ -56,7 +57,7 @@ export function attachWebSocket(
   server: HttpServer | HttpsServer | Http2SecureServer,
   options: AttachOptions = {}
 ): Listening {
-  // recognised by its methods, because other runtimes, realms and HTTP/2 have classes of their own
+  // recognized by its methods, because other runtimes, realms and HTTP/2 have different classes
   if (typeof server?.on !== 'function' || typeof server.address !== 'function') {
     const expected = 'a server of node:http or node:https, such as listen() of an Express app returns';
     throw new InvalidInput('OPTION_INVALID', 'server', expected, server);
@@ -186,7 +187,7 @@ class ForwardedListener implements Listener {
       respond(socket, 503);
       return;
     }
-    // the host may have decided asynchronously; a socket that has closed would never be subtracted again
+    // the host may have decided asynchronously; a closed socket would never be subtracted again
     if (socket.destroyed) {
       this.#gate.count('upgrade_failed');
       return;
@@ -216,7 +217,7 @@ class AttachedListener extends ForwardedListener implements Claimant {
     return super.isOpen ? boundAddress(this.#http) : undefined;
   }
 
-  /** Clients can connect once the server of the app listens. */
+  /** True once the server of the app listens. */
   override get isOpen(): boolean {
     return this.address !== undefined;
   }

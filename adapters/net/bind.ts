@@ -84,7 +84,7 @@ async function bindPort<S extends Server>(
   onError: (error: Error) => void
 ): Promise<S> {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = place;
-  // rounded up: Node cuts off fractions of a second, and for 0 the kernel uses its default of two hours
+  // rounded up: Node truncates fractions of a second, and for 0 the kernel uses its default of two hours
   const keepAliveInitialDelay = Math.ceil(tcpKeepAlive / 1000) * 1000;
   const keepAlive = tcpKeepAlive > 0 ? { keepAlive: true, keepAliveInitialDelay } : {};
   const server = create({ noDelay, ...keepAlive });
@@ -143,7 +143,10 @@ function withUmask<T>(mode: number, run: () => T): T {
   }
 }
 
-/** Whether a path is a socket on which no process listens. @throws Error EEXIST if it is a file of another kind, which may hold data */
+/**
+ * Check whether a path is a socket on which no process listens.
+ * @throws Error EEXIST if it is a file of another kind, which may hold data
+ */
 async function isStale(path: string): Promise<boolean> {
   if (isPipe(path)) return false;
   const file = await lstat(path).catch(() => undefined);

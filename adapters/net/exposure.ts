@@ -2,13 +2,19 @@ import { BlockList, isIP } from 'node:net';
 import type { Place } from './bind.ts';
 import type { TlsRead } from './tls-options.ts';
 
-/** The address at which other machines can reach a listener that does not ask for an identity in TLS; undefined: there is none. */
+/**
+ * The address at which other machines can reach a listener without client authentication in TLS; undefined: there is
+ * none.
+ */
 export function exposedHostOf(place: Place, tls: TlsRead | undefined): string | undefined {
   if ('path' in place || isLoopback(place.host) || (tls !== undefined && asksForIdentity(tls))) return undefined;
   return place.host;
 }
 
-/** Whether clients must authenticate in TLS: with a certificate of the configured authorities, or with a pre-shared key only. */
+/**
+ * Check whether clients must authenticate in TLS: with a certificate of the configured authorities, or only with a
+ * pre-shared key.
+ */
 function asksForIdentity(tls: TlsRead): boolean {
   const { ca, caFile, requestCert, rejectUnauthorized, psk, pskFile, cert, certFile, ciphers } = tls;
   // Without configured authorities, Node trusts the public ones, which issue certificates to anyone.
@@ -25,7 +31,10 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether only this machine can reach an address. Includes IPv4-mapped IPv6 addresses. The only accepted name is `localhost`, because other names may later resolve to other addresses. */
+/**
+ * Check whether only this machine can reach an address. Includes IPv4-mapped IPv6 addresses. The only accepted name is
+ * `localhost`, because other names may later resolve to other addresses.
+ */
 export function isLoopback(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return host.toLowerCase() === 'localhost';

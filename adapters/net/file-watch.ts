@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/index.ts';
 /** Delay before a change is reported, because certificate and key are often changed one after the other. */
 const REPORT_DELAY_MS = 100;
 
-/** Notices when files change, by looking at them at an interval. */
+/** Detects changes of files by polling. */
 export class FileWatch {
   readonly #clock: Clock;
   readonly #changed: () => void;
@@ -20,13 +20,14 @@ export class FileWatch {
   }
 
   /**
-   * Watch these files instead of the previous ones. Call it before the files are read: each change after the call is noticed.
+   * Watch these files instead of the previous ones. Call it before reading the files: each change after the call is
+   * detected.
    * @param interval in milliseconds; 0: watch none
    */
   watch(files: readonly string[], interval: number): void {
     this.#unwatch();
     if (interval === 0 || files.length === 0) return;
-    // looked at now instead of in the background, so that the files are not read before
+    // checked now instead of in the background, so that the files are not read earlier
     const states = files.map((file) => stateOf(lookAt(file)));
     this.#watching = { files, interval, states };
     this.#lookLater(interval);
@@ -63,7 +64,7 @@ export class FileWatch {
   }
 }
 
-/** The state of a file that is missing or cannot be looked at. */
+/** The state of a file that is missing or unreadable. */
 const MISSING = '';
 
 function lookAt(file: string): Stats | undefined {
@@ -74,7 +75,10 @@ function lookAt(file: string): Stats | undefined {
   }
 }
 
-/** What differs after each change of a file. The time of change also differs if a copy keeps the time of modification. */
+/**
+ * A key that differs after each change of a file. The change time also differs if a copy preserves the modification
+ * time.
+ */
 function stateOf(stats: Stats | undefined): string {
   return stats === undefined ? MISSING : `${stats.ino} ${stats.size} ${stats.ctimeMs}`;
 }

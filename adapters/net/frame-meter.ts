@@ -5,11 +5,14 @@
 // while a hook decides, because Node does not see the end of a paused socket; the rest stays in the socket, except
 // for one or two chunks of up to 64 KB that Node has read already.
 
-/** Memory that a chunk or a frame takes besides its bytes: a Buffer object and its slot in a list. */
+/** Memory of a chunk or a frame in addition to its bytes: a Buffer object and its slot in a list. */
 const OBJECT_BYTES = 128;
-/** Bytes of the first frame that are kept: its header, and enough payload for the start of a CONNECT. */
+/** Number of bytes of the first frame that are kept: its header, and enough payload for the start of a CONNECT. */
 const FIRST_BYTES = 32;
-/** Start of a CONNECT that contains its size and protocol version. The shortest CONNECT has one byte more, so this is never a whole one. */
+/**
+ * Start of a CONNECT that contains its size and protocol version. The shortest CONNECT has one byte more, so this is
+ * never a complete one.
+ */
 const CONNECT_START_BYTES = 13;
 
 const BINARY = 2;
@@ -26,12 +29,12 @@ export class FrameMeter {
   #first: Buffer | undefined = Buffer.alloc(0);
   /** Payload bytes of the current frame that have not arrived yet. */
   #payloadLeft = 0;
-  /** Bytes of the current header so far, and its length as far as it is known. */
+  /** Number of bytes of the current header so far, and its length as far as it is known. */
   #headerBytes = 0;
   #headerLength = 2;
   #length = 0;
 
-  /** The broker has taken what was received. */
+  /** Called when the broker has consumed the received data. */
   taken(): void {
     this.occupiedBytes = 0;
   }
@@ -50,12 +53,12 @@ export class FrameMeter {
     }
   }
 
-  /** Forget the first bytes, because a message has been delivered. */
+  /** Discard the first bytes, because a message has been delivered. */
   messageDelivered(): void {
     this.#first = undefined;
   }
 
-  /** Return the start of the first message, never a whole CONNECT; empty once a message has been delivered. */
+  /** Return the start of the first message, never a complete CONNECT; empty once a message has been delivered. */
   connectStart(): Buffer {
     const first = this.#first;
     if (first === undefined || first.length < 2 || (first[0] & 0x7f) !== BINARY) return Buffer.alloc(0);

@@ -11,7 +11,7 @@ import { type Clock, ConnectionRefused, type ProtocolVersion, type TransportInfo
 import { DescriptorReserve, type Descriptors } from '../upgrades/index.ts';
 import type { Acceptor, Disconnected } from './acceptor.ts';
 
-/** Why a listener closed a connection before it handed it to the broker. */
+/** The reasons for which a listener closes a connection before handing it to the broker. */
 export type RefusalReason =
   | 'max_connections'
   | 'max_conn_rate'
@@ -26,7 +26,10 @@ export type RefusalReason =
   | 'listener_closed'
   | 'internal_error';
 
-/** What is reported of a peer whose connection is refused. The others are the limits of the listener, or are answered over HTTP. */
+/**
+ * The reported faults of peers whose connection is refused. The other reasons are limits of the listener, or are
+ * answered over HTTP.
+ */
 const FAULTS: { readonly [R in RefusalReason]?: string } = {
   handshake_timeout: 'the handshake has not ended in time (options handshakeTimeout, connectTimeout and idleTimeout)',
   proxy_untrusted: 'the address is not one of those in the option trustedProxies',
@@ -36,7 +39,7 @@ const FAULTS: { readonly [R in RefusalReason]?: string } = {
   no_username: 'there is no certificate with a user name (option usernameFrom)'
 };
 
-/** Settings that every kind of listener has. */
+/** Settings that all kinds of listeners share. */
 interface GateSettings {
   readonly zone: string | undefined;
   readonly mountpoint: string | undefined;
@@ -47,7 +50,7 @@ interface GateSettings {
   readonly handshakeTimeout: number;
 }
 
-/** A connection between its accept and its hand-over to the broker, and what is known about it so far. */
+/** A connection between its accept and its hand-over to the broker, with the information about it so far. */
 export interface Arrival {
   /** The accepted socket. */
   readonly socket: Duplex;
@@ -64,12 +67,12 @@ export interface Arrival {
   headers: TransportInfo['headers'];
   /** The reason that is counted if the connection ends in the current stage. */
   reason: RefusalReason;
-  /** Why the TLS handshake has failed, or the upgrade is refused, as far as it is known. */
+  /** The reason why the TLS handshake has failed or the upgrade is refused, as far as it is known. */
   fault: string;
-  /** Whether the connection was handed over or refused, or has ended. */
+  /** True if the connection was handed over or refused, or has ended. */
   isSettled: boolean;
   timer: unknown;
-  /** When the connection was accepted, if it has stages to pass before the broker gets it. */
+  /** The time of accept, if there are stages to pass before the hand-over to the broker. */
   acceptedAt: number | undefined;
 }
 
@@ -79,7 +82,7 @@ const FULL_TITLE = 'there are too many connections';
 
 type Counted = Duplex & CountedStream;
 
-/** A socket that was accepted, and what happens when there is room for it. */
+/** An accepted socket, and the continuation for when there is room for it. */
 interface Newcomer {
   readonly socket: Socket | Duplex;
   readonly transport: Arrival['transport'];
@@ -98,8 +101,8 @@ export interface KnownLocal {
 }
 
 /**
- * Admits or refuses the connections of a listener, counts them, enforces the handshake timeout, and hands them to the broker.
- * Nothing that a peer does makes it throw.
+ * Admits or refuses the connections of a listener, counts them, enforces the handshake timeout, and hands them to the
+ * broker. No action of a peer makes it throw.
  */
 export class Gate {
   /** Name of the listener. */
@@ -108,17 +111,17 @@ export class Gate {
   readonly settings: GateSettings;
   readonly clock: Clock;
   readonly #acceptor: Acceptor;
-  /** Tells the broker of an arrival that has handshakes. */
+  /** Notifies the broker of an arrival that has handshakes. */
   #announce: (() => void) | undefined;
   readonly #arriving = new Map<Duplex, Arrival>();
   /** Connections that count towards `maxConnections`: they have not closed, and the broker has not begun to close them. */
   #places = 0;
-  /** `maxConnections` was reached, and the alarm is not cleared yet. */
+  /** True if `maxConnections` was reached and the alarm has not been cleared yet. */
   #isFull = false;
   readonly #held: Newcomers<Newcomer>;
   readonly #placeFreed: (this: Duplex) => void;
   readonly #onClose: (this: Duplex) => void;
-  /** A connection has closed that waited for a place. */
+  /** Called when a connection that waited for a place has closed. */
   readonly #onHeldClose = () => this.#descriptors.remove();
   /** Connections that arrived before `accept`, in order, each with its first stage; undefined after `accept`. */
   #waiting: (readonly [arrival: Arrival, first: Stage])[] | undefined = [];
@@ -128,7 +131,7 @@ export class Gate {
   #tokens: number;
   #filledAt: number;
 
-  /** @param descriptors those of the process, unless a test has its own */
+  /** @param descriptors those of the process, except in tests */
   constructor(acceptor: Acceptor, name: string, settings: GateSettings, descriptors?: Descriptors) {
     this.name = name;
     this.clock = acceptor.clock;
@@ -157,7 +160,9 @@ export class Gate {
     };
   }
 
-  /** The broker closes a connection, or its socket has closed. What comes first frees the place. */
+  /**
+   * Free the place of a socket, on the first of two events: the broker closes the connection, or its socket has closed.
+   */
   #freePlace(socket: Counted): void {
     if (socket.placeFreed === ignore) return;
     socket.placeFreed = ignore;
@@ -172,9 +177,10 @@ export class Gate {
   }
 
   /**
-   * Admit a socket if number, rate and file descriptors allow it; else close it and count it. If there are too many connections, it waits for
-   * a moment first: its client may have closed another one just before.
-   * @param isStaged the socket has stages to pass, which must end within `handshakeTimeout`, `connectTimeout` and `idleTimeout`
+   * Admit a socket if number, rate and file descriptors allow it; otherwise close it and count it. If there are too
+   * many connections, it first waits for a moment: its client may have closed another one just before.
+   * @param isStaged the socket has stages to pass, which must end within `handshakeTimeout`, `connectTimeout` and
+   * `idleTimeout`
    * @param admitted continues with the socket
    */
   admit(
@@ -200,7 +206,7 @@ export class Gate {
     const { socket } = newcomer;
     if (!socket.closed) {
       socket.off('close', this.#onHeldClose);
-      this.#descriptors.remove(); // it is added again below, with the other connections
+      this.#descriptors.remove(); // added again below, with the other connections
     }
     this.#enter(newcomer);
   }
@@ -219,8 +225,8 @@ export class Gate {
   ): Arrival | undefined {
     const { maxConnections } = this.settings;
     const isWaiting = isStaged || this.#waiting !== undefined;
-    if (isWaiting) socket.on('error', ignore); // else the broker listens in this turn, or the socket is destroyed
-    if (socket.destroyed) return this.#reject(socket, 'max_connections'); // it has waited in vain
+    if (isWaiting) socket.on('error', ignore); // otherwise the broker adds a listener in this turn, or the socket is destroyed
+    if (socket.destroyed) return this.#reject(socket, 'max_connections'); // no place became free
     if (!this.#hasToken()) return this.#reject(socket, 'max_conn_rate');
     if (!this.#descriptors.admits()) return this.#reject(socket, 'descriptors_short');
     this.#places++;
@@ -251,7 +257,7 @@ export class Gate {
     return arrival;
   }
 
-  /** An arrival is not handed over at once: it must be within this time. */
+  /** Refuse an arrival that is not handed over within this time. */
   #await(arrival: Arrival, withinMs: number): void {
     this.#arriving.set(arrival.socket, arrival);
     arrival.timer = this.clock.setTimeout(() => this.refuse(arrival, 'handshake_timeout'), withinMs);
@@ -316,7 +322,7 @@ export class Gate {
     arrival.socket.destroy();
     const text = FAULTS[reason];
     const { fault } = arrival;
-    // a request that is not an upgrade may be that of a load balancer, which checks the port again and again
+    // a request without an upgrade may come from a load balancer that probes the port repeatedly
     if (text === undefined || (reason === 'upgrade_refused' && fault === '')) return;
     const peer = arrival.remoteAddress === undefined ? '' : ` from ${arrival.remoteAddress}`;
     const message = reason === 'tls_failed' || reason === 'upgrade_refused' ? `${text}: ${fault}` : text;
@@ -347,7 +353,7 @@ export class Gate {
     this.#announce = arriving;
   }
 
-  /** Begin to count why clients disconnect; to be called when the listener opens. */
+  /** Start counting the reasons of disconnects; called when the listener opens. */
   open(): void {
     this.#acceptor.on('client.disconnected', this.#disconnected);
   }
@@ -407,7 +413,10 @@ export class Gate {
   }
 }
 
-/** Report to the gate of the socket what the broker reports to a stream over it. Not in `handOver`, where it would allocate for every socket. */
+/**
+ * Forward the report that the broker makes to a stream to the gate of the socket. Not part of `handOver`, where it
+ * would allocate for every socket.
+ */
 function forwardPlaceFreed(stream: Counted, socket: Counted): void {
   stream.placeFreed = () => socket.placeFreed?.();
 }

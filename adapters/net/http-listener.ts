@@ -33,28 +33,30 @@ import { type Transport, tcp } from './transport.ts';
 
 /** Limits of the HTTP server, in milliseconds. */
 const LIMITS = {
-  /** Time from the begin of a request to the end of its headers. */
+  /** Time from the start of a request to the end of its headers. */
   headersTimeout: 10_000,
-  /** Time from the begin of a request to its end. */
+  /** Time from the start of a request to its end. */
   requestTimeout: 60_000,
-  /** Time that an idle connection is kept. */
+  /** Time for which an idle connection is kept. */
   keepAliveTimeout: 10_000,
   connectionsCheckingInterval: 2_000
 };
-/** Node refuses a request without the header `Host` with an empty answer; `refuseWithoutHost` says why. */
+/** Node answers a request without the header `Host` with an empty response; `refuseWithoutHost` gives the reason. */
 const OPTIONS = { ...LIMITS, requireHostHeader: false };
 
 /**
- * Serve HTTP on a port that the broker opens when it starts and closes when it stops, for an app without an HTTP server of its own.
+ * Serve HTTP on a port that the broker opens when it starts and closes when it stops, for an app without an HTTP
+ * server.
  *
  * ```ts
  * listenHttp(broker, 8081, managementApi(broker, { revision: 'later' }).node);
  * listenHttp(broker, tls({ port: 8443, certFile: 'server.crt', keyFile: 'server.key' }), api.node);
  * ```
- * What a handler throws, or rejects with, is answered with 500 and reported by the event `error`. What Node refuses, such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON.
- * At a stop, idle connections and streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
- * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, of which options about MQTT have no effect
- * @returns as `listen`
+ * Errors and rejections of a handler are answered with 500 and reported by the event `error`. Input that Node refuses,
+ * such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON. At a stop, idle connections and
+ * streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
+ * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, whose MQTT options have no effect
+ * @returns the same as `listen`
  * @throws InvalidInput OPTION_INVALID; LISTENER_NAME_IN_USE
  */
 export function listenHttp(broker: Broker, where: number | Transport, handler: RequestListener): Listening {
@@ -204,7 +206,7 @@ class HttpListener implements Listener {
     if (this.#opening !== undefined) this.#files.watch(filesOf(settings), settings.watchInterval);
   }
 
-  /** Prepares what makes the server, which watches its connections from the beginning. */
+  /** Prepare the function that creates the server, which watches its connections from the beginning. */
   async #maker(): Promise<ServerMaker<HttpServer | HttpsServer>> {
     const create = await this.#plainMaker();
     return (options) =>
@@ -229,10 +231,10 @@ class HttpListener implements Listener {
     }
   }
 
-  /** Answer what is no request, unless the client has gone or an answer has begun. */
+  /** Answer input that is not a valid request, unless the client has disconnected or an answer has begun. */
   #refuse(error: NodeJS.ErrnoException, socket: Socket): void {
     if (error.code === 'ERR_SSL_HTTP_REQUEST') {
-      // the connection below TLS, which has failed
+      // the failed connection below TLS
       for (const plain of this.#sockets) if (peerOf(plain) === peerOf(socket)) refuseUnparsed(plain, error);
       return;
     }
@@ -275,7 +277,7 @@ class HttpListener implements Listener {
   }
 }
 
-/** End the connection of an answer with it. A stream of events has no end, so it ends now. */
+/** Close the connection of an answer when the answer ends. A stream of events has no end, so it ends now. */
 function endWith(answer: ServerResponse): void {
   if (/^text\/event-stream\b/.test(String(answer.getHeader('content-type')))) answer.destroy();
   else if (!answer.headersSent) answer.setHeader('connection', 'close');

@@ -1,7 +1,7 @@
 import { type IncomingMessage, maxHeaderSize, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Why a request is refused before a handler has it. */
+/** A reason to refuse a request before it reaches a handler. */
 interface Refusal {
   readonly status: 400 | 404 | 408 | 413 | 417 | 431;
   readonly message: string;
@@ -15,11 +15,11 @@ const PHRASES = {
   417: 'Expectation Failed',
   431: 'Request Header Fields Too Large'
 } as const;
-/** The fields `code` of the management interface for an unknown method and for a request that is wrong. */
+/** The `code` fields of the management interface for an unknown method and for an invalid request. */
 const UNKNOWN_METHOD = 102;
 const WRONG = 108;
 
-/** The refusal that an error of the parser means. */
+/** The refusal for an error of the parser. */
 function refusalOf({ code, message }: NodeJS.ErrnoException): Refusal {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -37,14 +37,17 @@ function refusalOf({ code, message }: NodeJS.ErrnoException): Refusal {
   }
 }
 
-/** Answer a request that the parser of Node has refused, and close its connection. @param error that of the event `clientError` */
+/**
+ * Answer a request that the parser of Node has refused, and close its connection.
+ * @param error the error of the event `clientError`
+ */
 export function refuseUnparsed(socket: Duplex, error: NodeJS.ErrnoException): void {
   endWith(socket, refusalOf(error));
 }
 
 /** Answer a request with the method CONNECT, and close its connection. */
 export function refuseConnect(_request: IncomingMessage, socket: Duplex): void {
-  socket.on('error', () => {}); // the client has gone
+  socket.on('error', () => {}); // the client has disconnected
   endWith(socket, { status: 404, message: 'this server is not a proxy, and does not serve the method CONNECT' });
 }
 
@@ -55,7 +58,7 @@ function endWith(socket: Duplex, refusal: Refusal): void {
   socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`, () => socket.destroy());
 }
 
-/** Answer a request whose header `Expect` asks for what the server cannot do. */
+/** Answer a request whose `Expect` header cannot be satisfied. */
 export function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
   answerWith(response, {
     status: 417,
@@ -63,7 +66,10 @@ export function refuseExpectation(request: IncomingMessage, response: ServerResp
   });
 }
 
-/** Answer a request of HTTP/1.1 without the header `Host`. @returns false if it has one, or need not have one */
+/**
+ * Answer a request of HTTP/1.1 without the header `Host`.
+ * @returns false if it has one or does not need one
+ */
 export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
   if (request.headers.host !== undefined || request.httpVersion !== '1.1') return false;
   answerWith(response, { status: 400, message: 'the request has no header Host' });

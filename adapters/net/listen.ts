@@ -36,7 +36,7 @@ export function listen(broker: Acceptor, where: number | string | ListenOptions 
   return new Listening(broker, new NetListener(broker, describe(where)));
 }
 
-/** A listener as the app sees it: `open` and `close` also add it to the broker and remove it. */
+/** A listener for the app: `open` and `close` also add it to the broker and remove it. */
 export class AppListener implements Listener {
   readonly #broker: Acceptor;
   readonly #listener: Listener;
@@ -68,7 +68,7 @@ export class AppListener implements Listener {
       await this.#listener.open();
       if (this.#broker.state === 'connected') this.#listener.accept?.();
     } catch (error) {
-      // What could not be opened must not keep the broker from its next start.
+      // a listener that could not be opened must not prevent the next start of the broker
       this.#broker.detach(this.#listener);
       throw error;
     }
@@ -109,7 +109,7 @@ export class Listening extends AppListener implements PromiseLike<Listener> {
     });
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: being awaited is what this class is for
+  // biome-ignore lint/suspicious/noThenProperty: being awaited is the purpose of this class
   then<A = Listener, B = never>(
     opened?: ((listener: Listener) => A | PromiseLike<A>) | null,
     failed?: ((reason: BrokerError) => B | PromiseLike<B>) | null

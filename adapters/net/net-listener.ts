@@ -21,9 +21,10 @@ export interface Listener extends ListenerHandle, AsyncDisposable {
   /** The bound port; undefined while the listener is closed, and for a Unix socket. */
   readonly port: number | undefined;
   /**
-   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Files are read again, existing connections
-   * stay open, and invalid material is refused while the old material stays in force. Rejects with BrokerError TLS_INVALID or
-   * LISTENER_WITHOUT_TLS; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or PSK_INVALID.
+   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Files are read again,
+   * existing connections stay open, and invalid material is refused while the old material remains in use. Rejects with
+   * BrokerError TLS_INVALID or LISTENER_WITHOUT_TLS; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING or
+   * PSK_INVALID.
    */
   reload(material?: TlsMaterial): Promise<void>;
 }
@@ -99,7 +100,7 @@ export class NetListener implements Listener {
     this.#opening = undefined;
     // wait for a bind in progress, because closing a server during its bind would leave the port in use
     this.#closing = Promise.all([this.#closing, opening?.catch(ignore)]).then(() => {
-      // not awaited: it would wait for the connections, which the broker closes. The port is free at once
+      // not awaited, because it would wait for the connections, which the broker closes; the port is free at once
       this.#server?.close();
       this.#server = undefined;
       this.#tls?.close();
@@ -153,8 +154,8 @@ export class NetListener implements Listener {
 }
 
 /**
- * Choose the name of a listener without option `name`: its address, with a number if another listener of the broker has that name already,
- * for example if several use port 0.
+ * Choose the name of a listener without option `name`: its address, with a number if another listener of the broker
+ * already has that name, for example if several use port 0.
  */
 export function freeName(acceptor: Acceptor, base: string): string {
   const taken = new Set(acceptor.listeners().map(({ name }) => name));
@@ -165,7 +166,7 @@ export function freeName(acceptor: Acceptor, base: string): string {
 
 /** Create the error for `reload` of a listener without TLS. */
 export function withoutTlsError(name: string): BrokerError {
-  return new BrokerError('LISTENER_WITHOUT_TLS', `listener ${name} has no certificates of its own to reload`);
+  return new BrokerError('LISTENER_WITHOUT_TLS', `listener ${name} has no certificates to reload`);
 }
 
 /** The local address of all connections; undefined if the listener is bound to every address of the machine. */

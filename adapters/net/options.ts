@@ -11,11 +11,14 @@ export interface ListenerOptions {
   mountpoint?: string;
   /** Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides the setting of the zone. */
   protocolVersions?: readonly ProtocolVersion[];
-  /** Connections at one time; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited. Default 1024000, with TLS or WebSocket 102400. */
+  /**
+   * Maximum number of concurrent connections; further MQTT clients are closed if no place becomes free within 0.5 s. 0:
+   * unlimited. Default 1024000, with TLS or WebSocket 102400.
+   */
   maxConnections?: number;
   /**
-   * Connections accepted per second, with a burst of one second's worth. Further ones are closed at once, before anything is read: keeping
-   * them waiting would only move the flood into this process. 0 (default): unlimited.
+   * Connections accepted per second, with a burst of one second's worth. Further connections are closed at once, before
+   * anything is read: holding them would only move the flood into this process. 0 (default): unlimited.
    */
   maxConnRate?: number;
   /**
@@ -58,7 +61,7 @@ export const LISTENER_OPTIONS = {
   maxConnections: row(
     'integer',
     1_024_000,
-    'Connections at one time; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited.',
+    'Maximum number of concurrent connections; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited.',
     {
       unit: 'connections',
       aliases: ['maxConns', 'max_conns']
@@ -78,7 +81,7 @@ export const LISTENER_OPTIONS = {
   handshakeTimeout: row(
     'duration',
     10_000,
-    'Longest time for PROXY header, TLS handshake and WebSocket upgrade together.',
+    'Time limit for PROXY header, TLS handshake and WebSocket upgrade together.',
     {
       unit: 'ms',
       min: 1
@@ -104,13 +107,13 @@ export const LISTENER_OPTIONS = {
 
 /** Address and socket options of a TCP listener, also with TLS and WebSocket. */
 export interface TcpOptions extends ListenerOptions {
-  /** Port to bind; 0 for a free one, which is then in `listener.address`. */
+  /** Port to bind; 0 for a free port, which `listener.address` then contains. */
   port: number;
   /** Address or host name to bind. Default `127.0.0.1`: only this machine. `0.0.0.0` is every IPv4 address, `::` every address. */
   host?: string;
   /** With host `::`, do not bind IPv4. Default false. */
   ipv6Only?: boolean;
-  /** Connections the kernel holds until they are accepted. Default 1024. */
+  /** Number of connections that the kernel holds until they are accepted. Default 1024. */
   backlog?: number;
   /** Send small packets at once instead of collecting them (TCP_NODELAY). Default true. */
   noDelay?: boolean;
@@ -121,7 +124,7 @@ export interface TcpOptions extends ListenerOptions {
   tcpKeepAlive?: Duration;
 }
 
-/** Largest value of the kernel. It ignores larger ones silently, and uses its default of two hours. */
+/** Maximum value of the kernel. It silently ignores larger ones and uses its default of two hours. */
 const KEEP_ALIVE_MAX_MS = 32_767_000;
 
 export const TCP_OPTIONS = {
@@ -129,7 +132,10 @@ export const TCP_OPTIONS = {
   port: row('integer', undefined as number | undefined, 'Port; 0 for a free one.', { max: 65_535 }),
   host: row('text', '127.0.0.1', 'Address or host name to bind. `0.0.0.0`: every IPv4 address; `::`: every address.'),
   ipv6Only: row('boolean', false, 'With the host `::`, do not bind IPv4.'),
-  backlog: row('integer', 1024, 'Connections the kernel holds until they are accepted.', { min: 1, max: 2 ** 31 - 1 }),
+  backlog: row('integer', 1024, 'Number of connections that the kernel holds until they are accepted.', {
+    min: 1,
+    max: 2 ** 31 - 1
+  }),
   noDelay: row('boolean', true, 'Send small packets at once (TCP_NODELAY).', { aliases: ['nodelay'] }),
   tcpKeepAlive: row(
     'duration',
@@ -148,7 +154,7 @@ export interface UnixOptions extends ListenerOptions {
   path: string;
   /** File mode of the socket, which decides who may connect, such as `0o660` or `'660'`. Default: `0o600`, the user of the process. */
   mode?: number | string;
-  /** Connections the kernel holds until they are accepted. Default 1024. */
+  /** Number of connections that the kernel holds until they are accepted. Default 1024. */
   backlog?: number;
 }
 

@@ -9,7 +9,10 @@ import { isIPv4, isIPv6 } from 'node:net';
 export interface ProxyHeader {
   /** Length of the header in bytes; the data of the connection follows. */
   readonly length: number;
-  /** Address of the client. Undefined if the proxy connects for itself (LOCAL) or does not know: the addresses of the connection apply. */
+  /**
+   * Address of the client. Undefined if the proxy connects on its own behalf (LOCAL) or does not know it: the addresses
+   * of the connection apply.
+   */
   readonly source: { readonly address: string; readonly port: number } | undefined;
   readonly destination: { readonly address: string; readonly port: number } | undefined;
   /** Common name of the client certificate, if the proxy has terminated TLS and verified the certificate. */
@@ -19,7 +22,7 @@ export interface ProxyHeader {
 /** A header; `more` if the header is incomplete so far; `malformed` if no header can begin with these bytes. */
 type ProxyResult = ProxyHeader | 'more' | 'malformed';
 
-/** Longest header of version 1, with its CRLF. */
+/** Maximum length of a version 1 header, with its CRLF. */
 const MAX_LINE_BYTES = 107;
 /**
  * The format allows 65,535 bytes. Addresses and all known TLVs are far shorter, and a peer cannot make the broker buffer more than this.
@@ -99,7 +102,7 @@ function parseBinary(bytes: Buffer): ProxyResult {
   };
 }
 
-/** @returns undefined if there is none or it is not verified; null if the TLVs are malformed */
+/** @returns undefined if there is no verified name; null if the TLVs are malformed */
 function readCommonName(tlvs: Buffer): string | undefined | null {
   let commonName: string | undefined;
   for (const tlv of walkTlvs(tlvs)) {
@@ -115,7 +118,10 @@ function readCommonName(tlvs: Buffer): string | undefined | null {
   return commonName;
 }
 
-/** Walk the TLVs of all types; the caller skips those it does not use (ALPN, authority, unique id, namespace). null: a length is wrong. */
+/**
+ * Iterate over the TLVs of all types; the caller skips those it does not use (ALPN, authority, unique id, namespace).
+ * null: a length is wrong.
+ */
 function* walkTlvs(bytes: Buffer): Generator<{ type: number; value: Buffer } | null> {
   for (let at = 0; at < bytes.length; ) {
     if (bytes.length - at < 3) return yield null;
@@ -129,6 +135,6 @@ function* walkTlvs(bytes: Buffer): Generator<{ type: number; value: Buffer } | n
 function addressText(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
-  // the URL parser shortens the address by the rules of RFC 5952
+  // the URL parser shortens the address according to RFC 5952
   return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1);
 }

@@ -32,7 +32,7 @@ export function parsePskFile(text: string, delimiter = ':'): Map<string, Uint8Ar
 }
 
 /**
- * Combine a table or function with the keys of a file, which are used for identities that it does not know.
+ * Combine a table or function with the keys of a file, which are used for identities unknown to it.
  * @throws InvalidInput PSK_INVALID
  */
 export function keyLookup(
@@ -55,11 +55,11 @@ export function keyLookup(
 }
 
 /**
- * Whether the handshake has proved the pre-shared key.
+ * Check whether the handshake has proved the pre-shared key.
  *
- * A lookup of the key is no proof: if the TLS 1.3 cipher does not suit the key, a client that has named an identity may complete a
- * handshake by certificate instead. In TLS 1.3 a proved key shows as a resumed session, and a listener with keys allows no other
- * resumption. Before TLS 1.3 the cipher shows it.
+ * A lookup of the key is not a proof: if the TLS 1.3 cipher does not suit the key, a client that has named an identity
+ * may complete a handshake by certificate instead. In TLS 1.3 a proved key shows as a resumed session, and a listener
+ * with keys allows no other resumption. Before TLS 1.3 the cipher shows it.
  */
 export function hasProvedKey(socket: TLSSocket): boolean {
   return socket.getProtocol() === 'TLSv1.3' ? socket.isSessionReused() : /(^|-)PSK-/.test(socket.getCipher().name);

@@ -9,8 +9,8 @@ import { type CertificateRead, type Pem, type TlsRead, usesPresharedKeys } from 
 export interface LoadedMaterial {
   readonly context: SecureContextOptions;
   /**
-   * Finds the certificate for the server name that a client sends; it returns undefined for the default certificate. Itself undefined if
-   * there are no certificates for server names.
+   * Finds the certificate for the server name that a client sends; it returns undefined for the default certificate.
+   * Undefined if there are no certificates for server names.
    */
   readonly contextFor: ((serverName: string) => SecureContext | undefined) | undefined;
   readonly keys: KeyLookup;
@@ -71,7 +71,7 @@ async function loadServerNames(
 
 type Pems = Readonly<Record<'cert' | 'key', readonly (string | Buffer)[]>>;
 
-/** @throws Error that names certificate and key, where they are swapped or do not belong together */
+/** @throws Error that names certificate and key, if they are swapped or do not belong together */
 function checkedContext(context: SecureContextOptions & Pems, { certFile, keyFile }: CertificateRead): SecureContext {
   try {
     return createSecureContext(context);
@@ -115,7 +115,10 @@ async function readRegularFile(path: string): Promise<Buffer> {
   }
 }
 
-/** Cipher list with pre-shared keys: only theirs without a certificate, else those of Node and then theirs. */
+/**
+ * Cipher list with pre-shared keys: without a certificate only PSK suites, otherwise those of Node followed by PSK
+ * suites.
+ */
 function cipherList(settings: TlsRead): string | undefined {
   if (!usesPresharedKeys(settings)) return undefined;
   if (settings.cert === undefined && settings.certFile === undefined) return 'PSK:!aNULL:!eNULL:!SHA1:!CAMELLIA:!ARIA';

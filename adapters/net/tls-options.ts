@@ -56,7 +56,7 @@ export interface TlsSettings extends TlsMaterial {
   pskDelimiter?: string;
   /** Ask clients for a certificate. Default: true if `ca`, `caFile` or `usernameFrom` is given. */
   requestCert?: boolean;
-  /** Close connections without a valid client certificate. Default: as `requestCert`. */
+  /** Close connections without a valid client certificate. Default: the value of `requestCert`. */
   rejectUnauthorized?: boolean;
   /** Cipher suites in the format of OpenSSL. Default: those of Node; with pre-shared keys also the PSK suites. */
   ciphers?: string;
@@ -87,7 +87,7 @@ const CERTIFICATE_OPTIONS = {
   })
 };
 
-/** Options of a certificate after checks. */
+/** The checked options of a certificate. */
 export type CertificateRead = OptionValues<typeof CERTIFICATE_OPTIONS>;
 
 const MATERIAL_OPTIONS = {
@@ -165,7 +165,7 @@ export const TLS_OPTIONS = {
   )
 };
 
-/** TLS options after checks, with the defaults that depend on other options. */
+/** The checked TLS options, with the defaults that depend on other options. */
 export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
   readonly requestCert: boolean;
   readonly rejectUnauthorized: boolean;
@@ -203,7 +203,7 @@ export function withMaterial(settings: TlsRead, material: TlsMaterial): TlsRead 
   return changed;
 }
 
-/** Whether clients may use pre-shared keys. */
+/** Check whether clients may use pre-shared keys. */
 export function usesPresharedKeys({ psk, pskFile }: Pick<TlsRead, 'psk' | 'pskFile'>): boolean {
   return psk !== undefined || pskFile !== undefined;
 }

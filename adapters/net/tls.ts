@@ -8,10 +8,10 @@ import { hasProvedKey, type KeyLookup } from './psk.ts';
 import { type LoadedMaterial, loadMaterial } from './tls-material.ts';
 import { filesOf, type TlsMaterial, type TlsRead, usesPresharedKeys, withMaterial } from './tls-options.ts';
 
-/** Longest timeout of Node; with a longer one, a timer fires at once. */
+/** Maximum timeout of Node; with a longer one, a timer fires at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Node does not say which. */
+/** The fault if Node does not distinguish the two cases. */
 const UNTRUSTED_OR_CLOSED =
   'the peer has closed the connection, or its certificate is not valid: no authority of the option ca has signed it, it has expired, or it is revoked';
 
@@ -22,12 +22,14 @@ export class TlsEndpoint {
   #server: Server | undefined;
   #next: Stage | undefined;
   #isOpen = false;
-  /** The last open or reload. They run one after the other, because each starts from the settings of the previous one. */
+  /** The last open or reload. They run sequentially, because each starts from the settings of the previous one. */
   #loading: Promise<void> = Promise.resolve();
   #keys: KeyLookup = () => undefined;
   readonly #files: FileWatch;
   readonly #identities = new WeakMap<TLSSocket, string>();
-  /** Connections in a handshake, by the addresses of both ends: a TLS socket does not tell which socket it wraps. */
+  /**
+   * Connections in a handshake, by the addresses of both ends: a TLS socket does not reveal the socket that it wraps.
+   */
   readonly #handshaking = new Map<string, { readonly arrival: Arrival; readonly forget: () => void }>();
 
   constructor(gate: Gate, settings: TlsRead) {
@@ -78,8 +80,8 @@ export class TlsEndpoint {
   };
 
   /**
-   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Existing connections stay open. If the new
-   * material is invalid, the old one stays in force.
+   * Use new certificates, keys, revocation lists and pre-shared keys for all further handshakes. Existing connections
+   * stay open. If the new material is invalid, the old one remains in use.
    * @param material the changed settings; files are read again in any case
    * @throws BrokerError TLS_INVALID; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, PSK_INVALID
    */
@@ -116,7 +118,8 @@ export class TlsEndpoint {
       });
     }
     this.#keys = material.keys;
-    // a new server each time, because pre-shared keys cannot be added to one without. Handshakes in progress continue with the old one
+    // a new server each time, because pre-shared keys cannot be added to a server without any. Handshakes in progress
+    // continue with the old one
     if (this.#next !== undefined) this.#server = this.#createServer(settings, material, this.#next);
   }
 
@@ -190,12 +193,14 @@ export class TlsEndpoint {
   }
 }
 
-/** Key of a connection: the addresses of both ends, which no other connection has at the same time. */
+/** Key of a connection: the addresses of both ends, which are unique at any time. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${plainAddress(remoteAddress)} ${remotePort} ${plainAddress(localAddress)} ${localPort}`;
 }
 
-/** Why a handshake has failed. The messages of OpenSSL have the reason among numbers and files of its own. */
+/**
+ * The reason for a failed handshake. The messages of OpenSSL contain the reason among numbers and names of its files.
+ */
 function reasonOf({ message, reason }: Error & { readonly reason?: unknown }): string {
   return typeof reason === 'string' ? reason : message;
 }

@@ -39,7 +39,10 @@ export class Transport {
   /** Peers whose PROXY headers are trusted; `anyone` on a Unix socket, whose file mode decides; undefined: no PROXY headers. @internal */
   readonly proxies: BlockList | 'anyone' | undefined;
 
-  /** Where other machines can reach the listener without an identity in TLS; undefined: they cannot. @internal */
+  /**
+   * The address at which other machines can reach the listener without an identity in TLS; undefined: they cannot.
+   * @internal
+   */
   readonly exposedHost: string | undefined;
 
   /** @internal */

@@ -20,7 +20,10 @@ const TOO_LARGE = new Set(['WS_ERR_UNSUPPORTED_MESSAGE_LENGTH', 'WS_ERR_UNSUPPOR
 const OPEN = 1;
 const CLOSED = 3;
 
-/** Property that leads from a socket to its stream, so that all sockets share their listeners: closures for each would cost memory. */
+/**
+ * Property that holds the stream of a socket, so that all sockets share their listeners: separate closures would cost
+ * memory.
+ */
 const STREAM = Symbol('stream');
 
 type Carrier = WebSocket & { [STREAM]: WebSocketStream };
@@ -34,16 +37,19 @@ type Metered = Duplex & { [STREAM]: WebSocketStream };
 export class WebSocketStream extends Duplex implements GatheringStream {
   readonly #socket: WebSocket;
   readonly #carrier: Duplex;
-  /** Whether a close frame with the reason is being sent: `ws` then closes the socket itself, at the latest after its close timeout. */
+  /**
+   * True while a close frame with the reason is being sent: `ws` then closes the socket itself, at the latest after its
+   * close timeout.
+   */
   #isRefused = false;
-  /** Whether anything was received since the last ping. */
+  /** True if anything was received since the last ping. */
   isAlive = true;
   /** Set until the broker has admitted the client. */
   #meter: FrameMeter | undefined = new FrameMeter();
   readonly #maxConnectSize: number;
-  /** Whether the CONNECT is incomplete. Then the connection is refused at the limit; later it is only paused. */
+  /** True while the CONNECT is incomplete. The connection is then refused at the limit; later it is only paused. */
   #awaitsConnect = true;
-  /** Whether the limit is reached: nothing is read until the client is admitted. */
+  /** True if the limit is reached: nothing is read until the client is admitted. */
   #isThrottled = false;
 
   /**
@@ -67,21 +73,21 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   }
 
   /**
-   * Handle of the underlying socket, which knows how much of a large message was sent, so whether the peer reads. `ws` reports only its
-   * end.
+   * Handle of the underlying socket, which knows how much of a large message was sent, and therefore whether the peer
+   * reads. `ws` reports only the end.
    */
   get _handle(): unknown {
     return (this.#carrier as Duplex & { readonly _handle?: unknown })._handle;
   }
 
-  /** Whether nothing is read from the socket at present, so that pongs are not seen. */
+  /** True if the socket is currently not read, so that pongs are not seen. */
   get isUnread(): boolean {
     return this.#socket.isPaused;
   }
 
   /** Send a ping frame. */
   ping(): void {
-    this.isAlive = this.isUnread; // its pongs can be seen when it is read again
+    this.isAlive = this.isUnread; // its pongs are seen when reading resumes
     if (this.#socket.readyState === OPEN) this.#socket.ping();
   }
 
@@ -135,7 +141,7 @@ export class WebSocketStream extends Duplex implements GatheringStream {
     if (!this.destroyed && !this.push(data)) this.#socket.pause();
   }
 
-  /** End the stream after `ws` has found an invalid frame, for which it has sent the close code itself. */
+  /** End the stream after `ws` has detected an invalid frame and sent the close code itself. */
   fail({ message, code = '' }: Error & { code?: string }): void {
     this.#isRefused = true;
     const reasonCode = TOO_LARGE.has(code) ? ReasonCode.packetTooLarge : ReasonCode.protocolError;
@@ -147,7 +153,7 @@ export class WebSocketStream extends Duplex implements GatheringStream {
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    // a peer that has sent a close frame reads nothing more; its close follows
+    // a peer that has sent a close frame reads no more data; its close follows
     if (this.#socket.readyState !== OPEN) done();
     else this.#socket.send(chunk, done);
   }
@@ -192,7 +198,7 @@ function onError(this: Carrier, error: Error): void {
   this[STREAM].fail(error);
 }
 
-/** Callback for all frames but the last, whose callback gets the same error. */
+/** Callback for all frames except the last, whose callback gets the same error. */
 function ignoreError(): void {}
 
 function gather(chunks: readonly { chunk: Buffer }[]): Buffer[] {

@@ -19,19 +19,21 @@ export interface WebSocketSettings {
   /** Path of the URL as in requests: with a leading slash, percent-encoded, without a query. Default `/mqtt`. */
   path?: string;
   /**
-   * Web pages that may connect in addition to those of loopback origins: origins such as `https://app.example`, `null` for pages without an
-   * origin (files, sandboxed frames), `*` or `any` for all pages. A function decides alone, also about clients that send no origin.
+   * Web pages that may connect in addition to those of loopback origins: origins such as `https://app.example`, `null`
+   * for pages without an origin (files, sandboxed frames), `*` or `any` for all pages. A function decides about all
+   * clients, including those that send no origin.
    *
-   * Default: pages of `http(s)://localhost`, `*.localhost`, `127.0.0.0/8` and `[::1]` with any port, and clients that send no origin
-   * because they are not browsers. Others are refused with 403, even if the Host header has the same name, because DNS rebinding can cause
-   * that.
+   * Default: pages of `http(s)://localhost`, `*.localhost`, `127.0.0.0/8` and `[::1]` with any port, and clients that
+   * send no origin because they are not browsers. Others are refused with 403, even if the Host header has the same
+   * name, because DNS rebinding can cause that.
    */
   origins?: string | readonly string[] | OriginCheck;
   /** Refuse clients that offer none of the subprotocols `mqtt`, `mqttv3.1.1` and `mqttv3.1` [MQTT-6.0.0-3]. Default true. */
   requireSubprotocol?: boolean;
   /**
-   * Largest WebSocket message; a larger one closes the connection with 1009. A whole message is in memory before its packets are read, and
-   * some clients send many packets in one. Default: 4 times the `maxPacketSize` of the zone.
+   * Maximum size of a WebSocket message; a larger one closes the connection with 1009. A whole message is in memory
+   * before its packets are read, and some clients send many packets in one. Default: 4 times the `maxPacketSize` of the
+   * zone.
    */
   maxPayload?: Size;
   /**
@@ -40,8 +42,8 @@ export interface WebSocketSettings {
    */
   perMessageDeflate?: boolean;
   /**
-   * Interval of pings; a connection is closed if it was read and nothing was received since the last one. Default 0: no pings, MQTT has its own
-   * keep alive.
+   * Interval of pings; a connection is closed if it was read and nothing was received since the last ping. Default 0:
+   * no pings, because MQTT has a keep alive.
    */
   pingInterval?: Duration;
 }
@@ -60,7 +62,7 @@ export const WEBSOCKET_OPTIONS = {
   maxPayload: row(
     'size',
     undefined as number | undefined,
-    'Largest WebSocket message; a larger one closes the connection with 1009.',
+    'Maximum size of a WebSocket message; a larger one closes the connection with 1009.',
     { unit: 'bytes', min: 16 }
   ),
   perMessageDeflate: row('boolean', false, 'Compress frames, which costs memory and time for each connection.', {
@@ -69,12 +71,15 @@ export const WEBSOCKET_OPTIONS = {
   pingInterval: row(
     'duration',
     0,
-    'Interval of pings; a connection that answers none is closed. 0: never, MQTT has its own keep alive.',
+    'Interval of pings; a connection that answers none is closed. 0: never, because MQTT has a keep alive.',
     { unit: 'ms' }
   )
 };
 
-/** WebSocket options after checks, with `noDelay` if the listener owns the socket. Without `path`, requests for any path are accepted. */
+/**
+ * The checked WebSocket options, with `noDelay` if the listener owns the socket. Without `path`, requests for any path
+ * are accepted.
+ */
 export type WebSocketRead = Omit<OptionValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
   readonly path: string | undefined;
   readonly noDelay?: boolean;
@@ -84,10 +89,10 @@ export type WebSocketRead = Omit<OptionValues<typeof WEBSOCKET_OPTIONS>, 'path'>
 const SUBPROTOCOLS = ['mqtt', 'mqttv3.1.1', 'mqttv3.1'];
 /** Default of `maxPayload`, as a multiple of `maxPacketSize`. */
 const MESSAGE_PACKETS = 4;
-/** How long a peer may take to answer a close frame. */
+/** Time for a peer to answer a close frame. */
 const CLOSE_TIMEOUT_MS = 3_000;
 
-/** Most characters of a path or origin in the reason of a refusal. */
+/** Maximum number of characters of a path or origin in the reason of a refusal. */
 const MAX_SHOWN = 200;
 
 /** The WebSocket part of a listener: accepts or refuses upgrade requests, and creates the streams of upgraded connections. */
@@ -155,7 +160,7 @@ export class WebSocketEndpoint {
     }
     const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
     if (!requireSubprotocol || SUBPROTOCOLS.some((name) => offered.includes(name))) return undefined;
-    // not specified: how to refuse. 400 tells the client that its request is wrong
+    // not specified: the status of a refusal. 400 tells the client that its request is wrong
     return { status: 400, why: 'the client does not offer the subprotocol "mqtt" (option requireSubprotocol)' };
   }
 
@@ -163,7 +168,7 @@ export class WebSocketEndpoint {
     try {
       const answer: unknown = origins(request.headers.origin, request);
       if (typeof answer === 'boolean') return answer;
-      // a promise that rejects must not end the process
+      // a rejected promise must not end the process
       Promise.resolve(answer).catch(ignore);
       throw new InvalidInput('OPTION_INVALID', 'origins', 'a function that returns true or false at once', answer);
     } catch (error) {
@@ -178,7 +183,7 @@ export class WebSocketEndpoint {
     return stream;
   }
 
-  /** Add a stream to those that get pings. One timer serves them all. */
+  /** Add a stream to those that are pinged. One timer serves all of them. */
   #addToPings(stream: WebSocketStream): void {
     this.#pinged.add(stream);
     stream.on('close', () => this.#pinged.delete(stream));
@@ -227,7 +232,7 @@ function refuseRequest(arrival: Arrival | undefined, response: ServerResponse): 
   response.end('This port speaks MQTT over WebSocket.\n');
 }
 
-/** Read option `path`. A path that differs from its form in requests would never match, so it is refused. */
+/** Read the option `path`. A path that differs from its form in requests would never match, so it is refused. */
 function checkPath(value: unknown, field: string): string {
   const path = value as string;
   const url = 'http://host';

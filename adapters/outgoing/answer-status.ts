@@ -2,24 +2,25 @@ import { SendError } from '../../lib/index.ts';
 
 /** Statuses below 500 after which a request is sent again: request timeout, too early, too many requests. */
 const REPEATED: readonly number[] = [408, 425, 429];
-/** Longest time for which a server can ask for no requests, in milliseconds. */
+/** Maximum time for which a server can ask for a pause, in milliseconds. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** The head of an answer. */
 interface AnswerHead {
   readonly status: number;
-  /** By names in lower case. */
+  /** Keyed by lower-case names. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
 /**
- * Find out whether a server has refused what was sent to it. Everything that sends outputs over HTTP uses this rule: rule actions, sinks and webhooks.
+ * Check whether a server has refused a request. All senders over HTTP use this rule: rule actions, sinks and webhooks.
  *
- * A status from 200 to 299 is success. After 408, 425, 429 and from 500 on, the request is sent again, after the time of the header `Retry-After` if there is
- * one (seconds or a date; at most an hour). Any other status, such as a redirect, which is not followed, is a final failure.
- * @param describe names the server and what it has answered, for people
+ * A status from 200 to 299 is success. After 408, 425, 429 and from 500 on, the request is sent again, after the time
+ * of the header `Retry-After` if there is one (seconds or a date; at most an hour). Any other status, such as a
+ * redirect, which is not followed, is a final failure.
+ * @param describe names the server and its answer, for people
  * @param nowMs wall-clock milliseconds
- * @returns undefined: it has accepted the request
+ * @returns undefined: the server has accepted the request
  */
 export function refusalOf(
   { status, headers }: AnswerHead,
@@ -35,7 +36,7 @@ export function refusalOf(
   });
 }
 
-/** @param value of the header: seconds, or a date */
+/** @param value the value of the header: seconds, or a date */
 function retryAfterMs(value: string | readonly string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== 'string') return undefined;
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - nowMs;

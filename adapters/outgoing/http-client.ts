@@ -5,7 +5,7 @@ import { shownUrl } from '../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import type { OutgoingTls } from './tls.ts';
 
-/** A request, ready to be sent. */
+/** A request that is ready to be sent. */
 export interface HttpCall {
   readonly method: string;
   /** Path and query, percent-encoded. */
@@ -17,24 +17,24 @@ export interface HttpCall {
 /** A complete response. */
 export interface HttpAnswer {
   readonly status: number;
-  /** By names in lower case. */
+  /** Keyed by lower-case names. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
 }
 
 /** Limits of an `HttpClient`. */
 interface HttpLimits {
-  /** Connections that are open at the same time. */
+  /** Maximum number of concurrent connections. */
   readonly maxSockets: number;
-  /** Bytes of the body of a response. */
+  /** Maximum size of a response body. */
   readonly maxBodyBytes: number;
-  /** Whether the certificate of the server is verified. Default true. */
+  /** True if the certificate of the server is verified. Default true. */
   readonly verifies?: boolean;
 }
 
 /**
- * Sends requests to one HTTP server over connections that stay open. It follows no redirects and uses no proxy. Errors name the origin and
- * the path, but never the query, which may contain a password.
+ * Sends requests to one HTTP server over persistent connections. Redirects are not followed, and proxies are not used.
+ * Errors name the origin and the path, but never the query, which may contain a password.
  */
 export class HttpClient {
   readonly #url: URL;
@@ -59,8 +59,8 @@ export class HttpClient {
   }
 
   /**
-   * Send a request. A connection that the server has closed while it was idle is replaced by a new one.
-   * @param signal ends the request; its reason is thrown
+   * Send a request. An idle connection that the server has closed is replaced.
+   * @param signal aborts the request; its reason is thrown
    * @throws BrokerError HTTP_FAILED, HTTP_BODY_TOO_LARGE
    */
   async send(call: HttpCall, signal: AbortSignal): Promise<HttpAnswer> {
@@ -68,7 +68,7 @@ export class HttpClient {
       try {
         return await this.#attempt(call, signal);
       } catch (error) {
-        if (!(error instanceof StaleConnection)) throw error; // a new connection is never stale, so this ends
+        if (!(error instanceof StaleConnection)) throw error; // a new connection is never stale, so the loop ends
       }
     }
   }
@@ -88,7 +88,7 @@ export class HttpClient {
         signal.removeEventListener('abort', abort);
       };
       const fail = (error: unknown) => {
-        if (isSettled) return; // the connection may be in use by the next request
+        if (isSettled) return; // the connection may already be in use by the next request
         settle();
         reject(error);
         request.destroy();
@@ -96,7 +96,7 @@ export class HttpClient {
       const abort = () => fail(signal.reason);
       signal.addEventListener('abort', abort, { once: true });
       request.on('error', (error) => fail(this.#failure(request, error)));
-      request.on('close', () => fail(this.#failure(request, new Error('the server sent no valid response'))));
+      request.on('close', () => fail(this.#failure(request, new Error('the server sent an invalid response'))));
       request.on('response', (response) => {
         this.#read(response, (error, answer) => {
           if (answer === undefined) fail(error ?? this.#failure(request, new Error('the response is incomplete')));
@@ -141,7 +141,7 @@ export class HttpClient {
 
   #wrap(error: Error): Error {
     const { message, code } = error as NodeJS.ErrnoException;
-    const why = message === '' ? code : message; // several addresses that all failed have an error without a message
+    const why = message === '' ? code : message; // if all of several addresses fail, the error has no message
     return new BrokerError('HTTP_FAILED', `the request to ${this.#name} failed: ${why}`, { cause: error });
   }
 
@@ -150,7 +150,7 @@ export class HttpClient {
   }
 }
 
-/** The server has closed a connection that was used before, so it has not seen the request. */
+/** The server has closed a reused connection, so it has not seen the request. */
 class StaleConnection extends Error {}
 
 /**
@@ -171,7 +171,7 @@ export function checkUrl(value: unknown, field: string): URL {
   return url;
 }
 
-/** A value that should be a URL, for error messages. */
+/** A value in place of a URL, for error messages. */
 function shown(value: unknown): unknown {
   return typeof value === 'string' || value instanceof URL ? shownUrl(String(value)) : value;
 }

@@ -1,4 +1,4 @@
-/** Requests to other servers, of HTTP and MQTT: connections that stay open, TLS, addresses that are public. For adapters. */
+/** Requests to other HTTP and MQTT servers: persistent connections, TLS, public addresses. For adapters. */
 export { refusalOf } from './answer-status.ts';
 export { checkUrl, type HttpAnswer, type HttpCall, HttpClient } from './http-client.ts';
 export { type DialSettings, dial } from './mqtt-dial.ts';

@@ -4,11 +4,11 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { type OutgoingTls, tlsOf } from './tls.ts';
 import { withTrustHint } from './trust-hint.ts';
 
-/** Where a connection to an MQTT server goes. */
+/** The destination of a connection to an MQTT server. */
 export interface DialSettings extends OutgoingTls {
   /** An mqtt, mqtts, ws or wss URL. */
   readonly url: URL;
-  /** Whether the certificate of the server is verified. Default true. */
+  /** True if the certificate of the server is verified. Default true. */
   readonly verifies?: boolean;
   /** Names of cipher suites in the form of OpenSSL. Default: those of Node. */
   readonly ciphers?: string;
@@ -45,7 +45,7 @@ function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Prom
       : connectSocket({ host, port, noDelay: true, keepAlive: true });
     const abort = () => socket.destroy(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    socket.on('error', reject); // not removed: an error may occur before the caller adds its listener
+    socket.on('error', reject); // kept, because an error may occur before the caller adds its listener
     socket.once('close', () => reject(new Error('the connection was closed before it was established')));
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       signal.removeEventListener('abort', abort);

@@ -4,10 +4,10 @@ import { type DialSettings, dial } from './mqtt-dial.ts';
 
 /** Time for connecting, up to the CONNACK. */
 const CONNECT_MS = 10_000;
-/** Time for closing in an orderly way. */
+/** Time for an orderly close. */
 const CLOSE_MS = 1_000;
 
-/** Where a link connects, and as whom. */
+/** The server and the identity of a link. */
 export interface LinkSettings {
   readonly dial: DialSettings;
   readonly client: ClientOptions;
@@ -19,13 +19,15 @@ export interface OpenLink {
   readonly stream: Duplex;
 }
 
-/** The connection of a resource or a sink to its server. It is established when it is needed, and does not begin again by itself. */
+/**
+ * The connection of a resource or a sink to its server. It is established on demand and does not reconnect on its own.
+ */
 export class MqttLink {
   readonly #settings: LinkSettings;
   readonly #clock: Clock;
   #open: OpenLink | undefined = undefined;
   #connecting: Promise<OpenLink> | undefined = undefined;
-  /** Ends the connection, or connecting. */
+  /** Aborts the connection, or connecting. */
   #controller = new AbortController();
   #isClosed = false;
 
@@ -35,9 +37,9 @@ export class MqttLink {
   }
 
   /**
-   * The connection; a new one if there is none. Calls at the same time get the same one.
-   * @param signal gives up waiting, not connecting
-   * @throws why there is none
+   * Return the connection, which is established if there is none. Concurrent calls share one connection.
+   * @param signal stops waiting, not connecting
+   * @throws the reason why there is no connection
    */
   connected(signal: AbortSignal): Promise<OpenLink> {
     if (this.#isClosed) return Promise.reject(new BrokerError('RESOURCE_DOWN', 'the connection is closed'));
@@ -48,13 +50,13 @@ export class MqttLink {
     return unless(signal, this.#connecting);
   }
 
-  /** Close a connection, whose operations fail then. */
+  /** Close a connection. Its pending operations fail. */
   drop({ client }: OpenLink): void {
     client.destroy();
     if (this.#open?.client === client) this.#open = undefined;
   }
 
-  /** Close the connection, and give up connecting. */
+  /** Close the connection, or stop connecting. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const open = this.#open;
@@ -74,7 +76,7 @@ export class MqttLink {
     try {
       const stream = await dial(this.#settings.dial, signal);
       const client = await connectClient(stream, { ...this.#settings.client, clock: this.#clock, signal });
-      client.on('message', () => undefined); // there are no subscriptions; otherwise they would be kept for a listener
+      client.on('message', () => undefined); // there are no subscriptions; without a listener the messages would be kept for one
       return (this.#open = { client, stream });
     } catch (error) {
       throw signal.aborted ? (signal.reason as Error) : error;
@@ -84,14 +86,14 @@ export class MqttLink {
   }
 }
 
-/** Disconnect a client. A server that does not read delays this by one second at most. */
+/** Disconnect a client. A server that does not read delays this by at most one second. */
 export async function closeClient(client: Pick<Client, 'disconnect' | 'destroy'>, clock: Clock): Promise<void> {
   const timer = clock.setTimeout(() => client.destroy(), CLOSE_MS);
   try {
     await client.disconnect();
   } finally {
     clock.clearTimeout(timer);
-    client.destroy(); // if it could not be disconnected
+    client.destroy(); // in case it could not be disconnected
   }
 }
 

@@ -2,7 +2,9 @@ import { lookup as lookupName } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { BrokerError } from '../../lib/index.ts';
 
-/** The networks that are not part of the public Internet, with those of this machine (IANA special-purpose address registries). */
+/**
+ * The networks outside the public Internet, including those of this machine (IANA special-purpose address registries).
+ */
 const PRIVATE_NETWORKS: readonly (readonly [address: string, prefix: number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -31,7 +33,7 @@ const blocked = new BlockList();
 for (const [address, prefix] of PRIVATE_NETWORKS)
   blocked.addSubnet(address, prefix, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** An IPv4 address that is written as an IPv6 address: mapped, or translated by NAT64 or 6to4. */
+/** The IPv4 address inside an IPv6 address: mapped, or translated by NAT64 or 6to4. */
 function embeddedIpv4(address: string): string | undefined {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped !== null) return mapped[1];
@@ -44,7 +46,7 @@ function embeddedIpv4(address: string): string | undefined {
   return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
 }
 
-/** Whether an IP address belongs to this machine or to a private network. */
+/** Check whether an IP address belongs to this machine or to a private network. */
 export function isPrivateAddress(address: string): boolean {
   const [plain] = address.split('%'); // without the zone of a link-local address
   const isV6 = isIP(plain) === 6;
@@ -60,7 +62,7 @@ export function privateAddressError(host: string, address: string): BrokerError 
   );
 }
 
-/** Look a name up for a connection, and fail if one of its addresses is private. */
+/** Look up a name for a connection, and fail if one of its addresses is private. */
 export const publicLookup: LookupFunction = (host, options, done) => {
   lookupName(host, { ...options, all: true }, (error, addresses) => {
     if (error !== null) {

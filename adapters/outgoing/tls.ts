@@ -6,7 +6,7 @@ import { InvalidInput } from '../../lib/index.ts';
 /** PEM as string or bytes, or a list of these. */
 export type Pem = string | Uint8Array | readonly (string | Uint8Array)[];
 
-/** TLS settings of connections that a source makes to another server. The certificate of that server is always verified. */
+/** TLS settings of outgoing connections. The certificate of the server is always verified. */
 export interface OutgoingTls {
   /** Certificate authorities, instead of those of Node. */
   ca?: Pem;
@@ -16,7 +16,7 @@ export interface OutgoingTls {
   key?: Pem;
   /** Passphrase of an encrypted key. */
   passphrase?: string;
-  /** Name that the certificate of the server must have, and that is sent to it (SNI). Default: the host name. */
+  /** Name that is sent to the server (SNI) and that its certificate must have. Default: the host name. */
   servername?: string;
 }
 
@@ -37,7 +37,7 @@ export const OUTGOING_TLS_OPTIONS = {
   )
 };
 
-/** What of settings concerns TLS, without what is undefined. */
+/** The TLS part of settings, without undefined values. */
 export function tlsOf({ ca, cert, key, passphrase, servername }: OutgoingTls): SecureContextOptions & OutgoingTls {
   const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given);
@@ -55,7 +55,7 @@ export function checkTls(settings: OutgoingTls, place: string): void {
     const expected = 'what TLS can use';
     const isPath = [settings[name] ?? []].flat().some((pem) => typeof pem === 'string' && !pem.includes('-----BEGIN '));
     const hint = isPath ? '; expected the text of a PEM file, not its path' : '';
-    const text = `${place}.${name}: TLS cannot use it: ${message}${hint}`; // the value may be a private key
+    const text = `${place}.${name}: TLS cannot use it: ${message}${hint}`; // without the value, which may be a private key
     throw new InvalidInput('OPTION_INVALID', `${place}.${name}`, expected, undefined, text);
   };
   const attempt = (name: 'ca' | 'cert' | 'key', options: OutgoingTls) => {
@@ -75,7 +75,7 @@ function checkPem(value: unknown, field: string): Pem {
   const list = Array.isArray(value) ? value : [value];
   const isGood =
     list.length > 0 && list.every((pem) => (typeof pem === 'string' && pem !== '') || pem instanceof Uint8Array);
-  // the value may be a private key, so the error does not show it
+  // the error does not show the value, which may be a private key
   if (!isGood)
     throw new InvalidInput('OPTION_INVALID', field, 'PEM as a string or bytes, or a list of these', typeof value);
   return value as Pem;

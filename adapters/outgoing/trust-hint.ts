@@ -1,6 +1,6 @@
 import { BrokerError } from '../../lib/index.ts';
 
-/** The codes of Node for certificates that no known authority has signed. */
+/** The codes of Node for certificates that are not signed by a known authority. */
 export const UNTRUSTED_CERTIFICATE: ReadonlySet<string> = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -14,9 +14,9 @@ const UNFIT: ReadonlySet<string> = new Set(['ERR_TLS_CERT_ALTNAME_INVALID', 'CER
 
 /**
  * Add the remedy to an error about the certificate of a server.
- * @param remedy how to trust it, such as `name its authority in rootCaPath`
+ * @param remedy a way to trust the certificate, such as `name its authority in rootCaPath`
  * @param errorCode the code of the new error
- * @returns other errors as they are
+ * @returns other errors unchanged
  */
 export function withTrustHint<E>(error: E, remedy: string, errorCode = 'HTTP_FAILED'): E | BrokerError {
   if (!(error instanceof Error)) return error;

@@ -1,13 +1,17 @@
-/** Checks by schemas. Apart from `adapters/rest`, which `serve` loads, because their package takes 9 MB of memory. */
+/** Schema checks. Separate from `adapters/rest`, which `serve` loads, because their package takes 9 MB of memory. */
 
 import type { TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { Fault } from '../rest/index.ts';
 
-/** The validators of schemas, compiled at the first use. */
+/** The validators of schemas, compiled on first use. */
 const validators = new WeakMap<object, Validator>();
 
-/** Check a value. @param where what the value is, for errors: `body`, `query` @throws Fault missingParameter, wrongParameter */
+/**
+ * Check a value.
+ * @param where the name of the value, for errors: `body`, `query`
+ * @throws Fault missingParameter, wrongParameter
+ */
 export function check<T>(schema: object, value: unknown, where: string): T {
   let validator = validators.get(schema);
   if (validator === undefined) {
@@ -20,7 +24,7 @@ export function check<T>(schema: object, value: unknown, where: string): T {
 
 type ValidationError = ReturnType<Validator['Errors']>[number];
 
-/** The error to report: one about a part of the value says more than one about all of it. */
+/** The error to report: one about a part of the value is more specific than one about the whole. */
 function faultIn(errors: readonly ValidationError[], where: string): Fault {
   const [error] = [...errors].sort((a, b) => b.instancePath.length - a.instancePath.length);
   const path = error.instancePath.slice(1).replaceAll('/', '.');
@@ -29,21 +33,21 @@ function faultIn(errors: readonly ValidationError[], where: string): Fault {
     const place = path === '' ? name : `${path}.${name}`;
     return new Fault('missingParameter', `the parameter "${place}" is missing`, name);
   }
-  // the schema of a parameter that must not be there
+  // the schema of a forbidden parameter
   if (error.keyword === 'boolean')
     return new Fault('wrongParameter', `the parameter "${path}" is not known; leave it out`, path);
   const name = path === '' ? `the ${where}` : `the parameter "${path}"`;
   return new Fault('wrongParameter', `${name} ${conditionOf(error)}`, path === '' ? undefined : path);
 }
 
-/** What a value must be. */
+/** The condition that a value must meet. */
 function conditionOf(error: ValidationError): string {
   if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
   if (error.keyword !== 'enum') return error.message;
   return `${error.message} (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})`;
 }
 
-/** Read the parameters of a query. The first one of a name counts; a name without a value is `true`. */
+/** Parse a query string. The first value of a name counts; a name without a value is `true`. */
 export function readQuery(text: string): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
   if (text === '') return query;
@@ -52,7 +56,10 @@ export function readQuery(text: string): Record<string, string> {
   return query;
 }
 
-/** Convert and check the parameters of a query that an operation has. Others are ignored. @throws Fault missingParameter, wrongParameter */
+/**
+ * Convert and check the query parameters of an operation. Others are ignored.
+ * @throws Fault missingParameter, wrongParameter
+ */
 export function checkQuery(
   schema: { readonly properties: object } | undefined,
   given: Readonly<Record<string, string>>
@@ -66,7 +73,10 @@ export function checkQuery(
   return check(schema, values, 'query');
 }
 
-/** A string that is not a value of the type is returned as it is, and the check of the schema refuses it. */
+/**
+ * Convert a string to a type. A string without a value of the type is returned unchanged, and the check of the schema
+ * refuses it.
+ */
 function readValue(text: string, type: string | undefined): unknown {
   if (type === 'integer' || type === 'number') return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
   if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;

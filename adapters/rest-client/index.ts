@@ -1,4 +1,4 @@
-/** What clients of REST interfaces have in common. It runs wherever there is `fetch`. For adapters. */
+/** Common parts of clients of REST interfaces. They run wherever `fetch` is available. For adapters. */
 
 export {
   type AnyRequest,

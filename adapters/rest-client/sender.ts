@@ -1,6 +1,6 @@
 import { TargetError, targetOf } from './target.ts';
 
-/** What is known of an error of a client. */
+/** Facts about an error of a client. */
 export interface ErrorFacts {
   /** HTTP status. */
   readonly status?: number | undefined;
@@ -8,12 +8,14 @@ export interface ErrorFacts {
   readonly cause?: unknown;
 }
 
-/** Makes the errors of a client. */
+/** Creates the errors of a client. */
 type MakeError = (message: string, facts?: ErrorFacts) => Error;
 
 /** A request whose types are not known. */
 export interface AnyRequest {
-  /** Values of the parameters in braces, which are encoded. Those that are empty, `.` or `..` cannot be sent, and are refused. */
+  /**
+   * Values of the parameters in braces, which are encoded. Empty values, `.` and `..` cannot be sent and are refused.
+   */
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
@@ -21,12 +23,12 @@ export interface AnyRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What sends requests. */
+/** A function that sends requests. */
 export type SendFetch = (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
 
 /** Options of a `RequestSender`. */
 export interface SenderOptions {
-  /** Where the interface is mounted. */
+  /** The URL of the mounted interface. */
   readonly url: string;
   /** Headers of all requests. */
   readonly headers: Readonly<Record<string, string>>;
@@ -38,10 +40,10 @@ export interface SenderOptions {
 }
 
 const TIMEOUT_MS = 30_000;
-/** The longest time that timers have. */
+/** The longest delay of a timer. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** Sends the requests of a client, which needs `fetch` and nothing else. */
+/** Sends the requests of a client. Needs nothing but `fetch`. */
 export class RequestSender {
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
@@ -49,7 +51,7 @@ export class RequestSender {
   readonly #fetch: SendFetch;
   readonly #error: MakeError;
 
-  /** @throws TypeError if the URL is not one of HTTP, or has credentials */
+  /** @throws TypeError if the URL is not an HTTP URL, or has credentials */
   constructor({ url, headers, timeoutMs = TIMEOUT_MS, fetch, error }: SenderOptions) {
     this.#url = checkedUrl(url);
     this.#headers = headers;
@@ -71,7 +73,10 @@ export class RequestSender {
     }).finally(begun);
   }
 
-  /** Send a request whose answer is a stream. `timeoutMs` is the time until it begins. @throws as `text` */
+  /**
+   * Send a request whose answer is a stream. `timeoutMs` is the time until the answer begins.
+   * @throws like `text`
+   */
   async stream(
     method: string,
     path: string,
@@ -82,18 +87,21 @@ export class RequestSender {
     return { url: sent.url, response, signal };
   }
 
-  /** Wait for the server. @throws an error of the client, or the reason of the signal of the request */
+  /**
+   * Run a function with the time limit of a request.
+   * @throws an error of the client, or the reason of the signal of the request
+   */
   async during<T>(request: AnyRequest, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
       request.signal?.throwIfAborted();
-      signal.throwIfAborted(); // the time is over
+      signal.throwIfAborted(); // the time limit has passed
       throw this.#error(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
     }
   }
 
-  /** @throws an error of the client, and nothing has been sent */
+  /** @throws an error of the client before anything is sent */
   #prepared(
     method: string,
     path: string,
@@ -128,7 +136,7 @@ function checkedUrl(url: string): string {
   return parsed.origin + parsed.pathname.replace(/\/+$/, '');
 }
 
-/** The header `Authorization` of an id and a secret. */
+/** The `Authorization` header for an id and a secret. */
 export function basicAuthorization(id: string, secret: string): string {
   return `Basic ${base64(`${id}:${secret}`)}`;
 }
@@ -137,7 +145,7 @@ function base64(text: string): string {
   return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
 }
 
-/** The first cause that says something: `fetch failed` does not. */
+/** The message of the first specific cause: `fetch failed` is not specific. */
 export function reasonOf(error: unknown): string {
   const { message, cause } = error as {
     readonly message?: string;

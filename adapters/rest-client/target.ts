@@ -1,22 +1,26 @@
 /** A path that cannot be sent. */
 export class TargetError extends Error {}
 
-/** What the address of a request is made of. */
+/** The parts of the URL of a request. */
 interface Parts {
   readonly params?: Readonly<Record<string, string>> | undefined;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
 }
 
-/** Fill the parameters of a path, which are encoded. @throws TargetError if one is missing or empty */
+/**
+ * Fill in the parameters of a path, encoded.
+ * @throws TargetError if one is missing or empty
+ */
 export function filledPath(path: string, { params = {}, query = {} }: Parts): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => encodedParameter(path, name, params[name])) + queryText(query);
 }
 
 /**
- * The URL of a request. `fetch` removes the segments `.` and `..`, also where they are encoded, and so would send another request.
- * @param base where the interface is mounted, without a slash at the end
+ * The URL of a request. Relative segments are refused, because `fetch` removes `.` and `..`, also if encoded, and would
+ * send a different request.
+ * @param base the URL of the mounted interface, without a trailing slash
  * @param path with parameters in braces or encoded
- * @throws TargetError if a parameter is missing, empty, `.` or `..`, or if the path would become another one
+ * @throws TargetError if a parameter is missing, empty, `.` or `..`, or if the path would change
  */
 export function targetOf(base: string, path: string, { params = {}, query = {} }: Parts): string {
   for (const [name, value] of Object.entries(params)) checkSegment(path, name, value);
@@ -38,7 +42,7 @@ function encodedParameter(path: string, name: string, value: string | undefined)
   return encoded;
 }
 
-/** True if `fetch` would send a request with this value of a parameter to another path. */
+/** True if `fetch` would send a request with this parameter value to a different path. */
 export function isRelative(value: string): boolean {
   return value === '.' || value === '..';
 }

@@ -11,7 +11,10 @@ export class BodyBytes {
     this.#maxBytes = maxBytes;
   }
 
-  /** @param chunk a string if the host has set an encoding @throws Fault bodyTooLarge */
+  /**
+   * @param chunk a string if the host has set an encoding
+   * @throws Fault bodyTooLarge
+   */
   add(chunk: Uint8Array | string): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     this.#bytes += bytes.length;
@@ -33,7 +36,11 @@ function textOf(bytes: Uint8Array): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** The text that a parser of the host has read. @returns undefined if it is no text @throws Fault bodyTooLarge, notJson */
+/**
+ * The text of a body that a parser of the host has read.
+ * @returns undefined if the value is not text
+ * @throws Fault bodyTooLarge, notJson
+ */
 export function textFromHost(value: unknown, maxBytes: number): string | undefined {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return undefined;
   const bytes = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
@@ -41,7 +48,11 @@ export function textFromHost(value: unknown, maxBytes: number): string | undefin
   return typeof value === 'string' ? value : textOf(value);
 }
 
-/** Refuse a body that cannot be read, before it is. @param header the value of a header @throws Fault bodyTooLarge, notJson */
+/**
+ * Refuse an unreadable body before reading it.
+ * @param header returns the value of a header
+ * @throws Fault bodyTooLarge, notJson
+ */
 export function checkHeaders(header: (name: string) => string | undefined, maxBytes: number): void {
   const coding = header('content-encoding');
   if (coding !== undefined && coding !== '' && coding.toLowerCase() !== 'identity')
@@ -49,7 +60,10 @@ export function checkHeaders(header: (name: string) => string | undefined, maxBy
   if (Number(header('content-length')) > maxBytes) throw bodyTooLarge(maxBytes);
 }
 
-/** Refuse what a parser of the host has made of a body that is no JSON. @throws Fault notJson */
+/**
+ * Refuse the value that a parser of the host has derived from a body that is not JSON.
+ * @throws Fault notJson
+ */
 export function checkParsed(contentType: string | undefined): void {
   if (contentType !== undefined && /^(application\/x-www-form-urlencoded|multipart\/)/i.test(contentType))
     throw new Fault(
@@ -63,12 +77,12 @@ function bodyTooLarge(maxBytes: number): Fault {
   return new Fault('bodyTooLarge', `the body is larger than ${maxBytes} bytes (option maxBodyBytes)`);
 }
 
-/** The body was not there in time. */
+/** The body has not arrived in time. */
 export function bodyTooSlow(timeoutMs: number): Fault {
   return new Fault('bodyTooSlow', `the body was not complete after ${timeoutMs} ms (option bodyTimeout)`);
 }
 
-/** The client has gone in the middle of the body. */
+/** The client has disconnected before the end of the body. */
 export function bodyIncomplete(): Fault {
   return new Fault('bodyIncomplete', 'the client has closed the connection before the body was complete');
 }

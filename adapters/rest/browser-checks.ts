@@ -2,15 +2,15 @@ import { isIP } from 'node:net';
 import type { Call } from './call.ts';
 import { Fault } from './fault.ts';
 
-/** Who may send requests through a browser. */
+/** The origins and hosts from which browsers may send requests. */
 export interface BrowserSettings {
-  /** Origins whose pages may change something, beside those of the same origin; `any`: all. */
+  /** Origins, in addition to the same origin, whose pages may change something; `any`: all. */
   readonly origins: ReadonlySet<string> | 'any';
-  /** Names that the `Host` header may have, beside IP addresses and `localhost`; undefined: it is not checked. */
+  /** Names that the `Host` header may have in addition to IP addresses and `localhost`; undefined: not checked. */
   readonly hosts: ReadonlySet<string> | undefined;
 }
 
-/** Refuses what pages of others make a browser send. */
+/** Refuses cross-origin browser requests (CSRF, DNS rebinding). */
 export class BrowserChecks {
   readonly #settings: BrowserSettings;
   /** The last `Host` header that was accepted. */
@@ -20,13 +20,18 @@ export class BrowserChecks {
     this.#settings = settings;
   }
 
-  /** @param isChange it is a request that may change something @throws Fault notPermitted */
+  /**
+   * @param isChange the request may change something
+   * @throws Fault notPermitted
+   */
   check(call: Call, isChange: boolean): void {
     if (this.#settings.hosts !== undefined) this.#checkHost(call.header('host'), this.#settings.hosts);
     if (isChange) this.#checkOrigin(call);
   }
 
-  /** With DNS rebinding, a page of an attacker reaches this machine under the name of the attacker. */
+  /**
+   * Refuse unknown hosts: with DNS rebinding, a page of an attacker reaches this machine under a name of the attacker.
+   */
   #checkHost(host: string | undefined, hosts: ReadonlySet<string>): void {
     if (host !== undefined && host === this.#acceptedHost) return;
     const name = host === undefined ? undefined : hostName(host);
@@ -57,7 +62,10 @@ export class BrowserChecks {
   }
 }
 
-/** The name or address of a `Host` header, in lower case. @returns undefined if it is none */
+/**
+ * The name or address in a `Host` header, in lower case.
+ * @returns undefined if the header is not valid
+ */
 export function hostName(host: string): string | undefined {
   const url = urlOf('http', host);
   return url?.hostname.replace(/\.$/, '');

@@ -3,19 +3,19 @@ import type { Clock } from '../../lib/index.ts';
 /** The scope of a caller: all operations, or reading only. */
 export type Scope = 'administrator' | 'viewer';
 
-/** An HTTP request, independent of the server that has received it. */
+/** An HTTP request, independent of the receiving server. */
 export interface Call {
   /** In upper case. */
   readonly method: string;
   /** The path, with its percent escapes and without the prefix of the mount: `/clients/a%2Fb`. */
   readonly path: string;
-  /** What stands in front of `path` in the URL of the client: the path of the host at which the mount is, and its prefix. */
+  /** The URL path in front of `path`: the path at which the host app has the mount, and the prefix of the mount. */
   readonly mountedAt: string;
-  /** What follows `?`; empty if there is none. */
+  /** The part after `?`; empty if there is none. */
   readonly query: string;
-  /** IP address of the client; undefined if the server does not tell. */
+  /** IP address of the client; undefined if the server does not report it. */
   readonly remoteAddress: string | undefined;
-  /** The scope that the host app gives the client, for `credentials: 'host'`; undefined: none is given. */
+  /** The scope that the host app assigns to the client, for `credentials: 'host'`; undefined: none. */
   readonly scope?: Scope | undefined;
   /** The value of a header. @param name in lower case */
   header(name: string): string | undefined;
@@ -23,13 +23,13 @@ export interface Call {
   body(limits: BodyLimits): Promise<Body>;
 }
 
-/** The body of a request: its text, or the value that a body parser of the host app has made of it. */
+/** The body of a request: its text, or the value from a body parser of the host app. */
 export type Body = { readonly text: string } | { readonly value: unknown };
 
 /** Limits of a request body. */
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** Time from the first look at the body to its end, in milliseconds. */
+  /** Time for reading the body, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -37,27 +37,33 @@ export interface BodyLimits {
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The text, or its parts in order. Each part is written before the next one is made. */
+  /** The text, or its parts in order. Each part is written before the next one is produced. */
   readonly body: string | AsyncIterable<string>;
-  /** A client may read as slowly as it likes: what it does not read is not kept. */
+  /** Set if clients may read arbitrarily slowly, because unread data is not kept. */
   readonly isEndless?: true;
-  /** The rest of the body of the request is not wanted: the answer has the header `Connection: close` if the client still sends it. */
+  /**
+   * Set if the rest of the request body is not wanted: the answer has the header `Connection: close` if the client is
+   * still sending.
+   */
   readonly closes?: boolean;
 }
 
-/** What is mounted on a server. */
+/** A service that is mounted on a server. */
 export interface Service {
-  /** The prefixes of the paths that are answered, without a slash at the end. */
+  /** The prefixes of the answered paths, without a trailing slash. */
   readonly prefixes: readonly string[];
-  /** Answer a call. @returns undefined if the path is not answered here: it is left to the host app */
+  /**
+   * Answer a call.
+   * @returns undefined if the path is not answered here, and is left to the host app
+   */
   answer(call: Call): Promise<Answer | undefined>;
-  /** The methods that are answered for a path behind a prefix; none: the path is not known. */
+  /** The methods that are answered for a path behind a prefix; none: the path is unknown. */
   methods(path: string): readonly string[];
 }
 
-/** What mounting needs from outside. */
+/** The functions that a mount needs from outside. */
 export interface MountPorts {
   readonly clock: Clock;
-  /** Called with errors that no caller can be thrown to. */
+  /** Called with errors that cannot be thrown to a caller. */
   failed(error: unknown): void;
 }

@@ -6,7 +6,7 @@ const HEADERS = 'Accept, Accept-Language, Authorization, Content-Type, Content-L
 /** Headers that these pages may read. */
 const READABLE = 'Allow, Retry-After, WWW-Authenticate';
 
-/** True for a preflight request of CORS from a page of an allowed origin. */
+/** True for a CORS preflight request from a page of an allowed origin. */
 export function isPreflight(call: Call, origins: BrowserSettings['origins']): boolean {
   const asks = call.method === 'OPTIONS' && call.header('access-control-request-method') !== undefined;
   return asks && allowedOrigin(call, origins) !== undefined;
@@ -14,7 +14,7 @@ export function isPreflight(call: Call, origins: BrowserSettings['origins']): bo
 
 /**
  * Add the headers that let pages of allowed origins read the answer.
- * @param methods those of the path, for preflight requests
+ * @param methods the methods of the path, for preflight requests
  */
 export function withCors(
   call: Call,
@@ -29,7 +29,7 @@ export function withCors(
   return { ...answer, headers: { ...answer.headers, 'access-control-allow-origin': origin, vary: 'Origin', ...more } };
 }
 
-/** The origin of the page that has sent a call; undefined: no page, or one that is not allowed. */
+/** The origin of the page that sent a call; undefined: not sent by a page, or not allowed. */
 function allowedOrigin(call: Call, origins: BrowserSettings['origins']): string | undefined {
   const origin = call.header('origin');
   return origin !== undefined && (origins === 'any' || origins.has(origin)) ? origin : undefined;

@@ -12,23 +12,26 @@ import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import { clientAddress, type TrustedProxies } from './proxies.ts';
 
-/** Identities of the broker: its applications, which may do everything, and its management users, who have a scope of their own. */
+/** Identities of the broker: its applications, which may do everything, and its management users, each with a scope. */
 export type Identities = 'applications' | 'users';
 
-/** Who has sent a request. */
+/** The sender of a request. */
 export interface Caller {
   readonly scope: Scope;
-  /** What has accepted it: the kind of its identity, or the option `credentials` (a function, `host`, `none`). */
+  /** The kind of the accepted identity, or the option `credentials` (a function, `host`, `none`). */
   readonly kind: 'application' | 'user' | 'function' | 'host' | 'none';
-  /** The id of its credentials. */
+  /** The id in the credentials. */
   readonly id?: string;
-  /** It is an application or an administrator of the broker, or the answer of the host app has named the scope `administrator`. */
+  /**
+   * True for an application or an administrator of the broker, or if the answer of the host app has the scope
+   * `administrator`.
+   */
   readonly mayLoadCode: boolean;
 }
 
 /**
- * Checks the id and the secret of HTTP Basic credentials, and answers true, a scope, or false. With `true`, a request may do everything but load
- * code, such as plugins; `administrator` includes this.
+ * Checks the id and the secret of HTTP Basic credentials, and returns true, a scope, or false. `true` permits
+ * everything except loading code, such as plugins; `administrator` includes this.
  */
 export type CredentialFunction = (
   id: string,
@@ -37,28 +40,30 @@ export type CredentialFunction = (
 ) => Awaitable<boolean | Scope>;
 
 /**
- * Who may use the interface:
+ * The accepted credentials:
  * - `applications`, `users`, or a list of both: the applications and the management users of the broker
- * - `remote`: requests from this machine need no credentials, others need those of an application or a management user. A request is from this
- *   machine if its address and its `Host` header are those of the loopback interface, and no proxy has forwarded it
+ * - `remote`: requests from this machine need no credentials, others need those of an application or a management user.
+ *   A request is from this machine if its address and its `Host` header are those of the loopback interface, and no
+ *   proxy has forwarded it
  * - a function that checks the credentials
- * - `host`: whoever the host app has let through. It must ask for credentials itself. It may set `embermqScope` of the request of node:http, or
- *   `scope` of the facts of the Fetch API, to `viewer`, or to `administrator`
- * - `none`: everyone who can reach the server; the `Host` header must be one of this machine, see the option `hosts`
+ * - `host`: the host app decides and must check credentials itself. It may set `embermqScope` of the request of
+ *   node:http, or `scope` in the facts of the Fetch API, to `viewer`, or to `administrator`
+ * - `none`: everyone who can reach the server; the `Host` header must name this machine, see the option `hosts`
  *
- * With each of them, operations that load code or start a process (plugins, functions in JavaScript), and those that make applications or users
- * or change what they may do, need an application, an administrator, or a host app whose answer names the scope `administrator`.
+ * With each of them, operations that load code or start a process (plugins, functions in JavaScript), and those that
+ * make applications or users or change what they may do, need an application, an administrator, or a host app whose
+ * answer names the scope `administrator`.
  */
 export type Credentials = Identities | readonly Identities[] | CredentialFunction | 'remote' | 'host' | 'none';
 
-/** Credentials that were right are not checked again for this time. */
+/** Time for which valid credentials are not checked again. */
 const REMEMBERED_MS = 5_000;
 const MAX_REMEMBERED = 1_000;
 
-/** The answer to credentials that are right. */
+/** The result for valid credentials. */
 interface Login {
   readonly caller: Caller;
-  /** Wall-clock time from which they are not; undefined: no such time. */
+  /** Wall-clock time at which the credentials expire; undefined: never. */
   readonly expiresAt?: number | undefined;
 }
 
@@ -79,20 +84,23 @@ export class CredentialCheck {
   readonly #broker: Broker;
   readonly #credentials: readonly Identities[] | CredentialFunction;
   readonly #proxies: TrustedProxies;
-  /** The digests of headers depend on it. */
+  /** The key of the digests of headers. */
   readonly #secret = randomBytes(32);
-  /** By the digest of the address and the header that they came in: neither secrets nor the time of a comparison tell anything. */
+  /** Keyed by the digest of the address and the header, so that neither secrets nor comparison times leak. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
-  /** The last header whose credentials were right, because one client often sends many requests. */
+  /** The last header with valid credentials, because one client often sends many requests. */
   #last: { readonly header: string; readonly source: string; readonly login: Remembered } | undefined = undefined;
-  /** Checks that are running, by the same digest. */
+  /** Running checks, by the same digest. */
   readonly #running = new Map<string, Promise<Caller>>();
   readonly #limit: LoginLimit;
   readonly #acceptsBearer: boolean;
   readonly #what: string;
   #hasWarned = false;
 
-  /** @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id ''; `what` is protected, for messages */
+  /**
+   * @param options `acceptsBearer`: a function of the app also gets bearer tokens, with the id ''; `what` names the
+   * protected interface, for messages
+   */
   constructor(
     broker: Broker,
     credentials: Identities | readonly Identities[] | CredentialFunction,
@@ -105,14 +113,17 @@ export class CredentialCheck {
     const isOne = credentials === 'applications' || credentials === 'users';
     this.#credentials = isOne ? [credentials] : credentials;
     this.#proxies = proxies;
-    // the ids of an app are its own
+    // the ids of an app are independent of those of the broker
     this.#limit = typeof credentials === 'function' ? new LoginLimit(broker.clock) : limitOf(broker);
   }
 
-  /** Check the credentials of a call. It is synchronous for credentials that were right a moment ago. @throws Fault unauthorized, tooManyLogins */
+  /**
+   * Check the credentials of a call. Synchronous for recently validated credentials.
+   * @throws Fault unauthorized, tooManyLogins
+   */
   check(call: Call): Caller | Promise<Caller> {
     const header = call.header('authorization');
-    // a request without credentials is no guess
+    // a request without credentials is not a guess
     if (header === undefined) throw this.#unauthorized();
     const address = clientAddress(call, this.#proxies);
     const source = loginSourceOf(address);
@@ -120,7 +131,8 @@ export class CredentialCheck {
     if (last?.source === source && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
     const pair = basicCredentials(header) ?? (this.#acceptsBearer ? bearerToken(header) : undefined);
     if (pair === undefined) throw this.#unauthorized();
-    // without the address, guesses from others would not be limited while the credentials are in use
+    // without the address in the key, guesses from other addresses would not be limited while the credentials are in
+    // use
     const key = createHmac('sha256', this.#secret).update(`${source} ${header}`).digest('base64');
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
@@ -135,10 +147,10 @@ export class CredentialCheck {
   }
 
   /**
-   * Answer a call that checks another password. A wrong one counts as a failed login of the address.
+   * Run a call that checks another password. A wrong password counts as a failed login of the address.
    * @param run throws if the password is wrong
-   * @param isWrong whether an error of `run` says so
-   * @throws Fault tooManyLogins; what `run` throws
+   * @param isWrong tells whether an error of `run` means this
+   * @throws Fault tooManyLogins; errors of `run`
    */
   async limited<T extends object>(
     call: Call,
@@ -160,12 +172,12 @@ export class CredentialCheck {
     return answer;
   }
 
-  /** Whether remembered credentials are still right. */
+  /** Check whether cached credentials are still valid. */
   #counts({ changes, untilMs }: Remembered): boolean {
     return changes === this.#changes && untilMs > this.#broker.clock.monotonic();
   }
 
-  /** A count that goes up with every change of the identities of the broker, after which nothing that is remembered counts. */
+  /** A counter of the changes of the identities of the broker. Every change invalidates all cached credentials. */
   get #changes(): number {
     return this.#broker.applications.changes + this.#broker.users.changes;
   }
@@ -185,7 +197,10 @@ export class CredentialCheck {
     return caller;
   }
 
-  /** @param run resolves to undefined if the login has failed @throws Fault tooManyLogins; what `run` throws */
+  /**
+   * @param run resolves to undefined if the login has failed
+   * @throws Fault tooManyLogins; errors of `run`
+   */
   async #limited<T>(attempt: LoginAttempt, run: () => Promise<T | undefined>): Promise<T | undefined> {
     try {
       return await this.#limit.check(attempt, run, (login) => login !== undefined);
@@ -206,7 +221,7 @@ export class CredentialCheck {
       const mayLoadCode = answer === 'administrator';
       return isScope ? { caller: { scope, kind: 'function', id, mayLoadCode } } : undefined;
     }
-    // an unknown name is checked once, as a known one is: the time must not tell which names exist
+    // an unknown name is checked once, like a known one: the time must not reveal which names exist
     const isBoth = asked.length > 1;
     if (asked.includes('applications') && !(isBoth && applications.get(id) === undefined)) {
       const application = await applications.verify(id, secret, remoteAddress);
@@ -221,7 +236,7 @@ export class CredentialCheck {
     return user && { caller: { scope: user.role, kind: 'user', id, mayLoadCode: user.role === 'administrator' } };
   }
 
-  /** True if the broker has identities with which a login can succeed. */
+  /** True if the broker has identities that can log in. */
   get #hasIdentities(): boolean {
     const { applications, users } = this.#broker;
     const asked = this.#credentials;
@@ -229,7 +244,7 @@ export class CredentialCheck {
     return (asked.includes('applications') && applications.size > 0) || (asked.includes('users') && users.size > 0);
   }
 
-  /** The credentials are missing, or have another form. */
+  /** The credentials are missing or malformed. */
   #unauthorized(): Fault {
     const asked = this.#credentials;
     if (this.#acceptsBearer) return new Fault('unauthorized', 'credentials are needed: HTTP Basic, or a bearer token');
@@ -245,7 +260,7 @@ export class CredentialCheck {
       : ['broker.users.add() in an app', 'POST /users of an interface that accepts applications'];
     if (!this.#hasWarned) {
       this.#hasWarned = true;
-      const message = `nobody can use the ${this.#what} interface: the broker has no ${names}. Add one: ${remedy}`;
+      const message = `the ${this.#what} interface cannot be used: the broker has no ${names}. Add one: ${remedy}`;
       this.#broker.failed(new StateError('NO_CREDENTIALS', message), `answering a ${this.#what} request`);
     }
     const none = `but the broker has none: add one with ${add}, or in the app that runs the broker`;
@@ -253,7 +268,10 @@ export class CredentialCheck {
   }
 }
 
-/** The limits of failed logins with identities of brokers. All interfaces of a broker have the same one, or each would allow as many guesses. */
+/**
+ * The limits of failed logins with identities of brokers. All interfaces of a broker share one, because separate limits
+ * would allow more guesses.
+ */
 const LIMITS = new WeakMap<Broker, LoginLimit>();
 
 function limitOf(broker: Broker): LoginLimit {

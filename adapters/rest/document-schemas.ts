@@ -1,19 +1,19 @@
 import type { Json } from './document.ts';
 
 /**
- * What documents say of a schema, where requests may differ: its keyword `documented`. A property that is accepted for tolerance alone is
- * documented in no revision.
+ * The documentation of a schema where it differs from the check of requests: its keyword `documented`. A property that
+ * is accepted only for tolerance is documented in no revision.
  */
 export interface Documented {
   /** The revisions that have the property. Default: all. */
   readonly in?: readonly string[];
-  /** It is documented as required: the operation itself checks that it is there. */
+  /** Documented as required: the operation itself checks that the property is present. */
   readonly isRequired?: true;
-  /** The schema in its place: that of the entries of a batch, which are checked one by one. */
+  /** The schema to document instead: that of the entries of a batch, which are checked one by one. */
   readonly as?: object;
 }
 
-/** Options of a schema with a keyword `documented`. */
+/** Schema options with the keyword `documented`. */
 export function documentedAs(documented: Documented): { readonly documented: Documented } {
   return { documented };
 }
@@ -23,7 +23,8 @@ const ONE = ['items', 'additionalProperties', 'not'];
 const LISTS = ['anyOf', 'oneOf', 'allOf'];
 
 /**
- * The schemas of a document, made from those of the rows. A schema with a title becomes a component of the document, to which others refer.
+ * The schemas of a document, derived from those of the rows. A schema with a title becomes a component of the document,
+ * to which others refer.
  */
 export class DocumentSchemas {
   readonly #revision: string;
@@ -51,7 +52,7 @@ export class DocumentSchemas {
     return { $ref: `#/components/schemas/${title}` };
   }
 
-  /** The properties of an object that the revision has. */
+  /** The properties of an object in the revision. */
   properties(schema: object): Record<string, object> {
     const all = (schema as { readonly properties?: Record<string, object> }).properties ?? {};
     return Object.fromEntries(
@@ -59,7 +60,7 @@ export class DocumentSchemas {
     );
   }
 
-  /** Of some properties, those that must be there. */
+  /** The required ones of some properties. */
   required(schema: object, properties: Readonly<Record<string, object>>): string[] {
     const checked = (schema as { readonly required?: readonly string[] }).required ?? [];
     return Object.entries(properties)

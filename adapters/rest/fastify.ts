@@ -5,13 +5,13 @@ import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
 import { send } from './send.ts';
 
-/** What is used of a request of Fastify. */
+/** The part of a Fastify request that is used. */
 export interface FastifyRequest {
   readonly raw: IncomingMessage;
   readonly body: unknown;
 }
 
-/** What is used of a reply of Fastify. */
+/** The part of a Fastify reply that is used. */
 export interface FastifyReply {
   readonly raw: ServerResponse;
   getHeaders(): Readonly<Record<string, number | string | string[] | undefined>>;
@@ -19,7 +19,7 @@ export interface FastifyReply {
   callNotFound(): unknown;
 }
 
-/** What is used of an instance of Fastify. */
+/** The part of a Fastify instance that is used. */
 export interface FastifyInstance {
   /** The path below which the plugin is registered. */
   readonly prefix: string;
@@ -31,12 +31,12 @@ export interface FastifyInstance {
   all(path: string, handler: (request: FastifyRequest, reply: FastifyReply) => void): unknown;
 }
 
-/** A plugin of Fastify. Its parsers and routes are its own. */
+/** A Fastify plugin with encapsulated parsers and routes. */
 export type FastifyPlugin = (instance: FastifyInstance, options: object, done: (error?: Error) => void) => void;
 
 /**
- * Mount services on Fastify. A path below a prefix that is not answered here goes to the host's handler for unknown paths. Headers that
- * hooks of the host have set are sent; its hooks `preSerialization` and `onSend` do not run.
+ * Mount services on Fastify. An unanswered path below a prefix goes to the host's handler for unknown paths. Headers
+ * set by hooks of the host are sent; its hooks `preSerialization` and `onSend` do not run.
  */
 export function toFastify(services: MountedServices, ports: MountPorts): FastifyPlugin {
   const answer = async (request: FastifyRequest, reply: FastifyReply, base: string): Promise<void> => {
@@ -58,7 +58,7 @@ export function toFastify(services: MountedServices, ports: MountPorts): Fastify
   return (instance, _options, done) => {
     const { prefix: base } = instance;
     instance.removeAllContentTypeParsers();
-    // the body is not read before it is wanted, whatever its type
+    // the body is not read before it is needed, whatever its type
     instance.addContentTypeParser('*', (_request, payload, ready) => ready(null, payload));
     const handler = (request: FastifyRequest, reply: FastifyReply) => {
       answer(request, reply, base).catch((error: unknown) => {
@@ -75,7 +75,7 @@ export function toFastify(services: MountedServices, ports: MountPorts): Fastify
   };
 }
 
-/** A URL without as many segments as a path has, which may contain parameters. */
+/** Remove from a URL as many segments as a path has, which may contain parameters. */
 function cut(url: string, base: string): string {
   let at = 0;
   for (const segment of base.split('/')) {

@@ -3,7 +3,10 @@
 // with `Retry-After` keeps the code 101, and `errors: 'original'` answers 200 with this code, as before. A path that
 // is asked for with another method is 404 with code 102, as documented, with the header `Allow`.
 
-/** What is wrong with a request, or why it cannot be answered. Each interface has a table with the status and the code of each. */
+/**
+ * The kinds of faults of a request, or reasons why it cannot be answered. Each interface has a table with their
+ * statuses and codes.
+ */
 export type FaultKind =
   | 'unknownPath'
   | 'notJson'
@@ -39,7 +42,7 @@ export type FaultKind =
 /** A request that is answered with an error. */
 export class Fault extends Error {
   readonly kind: FaultKind;
-  /** What the original products say instead; undefined: what their table says. */
+  /** The message of the original products; undefined: that of their table. */
   readonly original: string | undefined;
   /** Headers of the answer. */
   readonly headers: Readonly<Record<string, string>>;

@@ -3,22 +3,27 @@ import type { Body, BodyLimits, Call, MountPorts, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import type { CallPlace, MountedServices } from './mounted-services.ts';
 
-/** What a server knows beside the request. */
+/** Facts about a request that only the server knows. */
 export interface FetchFacts {
-  /** IP address of the client, which a `Request` does not have. */
+  /** IP address of the client, which a `Request` does not contain. */
   readonly remoteAddress?: string | undefined;
-  /** The scope of the client, for `credentials: 'host'`. Default: none is given. */
+  /** The scope of the client, for `credentials: 'host'`. Default: none. */
   readonly scope?: Scope | undefined;
-  /** The path that the host app has cut off the URL of the request, as `app.mount('/broker', ...)` of Hono does. */
+  /**
+   * The path that the host app has removed from the URL of the request, as `app.mount('/broker', ...)` of Hono does.
+   */
   readonly base?: string | undefined;
-  /** The body, if the host app has read it: the text, or what it has made of it. */
+  /** The body, if the host app has read it: the text, or the parsed value. */
   readonly body?: unknown;
 }
 
 /** A handler for servers that speak the Fetch API. */
 export type FetchHandler = (request: Request, facts?: FetchFacts) => Promise<Response | undefined>;
 
-/** Mount services on a server that speaks the Fetch API: Hono, Bun, Deno, Next. It resolves to undefined if the path is not answered here. */
+/**
+ * Mount services on a server that uses the Fetch API: Hono, Bun, Deno, Next. Resolves to undefined if the path is not
+ * answered here.
+ */
 export function toFetch(services: MountedServices, ports: MountPorts): FetchHandler {
   return async (request, facts = {}) => {
     const { url } = request;
@@ -29,7 +34,7 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
     );
     if (answer === undefined) return undefined;
     const { status, body, closes = false } = answer;
-    // a request of HTTP/2 has no Host; its connections are not closed
+    // requests of HTTP/2 have no Host header; their connections are not closed
     const isLast = closes && request.body !== null && facts.body === undefined && request.headers.has('host');
     const headers = isLast ? { ...answer.headers, connection: 'close' } : answer.headers;
     if (request.method !== 'HEAD')
@@ -39,7 +44,7 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
   };
 }
 
-/** Where the path begins in an absolute URL. It is not parsed, because parsing changes it. */
+/** The index of the path in an absolute URL. The URL is not parsed, because parsing changes it. */
 function pathAt(url: string): number {
   const at = url.indexOf('/', url.indexOf('://') + 3);
   return at < 0 ? url.length : at;
@@ -104,7 +109,7 @@ async function bodyOf(
       bytes.add(value);
     }
   } catch (error) {
-    reader.cancel(error).catch(() => {}); // the error is thrown
+    reader.cancel(error).catch(() => {}); // the original error is thrown
     throw error;
   } finally {
     clock.clearTimeout(timer);

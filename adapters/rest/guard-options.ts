@@ -4,9 +4,9 @@ import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
 import type { TrustedProxies } from './proxies.ts';
 
-/** Options about who may send requests, of everything that is mounted. */
+/** Access options, common to all mounts. */
 export const GUARD_OPTIONS = {
-  credentials: row('object', 'host' as Credentials, 'Who may use the interface.', {
+  credentials: row('object', 'host' as Credentials, 'Credentials that the interface accepts.', {
     check: (value, field) => readCredentials(value, field)
   }),
   trustedProxies: row(
@@ -17,12 +17,12 @@ export const GUARD_OPTIONS = {
       check: readProxies
     }
   ),
-  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names by which the server is reached.', {
+  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names of the server.', {
     check: readHosts
   })
 };
 
-/** The names that the `Host` header may have; undefined: it is not checked. */
+/** The names that the `Host` header may have; undefined: not checked. */
 export function hostsFor({
   credentials,
   hosts
@@ -30,9 +30,11 @@ export function hostsFor({
   return hosts ?? (credentials === 'none' ? new Set() : undefined);
 }
 
-/** The row of the option with the paths under which something is mounted. */
+/** The row of the option for the paths of a mount. */
 export function prefixRow<D extends readonly string[] | undefined>(paths: D) {
-  return row('object', paths as readonly string[] | D, 'Paths under which it is mounted.', { check: readPrefixes });
+  return row('object', paths as readonly string[] | D, 'Paths at which the interface is mounted.', {
+    check: readPrefixes
+  });
 }
 
 function readPrefixes(value: unknown, field: string): readonly string[] {
@@ -49,7 +51,8 @@ const WORDS = ['remote', 'host', 'none'] as const;
 
 /**
  * Check the option `credentials`.
- * @param words the words that it may be, beside the identities of the broker; only with all of them it may be a function
+ * @param words the allowed words, in addition to the identities of the broker; a function is allowed only with all of
+ * them
  * @throws InvalidInput OPTION_INVALID
  */
 export function readCredentials(value: unknown, field: string, words: readonly string[] = WORDS): Credentials {
@@ -65,7 +68,10 @@ export function readCredentials(value: unknown, field: string, words: readonly s
   throw new InvalidInput('OPTION_INVALID', field, expected, value);
 }
 
-/** Read a string or a list of strings. @param expected what a wrong one should have been */
+/**
+ * Read a string or a list of strings.
+ * @param expected the expected value, for errors
+ */
 function readTexts(
   value: unknown,
   field: string,

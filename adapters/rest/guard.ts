@@ -8,9 +8,15 @@ import { clientAddress, type TrustedProxies } from './proxies.ts';
 
 /** The part of the row of an operation that the guard reads. */
 export interface Guarded {
-  /** It loads code into the process or starts a process: it needs an application or an administrator with all values of `credentials`. */
+  /**
+   * Set if the operation loads code into the process or starts a process: it requires an application or an
+   * administrator with every value of `credentials`.
+   */
   readonly loadsCode?: true;
-  /** It makes applications or users, or changes what they may do. These could load code, so it needs the same. */
+  /**
+   * Set if the operation creates applications or users, or changes their rights. These could load code, so it has the
+   * same requirement.
+   */
   readonly grantsAccess?: true;
 }
 
@@ -37,7 +43,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Headers with which proxies say that a request is not their own. Some send only one of the last ones. */
+/** Headers with which proxies mark forwarded requests. Some send only one of the last ones. */
 const FORWARDED = [
   ...['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
   ...['x-forwarded-server', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'x-envoy-external-address']
@@ -48,9 +54,9 @@ export class Guard {
   readonly #settings: GuardSettings;
   readonly #browsers: BrowserChecks;
   readonly #hint: string | undefined;
-  /** Undefined: no credentials are asked for, or the host app asks for them. */
+  /** Undefined: credentials are not required, or the host app checks them. */
   readonly #credentials: CredentialCheck | undefined;
-  /** The identities of the broker, for what loads code. */
+  /** The identities of the broker, for operations that load code. */
   readonly #identities: CredentialCheck;
 
   constructor(broker: Broker, settings: GuardSettings, { name, acceptsBearer = false, hint }: GuardedInterface) {
@@ -66,9 +72,9 @@ export class Guard {
   }
 
   /**
-   * Let a request through. It is synchronous for credentials that were right a moment ago.
+   * Check that a request is permitted. Synchronous for recently validated credentials.
    * @param isChange the request may change something
-   * @returns who has sent it
+   * @returns the sender
    * @throws Fault unauthorized, tooManyLogins; notPermitted: a page of another origin has sent it
    */
   admit(call: Call, isChange: boolean, row?: Guarded): Caller | Promise<Caller> {
@@ -82,10 +88,10 @@ export class Guard {
   }
 
   /**
-   * Answer a call that checks another password. A wrong one counts as a failed login of the caller.
+   * Run a call that checks another password. A wrong password counts as a failed login of the caller.
    * @param run throws if the password is wrong
-   * @param isWrong whether an error of `run` says so
-   * @throws Fault tooManyLogins; what `run` throws
+   * @param isWrong tells whether an error of `run` means this
+   * @throws Fault tooManyLogins; errors of `run`
    */
   limited<T extends object>(
     call: Call,
@@ -95,7 +101,7 @@ export class Guard {
     return this.#identities.limited(call, caller, { run, isWrong });
   }
 
-  /** @param what what the operation does, if it needs an application or an administrator */
+  /** @param what the effect of the operation, if it requires an application or an administrator */
   #callerOf(call: Call, what: string | undefined): Caller | Promise<Caller> {
     const { credentials } = this.#settings;
     if (credentials === 'host') {
@@ -103,7 +109,7 @@ export class Guard {
       if (scope !== 'administrator' && scope !== 'viewer')
         throw new Fault(
           'notPermitted',
-          'the host app has given this request a scope that is not known: "administrator" and "viewer" are'
+          'the host app has given this request an unknown scope; use "administrator" or "viewer"'
         );
       return { scope, kind: 'host', mayLoadCode: call.scope === 'administrator' };
     }
@@ -142,7 +148,7 @@ export class Guard {
     throw this.#needsIdentity(what);
   }
 
-  /** The answer to a caller without the identity that an operation needs; the hints of other operations would not help. */
+  /** The answer to a caller without the required identity; the hints of other operations would not help. */
   #needsIdentity(what: string): Fault {
     const { credentials } = this.#settings;
     const ofHost =

@@ -1,4 +1,7 @@
-/** What REST interfaces have in common: calls and answers apart from the server, routing, and mounting on servers. For adapters. */
+/**
+ * Common parts of REST interfaces: calls and answers independent of the server, routing, and mounting on servers. For
+ * adapters.
+ */
 
 export { BrowserChecks, type BrowserSettings } from './browser-checks.ts';
 export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';

@@ -4,22 +4,22 @@ import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
 import { send } from './send.ts';
 
-/** What is used of the context of Koa. */
+/** The part of a Koa context that is used. */
 export interface KoaContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** The URL before a router has cut the path. */
+  /** The URL before a router has shortened the path. */
   readonly originalUrl: string;
-  /** Body parsers put `body` and `rawBody` here. */
+  /** Holds `body` and `rawBody` from body parsers. */
   readonly request: object;
   /** False: Koa does not answer. */
   respond?: boolean;
 }
 
-/** A middleware of Koa. */
+/** A Koa middleware. */
 export type KoaMiddleware = (context: KoaContext, next: () => Promise<unknown>) => Promise<unknown>;
 
-/** Mount services on Koa. A path that is not answered here goes to `next`. */
+/** Mount services on Koa. Unanswered paths go to `next`. */
 export function toKoa(services: MountedServices, ports: MountPorts): KoaMiddleware {
   return async (context, next) => {
     const { req, res, originalUrl } = context;

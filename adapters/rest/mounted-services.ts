@@ -1,20 +1,20 @@
 import { InvalidInput } from '../../lib/index.ts';
 import type { Answer, Call, Service } from './call.ts';
 
-/** Where a request goes, as the server tells it. */
+/** The target of a request, as reported by the server. */
 interface Target {
-  /** The URL, which a router of the host may have cut. */
+  /** The URL, which a router of the host may have shortened. */
   readonly url: string;
-  /** The URL before it was cut; undefined: it was not. */
+  /** The URL before it was shortened; undefined: unchanged. */
   readonly originalUrl?: string | undefined;
-  /** Instead of it, the path that was cut off. */
+  /** The removed path, as an alternative to `originalUrl`. */
   readonly base?: string | undefined;
 }
 
-/** Where a call goes. */
+/** The target of a call. */
 export type CallPlace = Pick<Call, 'path' | 'mountedAt' | 'query'>;
 
-/** Makes a call of a place. */
+/** Creates a call for a target. */
 type MakeCall = (place: CallPlace) => Call;
 
 interface Place {
@@ -22,9 +22,9 @@ interface Place {
   readonly service: Service;
 }
 
-/** Services that share a server. A path belongs to the longest prefix; what its service does not answer goes to the next one. */
+/** Services that share a server. A path belongs to the longest prefix; unanswered paths go to the next one. */
 export class MountedServices {
-  /** The longest prefix first. */
+  /** Sorted by length, the longest prefix first. */
   readonly #places: readonly Place[];
 
   /** @throws InvalidInput OPTION_INVALID if two services have the same prefix */
@@ -60,7 +60,7 @@ export class MountedServices {
   }
 
   /**
-   * Answer a request. It resolves to undefined if no service does.
+   * Answer a request. Resolves to undefined if no service answers.
    * @returns undefined if no prefix matches
    */
   answer({ url, originalUrl, base: cutOff = '' }: Target, makeCall: MakeCall): Promise<Answer | undefined> | undefined {
@@ -100,7 +100,7 @@ function pathOf(target: string): string {
   return target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '');
 }
 
-/** What a router of the host has cut off the path; empty if it has rewritten the path instead. */
+/** The path that a router of the host has removed; empty if it has rewritten the path instead. */
 function baseOf(originalUrl: string, path: string): string {
   const mark = originalUrl.indexOf('?');
   const original = pathOf(mark < 0 ? originalUrl : originalUrl.slice(0, mark));
@@ -109,9 +109,9 @@ function baseOf(originalUrl: string, path: string): string {
 }
 
 /**
- * The path behind a prefix. The prefix stands in the path itself, because the service is mounted below a path of the host; or the router
- * of the host has cut it off, wholly or in part.
- * @returns undefined if it is not there
+ * The path behind a prefix. The prefix is part of the path if the service is mounted below a path of the host, or it
+ * was removed in whole or in part by the router of the host.
+ * @returns undefined if the path has no such prefix
  */
 function restBehind(prefix: string, path: string, base: string): string | undefined {
   if (path.startsWith(prefix) && isBoundary(path, prefix.length)) return path.slice(prefix.length);

@@ -7,16 +7,16 @@ import { MountedServices } from './mounted-services.ts';
 import { type NodeHandler, toNode } from './node.ts';
 
 /**
- * A handler for servers that speak the Fetch API: Hono, Bun, Deno, Next. What is not answered here is passed to `next`, or is answered with
- * 404 if there is none.
- * @param facts what a `Request` does not have
+ * A handler for servers that use the Fetch API: Hono, Bun, Deno, Next. Unanswered requests go to `next`, or get 404 if
+ * there is none.
+ * @param facts facts that a `Request` does not contain
  */
 export type MountedFetch = <R = never>(
   request: Request,
   facts?: FetchFacts & { readonly next?: (() => R | Promise<R>) | undefined }
 ) => Promise<Response | R>;
 
-/** What answers HTTP requests, in the forms in which it can be mounted. */
+/** A mountable service, in the forms for different servers. */
 export interface HttpMounts {
   /** A handler of node:http, and a middleware of Express and Connect. */
   readonly node: NodeHandler;
@@ -26,15 +26,15 @@ export interface HttpMounts {
   /** A middleware of Koa: `app.use(api.koa)`. */
   readonly koa: KoaMiddleware;
   /**
-   * The methods that are answered for the path of a URL, for answers to `OPTIONS`; none: the path is not known.
-   * @param url as the mount gets it: `/api/v4/clients`
+   * The methods that are answered for the path of a URL, for answers to `OPTIONS`; none: the path is unknown.
+   * @param url as the mount receives it: `/api/v4/clients`
    */
   methods(url: string): readonly string[];
 }
 
 /**
- * Make the forms in which services for one server can be mounted.
- * @param during what they do, for reports of errors
+ * Create the mountable forms of services for one server.
+ * @param during the activity of the services, for error reports
  * @throws InvalidInput OPTION_INVALID if two services have the same prefix
  */
 export function mountsOf(

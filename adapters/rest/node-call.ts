@@ -5,23 +5,23 @@ import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, text
 import type { Body, BodyLimits, Call, Scope } from './call.ts';
 import type { CallPlace } from './mounted-services.ts';
 
-/** What the host has done with the body of a request. */
+/** The state of a request body after the parsers of the host. */
 interface HostBody {
-  /** Gives the body, if nothing has read it yet. */
+  /** The body, unless it has been read. */
   readonly stream: Readable;
-  /** What a parser has made of it; undefined: nothing. */
+  /** The value from a parser; undefined: none. */
   readonly parsed?: unknown;
-  /** The bytes or the text that a parser has kept. */
+  /** The bytes or text preserved by a parser. */
   readonly raw?: unknown;
 }
 
-/** Properties that a host app may set on a request of node:http which it has authorized. */
+/** Properties that a host app may set on an authorized request of node:http. */
 interface HostScope {
   /** The scope of the client, for `credentials: 'host'`. */
   readonly embermqScope?: Scope;
 }
 
-/** Make the call of a request of node:http. */
+/** Create the call for a request of node:http. */
 export function nodeCall(
   request: IncomingMessage & HostScope,
   place: CallPlace,
@@ -54,10 +54,10 @@ async function bodyOf(
 ): Promise<Body> {
   const text = textFromHost(raw, limits.maxBytes) ?? textFromHost(parsed, limits.maxBytes);
   if (text !== undefined) return { text };
-  // a parser that did not know the type has left the stream unread, and undefined or {} as the body
+  // a parser for other types has left the stream unread, and undefined or {} as the body
   if (!stream.readableDidRead && !stream.readableEnded) {
     checkHeaders(header, limits.maxBytes);
-    await undefined; // Node parses the rest of what has arrived first: most often the whole body
+    await undefined; // Node first parses the rest of the received data: most often the whole body
     return { text: whole(stream, limits) ?? (await read(stream, limits, clock)) };
   }
   if (parsed === undefined) return { text: '' };

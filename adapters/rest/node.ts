@@ -4,13 +4,13 @@ import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
 import { send } from './send.ts';
 
-/** A request of node:http, with what hosts add to it. */
+/** A request of node:http, with properties added by hosts. */
 type HostRequest = IncomingMessage & {
-  /** The URL before a router of the host has cut the path (Express, Connect). */
+  /** The URL before a router of the host has shortened the path (Express, Connect). */
   readonly originalUrl?: string;
-  /** What a body parser of the host has made of the body. */
+  /** The value of the body from a body parser of the host. */
   readonly body?: unknown;
-  /** What some parsers keep of it. */
+  /** The raw body, which some parsers preserve. */
   readonly rawBody?: unknown;
 };
 
@@ -21,10 +21,7 @@ export type NodeHandler = (
   next?: (error?: unknown) => void
 ) => void;
 
-/**
- * Mount services on node:http, Express or Connect. A path that is not answered here goes to `next`, or is answered with 404 if there is
- * none.
- */
+/** Mount services on node:http, Express or Connect. Unanswered paths go to `next`, or get 404 if there is none. */
 export function toNode(services: MountedServices, ports: MountPorts): NodeHandler {
   return (request: HostRequest, response, next) => {
     const leave = () => {
@@ -40,7 +37,7 @@ export function toNode(services: MountedServices, ports: MountPorts): NodeHandle
       return;
     }
     answering.then(
-      // what the host throws is not for us to catch
+      // errors of the host must not be caught here
       (answer) => (answer === undefined ? queueMicrotask(leave) : send(request, response, { answer, ports })),
       (error: unknown) => {
         response.destroy();

@@ -1,10 +1,11 @@
 /**
  * Parse the JSON of a body.
- * @throws SyntaxError if it is not JSON; RangeError for a number that is greater than all floating point numbers, which `JSON.parse` makes infinite
+ * @throws SyntaxError if it is not JSON; RangeError for a number beyond the range of floating point numbers, which
+ * `JSON.parse` makes infinite
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  // not recursive: a body may have so many levels that the stack would overflow
+  // not recursive: a deeply nested body would overflow the stack
   const left: object[] = [{ value }];
   for (let one = left.pop(); one !== undefined; one = left.pop())
     for (const [key, inner] of Object.entries(one)) {

@@ -2,14 +2,14 @@ import { isIP } from 'node:net';
 import { contains, type Network } from '../../lib/adapter.ts';
 import type { Call } from './call.ts';
 
-/** Proxies whose header `X-Forwarded-For` counts. */
+/** Proxies whose `X-Forwarded-For` header is trusted. */
 export interface TrustedProxies {
   readonly networks: readonly Network[];
-  /** Connections without an IP address count as such proxies: those over a Unix socket. */
+  /** True if connections without an IP address, over a Unix socket, count as trusted proxies. */
   readonly isUnixTrusted: boolean;
 }
 
-/** The address of the client of a call: that of the connection, or the last one in front of the trusted proxies. */
+/** The address of the client of a call: that of the connection, or the last address in front of the trusted proxies. */
 export function clientAddress(call: Call, proxies: TrustedProxies): string | undefined {
   let address = call.remoteAddress === undefined ? undefined : plainAddress(call.remoteAddress);
   if (address === undefined ? !proxies.isUnixTrusted : !isTrusted(proxies, address)) return address;
@@ -27,7 +27,10 @@ function isTrusted({ networks }: TrustedProxies, address: string): boolean {
   return networks.some((network) => contains(network, address));
 }
 
-/** An IP address without brackets, port, zone, and the form of IPv6 for addresses of IPv4. @returns undefined if it is none */
+/**
+ * An IP address without brackets, port and zone; IPv4-mapped addresses become IPv4.
+ * @returns undefined if the text is not an IP address
+ */
 function plainAddress(text: string): string | undefined {
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(text) ?? [];
   const [, withPort] = /^(\d+(?:\.\d+){3}):\d+$/.exec(text) ?? [];

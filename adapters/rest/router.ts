@@ -5,14 +5,14 @@ export interface Route {
   readonly path: string;
 }
 
-/** What a path leads to. */
+/** The result of a path. */
 export interface Found<R> {
   readonly row: R;
-  /** The values of the parameters, with their percent escapes decoded once. */
+  /** The values of the parameters, percent-decoded once. */
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** A place in the tree of paths. */
+/** A node in the tree of paths. */
 interface Place<R> {
   readonly fixed: Map<string, Place<R>>;
   parameter: Place<R> | undefined;
@@ -23,12 +23,12 @@ interface Place<R> {
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
 
 /**
- * Finds the row for a method and a path. Empty segments do not count, so `/clients`, `/clients/` and `//clients` are the same. A segment
- * that is spelt out in a row comes before a parameter.
+ * Finds the row for a method and a path. Empty segments are ignored, so `/clients`, `/clients/` and `//clients` are the
+ * same. A literal segment takes precedence over a parameter.
  */
 export class Router<R extends Route> {
   readonly #root: Place<R> = newPlace();
-  /** What is found for method and path of the rows without parameters. */
+  /** Results for the method and path of rows without parameters. */
   readonly #fixed = new Map<string, Found<R>>();
 
   constructor(rows: Iterable<R>) {
@@ -53,7 +53,10 @@ export class Router<R extends Route> {
     }
   }
 
-  /** Find the row of a path with percent escapes. @returns undefined if there is none, or if the escapes are not UTF-8 */
+  /**
+   * Find the row for a path with percent escapes.
+   * @returns undefined if there is none, or if the escapes are not UTF-8
+   */
   find(method: string, path: string): Found<R> | undefined {
     const fixed = this.#fixed.get(`${method} ${path}`);
     if (fixed !== undefined) return fixed;

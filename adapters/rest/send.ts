@@ -3,27 +3,27 @@ import type { Clock } from '../../lib/index.ts';
 import { isAtOwnPort } from '../upgrades/index.ts';
 import type { Answer, MountPorts } from './call.ts';
 
-/** Time that a client has to read the answer to a body that is not read to its end. */
+/** Time that a client has to read the answer if its body is not read to the end. */
 const LINGER_MS = 2_000;
-/** A client that reads nothing of a list for this time loses its connection. A backup has ended by then, and has reported it. */
+/** A client that reads nothing of a list for this time is disconnected. A backup ends and reports this earlier. */
 const STALLED_MS = 90_000;
 /** Length of the pieces in which a long part is written. */
 const PIECE = 65_536;
 
-/** Send an answer over node:http. What goes wrong ends the connection and is reported. */
+/** Send an answer over node:http. Errors close the connection and are reported. */
 export async function send(
   request: IncomingMessage,
   response: ServerResponse,
   { answer, ports }: { readonly answer: Answer; readonly ports: MountPorts }
 ): Promise<void> {
   try {
-    // the host has answered meanwhile, for example after a time of its own, or the client has gone
+    // the host has answered meanwhile, for example after a timeout, or the client has disconnected
     if (response.headersSent || response.destroyed) await giveUp(answer);
     else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, { answer, ports });
     else {
       const { status, headers, body, closes = false } = answer;
       const isLast = closes && !request.complete;
-      // the connections of HTTP/2 are not closed, and have no such header
+      // connections of HTTP/2 are not closed, and have no such header
       const close = isLast && request.httpVersionMajor === 1 ? { connection: 'close' } : {};
       response.writeHead(status, { ...headers, ...close, 'content-length': Buffer.byteLength(body) });
       if (isLast && isAtOwnPort(request)) {
@@ -49,7 +49,7 @@ async function sendParts(
   parts: AsyncIterable<string>,
   { answer, ports }: { readonly answer: Answer; readonly ports: MountPorts }
 ): Promise<void> {
-  // with writeHead alone, a server that closes could not read that this is a stream of events, which has no end of its own
+  // a closing server recognizes event streams, which do not end on their own, only by headers set before writeHead
   response.setHeader('content-type', answer.headers['content-type'] ?? 'application/json');
   response.writeHead(answer.status, answer.headers);
   if (request.method === 'HEAD') {
@@ -64,7 +64,7 @@ async function sendParts(
     goOn();
     iterator.return?.().catch((error: unknown) => ports.failed(error)); // the next part may take long
   };
-  // once for all parts: packages that compress answers do not notice when a listener is removed
+  // added once for all parts: packages that compress answers do not notice when a listener is removed
   response.on('drain', onFree).on('close', onClose);
   try {
     for await (const part of { [Symbol.asyncIterator]: () => iterator }) {
@@ -84,7 +84,7 @@ async function sendParts(
   }
 }
 
-/** A part in pieces that also a slow client reads within the limit of time. */
+/** Split a part into pieces that a slow client can read within the time limit. */
 function* piecesOf(part: string): Iterable<string | Buffer> {
   if (part.length <= PIECE) {
     yield part;
@@ -95,8 +95,8 @@ function* piecesOf(part: string): Iterable<string | Buffer> {
 }
 
 /**
- * Read and discard the rest of a body for a while. A connection that is closed while the client still writes is reset, and the client may
- * lose the answer. Not on a server of the app, which decides what becomes of its connections.
+ * Read and discard the rest of a body for a while. A connection that is closed while the client still writes is reset,
+ * and the client may lose the answer. Not used on a server of the app, which controls its own connections.
  */
 function discard(request: IncomingMessage, clock: Clock): Promise<void> {
   return new Promise((resolve) => {

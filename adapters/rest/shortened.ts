@@ -1,9 +1,9 @@
-/** Names in messages are cut to this length. */
+/** Names in messages are truncated to this length. */
 const MAX_NAME = 256;
-/** Longer messages are cut. */
+/** Longer messages are truncated. */
 const MAX_MESSAGE = 8_192;
 
-/** A message with long names cut, because they come from the request. */
+/** A message with long names truncated, because they come from the request. */
 export function shortened(message: string): string {
   if (message.length <= MAX_NAME) return message;
   const short = message.replace(/"([^"]+)"/g, (all, name: string) =>

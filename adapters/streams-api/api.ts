@@ -54,7 +54,7 @@ const ROUTER = new Router(OPERATIONS);
 const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 const UNKNOWN_PATH = '404 page not found';
 
-/** The hint for callers on this machine, which may do without credentials. */
+/** The hint for callers on this machine, which may not need credentials. */
 const HINT = `with --rules-credentials remote, or credentials: 'remote' in an app, requests from this machine need none`;
 
 class StreamsRest implements Service {
@@ -112,7 +112,7 @@ class StreamsRest implements Service {
       if (methods.length > 0) return { status: 405, headers: { allow: allowed(methods) }, body: '' };
       throw new StreamFault(404, 'notFound', UNKNOWN_PATH, true);
     } catch (error) {
-      // without its input, an operation cannot tell what an error means
+      // the meaning of an error depends on the input of the operation
       const fault = (given.input && row?.faultOf?.(error, given.input)) ?? faultOf(error);
       if (fault === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       const shown =

@@ -3,7 +3,7 @@ import { type Call, type Caller, clientAddress, type TrustedProxies } from '../r
 import { CODES, type StreamFault } from './faults.ts';
 import type { Operation } from './operation.ts';
 
-/** What is known of a request, as it is answered. */
+/** Facts about a request when it is answered. */
 export interface ChangeRequest {
   readonly row: Operation | undefined;
   readonly params: Readonly<Record<string, string>>;
@@ -12,19 +12,19 @@ export interface ChangeRequest {
 }
 
 /**
- * The parameters of queries and bodies that the audit log contains, beside those of paths. All others are left out: actions of rules, texts of
- * statements and the URLs of plugins may have secrets.
+ * The query and body parameters that the audit log contains in addition to those of paths. All others are left out:
+ * actions of rules, statements and the URLs of plugins may contain secrets.
  */
 const RECORDED = ['id', 'name', 'restart', 'stop', 'force', 'triggered', 'version', 'functions', 'tags', 'ids'];
 /** Entries of a list that are recorded. */
 const MAX_ENTRIES = 20;
-/** Longer values are cut. */
+/** Longer values are truncated. */
 const MAX_CHARACTERS = 256;
 
 /**
- * Report a request to the audit log of the broker, as the management interface does. Requests that only read are left out, and those whose
- * credentials were not accepted.
- * @param fault undefined: the request has succeeded
+ * Report a request to the audit log of the broker, as the management interface does. Requests that only read, and
+ * requests with rejected credentials, are left out.
+ * @param fault undefined: the request succeeded
  */
 export function auditChange(
   broker: Broker,

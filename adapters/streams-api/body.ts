@@ -3,12 +3,12 @@ import { type Body, parseJson } from '../rest/index.ts';
 import { StreamFault } from './faults.ts';
 import type { Operation } from './operation.ts';
 
-/** Longest part of a body that a message repeats. */
+/** Maximum length of the part of a body that a message repeats. */
 const SHOWN = 1_024;
 
 /**
- * The JSON object of a body, whatever its type is said to be.
- * @returns undefined if there is none
+ * The JSON object in a body, independent of the content type.
+ * @returns undefined if the body is absent
  * @throws StreamFault with the message of the operation
  */
 export function bodyOf(
@@ -39,7 +39,7 @@ export function bodyOf(
   }
   if (value === undefined) return undefined;
   const text = () => ('text' in sent ? sent.text : JSON.stringify(value));
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refuse(text(), 'it is no object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refuse(text(), 'it is not an object');
   if (isDeeper(value, maxDepth))
     throw refuse(text(), `it has more than ${maxDepth} levels of objects and arrays (option maxDepth)`);
   return value as Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export function noBody(row: Operation, params: Readonly<Record<string, string>>)
   return new StreamFault(400, 'encoding', message ?? `${reason}: send JSON`, message !== undefined);
 }
 
-/** Whether a value has more levels than are allowed. The value may have so many that recursion would overflow the stack. */
+/** Check whether a value has more levels than allowed. Recursion could overflow the stack. */
 function isDeeper(value: object, maxDepth: number): boolean {
   let level: object[] = [value];
   for (let depth = 1; level.length > 0; depth++) {

@@ -24,10 +24,10 @@ type FaultStatus = 400 | 401 | 403 | 404 | 408 | 413 | 422 | 429 | 500 | 503;
 export class StreamFault extends Error {
   readonly status: FaultStatus;
   readonly code: CodeName;
-  /** The message is complete: nothing comes in front of it. */
+  /** True if the message is complete: nothing is put in front of it. */
   readonly isWhole: boolean;
 
-  /** @param message for people, without what the operation puts in front of it */
+  /** @param message for people, without the prefix of the operation */
   constructor(status: FaultStatus, code: CodeName, message: string, isWhole = false) {
     super(message);
     this.name = 'StreamFault';
@@ -39,7 +39,7 @@ export class StreamFault extends Error {
 
 type Row = readonly [status: FaultStatus, code: CodeName];
 
-/** What errors of the broker mean, by their code. */
+/** The faults for errors of the broker, by error code. */
 const ERRORS: Readonly<Record<string, Row>> = {
   STREAM_RULE_NOT_FOUND: [404, 'notFound'],
   STREAM_NOT_FOUND: [404, 'notFound'],
@@ -60,13 +60,13 @@ const ERRORS: Readonly<Record<string, Row>> = {
   STORE_CLOSED: [503, 'io']
 };
 
-/** Messages that take the place of those whose remedy is for the app, not for an HTTP client. */
+/** Replacements for messages whose remedy is meant for the app, not for an HTTP client. */
 const MESSAGES: Readonly<Record<string, string>> = {
   BROKER_NOT_STARTED: 'the broker is stopping, or has not started; try again later',
   STREAMS_STOPPED: 'the stream service is stopped'
 };
 
-/** What faults of the mounting mean: those of bodies and of credentials. */
+/** The faults for errors of the mount: those of bodies and of credentials. */
 const KINDS: Partial<Record<FaultKind, Row>> = {
   notJson: [400, 'encoding'],
   missingParameter: [400, 'configuration'],
@@ -79,7 +79,10 @@ const KINDS: Partial<Record<FaultKind, Row>> = {
   bodyIncomplete: [400, 'io']
 };
 
-/** The fault that an error means. @returns undefined for an unexpected error */
+/**
+ * The fault for an error.
+ * @returns undefined for an unexpected error
+ */
 export function faultOf(error: unknown): StreamFault | undefined {
   if (error instanceof StreamFault) return error;
   if (error instanceof Fault) {
@@ -97,7 +100,7 @@ function rowOfClass(error: BrokerError): Row | undefined {
   return error instanceof StateError ? [400, 'undefined'] : undefined;
 }
 
-/** Whether an error has a code. */
+/** Check whether an error has one of some codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof BrokerError && codes.includes(error.code);
 }

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { type Credentials, DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import type { Operation } from './operation.ts';
 
-/** What a document says about a mount. */
+/** Facts about a mount that its document contains. */
 interface Mount {
   readonly prefixes: readonly string[];
   readonly credentials: Credentials;
@@ -18,9 +18,9 @@ const FAULT: Json = {
     error: {
       type: 'integer',
       description:
-        '1000: not classified, 1002: not found, 1003: input or output, 1004: no JSON, 2001: SQL syntax, 2101: plan, 2201: the service is stopped, 3000: stream or table, 4000: rule, 5000: configuration'
+        '1000: not classified, 1002: not found, 1003: input or output, 1004: not JSON, 2001: SQL syntax, 2101: plan, 2201: the service is stopped, 3000: stream or table, 4000: rule, 5000: configuration'
     },
-    message: { type: 'string', description: 'What is wrong, for people' }
+    message: { type: 'string', description: 'The description of the fault, for people' }
   }
 };
 
@@ -38,7 +38,7 @@ const FAULTS: Readonly<Record<number, string>> = {
   503: 'The stream service is stopped, or the store has failed'
 };
 
-/** Make the OpenAPI 3.1 document of the operations. The schemas of requests are those by which they are checked. */
+/** Make the OpenAPI 3.1 document of the operations. Requests are validated against the same schemas. */
 export function openApi(operations: readonly Operation[], mount: Mount): OpenApiDocument {
   const schemas = new DocumentSchemas('streams');
   const asks = mount.credentials !== 'none' && mount.credentials !== 'host';

@@ -15,28 +15,30 @@ export class JsonReply {
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json' };
-/** Error texts are no pages, whatever is in them. */
+/** Browsers must not interpret error texts as pages, whatever they contain. */
 const PLAIN = { 'x-content-type-options': 'nosniff' };
-/** Tells clients which credentials are wanted. */
+/** Requests HTTP Basic credentials. */
 const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
-/** Statuses after which the rest of the body is not read. */
+/** Statuses after which the remaining body is not read. */
 const CLOSING: readonly number[] = [401, 403, 408, 413, 429];
-/** When failed logins are forgotten, and when a service that stops may be there again, in seconds. */
+/**
+ * Time after which failed logins are forgotten, and after which a stopping service may be available again, in seconds.
+ */
 const RETRY: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: CHALLENGE,
   429: { 'retry-after': '60' },
   503: { 'retry-after': '5' }
 };
 
-/** The answer of an operation that has succeeded. */
+/** The answer of a successful operation. */
 export function answerWith(status: number, result: string | JsonReply): Answer {
   if (typeof result === 'string') return { status, headers: TEXT, body: result };
   return { status, headers: { ...JSON_TYPE, ...result.headers }, body: `${jsonText(result.value)}\n` };
 }
 
 /**
- * The answer to a request that has failed: `PREFIX: MESSAGE` as text, or `{"error":CODE,"message":"PREFIX: MESSAGE"}`.
- * @param cause the error that the fault was made of
+ * The answer to a failed request: `PREFIX: MESSAGE` as text, or `{"error":CODE,"message":"PREFIX: MESSAGE"}`.
+ * @param cause the error behind the fault
  */
 export function answerTo(
   fault: StreamFault,
@@ -55,12 +57,12 @@ export function answerTo(
   return { status, headers: { ...TEXT, ...PLAIN, ...headers }, body: `${message}\n`, closes };
 }
 
-/** JSON as the original writes it: what could be HTML is escaped. Integers keep their digits. */
+/** JSON in the form of the original: HTML characters are escaped. Integers keep their digits. */
 export function jsonText(value: unknown): string {
   return escaped(encodeJson(value as Value));
 }
 
-/** The same with line ends, and two blanks for each level. */
+/** The same with line breaks, and two spaces per level. */
 export function indentedJson(value: unknown): string {
   return escaped(JSON.stringify(value, undefined, 2));
 }
@@ -72,7 +74,7 @@ function escaped(json: string): string {
   );
 }
 
-/** An object with its keys in alphabetical order, and those of the objects in it. */
+/** An object with its keys in alphabetical order, recursively. */
 export function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
@@ -80,7 +82,7 @@ export function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, one]) => [name, sorted(one)]));
 }
 
-/** Whether the header `Accept` prefers JSON to text. */
+/** Check whether the `Accept` header prefers JSON to text. */
 export function wantsJson(accept: string | undefined): boolean {
   if (accept === undefined) return false;
   const weightOf = (types: RegExp) =>

@@ -17,14 +17,14 @@ const OPTIONS = Type.Record(Type.String(), Type.Unknown(), {
 });
 const FIELDS = {
   options: Type.Optional(OPTIONS),
-  triggered: Type.Optional(Type.Boolean({ default: true, description: 'Whether it is started' })),
+  triggered: Type.Optional(Type.Boolean({ default: true, description: 'True if it is started' })),
   name: Type.Optional(Type.String({ description: 'A name for people' })),
   version: Type.Optional(Type.String({ description: 'A version for people' })),
-  tags: Type.Optional(Type.Array(Type.String(), { description: 'Words by which rules are found' })),
-  temp: Type.Optional(Type.Boolean({ default: false, description: 'It is not persisted' }))
+  tags: Type.Optional(Type.Array(Type.String(), { description: 'Words for finding rules' })),
+  temp: Type.Optional(Type.Boolean({ default: false, description: 'True if the rule is not persisted' }))
 };
 const SQL = Type.String({ description: 'The query: one SELECT' });
-const ACTIONS = Type.Array(ACTION, { minItems: 1, description: 'Where the results go' });
+const ACTIONS = Type.Array(ACTION, { minItems: 1, description: 'The targets of the results' });
 
 /** The body of a new rule. */
 export const NEW_RULE = Type.Object({
@@ -35,15 +35,15 @@ export const NEW_RULE = Type.Object({
 });
 /** The body of a change. */
 export const CHANGED_RULE = Type.Object({
-  id: Type.Optional(Type.String({ description: 'The identifier, that of the path' })),
+  id: Type.Optional(Type.String({ description: 'The identifier, as in the path' })),
   sql: SQL,
   actions: ACTIONS,
   ...FIELDS
 });
-/** A rule, as it is described. */
+/** A rule, in answers. */
 export const RULE = Type.Object(
   {
-    triggered: Type.Boolean({ description: 'Whether it runs after a start of the service' }),
+    triggered: Type.Boolean({ description: 'True if it runs after a start of the service' }),
     id: Type.String(),
     sql: Type.String(),
     actions: Type.Array(Type.Record(Type.String(), Type.Unknown())),
@@ -65,17 +65,20 @@ export const RULE_ROW = Type.Object(
   },
   { title: 'RuleRow' }
 );
-/** The figures of a rule that runs. */
+/** The metrics of a running rule. */
 export const METRICS = Type.Record(Type.String(), Type.Union([Type.Number(), Type.String()]), {
-  description: 'Figures by KIND_NAME_INDEX_METRIC'
+  description: 'Metrics by KIND_NAME_INDEX_METRIC'
 });
 
-/** Options that must not be negative, whose error is documented [stream rules 1.2]. */
+/** Options that must not be negative, with documented error messages [stream rules 1.2]. */
 const POSITIVE = ['checkpointInterval', 'concurrency', 'bufferLength', 'lateTolerance'];
-/** Statements that are no query. */
+/** Statements that are not queries. */
 const NO_QUERY = /^\s*(create|show|describe|explain|drop|insert|update|delete)\b/i;
 
-/** Check what a rule must have, with the documented messages. @throws StreamFault */
+/**
+ * Check the required fields of a rule, with the documented messages.
+ * @throws StreamFault
+ */
 export function checkRule(body: Readonly<Record<string, unknown>>, needsId = true): void {
   const { id, sql, actions, options } = body;
   if (needsId && (id === undefined || id === null || id === '')) throw fault('rule', 'Missing rule id.');
@@ -111,7 +114,7 @@ function fault(code: StreamFault['code'], message: string): StreamFault {
   return new StreamFault(400, code, message);
 }
 
-/** What a body says of a rule. What it has besides is of no meaning. */
+/** The rule that a body describes. Other members are ignored. */
 export function ruleInput(body: Static<typeof CHANGED_RULE>, id: string): StreamRuleInput {
   const { sql, actions, options, triggered, name, version, tags, temp } = body;
   const given = { options, triggered, name, version, tags, temp };
@@ -119,25 +122,25 @@ export function ruleInput(body: Static<typeof CHANGED_RULE>, id: string): Stream
   return { id, sql, actions, ...Object.fromEntries(fields) } as StreamRuleInput;
 }
 
-/** The id of the rule that a path means: by its id, or by its name if it is the only one of this name. Otherwise what was given. */
+/** The id of the rule for a path: a rule with this id, or the only one with this name. Otherwise the given value. */
 export async function idOf(streams: StreamsApi, given: string): Promise<string> {
   if ((await streams.rules.get(given)) !== undefined) return given;
   const named = (await streams.rules.list()).filter(({ name }) => name === given);
   return named.length === 1 ? named[0].id : given;
 }
 
-/** The documented sentence about a rule that does not exist. */
+/** The documented message for a rule that does not exist. */
 export function isNotFound(id: string): string {
   return `Rule ${id} is not found.`;
 }
 
-/** Make the `faultOf` of operations on a rule: its answer if the rule does not exist. */
+/** Make the `faultOf` of operations on a rule: the answer if the rule does not exist. */
 export const unknownRule =
   (sentence: (id: string) => string) =>
   (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): StreamFault | undefined =>
     hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new StreamFault(404, 'notFound', sentence(id)) : undefined;
 
-/** The fault of a rule that cannot be made or started: always 400, whatever is missing. */
+/** The fault for a rule that cannot be created or started: always 400, whatever is missing. */
 export function planFault(error: unknown, sql: string | undefined): StreamFault | undefined {
   if (error instanceof SqlError) {
     const text = sql === undefined ? '' : ` ${sql}`;
@@ -159,7 +162,7 @@ const FIRST_OPTIONS = [
   'checkpointInterval'
 ];
 
-/** A rule as it is described. Names, versions and tags are shown if there are some. */
+/** A rule, in the form of answers. Names, versions and tags are shown if present. */
 export function shownRule(rule: StreamRuleDefinition): object {
   const { triggered, id, sql, actions, options } = rule;
   const given = options as unknown as Readonly<Record<string, unknown>>;
@@ -174,7 +177,7 @@ export function shownRule(rule: StreamRuleDefinition): object {
   };
 }
 
-/** What later versions of the original show of a rule, if it is set. */
+/** Fields of a rule that later versions of the original show if they are set. */
 export function extras({ name, version, tags }: Pick<StreamRuleDefinition, 'name' | 'version' | 'tags'>) {
   return {
     ...(name === '' ? {} : { name }),
@@ -183,7 +186,7 @@ export function extras({ name, version, tags }: Pick<StreamRuleDefinition, 'name
   };
 }
 
-/** The status of a rule as an object, also if it is stopped. */
+/** The status of a rule as an object, even if it is stopped. */
 export function shownStatus(status: StreamRuleStatus): Readonly<Record<string, string | number>> {
   const isRunning = status.state === 'connected';
   const reason = status.text.replace(/^stopped: */i, '');

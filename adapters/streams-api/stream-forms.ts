@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import type { StreamKind } from '../../lib/index.ts';
 
-/** A stream or a table, as it is described. */
+/** A stream or a table, in answers. */
 export const STREAM = Type.Object(
   {
     Name: Type.String(),
@@ -13,7 +13,7 @@ export const STREAM = Type.Object(
     sql: Type.String({ description: 'The statement, so that the answer can be sent back' }),
     Fault: Type.Optional(
       Type.String({
-        description: 'Only of a stored definition that is not valid in this version: why. Rules that read it do not run'
+        description: 'The fault of a stored definition that is not valid in this version. Rules that read it do not run'
       })
     )
   },
@@ -24,7 +24,7 @@ export const STREAM = Type.Object(
 export interface Ddl {
   readonly verb: 'create' | 'show' | 'describe' | 'explain' | 'drop';
   readonly kind: StreamKind;
-  /** Of SHOW: ''. Of CREATE: as far as it can be told without parsing the statement. */
+  /** Empty for SHOW. For CREATE: the name, as far as it is known without parsing the statement. */
   readonly name: string;
 }
 
@@ -35,7 +35,10 @@ const FORMS = [
   new RegExp(`^(create)\\s+(stream|table)\\s*${NAME}`, 'i')
 ];
 
-/** Tell what a statement does. @returns undefined if it is none of the forms; a parser then says what is wrong */
+/**
+ * Classify a statement.
+ * @returns undefined if it has none of the forms; a parser then reports the fault
+ */
 export function ddlOf(sql: string): Ddl | undefined {
   const text = sql.trim();
   for (const form of FORMS) {

@@ -1,16 +1,16 @@
-/** What plugins extend: sources, sinks or the functions of statements. */
+/** The parts that plugins extend: sources, sinks or the functions of statements. */
 export type PluginType = 'sources' | 'sinks' | 'functions';
 
 /** The types of plugins. */
 export const PLUGIN_TYPES: readonly PluginType[] = ['sources', 'sinks', 'functions'];
 
-/** What a plugin is made from. */
+/** The input for installing a plugin. */
 export interface PluginInput {
   /** The name that the library exports, with a lower-case first letter: `random` for `Random`. */
   readonly name: string;
   /** URL of the archive, which ends with `.zip`: http, https, or file for a path of this machine. */
   readonly file: string;
-  /** For plugins of functions: the functions that the library exports. Default: one, with the name of the plugin. */
+  /** For plugins of functions: the exported functions of the library. Default: one with the name of the plugin. */
   readonly functions?: readonly string[];
   /** Arguments of `install.sh`. Default: none. */
   readonly shellParas?: readonly string[];
@@ -19,35 +19,38 @@ export interface PluginInput {
 /** An installed plugin. */
 export interface PluginDescription {
   readonly name: string;
-  /** From the name of the library: `1.0.0` of `Random@v1.0.0.so`; '' if it has none; `$deleted` after a drop, until the service restarts. */
+  /**
+   * The version in the name of the library: `1.0.0` of `Random@v1.0.0.so`; '' if it has none; `$deleted` after a
+   * deletion, until the service restarts.
+   */
   readonly version: string;
-  /** For plugins of functions with a list of them. */
+  /** The list of functions, for plugins of functions that have one. */
   readonly functions?: readonly string[];
 }
 
 /** A function of a plugin. */
 export interface PluginFunction {
   readonly name: string;
-  /** Name of the plugin. */
+  /** The name of the plugin. */
   readonly plugin: string;
 }
 
 /** A function in JavaScript, for `ScriptsApi`. */
 export interface ScriptInput {
-  /** Name of the function, which the script must define: a JavaScript identifier. */
+  /** The name of the function, which the script must define: a JavaScript identifier. */
   readonly id: string;
-  /** Default ''. */
+  /** A description. Default ''. */
   readonly description?: string;
   /** The code, at most 256 KB: `function area(x, y) { return x * y; }`. */
   readonly script: string;
-  /** It aggregates: each parameter is an array with the values of the rows of a group. Default false. */
+  /** True for an aggregate: each parameter is an array with the values of the rows of a group. Default false. */
   readonly isAgg?: boolean;
 }
 
-/** A function in JavaScript, as it was made. */
+/** A function in JavaScript, with all fields. */
 export type ScriptDescription = Required<ScriptInput>;
 
-/** How often limits have ended calls of a function in JavaScript, since the start of the process. */
+/** The number of calls of a function in JavaScript that limits have ended, since the start of the process. */
 export interface ScriptFigures {
   readonly calls: number;
   /** Calls that took longer than `scriptTime`. */
@@ -57,8 +60,8 @@ export interface ScriptFigures {
 }
 
 /**
- * Functions in JavaScript, which run in an interpreter of their own: without access to Node, to files or to the network, with limits of time and
- * memory. Rules that run keep a function that is replaced or dropped until they are started again.
+ * Functions in JavaScript, which run in a separate interpreter: without access to Node, to files or to the network,
+ * with limits of time and memory. Running rules keep a replaced or deleted function until they are started again.
  *
  * Errors of all calls that change something: BrokerError PLUGINS_STATE_FAILED; StateError PLUGINS_BUSY, PLUGINS_CLOSED.
  */
@@ -68,7 +71,10 @@ export interface ScriptsApi {
    *   (`function name area already exists`), SCRIPTS_FULL; BrokerError PACKAGE_MISSING: `quickjs-emscripten` is not installed
    */
   create(input: ScriptInput): Promise<ScriptDescription>;
-  /** Replace a function, or make it. @throws as `create` */
+  /**
+   * Replace a function, or create it.
+   * @throws errors of `create`
+   */
   replace(input: ScriptInput): Promise<ScriptDescription>;
   /** The names, sorted. */
   list(): Promise<string[]>;
@@ -81,37 +87,41 @@ export interface ScriptsApi {
 }
 
 /**
- * The plugins of the stream service. A plugin runs with the rights of the process: whoever may install one may do whatever the process may.
+ * The plugins of the stream service. A plugin runs with the rights of the process: anyone who may install one has all
+ * rights of the process.
  *
- * The message of an error is the sentence that the REST interface has behind its prefix: `invalid name random: duplicate`. Errors of all calls that
- * change something: BrokerError PLUGINS_STATE_FAILED (the list cannot be written); StateError PLUGINS_BUSY (100 changes wait), PLUGINS_CLOSED.
+ * The message of an error is the part of the REST message behind its prefix: `invalid name random: duplicate`. Errors
+ * of all calls that change something: BrokerError PLUGINS_STATE_FAILED (the list cannot be written); StateError
+ * PLUGINS_BUSY (100 changes are queued), PLUGINS_CLOSED.
  */
 export interface PluginsApi {
   /**
-   * Install a plugin and define what it exports. If something fails, nothing of it is left.
-   * @throws InvalidInput PLUGIN_NAME_INVALID (`invalid name : should not be empty`), PLUGIN_FILE_INVALID (`invalid uri URI`),
-   *   PLUGIN_FUNCTIONS_INVALID, PLUGIN_INPUT_INVALID (another field has the wrong type);
-   *   StateError PLUGIN_EXISTS (`invalid name random: duplicate`), PLUGIN_DELETED (`invalid name random: the plugin is marked as deleted but ...`),
-   *   FUNCTION_EXISTS (`function name F already exists`), PLUGINS_FULL;
-   *   BrokerError PLUGIN_DOWNLOAD_FAILED (`fail to download file URI: CAUSE`), PLUGIN_ARCHIVE_INVALID (`fail to install plugin: invalid zip file: CAUSE`),
-   *   PLUGIN_INSTALL_FAILED (`fail to install plugin: exit status N`, or why the library cannot be loaded or used),
-   *   PLUGIN_SCRIPT_REFUSED (`installScripts` is false), PACKAGE_MISSING (`yauzl` or `yaml` is not installed)
+   * Install a plugin and define what it exports. After a failure nothing is left behind.
+   * @throws InvalidInput PLUGIN_NAME_INVALID (`invalid name : should not be empty`), PLUGIN_FILE_INVALID
+   * (`invalid uri URI`), PLUGIN_FUNCTIONS_INVALID, PLUGIN_INPUT_INVALID (another field has the wrong type); StateError
+   * PLUGIN_EXISTS (`invalid name random: duplicate`), PLUGIN_DELETED
+   * (`invalid name random: the plugin is marked as deleted but ...`), FUNCTION_EXISTS
+   * (`function name F already exists`), PLUGINS_FULL; BrokerError PLUGIN_DOWNLOAD_FAILED
+   * (`fail to download file URI: CAUSE`), PLUGIN_ARCHIVE_INVALID (`fail to install plugin: invalid zip file: CAUSE`),
+   * PLUGIN_INSTALL_FAILED (`fail to install plugin: exit status N`, or the reason why the library cannot be loaded or
+   * used), PLUGIN_SCRIPT_REFUSED (`installScripts` is false), PACKAGE_MISSING (`yauzl` or `yaml` is not installed)
    */
   create(type: PluginType, input: PluginInput): Promise<PluginDescription>;
   /**
-   * Replace a plugin by another archive at once. Rules that run keep the old code until they are started again. If something fails, the old
-   * plugin stays. A list of functions that is not given stays.
-   * @throws as `create`, without PLUGIN_EXISTS; NotFound PLUGIN_NOT_FOUND (`not found`)
+   * Replace a plugin by another archive at once. Running rules keep the old code until they are started again. After a
+   * failure the old plugin is kept. Without a list of functions, the old list is kept.
+   * @throws errors of `create`, except PLUGIN_EXISTS; NotFound PLUGIN_NOT_FOUND (`not found`)
    */
   update(type: PluginType, input: PluginInput): Promise<PluginDescription>;
-  /** The names, also of plugins that are dropped but still in effect. */
+  /** The names, including those of deleted plugins that are still active. */
   list(type: PluginType): Promise<string[]>;
   /** @throws NotFound PLUGIN_NOT_FOUND (`not found`) */
   describe(type: PluginType, name: string): Promise<PluginDescription>;
   /**
-   * Drop a plugin. It stays in effect until the stream service or the process restarts.
-   * @param options `restart`: stop the stream service; `broker.streams.start()` or a restart of the process starts it again
-   * @throws NotFound PLUGIN_NOT_FOUND (`invalid name x: not exist`); StateError PLUGIN_DELETED: it is dropped already
+   * Delete a plugin. It stays active until the stream service or the process restarts.
+   * @param options `restart`: stop the stream service; `broker.streams.start()` or a restart of the process starts it
+   * again
+   * @throws NotFound PLUGIN_NOT_FOUND (`invalid name x: not exist`); StateError PLUGIN_DELETED: it is already deleted
    */
   drop(type: PluginType, name: string, options?: { readonly restart?: boolean }): Promise<void>;
   /** The functions of plugins, sorted by name. */
@@ -125,9 +135,11 @@ export interface PluginsApi {
    */
   register(plugin: string, functions: readonly string[]): Promise<void>;
   /**
-   * The plugins that the hosts of the option `pluginHosts` offer for this machine: their addresses by name. Of equal names, the first host wins.
-   * @throws InvalidInput PLUGIN_HOSTS_MISSING (`Invalid configruation for plugin host in kuiper.yaml.`);
-   *   BrokerError PLUGIN_HOST_FAILED (`Cannot fetch plugin list from URL, with status error: N`, or why it cannot be reached)
+   * The plugins that the hosts of the option `pluginHosts` offer for this machine: their addresses by name. Of equal
+   * names, the first host wins.
+   * @throws InvalidInput PLUGIN_HOSTS_MISSING (`Invalid configruation for plugin host in kuiper.yaml.`); BrokerError
+   * PLUGIN_HOST_FAILED (`Cannot fetch plugin list from URL, with status error: N`, or the reason why it cannot be
+   * reached)
    */
   prebuild(type: PluginType): Promise<Record<string, string>>;
   /** Functions in JavaScript. */

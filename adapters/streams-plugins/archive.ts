@@ -34,7 +34,7 @@ interface CheckedEntry {
 
 /**
  * Unpack an archive.
- * @param folder an empty folder that nobody else writes to
+ * @param folder an empty folder without other writers
  * @returns the paths of the files, with `/`
  * @throws BrokerError PLUGIN_ARCHIVE_INVALID, PACKAGE_MISSING
  */
@@ -94,7 +94,7 @@ function check(entries: readonly Entry[], { maxUnpackedBytes }: ArchiveLimits): 
   const total = entries.reduce((sum, { uncompressedSize }) => sum + uncompressedSize, 0);
   if (total > maxUnpackedBytes)
     throw archiveError(`its files have more than ${maxUnpackedBytes} bytes, the option maxUnpackedSize`);
-  // some file systems take names for equal that differ in case, or in how letters are composed
+  // some file systems do not distinguish names that differ in case or in the composition of letters
   const kinds = new Map<string, boolean>();
   for (const { path, isFolder } of checked) {
     const key = path.normalize('NFC').toLowerCase();
@@ -116,9 +116,9 @@ function checkEntry(entry: Entry): CheckedEntry {
   if (kind === LINK) throw archiveError(`${name} is a link`);
   if (kind !== 0 && kind !== REGULAR && kind !== DIRECTORY) throw archiveError(`${name} is a special file`);
   if (kind !== 0 && (kind === DIRECTORY) !== isFolder) throw archiveError(`${name} is both a file and a folder`);
-  // yauzl refuses these, too; here nothing depends on it
+  // yauzl refuses these as well; this code does not depend on it
   if (path.startsWith('/') || path.split('/').includes('..') || /[\\:]/.test(path))
-    throw archiveError(`${name} is no relative path`);
+    throw archiveError(`${name} is not a relative path`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\u0000-\u001f\u007f]/.test(path)) throw archiveError(`${name} has control characters`);
   if (path.split('/').length > MAX_LEVELS || Buffer.byteLength(path) > MAX_PATH_BYTES)

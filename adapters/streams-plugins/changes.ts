@@ -1,9 +1,9 @@
 import { StateError } from '../../lib/index.ts';
 
-/** Changes that may wait for the one that is in progress. */
+/** Maximum number of changes that wait for the one in progress. */
 const MAX_WAITING = 100;
 
-/** Runs changes one after the other. */
+/** Runs changes sequentially. */
 export class Changes {
   readonly #closing: AbortSignal;
   #last: Promise<unknown> = Promise.resolve();
@@ -13,10 +13,10 @@ export class Changes {
     this.#closing = closing;
   }
 
-  /** @throws StateError PLUGINS_BUSY, PLUGINS_CLOSED; what the change throws */
+  /** @throws StateError PLUGINS_BUSY, PLUGINS_CLOSED; errors of the change */
   async run<T>(change: () => Promise<T>): Promise<T> {
     if (this.#waiting >= MAX_WAITING)
-      throw new StateError('PLUGINS_BUSY', `${MAX_WAITING} changes of plugins wait already; try again later`);
+      throw new StateError('PLUGINS_BUSY', `${MAX_WAITING} changes of plugins are already queued; try again later`);
     this.#waiting++;
     const result = this.#last.then(() => {
       this.#waiting--;

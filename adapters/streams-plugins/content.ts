@@ -1,11 +1,11 @@
 import type { PluginType } from './api.ts';
 import { archiveError } from './errors.ts';
 
-/** What the files of an archive are [stream rules 11.1]. */
+/** The roles of the files of an archive [stream rules 11.1]. */
 interface ArchiveContent {
   /** File name of the library or module. */
   readonly library: string;
-  /** From the file name, without a leading `v`; '' if it has none. */
+  /** The version in the file name, without a leading `v`; '' if it has none. */
   readonly version: string;
   readonly hasScript: boolean;
 }
@@ -15,7 +15,7 @@ const LIBRARY_KINDS = 'so|js|mjs|cjs';
 /** A library at the top of an archive: `Random@v1.0.0.so`, `random.mjs`. */
 const LIBRARY = new RegExp(`^([^/@]+)(?:@([^/]*))?\\.(?:${LIBRARY_KINDS})$`);
 
-/** The plugin that a file name of a library belongs to; undefined: it is no such name. */
+/** The plugin of a library, by its file name; undefined: not the name of a library. */
 export function libraryName(file: string): { readonly name: string; readonly version: string } | undefined {
   const [, name, version = ''] = LIBRARY.exec(file) ?? [];
   return name === undefined ? undefined : { name: lowerFirst(name), version: version.replace(/^v/, '') };

@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/index.ts';
 
 /**
- * Run something that ends at the latest when a time has passed, or when the plugins are closed.
- * @param late makes the error of a run that took too long
- * @param run its signal is aborted then. A run that does not end by that is left alone
+ * Run a function until a time has passed, or until the plugins are closed.
+ * @param late creates the error of a run that took too long
+ * @param run its signal is aborted in these cases. A run that does not end then is abandoned
  */
 export async function withDeadline<T>(
   clock: Clock,

@@ -8,15 +8,15 @@ import type { Library, PluginPlace } from './library.ts';
 import { sinkOf } from './sink-object.ts';
 import { sourceOf } from './source-object.ts';
 
-/** What a plugin defines in the stream service. */
+/** The definition of a plugin in the stream service. */
 export type Definition =
   | { readonly what: 'source'; readonly name: string; readonly type: SourceType }
   | { readonly what: 'sink'; readonly name: string; readonly type: SinkType }
   | { readonly what: 'function'; readonly name: string; readonly type: StreamFunction };
 
 /**
- * What a library defines.
- * @param names the plugin, or for functions their list
+ * The definitions of a library.
+ * @param names the name of the plugin, or for functions the list of their names
  * @param sections properties of a source, from its YAML file
  * @throws BrokerError PLUGIN_INSTALL_FAILED
  */

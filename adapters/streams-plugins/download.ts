@@ -33,14 +33,18 @@ export async function readArchive(
   } catch (error) {
     if (error instanceof StateError) throw error; // the plugins are closed
     limits.failed(`${shown(file)}: ${messageOf(error)}`);
-    // the same for each reason: the answer must not tell which files exist, nor what servers answer that only this machine can reach
+    // the same text for each reason: the answer must not reveal which files exist, or the answers of servers that only
+    // this machine can reach
     if (url.protocol === 'file:') throw uriError(file, error);
     const text = `fail to download file ${shown(file)}: no archive was received`;
     throw new BrokerError('PLUGIN_DOWNLOAD_FAILED', `${text}; the log of the broker has the reason`, { cause: error });
   }
 }
 
-/** Refuse what is not a ZIP archive by the record at its end, as the reader of archives does. @throws Error */
+/**
+ * Refuse data that is not a ZIP archive by the record at its end, as the reader of archives does.
+ * @throws Error
+ */
 function checkArchive(bytes: Buffer): Buffer {
   if (bytes.subarray(-MAX_END_BYTES).lastIndexOf(END_RECORD) < 0) throw new Error('it is not a ZIP archive');
   return bytes;
@@ -68,7 +72,7 @@ function shown(file: string): string {
 }
 
 async function readFile(url: URL, maxBytes: number): Promise<Buffer> {
-  // a pipe would let an ordinary open() wait for a writer
+  // a plain open() would wait for the writer of a pipe
   const handle = await open(fileURLToPath(url), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = await handle.stat();
@@ -87,13 +91,16 @@ function tooLarge(maxBytes: number): Error {
   return new Error(`it is larger than ${maxBytes} bytes, the option maxArchiveSize`);
 }
 
-/** Get what a URL has, over redirects. @throws Error */
+/**
+ * Get the content of a URL, following redirects.
+ * @throws Error
+ */
 export function fetchBytes(url: URL, limits: DownloadLimits): Promise<Buffer> {
   const late = () => new Error(`it took longer than ${limits.timeoutMs} ms`);
   return withDeadline(limits.clock, limits.timeoutMs, limits.closing, late, async (signal) => {
     let next = url;
     for (let redirects = 0; ; redirects++) {
-      // credentials go to their own origin only
+      // credentials are only sent to their origin
       const login = loginOf(next) ?? (next.origin === url.origin ? loginOf(url) : undefined);
       const answer = await ask(next, login, limits.maxBytes, signal);
       if (answer.status === 200) return answer.body;
@@ -132,7 +139,7 @@ async function ask(url: URL, login: string | undefined, maxBodyBytes: number, si
   }
 }
 
-/** Where a redirect leads. */
+/** The target of a redirect. */
 function redirected(from: URL, location: unknown): URL {
   if (typeof location !== 'string' || !URL.canParse(location, from.href))
     throw new Error('a redirect has no valid location');

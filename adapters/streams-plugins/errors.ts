@@ -1,16 +1,19 @@
 import { BrokerError } from '../../lib/index.ts';
 
-/** Why an archive cannot be installed. @param cause in words of the archive: `a.so: it is a link` */
+/**
+ * The error for an archive that cannot be installed.
+ * @param cause describes the fault of the archive: `a.so: it is a link`
+ */
 export function archiveError(cause: string, options?: { readonly cause: unknown }): BrokerError {
   return new BrokerError('PLUGIN_ARCHIVE_INVALID', `fail to install plugin: invalid zip file: ${cause}`, options);
 }
 
-/** Why the content of an archive cannot be used. */
+/** The error for unusable content of an archive. */
 export function installError(cause: string, options?: { readonly cause: unknown }): BrokerError {
   return new BrokerError('PLUGIN_INSTALL_FAILED', `fail to install plugin: ${cause}`, options);
 }
 
-/** The message of what was thrown, which plugins choose; at most 1000 characters. */
+/** The message of a thrown value, which plugins control; at most 1000 characters. */
 export function messageOf(error: unknown): string {
   let text: string;
   try {

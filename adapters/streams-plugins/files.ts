@@ -6,16 +6,16 @@ import { PLUGIN_TYPES, type PluginType } from './api.ts';
 import { installError, messageOf } from './errors.ts';
 import type { PluginRecord } from './plugin-list.ts';
 
-/** Most bytes of a YAML file. */
+/** Maximum size of a YAML file in bytes. */
 const MAX_YAML_BYTES = 1024 * 1024;
 
-/** What identifies the files of a plugin. */
+/** The key of the files of a plugin. */
 type PluginKey = Pick<PluginRecord, 'type' | 'name'>;
 
 /**
  * The files of plugins.
  *
- * | path in `dataDir` | what |
+ * | path in `dataDir` | content |
  * |---|---|
  * | `plugins/list.json` | the list of plugins and functions |
  * | `plugins/incoming/ID` | an archive that is being installed |
@@ -41,27 +41,27 @@ export class PluginFiles {
     return join(this.#root, 'plugins', type, folder, library);
   }
 
-  /** Make an empty folder for an archive. */
+  /** Create an empty folder for an archive. */
   async begin(): Promise<string> {
     const folder = join(this.#root, 'plugins/incoming', randomUUID());
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return folder;
   }
 
-  /** A name for the folder of an installation that was never used. */
+  /** A new name for the folder of an installation. */
   folderName(name: string): string {
     return `${name}@${randomUUID()}`;
   }
 
-  /** Move an unpacked archive to where it stays. */
+  /** Move an unpacked archive to its final folder. */
   async settle(incoming: string, { type, folder }: PluginRecord): Promise<void> {
-    // without it, whether a file .js is a module would depend on the folders above
+    // otherwise the folders above would determine whether a .js file is a module
     await writeFile(join(incoming, 'package.json'), '{}\n', { flag: 'wx', mode: 0o600 }).catch(ignoreExisting);
     await mkdir(join(this.#root, 'plugins', type), { recursive: true, mode: 0o700 });
     await rename(incoming, join(this.#root, 'plugins', type, folder));
   }
 
-  /** Put what the archive has for `etc` there, in place of what is there. */
+  /** Copy the `etc` files of the archive, in place of existing ones. */
   async publish(record: PluginRecord): Promise<void> {
     const from = join(this.#root, 'plugins', record.type, record.folder);
     await mkdir(join(this.#root, 'etc', record.type), { recursive: true, mode: 0o700 });
@@ -74,7 +74,7 @@ export class PluginFiles {
     }
   }
 
-  /** Remove what `publish` has made. */
+  /** Remove the files that `publish` has copied. */
   async unpublish(key: PluginKey): Promise<void> {
     for (const [, target] of this.#published(key)) await rm(target, { recursive: true, force: true });
   }
@@ -84,7 +84,7 @@ export class PluginFiles {
     await rm(join(this.#root, 'plugins', type, folder), { recursive: true, force: true });
   }
 
-  /** Remove what installations have left that did not end: folders that no record has, and copies. */
+  /** Remove the leftovers of incomplete installations: folders without a record, and copies. */
   async sweep(records: readonly PluginRecord[]): Promise<void> {
     await rm(join(this.#root, 'plugins/incoming'), { recursive: true, force: true });
     for (const type of PLUGIN_TYPES) {

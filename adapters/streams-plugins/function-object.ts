@@ -3,22 +3,33 @@ import { StreamFailure, type StreamValue } from '../../lib/index.ts';
 import { messageOf } from './errors.ts';
 import { instance } from './library.ts';
 
-/** A function of a plugin in the form of the original. Each call in a rule has one of its own if the library exports a constructor or a function. */
+/**
+ * A function of a plugin in the form of the original. Each call in a rule has a separate one if the library exports a
+ * constructor or a function.
+ */
 export interface PluginFunctionObject {
-  /** Check the arguments of a call when the rule is made; undefined stands for what is no literal. @returns what is wrong @throws the same */
+  /**
+   * Check the arguments of a call when the rule is created; undefined stands for arguments that are not literals.
+   * @returns the fault
+   * @throws the fault
+   */
   validate?(args: readonly unknown[]): unknown;
   /**
-   * @param args integers are numbers where these are exact, otherwise bigints. For an aggregate, each is an array with the values of the rows
-   * @returns the result, at once
+   * @param args integers are numbers where these are exact, otherwise bigints. For an aggregate, each is an array with
+   * the values of the rows
+   * @returns the result, synchronously
    */
   exec(args: unknown[], context: { readonly ruleId: string }): unknown;
   readonly isAggregate?: boolean | (() => boolean);
 }
 
-/** What evaluates a call, for `callable`. */
+/** Evaluates a call, for `callable`. */
 type Exec = (args: unknown[], ruleId: string) => unknown;
 
-/** The function that an export stands for. @throws Error if it is none */
+/**
+ * The function for an export.
+ * @throws Error if it is not a function
+ */
 export function functionOf(name: string, exported: unknown): StreamFunction {
   const sample = instance(exported) as (Partial<PluginFunctionObject> & Partial<StreamFunction>) | undefined | null;
   if (typeof sample !== 'object' || sample === null) throw new TypeError('a function must be an object');
@@ -51,7 +62,7 @@ function problemOf(
   }
 }
 
-/** How a function is evaluated that is not written for this service. */
+/** The evaluation of a function that was not written for this service. */
 interface Callable {
   readonly about: string;
   readonly isAggregate: boolean;
@@ -60,7 +71,7 @@ interface Callable {
   readonly check?: (literals: readonly (StreamValue | undefined)[]) => string | undefined;
 }
 
-/** A function of statements, from something that takes and returns plain values. */
+/** Make a function of statements from one that takes and returns plain values. */
 export function callable(name: string, { about, isAggregate, start, check }: Callable): StreamFunction {
   const base = {
     name: name.toLowerCase(),
@@ -103,7 +114,7 @@ class Columns implements StreamAccumulator {
   readonly #exec: Exec;
   readonly #ruleId: string;
   readonly #columns: StreamValue[][];
-  /** Values at the begin of each column that were taken back. */
+  /** Number of removed values at the start of each column. */
   #removed = 0;
 
   constructor(name: string, exec: Exec, ruleId: string, columns: StreamValue[][]) {
@@ -123,7 +134,7 @@ class Columns implements StreamAccumulator {
 
   remove(): void {
     this.#removed++;
-    // moving all values for each one that leaves would take too long
+    // moving all values for each removed one would take too long
     if (this.#removed * 2 > (this.#columns[0]?.length ?? 0)) this.#compact();
   }
 
@@ -156,9 +167,9 @@ function call(name: string, exec: Exec, args: unknown[], ruleId: string): Stream
     throw failure(name, error);
   }
   if (typeof result === 'function' || typeof result === 'symbol')
-    throw new StreamFailure(`function ${name}: its result is a ${typeof result}, which is no value`);
+    throw new StreamFailure(`function ${name}: its result is a ${typeof result}, which is not a value`);
   if (typeof (result as PromiseLike<unknown> | undefined)?.then === 'function') {
-    (result as PromiseLike<unknown>).then(undefined, () => {}); // the error below is what is reported
+    (result as PromiseLike<unknown>).then(undefined, () => {}); // only the error below is reported
     throw new StreamFailure(`function ${name}: it must return its result at once, not a promise`);
   }
   return result as StreamValue;

@@ -4,14 +4,14 @@ import type { Clock } from '../../lib/index.ts';
 import { withDeadline } from './deadline.ts';
 import { installError } from './errors.ts';
 
-/** Most bytes of output that are kept: the last ones. */
+/** Maximum size of the output that is kept, from its end. */
 const MAX_OUTPUT_BYTES = 64 * 1024;
-/** Characters of it in an error. */
+/** Number of characters of the output in an error. */
 const SHOWN_CHARACTERS = 500;
-/** How long the output is read after the script has ended, because a process that it has started may keep it open. */
+/** Time for which the output is read after the script has ended, because a process that it started may keep it open. */
 const OUTPUT_GRACE_MS = 500;
 
-/** How a script is run. */
+/** The parameters of a run of a script. */
 interface ScriptRun {
   readonly folder: string;
   readonly args: readonly string[];
@@ -23,12 +23,13 @@ interface ScriptRun {
 /**
  * Run `install.sh` of an unpacked archive, with the rights and the environment of this process.
  * @returns its output, at most the last 64 KB
- * @throws BrokerError PLUGIN_INSTALL_FAILED: it ended with another code than 0, or took too long. All its processes are ended then
+ * @throws BrokerError PLUGIN_INSTALL_FAILED: it ended with a code other than 0, or took too long. All its processes are
+ * then ended
  */
 export async function runInstallScript(run: ScriptRun): Promise<string> {
   const { folder, args, timeoutMs, clock, closing } = run;
   const output = new LastBytes();
-  // a process group of its own, so that what it has started can be ended with it
+  // a separate process group, so that started processes can be ended with it
   const child = spawn('/bin/sh', ['install.sh', ...args], {
     cwd: folder,
     detached: true,
@@ -37,7 +38,7 @@ export async function runInstallScript(run: ScriptRun): Promise<string> {
   child.stdout.on('data', (chunk: Buffer) => output.add(chunk));
   child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
   const late = () => installError(`install.sh took longer than ${timeoutMs} ms; ${output.shown()}`);
-  const closed = once(child, 'close').catch(() => {}); // an error is that of the exit, too
+  const closed = once(child, 'close').catch(() => {}); // an error also ends the process
   let hasEnded = false;
   try {
     const [code, signal] = await withDeadline(clock, timeoutMs, closing, late, async (ending) => {
@@ -93,7 +94,7 @@ class LastBytes {
     return Buffer.concat(this.#chunks).subarray(-MAX_OUTPUT_BYTES).toString();
   }
 
-  /** For errors. */
+  /** The output for errors. */
   shown(): string {
     const text = this.text().trim();
     return text === ''

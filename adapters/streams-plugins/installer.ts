@@ -39,7 +39,7 @@ export class Installer {
   /**
    * Get an archive, unpack and check it, and run its script.
    * @returns its record, and the folder that `PluginFiles.settle` moves
-   * @throws as `PluginsApi.create`
+   * @throws errors of `PluginsApi.create`
    */
   async fetch(
     type: PluginType,
@@ -75,7 +75,7 @@ export class Installer {
 
   /**
    * Load the library of a plugin.
-   * @param from where the properties of a source are read, see `PluginFiles.sections`
+   * @param from the origin of the properties of a source, see `PluginFiles.sections`
    * @throws BrokerError PLUGIN_INSTALL_FAILED, PACKAGE_MISSING
    */
   async load(record: PluginRecord, from: 'archive' | 'etc'): Promise<LoadedPlugin> {

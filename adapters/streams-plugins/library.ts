@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { upperFirst } from './content.ts';
 import { installError, messageOf } from './errors.ts';
 
-/** What a library exports. */
+/** The exports of a library. */
 export interface Library {
   /**
    * The export of a plugin or a function: its name with an upper-case first letter, or the name itself.
@@ -14,17 +14,17 @@ export interface Library {
   find(name: string): unknown;
 }
 
-/** Where a plugin finds its files. */
+/** The folders with the files of a plugin. */
 export interface PluginPlace {
   /** `DATA_DIR/streams/etc/TYPE/NAME`; it exists if the archive had a folder `etc`. */
   readonly etcDir: string;
 }
 
-/** What a shared library contains that registers itself with Node-API. */
+/** Names that occur in a shared library that registers itself with Node-API. */
 const REGISTRATIONS = ['napi_register_module_v1', 'napi_module_register'];
 
 /**
- * Load a library. Node and the system keep what was loaded from a path, so each installation has a path of its own.
+ * Load a library. Node and the system cache libraries by path, so each installation has a unique path.
  * @param path of a Node-API library (`.so`) or a module (`.js`, `.mjs`, `.cjs`)
  * @throws BrokerError PLUGIN_INSTALL_FAILED
  */
@@ -46,7 +46,9 @@ async function loadNative(path: string): Promise<Exports> {
   const file = basename(path);
   const bytes = await readFile(path);
   if (!REGISTRATIONS.some((name) => bytes.includes(name)))
-    throw installError(`cannot open ${file}: it is no Node-API library, since it does not export ${REGISTRATIONS[0]}`);
+    throw installError(
+      `cannot open ${file}: it is not a Node-API library, because it does not export ${REGISTRATIONS[0]}`
+    );
   if (isTruncated(bytes)) throw installError(`cannot open ${file}: it is truncated`);
   const module: { exports: Exports } = { exports: {} };
   try {
@@ -57,7 +59,7 @@ async function loadNative(path: string): Promise<Exports> {
   return isObject(module.exports) ? module.exports : {};
 }
 
-/** Whether the end of an ELF file of 64 bits is missing: the process would end by a signal when it is loaded. */
+/** Check whether the end of a 64-bit ELF file is missing: loading it would end the process by a signal. */
 function isTruncated(bytes: Buffer): boolean {
   const isElf = bytes.length >= 64 && bytes.readUInt32BE(0) === 0x7f454c46 && bytes[4] === 2 && bytes[5] === 1;
   if (!isElf) return false;
@@ -78,8 +80,9 @@ function isObject(value: unknown): value is Exports {
 }
 
 /**
- * Make what an export stands for: a function is called without arguments, with `new` if it can be; another value is used as it is.
- * @throws what the constructor throws
+ * Create the object of an export: a function is called without arguments, with `new` if possible; another value is used
+ * unchanged.
+ * @throws errors of the constructor
  */
 export function instance(exported: unknown): unknown {
   if (typeof exported !== 'function') return exported;
@@ -89,7 +92,7 @@ export function instance(exported: unknown): unknown {
 
 function canConstruct(target: object): boolean {
   try {
-    Reflect.construct(Object, [], target as () => void); // asks for the prototype of `target`, but does not call it
+    Reflect.construct(Object, [], target as () => void); // reads the prototype of `target` without calling it
     return true;
   } catch {
     return false;

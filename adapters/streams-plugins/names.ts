@@ -1,10 +1,10 @@
 import { InvalidInput, StateError } from '../../lib/index.ts';
 import type { PluginList, PluginRecord } from './plugin-list.ts';
 
-/** Most functions of one plugin. */
+/** Maximum number of functions of one plugin. */
 const MAX_FUNCTIONS = 1000;
 
-/** Paths of the REST interface that a plugin of this name would be behind. */
+/** Paths of the REST interface that would hide a plugin of this name. */
 const TAKEN = ['prebuild'];
 
 /** @throws InvalidInput PLUGIN_NAME_INVALID */
@@ -34,7 +34,7 @@ export function checkFunctions(functions: unknown): asserts functions is readonl
   const wrong = functions.find((name) => typeof name !== 'string' || !/^[A-Za-z_]\w{0,63}$/.test(name));
   if (wrong !== undefined)
     return fail(
-      `property 'functions' has ${JSON.stringify(wrong)}, which is no name of 1 to 64 letters, digits and "_"`,
+      `property 'functions' has ${JSON.stringify(wrong)}, which is not a name of 1 to 64 letters, digits and "_"`,
       'names of functions'
     );
   const lower = functions.map((name) => name.toLowerCase());

@@ -1,7 +1,7 @@
 import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
 import { type Clock, type Duration, InvalidInput, type Size, type StreamsApi } from '../../lib/index.ts';
 
-/** What plugins use of the broker. A `Broker` has it. */
+/** The part of the broker that plugins use; implemented by `Broker`. */
 export interface PluginsHost {
   readonly version: string;
   readonly clock: Clock;
@@ -17,58 +17,68 @@ export interface PluginsHost {
 
 /** Options of `streamPlugins`. */
 export interface PluginOptions {
-  /** Folder of the stream service, for example `DATA_DIR/streams`. Plugins are in its folder `plugins`, their files of `etc` in `etc/TYPE/NAME`. */
+  /**
+   * Folder of the stream service, for example `DATA_DIR/streams`. Plugins are in its folder `plugins`, and their `etc`
+   * files in `etc/TYPE/NAME`.
+   */
   dataDir: string;
   /**
-   * Load libraries that were put into the folder `plugins/TYPE` by hand. With false, one that is found is reported and not loaded. Default true.
+   * Load libraries that were put manually into the folder `plugins/TYPE`. With false, such a library is reported and
+   * not loaded. Default true.
    */
   autoLoad?: boolean;
   /** The name of this option in the report of a library that is not loaded. Default `autoLoad`. */
   autoLoadName?: string;
   /** Run `install.sh` of archives. With false, an archive that has one is refused; JavaScript in an archive still runs. Default true. */
   installScripts?: boolean;
-  /** Servers that offer plugins, as a list or with commas between. Default: none. */
+  /** Servers that offer plugins, as a list or separated by commas. Default: none. */
   pluginHosts?: string | readonly string[];
   /** The version in the path of these offers: `HOST/kuiper-plugins/VERSION/OS/TYPE`. Default: that of the broker. */
   pluginVersion?: string;
   /** The operating system in that path. Default `debian`. */
   pluginOs?: string;
-  /** End the process with code 100, after a drain of the broker, one second after a plugin was dropped with `restart`. Default false. */
+  /**
+   * End the process with code 100, after the broker has stopped, one second after a plugin was deleted with `restart`.
+   * Default false.
+   */
   exitOnPluginDrop?: boolean;
-  /** Called when a plugin was dropped with `restart`, and the stream service has stopped. */
+  /** Called when a plugin was deleted with `restart` and the stream service has stopped. */
   onStop?: (plugin: { readonly type: string; readonly name: string }) => void;
-  /** Receives what functions in JavaScript pass to `log()`, and why an archive cannot be read, which callers are not told. Default: it is discarded. */
+  /**
+   * Receives the arguments of `log()` in functions in JavaScript, and the reasons why an archive cannot be read, which
+   * are not sent to callers. Default: discarded.
+   */
   onLog?: (name: string, text: string) => void;
-  /** Most plugins of all types. Default 1000. */
+  /** Maximum number of plugins of all types. Default 1000. */
   maxPlugins?: number;
-  /** Most bytes of an archive. Default 64 MB. */
+  /** Maximum size of an archive. Default 64 MB. */
   maxArchiveSize?: Size;
-  /** Most bytes of all files of an archive. Default 256 MB. */
+  /** Maximum size of all files of an archive. Default 256 MB. */
   maxUnpackedSize?: Size;
-  /** Most files and folders of an archive. Default 2000. */
+  /** Maximum number of files and folders of an archive. Default 2000. */
   maxEntries?: number;
-  /** How long the download of an archive may take. Default 5 minutes. */
+  /** Time limit for downloading an archive. Default 5 minutes. */
   downloadTimeout?: Duration;
-  /** Most redirects of a download. Default 5. */
+  /** Maximum number of redirects of a download. Default 5. */
   maxRedirects?: number;
-  /** How long `install.sh` may take, and loading a library. Default 5 minutes. */
+  /** Time limit for `install.sh`, and for loading a library. Default 5 minutes. */
   installTimeout?: Duration;
-  /** Most functions in JavaScript. Default 100. */
+  /** Maximum number of functions in JavaScript. Default 100. */
   maxScripts?: number;
   /**
-   * How long one call of a function in JavaScript may take. Default 100 ms. It is checked every 10,000 steps of the interpreter, so a loop over
-   * operations that are slow themselves, such as those on very long strings, may take longer.
+   * Time limit of one call of a function in JavaScript. Default 100 ms. It is checked every 10,000 steps of the
+   * interpreter, so a loop over slow operations, such as those on very long strings, may take longer.
    */
   scriptTime?: Duration;
-  /** Most memory of each function in JavaScript, with the interpreter; at least 17 MB. Default 32 MB. */
+  /** Memory limit of each function in JavaScript, including the interpreter; at least 17 MB. Default 32 MB. */
   scriptMemory?: Size;
 }
 
 /** The options of plugins. */
 export const PLUGIN_OPTIONS = {
   dataDir: row('text', '', 'Folder of the stream service, in which plugins are kept.', { max: 4096, check: checkPath }),
-  autoLoad: row('boolean', true, 'Load libraries that were put into the folder of plugins by hand.'),
-  autoLoadName: row('text', 'autoLoad', 'How the report of a library that is not loaded names this option.'),
+  autoLoad: row('boolean', true, 'Load libraries that were put manually into the folder of plugins.'),
+  autoLoadName: row('text', 'autoLoad', 'Name of this option in the report of a library that is not loaded.'),
   installScripts: row(
     'boolean',
     true,
@@ -79,32 +89,32 @@ export const PLUGIN_OPTIONS = {
     check: checkSegment
   }),
   pluginOs: row('text', 'debian', 'The operating system in that path.', { check: checkSegment }),
-  exitOnPluginDrop: row('boolean', false, 'End the process with code 100 after a plugin was dropped with restart=1.'),
-  onStop: row('function', undefined as PluginOptions['onStop'], 'Called when such a drop has stopped the service.'),
+  exitOnPluginDrop: row('boolean', false, 'End the process with code 100 after a plugin was deleted with restart=1.'),
+  onStop: row('function', undefined as PluginOptions['onStop'], 'Called when such a deletion has stopped the service.'),
   onLog: row(
     'function',
     undefined as PluginOptions['onLog'],
     'Receives what functions in JavaScript log, and why an archive cannot be read.'
   ),
-  maxPlugins: row('integer', 1000, 'Most plugins of all types.', { min: 1, max: 100_000 }),
-  maxArchiveSize: row('size', 64 * 1024 ** 2, 'Most bytes of an archive.', { min: 1, max: 2 ** 30 }),
-  maxUnpackedSize: row('size', 256 * 1024 ** 2, 'Most bytes of all files of an archive.', { min: 1, max: 2 ** 34 }),
-  maxEntries: row('integer', 2000, 'Most files and folders of an archive.', { min: 1, max: 65_535 }),
-  downloadTimeout: row('duration', 300_000, 'How long the download of an archive may take.', { unit: 'ms', min: 1 }),
-  maxRedirects: row('integer', 5, 'Most redirects of a download.', { max: 20 }),
-  installTimeout: row('duration', 300_000, 'How long install.sh may take, and loading a library.', {
+  maxPlugins: row('integer', 1000, 'Maximum number of plugins of all types.', { min: 1, max: 100_000 }),
+  maxArchiveSize: row('size', 64 * 1024 ** 2, 'Maximum size of an archive.', { min: 1, max: 2 ** 30 }),
+  maxUnpackedSize: row('size', 256 * 1024 ** 2, 'Maximum size of all files of an archive.', { min: 1, max: 2 ** 34 }),
+  maxEntries: row('integer', 2000, 'Maximum number of files and folders of an archive.', { min: 1, max: 65_535 }),
+  downloadTimeout: row('duration', 300_000, 'Time limit for downloading an archive.', { unit: 'ms', min: 1 }),
+  maxRedirects: row('integer', 5, 'Maximum number of redirects of a download.', { max: 20 }),
+  installTimeout: row('duration', 300_000, 'Time limit for install.sh, and for loading a library.', {
     unit: 'ms',
     min: 1
   }),
-  maxScripts: row('integer', 100, 'Most functions in JavaScript.', { max: 10_000 }),
-  scriptTime: row('duration', 100, 'How long one call of a function in JavaScript may take.', { unit: 'ms', min: 1 }),
-  scriptMemory: row('size', 32 * 1024 ** 2, 'Most memory of each function in JavaScript, with the interpreter.', {
+  maxScripts: row('integer', 100, 'Maximum number of functions in JavaScript.', { max: 10_000 }),
+  scriptTime: row('duration', 100, 'Time limit of one call of a function in JavaScript.', { unit: 'ms', min: 1 }),
+  scriptMemory: row('size', 32 * 1024 ** 2, 'Memory limit of each function in JavaScript, including the interpreter.', {
     min: 17 * 1024 ** 2,
     max: 1024 ** 3
   })
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type PluginSettings = OptionValues<typeof PLUGIN_OPTIONS>;
 
 /** Read the options of `streamPlugins`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */

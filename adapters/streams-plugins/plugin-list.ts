@@ -5,8 +5,7 @@ import { PLUGIN_TYPES, type PluginType, type ScriptDescription } from './api.ts'
 import { messageOf } from './errors.ts';
 
 /**
- * `installing`: its installation has not ended, so it is removed at the next start. `deleted`: it was dropped, and is removed when the service
- * restarts.
+ * `installing`: its installation has not ended, so it is removed on the next start. `deleted`: it was deleted, and is removed when the service restarts.
  */
 type PluginState = 'installing' | 'installed' | 'deleted';
 
@@ -15,9 +14,9 @@ export interface PluginRecord {
   readonly type: PluginType;
   readonly name: string;
   readonly version: string;
-  /** Name of its folder in `plugins/TYPE`, which no other installation has had. */
+  /** The name of its folder in `plugins/TYPE`, which is never reused. */
   readonly folder: string;
-  /** File name of its library. */
+  /** The file name of its library. */
   readonly library: string;
   readonly state: PluginState;
   /** The functions, if a list was given. */
@@ -29,7 +28,7 @@ interface Content {
   readonly scripts: readonly ScriptDescription[];
 }
 
-/** The plugins and functions that are installed, in a JSON file. */
+/** The installed plugins and functions, in a JSON file. */
 export class PluginList {
   readonly #path: string;
   #content: Content = { plugins: [], scripts: [] };
@@ -58,7 +57,10 @@ export class PluginList {
     }
   }
 
-  /** Put a record in place of those that are given, of which there may be none. @throws BrokerError PLUGINS_STATE_FAILED; then nothing has changed */
+  /**
+   * Replace the given records, of which there may be none, by a record.
+   * @throws BrokerError PLUGINS_STATE_FAILED; then nothing has changed
+   */
   async put(record: PluginRecord, ...replaced: readonly (PluginRecord | undefined)[]): Promise<void> {
     const others = this.plugins.filter((each) => !replaced.includes(each));
     await this.#write({ ...this.#content, plugins: [...others, record] });
@@ -102,6 +104,6 @@ function checked(value: unknown): Content {
   const isRecord = ({ type, name, folder, library }: PluginRecord) =>
     PLUGIN_TYPES.includes(type) && [name, folder, library].every(isText);
   if (!Array.isArray(plugins) || !plugins.every(isRecord) || !Array.isArray(scripts))
-    throw new Error('it is no list of plugins; restore it, or delete it and install the plugins again');
+    throw new Error('it is not a list of plugins; restore it, or delete it and install the plugins again');
   return { plugins, scripts };
 }

@@ -25,13 +25,13 @@ import { offers } from './prebuild.ts';
 import { redefine } from './registry.ts';
 import { Scripts } from './scripts.ts';
 
-/** The version of a plugin that was dropped, until the service restarts. */
+/** The version of a deleted plugin, until the service restarts. */
 const DELETED = '$deleted';
-/** Exit code of a process that ends since a plugin was dropped, and how long after the drop. */
+/** Exit code of a process that ends because a plugin was deleted, and the delay after the deletion. */
 const EXIT_CODE = 100;
 const EXIT_DELAY_MS = 1000;
 
-/** The plugins of a stream service. Made by `streamPlugins`. */
+/** The plugins of a stream service, created by `streamPlugins`. */
 export class StreamPlugins implements PluginsApi {
   readonly scripts: ScriptsApi;
   readonly #host: PluginsHost;
@@ -42,10 +42,10 @@ export class StreamPlugins implements PluginsApi {
   readonly #scripts: Scripts;
   readonly #closing = new AbortController();
   readonly #changes = new Changes(this.#closing.signal);
-  /** The plugins that are in effect, by folder. */
+  /** The active plugins, by folder. */
   readonly #loaded = new Map<string, LoadedPlugin>();
   #detach: () => void = () => {};
-  /** Libraries that are not to be loaded, and were reported. */
+  /** Reported libraries that are not loaded. */
   readonly #reported = new Set<string>();
 
   /** @internal */
@@ -68,7 +68,7 @@ export class StreamPlugins implements PluginsApi {
     return this;
   }
 
-  /** End what is in progress, and accept no more changes. What is defined in the stream service stays. */
+  /** End changes in progress, and accept no more. Definitions in the stream service remain. */
   close(): void {
     this.#detach();
     this.#closing.abort(new StateError('PLUGINS_CLOSED', 'the plugins of the stream service are closed'));
@@ -169,7 +169,7 @@ export class StreamPlugins implements PluginsApi {
     try {
       const fetched = await this.#installer.fetch(type, input);
       record = fetched.record;
-      await this.#list.put(record); // the next start removes it, unless it is installed by then
+      await this.#list.put(record); // removed on the next start, unless it is installed by then
       await this.#settle(fetched.folder, record, old, previous);
     } catch (error) {
       await this.#undo(record, previous);
@@ -179,7 +179,7 @@ export class StreamPlugins implements PluginsApi {
     return description(record);
   }
 
-  /** Load and define what is in a folder. */
+  /** Load and define the content of a folder. */
   async #settle(
     folder: string,
     record: PluginRecord,
@@ -193,7 +193,7 @@ export class StreamPlugins implements PluginsApi {
     await this.#replace(old, { ...loaded, record: installed }, record, ...replaced);
   }
 
-  /** Let a loaded plugin take effect in place of another one. */
+  /** Activate a loaded plugin in place of another one. */
   async #replace(
     old: LoadedPlugin | undefined,
     fresh: LoadedPlugin,
@@ -211,7 +211,7 @@ export class StreamPlugins implements PluginsApi {
     this.#loaded.set(fresh.record.folder, fresh);
   }
 
-  /** Remove what an installation has left that has failed. What cannot be removed is, at the next start. */
+  /** Remove the leftovers of a failed installation. Files that cannot be removed now are removed on the next start. */
   async #undo(record: PluginRecord | undefined, previous: PluginRecord | undefined): Promise<void> {
     try {
       if (record !== undefined) {
@@ -233,7 +233,7 @@ export class StreamPlugins implements PluginsApi {
     }
   }
 
-  /** The service starts: remove what was dropped or not installed completely, and load the others. */
+  /** Called when the service starts: remove deleted and incompletely installed plugins, and load the others. */
   async #begin(): Promise<void> {
     for (const record of this.#list.plugins) {
       if (record.state === 'installed') continue;
@@ -243,7 +243,7 @@ export class StreamPlugins implements PluginsApi {
         this.#loaded.delete(record.folder);
         const previous = this.#list.plugins.find((each) => each !== record && isSame(each, record));
         if (previous === undefined) await this.#files.unpublish(record);
-        else await this.#files.publish(previous); // it was to be replaced
+        else await this.#files.publish(previous); // it was about to be replaced
         await this.#list.remove(record);
       });
     }
@@ -261,7 +261,7 @@ export class StreamPlugins implements PluginsApi {
     await this.#scripts.begin();
   }
 
-  /** Install a library that was put into the folder of plugins by hand. */
+  /** Install a library that was put manually into the folder of plugins. */
   async #adopt(type: PluginType, library: string): Promise<void> {
     const named = libraryName(library);
     if (named === undefined) return;
@@ -271,7 +271,7 @@ export class StreamPlugins implements PluginsApi {
       const path = this.#files.loosePath(type, library);
       if (this.#reported.has(path)) return;
       this.#reported.add(path);
-      const text = `${path} was put there by hand and is not loaded; remove it, or allow it with ${autoLoadName}`;
+      const text = `${path} was put there manually and is not loaded; remove it, or allow it with ${autoLoadName}`;
       throw new StateError('PLUGIN_NOT_LOADED', text);
     }
     checkName(name);
@@ -299,7 +299,7 @@ export class StreamPlugins implements PluginsApi {
   }
 
   async #exit(): Promise<never> {
-    await this.#attempt('stopping after a plugin was dropped', async () => {
+    await this.#attempt('stopping after a plugin was deleted', async () => {
       await this.#host.stop();
     });
     process.exit(EXIT_CODE);
@@ -375,11 +375,12 @@ function checkInput(type: PluginType, input: PluginInput): PluginInput {
 }
 
 /**
- * The plugins of the stream service of a broker: `await streamPlugins(broker, { dataDir: 'data/streams' })`. Those that are installed are
- * loaded when the service starts, before the first rule, or now if it runs.
+ * The plugins of the stream service of a broker: `await streamPlugins(broker, { dataDir: 'data/streams' })`. Installed
+ * plugins are loaded when the service starts, before the first rule, or now if it is running.
  *
- * Plugins run with the rights of the process, and so does `install.sh` of an archive: let only those install plugins who may do all that the process
- * may. Needs the package `yauzl`; sources need `yaml`, and functions in JavaScript `quickjs-emscripten`.
+ * Plugins and the `install.sh` of an archive run with the rights of the process: permit the installation only to users
+ * who may have all these rights. Needs the package `yauzl`; sources need `yaml`, and functions in JavaScript
+ * `quickjs-emscripten`.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; BrokerError PLUGINS_STATE_FAILED
  */
 export function streamPlugins(host: PluginsHost, options: PluginOptions): Promise<StreamPlugins> {

@@ -3,7 +3,7 @@ import type { PluginType } from './api.ts';
 import { type DownloadLimits, fetchBytes, HttpStatusError } from './download.ts';
 import { messageOf } from './errors.ts';
 
-/** Where offers of plugins are [stream rules 11.4]. */
+/** The location of plugin offers [stream rules 11.4]. */
 interface PrebuildPlace {
   readonly hosts: readonly string[];
   readonly version: string;
@@ -13,7 +13,7 @@ interface PrebuildPlace {
 const MAX_PAGE_BYTES = 1024 * 1024;
 const PAGE_TIMEOUT_MS = 30_000;
 
-/** The names of architectures in the file names of offers, where they are not those of Node. */
+/** The names of architectures in the file names of offers, if they differ from those of Node. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', ppc64: 'ppc64le' };
 
 /**
@@ -55,7 +55,7 @@ async function readPage(
   }
 }
 
-/** The archives for this machine that a page has links to: `random_amd64.zip`, by name. */
+/** The archives for this machine that a page links to: `random_amd64.zip`, by name. */
 function offersOf(html: string): [name: string, file: string][] {
   const ending = `_${ARCHITECTURES[process.arch] ?? process.arch}.zip`;
   const found: [string, string][] = [];

@@ -4,8 +4,8 @@ import { functionExists } from './names.ts';
 import type { PluginsHost } from './options.ts';
 
 /**
- * Define something in the stream service in place of something else. If it fails, what was there is there again.
- * @throws StateError PLUGIN_EXISTS, FUNCTION_EXISTS: the service has something else of this name; InvalidInput
+ * Replace a definition in the stream service. After a failure the previous definition is restored.
+ * @throws StateError PLUGIN_EXISTS, FUNCTION_EXISTS: the service has another definition with this name; InvalidInput
  */
 export async function redefine(
   streams: PluginsHost['streams'],

@@ -15,22 +15,26 @@ export interface ScriptLimits {
   readonly onLog: ((name: string, text: string) => void) | undefined;
 }
 
-/** The name of a script in positions. */
+/** The name of a script in error positions. */
 const FILE = 'script.js';
-/** Most bytes of the stack of the interpreter. It is smaller than that of WebAssembly, so that a deep recursion ends with an error of the script. */
+/**
+ * Maximum size of the stack of the interpreter in bytes. It is smaller than that of WebAssembly, so that deep recursion
+ * ends with an error of the script.
+ */
 const STACK_BYTES = 256 * 1024;
-/** Least time for loading a script, which includes compiling the interpreter. */
+/** Minimum time for loading a script, which includes compiling the interpreter. */
 const LOAD_MS = 1000;
 const MAX_LOG_CHARACTERS = 1000;
 
-/** Runs in the interpreter: what converts structures. */
+/** Converts structures inside the interpreter. */
 const CONVERSIONS = `[JSON.parse, ((stringify, Pending) => (value) => {
   if (value instanceof Pending) throw new TypeError('the result must not be a promise');
   return stringify(value, (_key, inner) => typeof inner === 'bigint' ? Number(inner) : inner);
 })(JSON.stringify, Promise)]`;
 
 /**
- * A function in JavaScript in an interpreter of its own, which is collected with this object. It has the language alone, and `log()`.
+ * A function in JavaScript in a separate interpreter, which is garbage-collected with this object. It offers only the
+ * language and `log()`.
  *
  * Structures and results go through JSON, so dates are strings and bytes Base64.
  */
@@ -44,7 +48,7 @@ export class Script {
   #timeMs = 0;
   #deadline = Infinity;
   #isLate = false;
-  /** Why the interpreter itself has failed. */
+  /** The reason why the interpreter itself has failed. */
   #failure: Error | undefined = undefined;
   readonly #figures = { calls: 0, timeouts: 0, failures: 0 };
 
@@ -54,16 +58,17 @@ export class Script {
     this.#context = context;
   }
 
-  /** @throws Error what is wrong with the script, with its position; BrokerError PACKAGE_MISSING */
+  /** @throws Error the fault of the script, with its position; BrokerError PACKAGE_MISSING */
   static async compile(description: ScriptDescription, limits: ScriptLimits): Promise<Script> {
     const { newQuickJSWASMModule, newVariant, RELEASE_SYNC } = await loadInterpreter();
-    // a module for each function: a failure of the interpreter, and its memory, concern no other function. The interpreter does not
-    // count small pieces towards its own limit, so the memory of the module is limited
+    // a separate module for each function: a failure of the interpreter, and its memory, affect no other function. The
+    // interpreter does not count small pieces towards its limit, so the memory of the module is limited
     const wasmMemory = memoryOf(limits.memoryBytes);
     const runtime = (await newQuickJSWASMModule(newVariant(RELEASE_SYNC, { wasmMemory }))).newRuntime();
     runtime.setMaxStackSize(STACK_BYTES);
     const script = new Script(description, limits, runtime.newContext());
-    // Real time, since a call is synchronous and no clock of a test goes on during it. The interpreter asks every 10,000 steps.
+    // Real time, because a call is synchronous and the clock of a test does not advance during it. The interpreter
+    // calls this every 10,000 steps.
     runtime.setInterruptHandler(() => {
       if (performance.now() > script.#deadline) script.#isLate = true;
       return script.#isLate;
@@ -76,7 +81,10 @@ export class Script {
     return { ...this.#figures };
   }
 
-  /** Call the function. @throws Error what went wrong, with the position in the script */
+  /**
+   * Call the function.
+   * @throws Error with the position in the script
+   */
   call(args: readonly unknown[]): unknown {
     this.#figures.calls++;
     try {
@@ -175,14 +183,14 @@ export class Script {
           }
         }
         default:
-          throw new Error(`the result is a ${type}, which is no value`);
+          throw new Error(`the result is a ${type}, which is not a value`);
       }
     } finally {
       handle.dispose();
     }
   }
 
-  /** Run something in the interpreter with a limit of time. */
+  /** Run a function in the interpreter with a time limit. */
   #guarded<T>(run: () => T, timeMs = this.#limits.timeMs): T {
     if (this.#failure !== undefined) throw this.#failure;
     this.#isLate = false;
@@ -227,9 +235,9 @@ export class Script {
 
 type Memory = NonNullable<Parameters<Interpreter['newVariant']>[1]['wasmMemory']>;
 
-/** Memory of WebAssembly: 16 MB at first, as the interpreter is compiled for. */
+/** Memory of WebAssembly: initially 16 MB, as the interpreter was compiled for. */
 function memoryOf(bytes: number): Memory {
-  // the types of Node do not have it
+  // missing in the types of Node
   const { WebAssembly } = globalThis as unknown as { WebAssembly: { Memory: new (size: object) => Memory } };
   return new WebAssembly.Memory({ initial: 256, maximum: Math.max(257, Math.floor(bytes / 65_536)) });
 }
@@ -242,7 +250,7 @@ function positionIn(stack: unknown): string {
   return ` (line ${line}${column === undefined ? '' : `, column ${column}`})`;
 }
 
-/** For JSON: integers beyond what numbers represent are rounded, bytes are Base64. */
+/** Convert a value for JSON: integers beyond the precision of numbers are rounded, bytes become Base64. */
 function replaced(this: unknown, key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return Number(value);
   const own = (this as Record<string, unknown>)[key]; // before toJSON() of Buffer

@@ -13,7 +13,7 @@ import { Script, type ScriptLimits } from './script.ts';
 const MAX_SCRIPT_BYTES = 256 * 1024;
 const MAX_DESCRIPTION_CHARACTERS = 4096;
 
-/** A function that is defined. */
+/** A defined function. */
 interface Running {
   readonly script: Script;
   readonly definition: Definition;
@@ -65,7 +65,7 @@ export class Scripts implements ScriptsApi {
     return this.#running.get(id)?.script.figures ?? { calls: 0, timeouts: 0, failures: 0 };
   }
 
-  /** Define the functions that are not yet. What fails is reported. Called within a change. */
+  /** Define the functions that are not defined yet. Failures are reported. Called within a change. */
   async begin(): Promise<void> {
     for (const description of this.#list.scripts) {
       if (this.#running.has(description.id)) continue;
@@ -86,7 +86,7 @@ export class Scripts implements ScriptsApi {
       const old = this.#list.scripts.find((each) => each.id === id);
       checkFree([id], this.#list, isReplacing ? { script: id } : {});
       if (old === undefined && this.#list.scripts.length >= this.#limits.max)
-        throw new StateError('SCRIPTS_FULL', `there are ${this.#limits.max} functions already, the option maxScripts`);
+        throw new StateError('SCRIPTS_FULL', `there are ${this.#limits.max} functions, the option maxScripts`);
       const fresh = await this.#compile(description);
       const running = this.#running.get(id);
       const definitions = running === undefined ? [] : [running.definition];

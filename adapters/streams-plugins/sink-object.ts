@@ -2,15 +2,18 @@ import type { OpenSink, SinkItem, SinkSetup, SinkType } from '../../lib/adapter.
 import type { Awaitable } from '../../lib/index.ts';
 import { instance, type PluginPlace } from './library.ts';
 
-/** What a sink of a plugin is opened with. */
+/** The context in which a sink of a plugin is opened. */
 export interface PluginSinkContext extends PluginPlace {
   readonly ruleId: string;
   readonly dataDir: string | undefined;
 }
 
-/** A sink of a plugin in the form of the original. Each action has one of its own if the library exports a constructor or a function. */
+/**
+ * A sink of a plugin in the form of the original. Each action has a separate one if the library exports a constructor
+ * or a function.
+ */
 export interface PluginSink {
-  /** @throws why these properties cannot be used */
+  /** @throws the reason why these properties cannot be used */
   configure?(properties: Record<string, unknown>): Awaitable<void>;
   open?(context: PluginSinkContext): Awaitable<void>;
   /**
@@ -22,7 +25,10 @@ export interface PluginSink {
   close?(): Awaitable<void>;
 }
 
-/** The type of sinks that an export stands for. @throws Error if it is none */
+/**
+ * The type of sinks for an export.
+ * @throws Error if it is not a sink
+ */
 export async function sinkOf(name: string, exported: unknown, place: PluginPlace): Promise<SinkType> {
   const sample = (await instance(exported)) as (Partial<PluginSink> & Partial<SinkType>) | undefined | null;
   const about = `Sink of the plugin ${name}.`;

@@ -2,28 +2,37 @@ import type { LookupSetup, OpenSource, SourceSetup, SourceType } from '../../lib
 import type { Awaitable, StreamProperties } from '../../lib/index.ts';
 import { instance, type PluginPlace } from './library.ts';
 
-/** What a source of a plugin is opened with. */
+/** The context in which a source of a plugin is opened. */
 export interface PluginSourceContext extends PluginPlace {
   /** Name of the stream. */
   readonly stream: string;
   readonly dataDir: string | undefined;
-  /** Report something that could not be read. */
+  /** Report an item that could not be read. */
   fail(error: unknown): void;
 }
 
 /** Takes what a source produces: a row, several rows, or bytes or a string in the FORMAT of the stream. */
 export type Consumer = (item: unknown, metadata?: Readonly<Record<string, unknown>>) => void;
 
-/** A source of a plugin in the form of the original. Each stream has one of its own if the library exports a constructor or a function. */
+/**
+ * A source of a plugin in the form of the original. Each stream has a separate one if the library exports a constructor
+ * or a function.
+ */
 export interface PluginSource {
-  /** @param datasource the option DATASOURCE @throws why these properties cannot be used */
+  /**
+   * @param datasource the option DATASOURCE
+   * @throws the reason why these properties cannot be used
+   */
   configure?(datasource: string, properties: Record<string, unknown>): Awaitable<void>;
-  /** Begin to produce rows. What it returns is not waited for: it may be a loop that goes on until `close`. */
+  /** Start producing rows. The result is not awaited: it may be a loop that runs until `close`. */
   open(context: PluginSourceContext, consumer: Consumer): unknown;
   close?(): Awaitable<void>;
 }
 
-/** The type of sources that an export stands for. @throws Error if it is none */
+/**
+ * The type of sources for an export.
+ * @throws Error if it is not a source
+ */
 export async function sourceOf(
   name: string,
   exported: unknown,

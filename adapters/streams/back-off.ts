@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/index.ts';
 const FIRST_MS = 1000;
 const LONGEST_MS = 30_000;
 
-/** Delays between attempts, which grow from one second to thirty. */
+/** Delays between attempts, growing from one second to thirty. */
 export class BackOff {
   readonly #clock: Clock;
   #delayMs = FIRST_MS;
@@ -13,14 +13,14 @@ export class BackOff {
     this.#clock = clock;
   }
 
-  /** Call a function after the next delay, instead of one that waits. */
+  /** Call a function after the next delay, in place of a pending one. */
   later(run: () => void): void {
     this.cancel();
     this.#timer = this.#clock.setTimeout(run, this.#delayMs * (0.9 + 0.2 * Math.random()));
     this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
   }
 
-  /** An attempt has succeeded: the next delay is the first one again. */
+  /** Reset the delay after a successful attempt. */
   reset(): void {
     this.#delayMs = FIRST_MS;
   }

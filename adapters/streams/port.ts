@@ -5,20 +5,22 @@ import type { Clock } from '../../lib/index.ts';
 import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
 import { DescriptorReserve, HttpPlaces } from '../upgrades/index.ts';
 
-/** The port of the sources and sinks that are served over HTTP. */
+/** The port of sources and sinks served over HTTP. */
 export interface StreamsPortOptions {
-  /** Default 10081. It is open while a rule uses it. 0: any free port. */
+  /** Port, default 10081. It is open while a rule uses it. 0: any free port. */
   readonly port?: number;
-  /** Default 127.0.0.1. The requests need no credentials, unless a stream or a sink has the property `token`. */
+  /** Address, default 127.0.0.1. Requests need no credentials, unless a stream or a sink has the property `token`. */
   readonly host?: string;
   /**
-   * Connections at one time, without WebSockets, which have a limit of their own. If there is no room for another one, the connection is closed
-   * that has waited longest for a complete request, of the address with most of them. Default 1024; 0: unlimited.
+   * Maximum number of concurrent connections without WebSockets, which have a separate limit. If there is no room, a
+   * connection of the address with the most waiting ones is closed: the one that has waited longest for a complete
+   * request. Default 1024; 0: unlimited.
    */
   readonly maxConnections?: number;
   /**
-   * File descriptors of the process that its connections leave free, for the store, as for listeners. If fewer are free, waiting connections are
-   * closed for newcomers, and a rule that uses the port has the error in its status. At most a quarter of the limit; 0: none. Default 64.
+   * File descriptors of the process that connections leave free for the store, as for listeners. If fewer are free,
+   * waiting connections are closed for new ones, and a rule that uses the port has the error in its status. At most a
+   * quarter of the limit; 0: none. Default 64.
    */
   readonly reservedDescriptors?: number;
 }
@@ -26,28 +28,31 @@ export interface StreamsPortOptions {
 const PORT_OPTIONS = {
   port: row('integer', 10_081, 'Port; 0: any free port.', { max: 65_535 }),
   host: row('text', '127.0.0.1', 'Address that the port is bound to.'),
-  maxConnections: row('integer', 1024, 'Connections at one time, without WebSockets; 0: unlimited.'),
+  maxConnections: row('integer', 1024, 'Maximum number of concurrent connections, without WebSockets; 0: unlimited.'),
   reservedDescriptors: row('integer', 64, 'File descriptors of the process that connections leave free; 0: none.')
 };
 
-/** What is served at a port. */
+/** A service at a port. */
 export interface PortUser {
   readonly service: Service;
   /**
    * Called with the server when it is open.
    * @param upgraded to be called with each connection that has become a WebSocket
-   * @returns what to do before it is closed
+   * @returns a function to call before it is closed
    */
   attach?(server: Server, upgraded: (socket: Duplex) => void): () => void;
 }
 
-/** What opening a port needs. */
+/** The dependencies of an open port. */
 interface PortNeeds {
   readonly clock: Clock;
   failed(error: unknown): void;
 }
 
-/** Time from the begin of a request to the end of its headers, in milliseconds, so also for the handshake of a WebSocket. */
+/**
+ * Time limit from the start of a request to the end of its headers, in milliseconds; also for the handshake of a
+ * WebSocket.
+ */
 const HEADERS_MS = 10_000;
 const LIMITS = { headersTimeout: HEADERS_MS, requestTimeout: 60_000, connectionsCheckingInterval: 2_000 };
 
@@ -80,13 +85,16 @@ export class StreamsPort implements Service {
     this.#settings = readOptions(PORT_OPTIONS, options, 'StreamsPort') as unknown as OptionValues<typeof PORT_OPTIONS>;
   }
 
-  /** The port that is open; undefined: none is. */
+  /** The open port; undefined: none. */
   get number(): number | undefined {
     const address = this.#server?.address();
     return typeof address === 'object' && address !== null ? address.port : undefined;
   }
 
-  /** Have a user served, from now on until the function is called that this resolves to. @throws the error of the port @internal */
+  /**
+   * Serve a user until the returned function is called.
+   * @throws the error of the port @internal
+   */
   async use(user: PortUser, needs: PortNeeds): Promise<() => Promise<void>> {
     await this.#inTurn(async () => {
       const server = (this.#server ??= await this.#open(needs));
@@ -150,7 +158,7 @@ export class StreamsPort implements Service {
   }
 }
 
-/** The port that an option names, or that it is. */
+/** The shared port, or a new one for a number. */
 export function portOf(port: number | StreamsPort | undefined, host: string | undefined): StreamsPort {
   return port instanceof StreamsPort
     ? port

@@ -1,21 +1,21 @@
 import { parseStreamJson, type SinkItem } from '../../lib/adapter.ts';
 import { StreamFailure } from '../../lib/index.ts';
 
-/** A row as a sink gets it. */
+/** A row as a sink receives it. */
 export type SinkRow = Readonly<Record<string, unknown>>;
 
 /**
- * The rows of an item: its list, or its only row; after a template those of its JSON.
+ * The rows of an item: its list, or its only row; after a template, those in its JSON.
  * @param what for the message: `sql sink`
  * @throws StreamFailure
  */
 export function rowsOf({ value }: Pick<SinkItem, 'value'>, what: string): readonly SinkRow[] {
   const rows = rowsIn(value);
   if (rows !== undefined) return rows;
-  throw new StreamFailure(`${what}: what is sent is no row and no list of rows`);
+  throw new StreamFailure(`${what}: the output must be a row or a list of rows`);
 }
 
-/** The rows of a value, or of JSON; undefined: it is something else. */
+/** The rows of a value, or of JSON; undefined: not rows. */
 export function rowsIn(value: unknown): readonly SinkRow[] | undefined {
   const rows = typeof value === 'string' ? parsed(value) : value;
   const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
@@ -37,12 +37,12 @@ function parsed(text: string): unknown {
 
 const ROW_KINDS = ['insert', 'update', 'upsert', 'delete'] as const;
 
-/** What a sink does with a row. */
+/** The operation of a sink on a row. */
 export type RowKind = (typeof ROW_KINDS)[number];
 
 /**
- * What the column `rowkindField` of a row says.
- * @param field undefined: all rows are inserted, and so is a row without the column
+ * Read the column `rowkindField` of a row.
+ * @param field undefined: all rows are inserted, as are rows without the column
  * @throws StreamFailure
  */
 export function rowKindOf(row: SinkRow, field: string | undefined, what: string): RowKind {

@@ -6,23 +6,23 @@ import { InvalidInput } from '../../lib/index.ts';
 import type { OutgoingTls } from '../outgoing/index.ts';
 import { fileFault } from './file-fault.ts';
 
-/** The properties that name files for TLS. */
+/** The properties that name TLS files. */
 export const TLS_FILE_PROPERTIES: PropertyTable = {
   certificationPath: { type: 'string', about: 'File of the certificate of the client, PEM.' },
-  privateKeyPath: { type: 'string', about: 'File of its private key, PEM.' },
+  privateKeyPath: { type: 'string', about: 'File of the private key of the certificate, PEM.' },
   rootCaPath: { type: 'string', about: 'File of the certificate authorities, PEM, instead of those of Node.' }
 };
 
 /** Remedy if the certificate of a server is not trusted. */
 export const TRUST_REMEDY = 'name the file of its authorities in the property rootCaPath';
-/** The same where certificates need not be verified. */
+/** The remedy if certificates need not be verified. */
 export const TRUST_OR_SKIP_REMEDY = `${TRUST_REMEDY}, or set insecureSkipVerify to true to accept any certificate`;
 
 const FILES = { cert: 'certificationPath', key: 'privateKeyPath', ca: 'rootCaPath' } as const;
 
 /**
  * Read the files that `TLS_FILE_PROPERTIES` name.
- * @param dataDir where relative paths begin; undefined: in the working directory
+ * @param dataDir the base of relative paths; undefined: the working directory
  * @param what for messages: `rest sink`
  * @throws InvalidInput PROPERTY_INVALID
  */
@@ -45,12 +45,12 @@ export async function readTlsFiles(
   return tls;
 }
 
-/** Most bytes of a file with certificates or a key. */
+/** Maximum size of a file with certificates or a key. */
 const MAX_BYTES = 1_048_576;
 
-/** @throws Error if it is not a file, or too large; errors of the file system */
+/** @throws Error if the file is not regular, or too large; errors of the file system */
 async function readPem(path: string): Promise<Buffer> {
-  // an ordinary open() of a pipe waits for a writer, and a device such as /dev/zero has no end
+  // a plain open() of a pipe waits for a writer, and a device such as /dev/zero has no end
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = await file.stat();

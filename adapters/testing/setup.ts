@@ -8,7 +8,7 @@ export interface TestHooks {
   afterEach(run: () => Promise<void>): unknown;
 }
 
-/** The kit of the test that runs. */
+/** Access to the kit of the running test. */
 export interface BrokerSetup<Data = unknown> {
   /** @throws StateError KIT_MISSING outside of a test */
   readonly kit: TestBroker<Data>;
@@ -31,8 +31,10 @@ export interface BrokerSetup<Data = unknown> {
  * });
  * ```
  *
- * The default of `leaks` is `error` here: a test that leaves something open fails, and a test that fails shows its own error.
- * @param options those of `createTestBroker`, or a function that returns them for each test, for example with a new store
+ * The default of `leaks` is `error` here: a test that leaves something open fails, and a failing test shows its own
+ * error.
+ * @param options those of `createTestBroker`, or a function that returns them for each test, for example with a new
+ * store
  * @throws StateError KIT_IN_USE in the hook if tests run concurrently
  */
 export function setupBroker<Data = unknown>(

@@ -8,14 +8,14 @@ import { BrokerError, type Size } from '../../lib/index.ts';
 
 const OPTIONS = {
   maxBytes: optionRow('size', 10_485_760, 'Maximum size of one file.', { unit: 'bytes', min: 4_096 }),
-  files: optionRow('integer', 2, 'Number of files that are kept, with the present one.', { min: 2, max: 1_000 })
+  files: optionRow('integer', 2, 'Number of files that are kept, including the current one.', { min: 2, max: 1_000 })
 } as const;
 
 /** Options of `traceFile`. */
 export interface TraceFileOptions {
   /** Maximum size of one file. Default 10 MB. */
   readonly maxBytes?: Size;
-  /** Number of files that are kept, with the present one: at least 2, which is the default. */
+  /** Number of files that are kept, including the current one: at least 2, which is the default. */
   readonly files?: number;
 }
 
@@ -30,9 +30,9 @@ interface Chunk {
 }
 
 /**
- * Open a file for a trace. Lines are appended. When the file has reached `maxBytes`, it is renamed to `PATH.1` (the previous `PATH.1` to
- * `PATH.2`, and so on; the oldest one is deleted), and a new file begins. Files are created for their owner alone, because traces contain
- * payloads.
+ * Open a file for a trace. Lines are appended. When the file has reached `maxBytes`, it is renamed to `PATH.1` (the
+ * previous `PATH.1` to `PATH.2`, and so on; the oldest one is deleted), and a new file begins. Files are readable only
+ * by their owner, because traces contain payloads.
  *
  * ```ts
  * const trace = broker.trace({ clientId: 'pump-7', to: await traceFile('pump-7.jsonl'), durationMs: '1h' });
@@ -86,7 +86,7 @@ class TraceFile extends Writable {
     );
   }
 
-  /** Write lines, as many at once as the file has room for. */
+  /** Write as many lines at once as the file has room for. */
   async #write(lines: readonly Buffer[]): Promise<void> {
     const { maxBytes } = this.#settings;
     let part: Buffer[] = [];

@@ -9,16 +9,16 @@ import { type Broker, BrokerError, type Clock, systemClock } from '../../lib/ind
 
 /** The file descriptors of the process. */
 export interface DescriptorCount {
-  /** Infinity if there is no limit, or it is unknown. */
+  /** Infinity if unlimited or unknown. */
   readonly limit: number;
   readonly used: number;
 }
 
-/** The count is read at most this often; in between, the sockets of the listeners are added and subtracted. */
+/** The count is read at most this often; in between, sockets of the listeners are added and subtracted. */
 const READ_EVERY_MS = 100;
-/** Reading the count takes at most this fraction of the time. */
+/** Maximum fraction of the time that is spent on reading the count. */
 const READ_TIME_SHARE = 0.01;
-/** How often an active alarm is checked for its end. */
+/** Interval at which an active alarm is checked for its end. */
 const CHECK_EVERY_MS = 1_000;
 const ALARM_ID = 'descriptors_short';
 
@@ -88,12 +88,12 @@ const processDescriptors = new Descriptors();
 /** The parts of a broker that a reserve needs. */
 interface Reported {
   readonly clock: Clock;
-  /** undefined: a shortage is only reported as an error. */
+  /** Undefined: a shortage is only reported as an error. */
   readonly alarms?: Pick<Broker['alarms'], 'raise' | 'clear'>;
   failed(error: unknown, during: string, session: undefined): void;
 }
 
-/** Keeps the last descriptors free of the connections of one listener, and raises an alarm while it refuses connections. */
+/** Keeps the last descriptors free of connections of one listener, and raises an alarm while it refuses connections. */
 export class DescriptorReserve {
   readonly #acceptor: Reported;
   readonly #listener: string;
@@ -110,7 +110,7 @@ export class DescriptorReserve {
     this.#descriptors = descriptors;
   }
 
-  /** Whether a connection that has just been accepted may stay. */
+  /** Check whether a newly accepted connection may stay. */
   admits(): boolean {
     if (this.#configured === 0) return true;
     const free = this.#descriptors.free();
@@ -127,7 +127,7 @@ export class DescriptorReserve {
     this.#descriptors.remove();
   }
 
-  /** Clear the alarm, because the listener closes. */
+  /** Clear the alarm when the listener closes. */
   close(): void {
     if (this.#isShort) this.#clear();
   }

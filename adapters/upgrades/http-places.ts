@@ -9,19 +9,19 @@ import type { Clock } from '../../lib/index.ts';
 interface Place {
   readonly socket: Socket;
   readonly source: string;
-  /** Number of complete requests that are not answered yet. */
+  /** Number of complete requests that have not been answered yet. */
   answering: number;
-  /** Number of requests that are not answered yet. */
+  /** Number of requests that have not been answered yet. */
   unanswered: number;
-  /** Number of requests that it sent before it was read again, answered or not. */
+  /** Number of requests it has sent since it last resumed reading, answered or not. */
   unpaused: number;
-  /** Since when it waits for a complete request. */
+  /** Start of the wait for a complete request. */
   sinceMs: number;
 }
 
 /** File descriptors that connections must leave free. */
 interface Reserve {
-  /** Whether a connection that has just been accepted may stay. */
+  /** Check whether a newly accepted connection may stay. */
   admits(): boolean;
   /** Count a connection. */
   add(): void;
@@ -29,15 +29,17 @@ interface Reserve {
   remove(): void;
 }
 
-/** Greatest number of requests that a connection sends without waiting for answers. Clients that do so send few. */
+/** Maximum number of requests that a connection may send without waiting for answers. Clients that do so send few. */
 const MAX_PIPELINED = 64;
-/** Number of connections that read again in one turn. */
+/** Number of connections that resume reading in one turn. */
 const RESUMED_PER_TURN = 4;
 
 /** The requests at ports of this package. */
 const OWN = new WeakSet<IncomingMessage>();
 
-/** Whether a request came to a port of this package. Otherwise its connection belongs to the server of the app. */
+/**
+ * Check whether a request arrived at a port of this package. Otherwise its connection belongs to the server of the app.
+ */
 export function isAtOwnPort(request: IncomingMessage): boolean {
   return OWN.has(request);
 }
@@ -45,19 +47,21 @@ export function isAtOwnPort(request: IncomingMessage): boolean {
 /**
  * The connections of an HTTP server that this package opens, up to a limit, and as long as file descriptors are free.
  *
- * If there is no room, the connection is closed that has waited longest for a complete request, among those of the address that has the most
- * such connections. So clients that open many connections and send nothing, or only parts of requests, keep out themselves only.
+ * If there is no room, a connection of the address with the most incomplete requests is closed: the one that has waited
+ * longest for a complete request. Clients that open many connections and send nothing, or only parts of requests,
+ * therefore only affect themselves.
  *
- * After a request, a connection reads no more in this turn. Without this, Node reads up to 2 MB of requests from each connection before it turns
- * to the clients of other listeners. Few connections read again in each turn, in the order of their requests.
+ * After a request, a connection reads no more in this turn. Otherwise Node would read up to 2 MB of requests from each
+ * connection before serving the clients of other listeners. Few connections resume reading in each turn, in the order
+ * of their requests.
  */
 export class HttpPlaces {
-  /** The accepted connections by their `peerOf`, in the order of their arrival. */
+  /** The accepted connections by `peerOf`, in order of arrival. */
   readonly #places = new Map<unknown, Place>();
   readonly #max: number;
   readonly #clock: Clock;
   readonly #descriptors: Reserve | undefined;
-  /** Connections that wait until they may read again. */
+  /** Connections that wait to resume reading. */
   readonly #paused = new Set<Socket>();
   readonly #known = new WeakSet<Socket>();
   #immediate: NodeJS.Immediate | undefined;
@@ -73,7 +77,7 @@ export class HttpPlaces {
     return this.#places.size;
   }
 
-  /** The accepted connections; with TLS, those below it. */
+  /** The accepted connections; with TLS, the underlying ones. */
   *[Symbol.iterator](): Iterator<Socket> {
     for (const { socket } of this.#places.values()) yield socket;
   }
@@ -87,7 +91,7 @@ export class HttpPlaces {
     return server;
   }
 
-  /** A connection no longer counts, because it has become a WebSocket. */
+  /** Stop counting a connection, because it has become a WebSocket. */
   release(socket: Duplex): void {
     this.#places.delete(peerOf(socket as Socket));
   }
@@ -116,7 +120,10 @@ export class HttpPlaces {
     });
   }
 
-  /** @param newcomer the address of the connection that needs room @returns false: all connections are being answered */
+  /**
+   * @param newcomer the address of the connection that needs room
+   * @returns false: every connection has a request in progress
+   */
   #makeRoom(newcomer: string): boolean {
     const counts = new Map<string, number>([[newcomer, 1]]);
     const waiting = [...this.#places].filter(([, { answering }]) => answering === 0);
@@ -133,7 +140,7 @@ export class HttpPlaces {
     }
     if (longest === undefined) return false;
     const [key, { socket }] = longest;
-    this.#places.delete(key); // at once: the newcomer takes its place in this turn
+    this.#places.delete(key); // removed now, because the newcomer takes its place in this turn
     socket.destroy();
     return true;
   }
@@ -193,7 +200,10 @@ export class HttpPlaces {
   }
 }
 
-/** A key that a connection and TLS over it have in common. A client may use one port of its own for several addresses of this machine. */
+/**
+ * A key that a connection shares with TLS over it. A client may use the same port for several addresses of this
+ * machine.
+ */
 export function peerOf(socket: Socket): unknown {
   const { remoteAddress, remotePort, localAddress } = socket;
   return remotePort === undefined ? socket : `${remoteAddress} ${remotePort} ${localAddress}`;

@@ -1,4 +1,7 @@
-/** Connections of HTTP servers: those of ports of this package, and upgrade requests: which pages may make them, and who gets those of a path. For adapters. */
+/**
+ * Connections of HTTP servers: limits for ports of this package, and upgrade requests with their origins and paths. For
+ * adapters.
+ */
 export { type DescriptorCount, DescriptorReserve, Descriptors } from './descriptors.ts';
 export { HttpPlaces, isAtOwnPort, peerOf } from './http-places.ts';
 export { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from './origins.ts';

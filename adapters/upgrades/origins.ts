@@ -1,16 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import { InvalidInput } from '../../lib/index.ts';
 
-/** Decides whether a page of this origin may connect. `origin` is undefined if the client sends none, so it is not a browser. */
+/**
+ * Checks whether a page of this origin may connect. `origin` is undefined if the client sends none and is therefore not
+ * a browser.
+ */
 export type OriginCheck = (origin: string | undefined, request: IncomingMessage) => boolean;
 
-/** Hosts whose pages this machine serves. Browsers resolve `localhost` and every name below it to loopback [RFC 6761 6.3]. */
+/**
+ * Hosts of pages served by this machine. Browsers resolve `localhost` and every name below it to loopback [RFC 6761
+ * 6.3].
+ */
 const LOOPBACK_HOST = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 /** Origins with a scheme for which the URL standard defines no origin, such as `capacitor://localhost`. */
 const OPAQUE_SCHEME = /^[a-z][a-z\d+.-]*:\/\/[^/?#\s]*$/;
 const ANY: readonly string[] = ['*', 'any'];
 
-/** The default check: admits clients that are not browsers, and pages that this machine serves. */
+/** The default check: admits clients other than browsers, and pages served by this machine. */
 export const LOOPBACK_ORIGINS: OriginCheck = (origin) => origin === undefined || isLoopback(origin);
 
 /** Read the option `origins`. @throws InvalidInput OPTION_INVALID */
@@ -34,7 +40,10 @@ export function checkOrigins(value: unknown, field: string): OriginCheck {
   return (origin, request) => LOOPBACK_ORIGINS(origin, request) || more.has(origin as string);
 }
 
-/** Whether an origin is on loopback. The Host header is not considered: after DNS rebinding it equals the origin of the attacker. */
+/**
+ * Check whether an origin is on loopback. The Host header is not considered: after DNS rebinding it equals the origin
+ * of the attacker.
+ */
 function isLoopback(origin: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, hostname, origin: canonical } = new URL(origin);

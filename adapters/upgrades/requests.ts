@@ -10,7 +10,7 @@ export function pathOf({ url = '' }: IncomingMessage): string {
 /** Answer an upgrade request with a status, and close the socket. @param headers further headers */
 export function respond(socket: Duplex, status: number, headers: Readonly<Record<string, string>> = {}): void {
   const text = STATUS_CODES[status] as string;
-  socket.on('error', () => {}); // the client has gone
+  socket.on('error', () => {}); // the client has disconnected
   socket.once('finish', () => socket.destroy());
   const all = { Connection: 'close', 'Content-Type': 'text/plain', 'Content-Length': text.length, ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

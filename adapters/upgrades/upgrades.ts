@@ -20,8 +20,8 @@ type UpgradeEvent = [request: IncomingMessage, socket: Duplex, head: Buffer];
 /**
  * Distributes the upgrade requests of one HTTP server by path.
  *
- * Listeners of other packages close requests for paths that are not theirs, so they must not receive the requests claimed here. A listener
- * cannot withhold an event from others, so the server's `emit` is replaced while there are claims.
+ * Listeners of other packages close requests for unknown paths, so they must not receive the requests claimed here. A
+ * listener cannot withhold an event from others, so the server's `emit` is replaced while there are claims.
  */
 class Upgrades {
   readonly #http: Server;
@@ -55,7 +55,7 @@ class Upgrades {
     this.#claims.delete(claimant.path);
     if (this.#claims.size > 0) return;
     this.#http.off('upgrade', this.#onUpgrade);
-    // if another package has replaced `emit` since, both replacements stay; this one no longer finds a claim
+    // if another package has replaced `emit` since, both replacements stay; this one no longer has claims
     if (this.#http.emit !== this.#replacement?.by) return;
     this.#replacement.undo();
     this.#replacement = undefined;
@@ -63,7 +63,7 @@ class Upgrades {
 
   #intercept(): void {
     const http = this.#http;
-    // another package may have replaced `emit` since without calling this replacement: then replace it again
+    // another package may have replaced `emit` without calling this replacement: then replace it again
     if (http.emit === this.#replacement?.by) return;
     const { emit } = http;
     const undo = Object.hasOwn(http, 'emit') ? () => (http.emit = emit) : () => Reflect.deleteProperty(http, 'emit');

@@ -7,8 +7,9 @@ function letterOf(value: number): string {
 }
 
 /**
- * Encode bytes as the setting `encode_payload = base62` does: letters and digits only. It is a form of Base64: 6 bits make a character, or two for the three
- * greatest values; the last character has the 2 or 4 bits that are left. There is no padding.
+ * Encode bytes as the setting `encode_payload = base62` does: letters and digits only. It is a form of Base64: 6 bits
+ * make a character, or two for the three highest values; the last character has the remaining 2 or 4 bits. There is no
+ * padding.
  */
 export function encodeBase62(bytes: Uint8Array): string {
   let text = '';
@@ -26,7 +27,10 @@ export function encodeBase62(bytes: Uint8Array): string {
   return text;
 }
 
-/** Decode what `encodeBase62` has returned. @throws RangeError for any other text */
+/**
+ * Decode a result of `encodeBase62`.
+ * @throws RangeError for any other string
+ */
 export function decodeBase62(text: string): Buffer {
   const values: number[] = [];
   for (let at = 0; at < text.length; at++) {

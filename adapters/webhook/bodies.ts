@@ -10,10 +10,10 @@ import {
 } from '../../lib/index.ts';
 import { encodeBase62 } from './base62.ts';
 
-/** How payloads appear in bodies; `text`: as UTF-8. */
+/** The encoding of payloads in bodies; `text`: UTF-8. */
 export type PayloadEncoding = 'text' | 'base64' | 'base62';
 
-/** What a body needs beside its event. */
+/** The context of a body, in addition to its event. */
 interface BodyContext {
   readonly encoding: PayloadEncoding;
   /** Name of the node. */
@@ -34,13 +34,13 @@ export const WEBHOOK_EVENTS = (Object.keys(EVENTS) as EventName[]).filter(
 interface BodyRow<E extends WebhookEvent> {
   /** The keys of the body, after `action`, in the documented order. */
   readonly fields: (event: BrokerEvents[E], context: BodyContext) => object;
-  /** The client id in whose order the event is sent. */
+  /** The client id by which events are ordered. */
   readonly key: (event: BrokerEvents[E]) => string;
-  /** The topic or topic filter that the filter of a rule is compared with. */
+  /** The topic or topic filter to compare with the filter of a rule. */
   readonly topic?: (event: BrokerEvents[E]) => string;
 }
 
-/** The names of the reasons for which a CONNECT is refused, by their reason codes. */
+/** The names of the reasons of a refused CONNECT, by reason code. */
 const CONN_ACKS = new Map<number, string>(
   Object.entries(CONNECT_REFUSALS).map(([name, { reasonCode }]) => [reasonCode, name])
 );
@@ -89,7 +89,7 @@ export const BODIES: { readonly [E in WebhookEvent]: BodyRow<E> } = {
   'message.publish': {
     ...OF_MESSAGE,
     key: ({ message }) => message.clientId,
-    // the most frequent event is one literal, because objects that are spread cost more
+    // a single literal for the most frequent event, because spreading objects costs more
     fields: ({ message: { clientId, username, topic, qos, retain, payload, timestamp } }, { encoding }) => ({
       from_client_id: clientId,
       from_username: orUndefined(username),

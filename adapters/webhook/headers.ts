@@ -1,6 +1,6 @@
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 
-/** Whether a string can be the name of a header. */
+/** Check whether a string is a valid header name. */
 function isHeaderName(name: string): boolean {
   return /^[\w!#$%&'*+.^`|~-]+$/.test(name);
 }
@@ -11,7 +11,7 @@ const OWN_HEADERS =
 
 /**
  * Read the headers of a resource or an action.
- * @returns the values as strings, by names in lower case
+ * @returns the values as strings, by lower-case names
  * @throws InvalidInput PARAM_INVALID, without the value, which may be a secret
  */
 export function readHeaders(given: unknown): Readonly<Record<string, string>> {
@@ -22,7 +22,7 @@ export function readHeaders(given: unknown): Readonly<Record<string, string>> {
       throw new InvalidInput('PARAM_INVALID', `headers.${name}`, expected, undefined);
     };
     if (!isHeaderName(name)) fail('a valid name of a header');
-    if (OWN_HEADERS.test(name)) fail('a header that a request does not set itself');
+    if (OWN_HEADERS.test(name)) fail('a header that the request does not set');
     if (!isPlain || hasControls(String(value))) fail('a string without control characters');
     headers.push([name.toLowerCase(), String(value)]);
   }
@@ -30,12 +30,13 @@ export function readHeaders(given: unknown): Readonly<Record<string, string>> {
 }
 
 /**
- * A string as the value of a header. Characters other than ASCII are sent as UTF-8.
- * @throws BrokerError HEADER_INVALID for control characters, which could begin another header
+ * Encode a string as a header value. Characters other than ASCII are sent as UTF-8.
+ * @throws BrokerError HEADER_INVALID for control characters, which could start another header
  */
 export function headerValue(name: string, text: string): string {
   if (!/[^\x20-\x7e]/.test(text)) return text;
-  if (hasControls(text)) throw new BrokerError('HEADER_INVALID', `the header "${name}" would have control characters`);
+  if (hasControls(text))
+    throw new BrokerError('HEADER_INVALID', `the header "${name}" would contain control characters`);
   return Buffer.from(text).toString('latin1');
 }
 

@@ -10,7 +10,7 @@ import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../o
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
 import { checkRules, translated, type WebhookRule } from './rules.ts';
 
-/** Something that is sent for an event, as JSON.parse returns it. */
+/** The body for an event, as returned by JSON.parse. */
 export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action: string };
 
 /**
@@ -19,37 +19,37 @@ export type WebhookBody = Readonly<Record<string, unknown>> & { readonly action:
  * which becomes an `error` event (`WEBHOOK_WITHOUT_RULES`).
  */
 export interface WebhookOptions extends OutgoingTls, Omit<OutboxOptions, 'name' | 'send' | 'settled' | 'batch'> {
-  /** Where the events are sent with POST. */
+  /** The URL to which events are sent with POST. */
   url?: string | URL;
   /**
-   * Receives the events instead of a server, in the same order. What it throws, or that it takes longer than `timeout`, becomes an `error` event. It is not
-   * called again for this event.
+   * Receives the events instead of a server, in the same order. Errors, and calls that take longer than `timeout`,
+   * become an `error` event. It is not called again for the same event.
    */
   onEvent?: (body: WebhookBody, event: WebhookEvent) => unknown;
-  /** Identifies the webhook, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
+  /** The name of the webhook, if there are several: letters, digits, `.`, `-` and `_`. Default `default`. */
   name?: string;
   /** The events that are sent, one request for each rule that applies. Default: all events. */
   rules?: readonly WebhookRule[];
-  /** How the payloads of messages are encoded. Default `text`: as UTF-8. */
+  /** The encoding of message payloads. Default `text`: UTF-8. */
   encodePayload?: PayloadEncoding;
-  /** Headers that each request has in addition. */
+  /** Additional headers of each request. */
   headers?: Readonly<Record<string, string>>;
   /**
-   * Key of the signature that each request has then, as the specification Standard Webhooks describes: `whsec_` and 24 to 64 bytes in Base64, or any
-   * text of at least 24 characters. Default: requests are not signed.
+   * Key for the signature of each request according to the specification Standard Webhooks: `whsec_` and 24 to 64 bytes
+   * in Base64, or any string of at least 24 characters. Default: requests are not signed.
    */
   secret?: string;
-  /** Most events in one request. If it is given, each body is a list of events. Default: one event for each request. */
+  /** Maximum number of events in one request. If set, each body is a list of events. Default: one event per request. */
   batch?: number;
   /** Do not send to addresses of this machine and of private networks. Default false. */
   publicOnly?: boolean;
-  /** Default 32. */
+  /** Maximum number of concurrent requests. Default 32. */
   concurrency?: number;
-  /** Default 5 s. */
+  /** Time limit of a request. Default 5 s. */
   timeout?: Duration;
 }
 
-/** The key with which requests are signed. */
+/** The key that signs requests. */
 export interface SigningKey {
   readonly bytes: Buffer;
 }
@@ -58,19 +58,19 @@ const { concurrency, batch, ...LIMITS } = OUTBOX_OPTIONS;
 
 /** The options of a webhook. */
 export const WEBHOOK_OPTIONS = {
-  url: row('object', undefined as URL | undefined, 'Where the events are sent with POST.', { check: checkUrl }),
+  url: row('object', undefined as URL | undefined, 'URL to which events are sent with POST.', { check: checkUrl }),
   onEvent: row('function', undefined as WebhookOptions['onEvent'], 'Receives the events instead of a server.'),
-  name: row('text', 'default', 'Identifies the webhook, if there are several.', { check: checkConnectorName }),
+  name: row('text', 'default', 'Name of the webhook, if there are several.', { check: checkConnectorName }),
   rules: row(
     'object',
     undefined as readonly WebhookRule[] | undefined,
     'The events that are sent, one request for each rule that applies. Default: all events.',
     { check: checkRules }
   ),
-  encodePayload: row('choice', 'text' as PayloadEncoding, 'How the payloads of messages are encoded.', {
+  encodePayload: row('choice', 'text' as PayloadEncoding, 'Encoding of message payloads.', {
     choices: ['text', 'base64', 'base62']
   }),
-  headers: row('object', {} as Readonly<Record<string, string>>, 'Headers that each request has in addition.', {
+  headers: row('object', {} as Readonly<Record<string, string>>, 'Additional headers of each request.', {
     check: checkHeaders
   }),
   secret: row(
@@ -81,17 +81,22 @@ export const WEBHOOK_OPTIONS = {
       check: checkSecret
     }
   ),
-  batch: row('integer', 0, 'Most events in one request; each body is then a list. 0: one event for each request.', {
-    min: 0,
-    max: 10_000
-  }),
+  batch: row(
+    'integer',
+    0,
+    'Maximum number of events in one request; each body is then a list. 0: one event per request.',
+    {
+      min: 0,
+      max: 10_000
+    }
+  ),
   publicOnly: row('boolean', false, 'Do not send to addresses of this machine and of private networks.'),
   ...LIMITS,
   concurrency: { ...concurrency, default: 32 },
   ...OUTGOING_TLS_OPTIONS
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type WebhookSettings = OptionValues<typeof WEBHOOK_OPTIONS>;
 
 /** Read the options of `webhook`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
@@ -108,7 +113,7 @@ export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
   return settings;
 }
 
-/** Headers that a request sets itself. */
+/** Headers that each request sets itself. */
 const OWN_HEADERS =
   /^(content-length|content-type|transfer-encoding|connection|host|webhook-(id|timestamp|signature))$/i;
 
@@ -118,7 +123,7 @@ function checkHeaders(value: unknown, field: string): Readonly<Record<string, st
   for (const [name, text] of Object.entries(value)) {
     const isGood =
       /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && !/[^\t\x20-\x7e\x80-\xff]/.test(text);
-    const expected = isGood ? 'a header that the webhook does not set itself' : 'a valid name and value of a header';
+    const expected = isGood ? 'a header that the webhook does not set' : 'a valid name and value of a header';
     if (!isGood || OWN_HEADERS.test(name)) throw hidden(`${field}.${name}`, expected);
   }
   return { ...(value as Record<string, string>) };

@@ -12,29 +12,32 @@ import { urlToHttpOptions } from 'node:url';
 import { type Attempt, BrokerError, type Clock } from '../../lib/index.ts';
 import { isPrivateAddress, privateAddressError, publicLookup, type tlsOf } from '../outgoing/index.ts';
 
-/** Where `Requests` are sent. */
+/** The target of `Requests`. */
 export interface RequestSettings {
   readonly url: URL;
   readonly tls: ReturnType<typeof tlsOf>;
-  /** Connections to public addresses only. */
+  /** True to connect only to public addresses. */
   readonly isPublicOnly: boolean;
   readonly maxSockets: number;
-  /** Limit of the time for establishing a connection. Default: that of the attempt. */
+  /** Time limit for establishing a connection. Default: that of the attempt. */
   readonly connecting?: { readonly ms: number; readonly clock: Clock };
 }
 
-/** The answer is ignored, except for its head. No more of it is read, and no longer. */
+/** Only the head of the answer matters. At most this much of the rest is read, for a limited time. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const MAX_ANSWER_MS = 1_000;
 
-/** Sends requests to one server over connections that stay open. Its errors name the origin and the path, but never the query, which may contain a password. */
+/**
+ * Sends requests to one server over persistent connections. Its errors name the origin and the path, but never the
+ * query, which may contain a password.
+ */
 export class Requests {
   readonly #settings: RequestSettings;
   readonly #agent: HttpAgent;
   readonly #request: typeof requestHttp;
   readonly #isSecure: boolean;
   readonly #host: string;
-  /** Why nothing can be sent to the URL. */
+  /** The reason why nothing can be sent to the URL. */
   readonly #fault: BrokerError | undefined;
 
   constructor(settings: RequestSettings) {
@@ -52,14 +55,14 @@ export class Requests {
       isPublicOnly && isIP(host) !== 0 && isPrivateAddress(host) ? privateAddressError(host, host) : undefined;
   }
 
-  /** The options that requests to the URL have in common. */
+  /** The options shared by all requests to the URL. */
   target(method: string): RequestOptions {
     return { ...urlToHttpOptions(this.#settings.url), method, agent: this.#agent };
   }
 
   /**
    * Send a request, again if the server had closed the idle connection.
-   * @param options those of `target`, with headers
+   * @param options the result of `target`, with headers
    * @param body see `isPlainText` for strings
    * @returns the answer, as soon as it begins
    * @throws BrokerError HTTP_FAILED, ADDRESS_PRIVATE if the server could not be reached
@@ -72,7 +75,11 @@ export class Requests {
     }
   }
 
-  /** Find out whether a connection to the server can be established. @param signal gives it up @throws as `send` */
+  /**
+   * Check whether a connection to the server can be established.
+   * @param signal aborts the check
+   * @throws as `send`
+   */
   async connect(signal: AbortSignal): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
     const { url, tls } = this.#settings;
@@ -103,7 +110,7 @@ export class Requests {
     this.#agent.destroy();
   }
 
-  /** @returns undefined: the connection had been closed before the server saw the request */
+  /** @returns undefined: the connection was closed before the server saw the request */
   #post(options: RequestOptions, body: string | Buffer | undefined, attempt: Attempt) {
     if (attempt.reason !== undefined) throw attempt.reason;
     return new Promise<IncomingMessage | undefined>((resolve, reject) => {
@@ -123,7 +130,7 @@ export class Requests {
       });
       request.on('close', () => {
         // without an error if an answer changes the protocol
-        if (!isSettled) reject(attempt.reason ?? this.#wrap(new Error('the server sent no valid answer')));
+        if (!isSettled) reject(attempt.reason ?? this.#wrap(new Error('the server sent an invalid answer')));
       });
       request.on('response', (response) => {
         attempt.onAbort(undefined);
@@ -135,7 +142,7 @@ export class Requests {
     });
   }
 
-  /** The event of a socket that is connected. */
+  /** The event of a connected socket. */
   get #connected(): string {
     return this.#isSecure ? 'secureConnect' : 'connect';
   }
@@ -151,12 +158,15 @@ export class Requests {
   #wrap(error: NodeJS.ErrnoException): Error {
     if (error.code === 'ADDRESS_PRIVATE') return error;
     const { origin, pathname } = this.#settings.url;
-    const why = error.message === '' ? error.code : error.message; // several addresses that all failed have an error without a message
+    const why = error.message === '' ? error.code : error.message; // if all of several addresses fail, the error has no message
     return new BrokerError('HTTP_FAILED', `the request to ${origin}${pathname} failed: ${why}`, { cause: error });
   }
 }
 
-/** Whether a string as body may be sent together with the headers. It is then sent with their encoding as well, which must be ASCII. */
+/**
+ * Check whether a string body may be sent together with the headers. It is then sent with the encoding of the headers,
+ * which must be ASCII.
+ */
 export function isPlainText(headers: readonly string[]): boolean {
   return !/[^\t\x20-\x7e]/.test(headers.join(''));
 }
@@ -166,8 +176,8 @@ function lookupOf({ isPublicOnly }: RequestSettings) {
 }
 
 /**
- * Read the rest of an answer, so that the connection can be used again, but only if it is short and comes soon, and the server takes the rest
- * of the request as well.
+ * Read the rest of an answer so that the connection can be reused, but only if the rest is short and arrives soon, and
+ * the server also reads the rest of the request.
  */
 function readRest(request: ClientRequest, response: IncomingMessage): void {
   let bytes = 0;

@@ -1,7 +1,7 @@
 import { checkTopicFilter, InvalidInput, matches } from '../../lib/index.ts';
 import { BODIES, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
 
-/** A trigger rule: an event that is sent. */
+/** A trigger rule: an event to send. */
 export interface WebhookRule {
   /** The event, such as `message.publish`. The documented name of its action is accepted as well: `on_message_publish`. */
   readonly event: WebhookEvent;
@@ -13,12 +13,12 @@ export interface WebhookRule {
 const PREFIX = /^(web\.)?hook\./;
 const RULE = /^rule\.(.+)\.(\d+)$/;
 
-/** Names of revision 3.x of the original, and the events that they mean. */
+/** Names of revision 3.x of the original, and their events. */
 const EARLIER_NAMES: Readonly<Record<string, WebhookEvent>> = { 'message.deliver': 'message.delivered' };
 /** An event of revision 3.x of the original that does not exist here. */
 const WITHOUT_EVENT = /^(on_)?session[._]created$/;
 
-/** Names that the documents give to events: `message.publish`, `on_message_publish`, `message.deliver`. */
+/** Names of events in the documents: `message.publish`, `on_message_publish`, `message.deliver`. */
 const EVENT_NAMES = new Map<string, WebhookEvent>(
   [...WEBHOOK_EVENTS.map((event) => [event, event] as const), ...Object.entries(EARLIER_NAMES)].flatMap(
     ([name, event]) => [
@@ -75,10 +75,13 @@ function checkRule(rule: unknown, field: string): WebhookRule {
   return BODIES[event].topic === undefined ? { event } : { event, topic };
 }
 
-/** Options of a webhook, after the translation of documented settings. */
+/** Options of a webhook, after the documented settings have been translated. */
 interface Translated {
   readonly options: Record<string, unknown>;
-  /** The URL is given as the documented setting, and there is no rule. Then nothing is sent, as in the original products. */
+  /**
+   * True if the URL is given as the documented setting and there is no rule. Nothing is sent then, as in the original
+   * products.
+   */
   readonly hasNoRules: boolean;
 }
 
@@ -127,7 +130,7 @@ function documentedRule(field: string, name: string, value: unknown): object {
   return { event, ...(topic === undefined ? {} : { topic }) };
 }
 
-/** A string as JSON; undefined if it is not. */
+/** Parse a string as JSON; undefined if it is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -136,7 +139,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Whether a rule applies to a topic filter of a subscription: it is compared as a topic name, as in the original products. */
+/**
+ * Check whether a rule applies to a topic filter of a subscription: it is compared as a topic name, as in the original
+ * products.
+ */
 export function appliesTo({ topic }: WebhookRule, filter: string): boolean {
   return topic === undefined || topic === filter || matches(topic, filter);
 }

@@ -4,29 +4,32 @@ import type { Attempt, OutboxEntry, SendError } from '../../lib/index.ts';
 import { refusalOf } from '../outgoing/index.ts';
 import { isPlainText, type RequestSettings, Requests } from './requests.ts';
 
-/** What a `WebhookSender` needs to know. */
+/** Settings of a `WebhookSender`. */
 interface SenderSettings extends RequestSettings {
   readonly headers: Readonly<Record<string, string>>;
   /** The key of the signature; undefined: requests are not signed. */
   readonly secret: Buffer | undefined;
-  /** Whether bodies are lists of events. */
+  /** True if bodies are lists of events. */
   readonly isBatched: boolean;
   /** Wall-clock milliseconds. */
   now(): number;
-  /** A request was answered. @param refusal undefined: with a status of success */
+  /**
+   * Called when a request was answered.
+   * @param refusal undefined: the status was a success
+   */
   answered(refusal: SendError | undefined): void;
 }
 
 /**
- * Sends events with POST. An event is delivered when its answer begins, whatever its status [seed: the answer is ignored]; a status that means
- * failure is only reported.
+ * Sends events with POST. An event is delivered when its answer begins, with any status [seed: the answer is ignored];
+ * a failure status is only reported.
  */
 export class WebhookSender {
   readonly #settings: SenderSettings;
   readonly #requests: Requests;
-  /** What all requests have in common. */
+  /** The options shared by all requests. */
   readonly #target: RequestOptions;
-  /** The headers that all requests have in common: names and values in turn, which costs Node less than an object. */
+  /** The headers shared by all requests: alternating names and values, which costs Node less than an object. */
   readonly #headers: readonly string[];
   readonly #isPlainText: boolean;
 
@@ -69,7 +72,7 @@ export class WebhookSender {
   }
 }
 
-/** The id of a request: that of its entry, or one that only a request with the same entries has. */
+/** The id of a request: that of its entry, or one that is unique for its entries. */
 function idOf(entries: readonly OutboxEntry[]): string {
   if (entries.length === 1) return entries[0].id;
   return createHash('sha256')

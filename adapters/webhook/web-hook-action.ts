@@ -3,16 +3,16 @@ import { BrokerError, InvalidInput, type Value } from '../../lib/index.ts';
 import { headerValue, readHeaders } from './headers.ts';
 import { DATA_TO_WEBSERVER_PARAMS } from './web-hook-params.ts';
 
-/** What of a request an action decides. The resource has the rest. */
+/** The parts of a request that come from the action. The resource provides the rest. */
 interface RequestParts {
   readonly method?: string | undefined;
-  /** Path and query, to be appended to those of the URL. */
+  /** Path and query to append to those of the URL. */
   readonly path?: string | undefined;
-  /** By names in lower case. */
+  /** Keyed by lower-case names. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The action `data_to_webserver`: a request for each output. */
+/** The action `data_to_webserver`: sends a request for each output. */
 export const DATA_TO_WEBSERVER: ActionType = {
   name: 'data_to_webserver',
   app: 'emqx_web_hook',
@@ -40,7 +40,7 @@ export const DATA_TO_WEBSERVER: ActionType = {
   }
 };
 
-/** The content of an entry of the outbox: what the action decides, as a line of JSON, and the body. */
+/** The content of an outbox entry: the parts from the action as a line of JSON, and the body. */
 function joined(parts: string, body: string | Buffer): string | Buffer {
   return typeof body === 'string' ? `${parts}\n${body}` : Buffer.concat([Buffer.from(`${parts}\n`), body]);
 }
@@ -67,7 +67,7 @@ function compilePath(template: string): (output: Value) => string {
   const queryOf = compileTemplate(query, encodeURIComponent);
   return (output) => {
     const text = pathOf(output);
-    // a server would go up in the path
+    // a server would resolve these segments
     if (/(^|\/)\.\.?(\/|$)/.test(text))
       throw new BrokerError('PATH_INVALID', `the path "${text}" has a segment "." or ".."`);
     return text + queryOf(output);

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
 import type { ParamTable } from '../../lib/adapter.ts';
 
-/** The methods of requests. Those with GET and DELETE have no body. */
+/** The request methods. GET and DELETE have no body. */
 const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
 
 /** Parameters of the resource `web_hook`: first the documented ones, then those of its connections. */
@@ -13,7 +13,7 @@ export const WEB_HOOK_PARAMS: ParamTable = {
     required: true,
     title: { en: 'Request URL', zh: '请求 URL' },
     description: {
-      en: 'Where requests are sent. It contains no user name, no password and no placeholders.',
+      en: 'URL of the requests, without user name, password and placeholders.',
       zh: '请求发送到的 URL，其中不能包含用户名、密码和占位符。'
     }
   },
@@ -36,7 +36,7 @@ export const WEB_HOOK_PARAMS: ParamTable = {
     isSecret: true,
     title: { en: 'Request Headers', zh: '请求头' },
     description: {
-      en: 'Headers that each request has in addition. Their values are never shown.',
+      en: 'Additional headers of each request. Their values are never shown.',
       zh: '每个请求附加的 HTTP 请求头，其值不会显示。'
     }
   },
@@ -69,7 +69,7 @@ export const WEB_HOOK_PARAMS: ParamTable = {
     default: 32,
     title: { en: 'Pool Size', zh: '连接池大小' },
     description: {
-      en: 'Most connections to the server. Requests of one rule are sent one after the other.',
+      en: 'Maximum number of connections to the server. Requests of one rule are sent one after the other.',
       zh: '到服务器的最大连接数。同一条规则的请求按顺序逐个发送。'
     }
   },
@@ -145,7 +145,7 @@ export const WEB_HOOK_PARAMS: ParamTable = {
     default: false,
     title: { en: 'Persisted', zh: '持久化' },
     description: {
-      en: 'Keep requests that wait in the store of the broker, so that they are sent after a restart.',
+      en: 'Keep queued requests in the store of the broker, so that they are sent after a restart.',
       zh: '将等待发送的请求保存在 broker 的存储中，重启后继续发送。'
     }
   },

@@ -15,15 +15,18 @@ import { readWebHookSettings, type WebHookSettings } from './web-hook-settings.t
 
 /** Options of `webHook`. */
 export interface WebHookTypeOptions {
-  /** No resource connects to addresses of this machine and of private networks, whatever its parameter `public_only` says. Default false. */
+  /**
+   * Connect no resource to addresses of this machine and of private networks, even if its parameter `public_only` is
+   * false. Default false.
+   */
   publicOnly?: boolean;
 }
 
 const TYPE_OPTIONS = {
-  publicOnly: row('boolean', false, 'No resource connects to addresses of this machine and of private networks.')
+  publicOnly: row('boolean', false, 'Connect no resource to addresses of this machine and of private networks.')
 };
 
-/** Time for the connection that `check` establishes. */
+/** Time limit for the connection of `check`. */
 const CHECK_MS = 3_000;
 
 /** A web server to which rules send requests. */
@@ -49,7 +52,7 @@ class WebHookResource implements Resource {
     this.outbox = { isPersisted, concurrency: poolSize, timeout: requestMs };
   }
 
-  /** Establish a connection of its own, which is closed at once. */
+  /** Establish a separate connection, which is closed at once. */
   async check(signal: AbortSignal): Promise<void> {
     const clock = this.#clock;
     const limit = new AbortController();
@@ -106,7 +109,7 @@ class WebHookResource implements Resource {
   }
 }
 
-/** The path and the query of a URL, with more appended. */
+/** The path and the query of a URL, with an appended part. */
 function pathOf({ pathname, search }: URL, more: string): string {
   const at = more.indexOf('?');
   const path = at === -1 ? more : more.slice(0, at);
@@ -116,11 +119,13 @@ function pathOf({ pathname, search }: URL, more: string): string {
 }
 
 /**
- * The resource type `web_hook` of rules, with its action `data_to_webserver`: `createBroker({ rules: { resources: [webHook()] } })`.
+ * The resource type `web_hook` of rules, with its action `data_to_webserver`:
+ * `createBroker({ rules: { resources: [webHook()] } })`.
  *
- * Each output of a rule becomes a request; those of one rule are sent one after the other, in their order. A request has succeeded if the answer has a status
- * from 200 to 299 (see `refusalOf`); with `fail_on_status` false, each answer is success. Requests that do not reach the server, and those that it refuses
- * for the moment, are sent again with the same header `webhook-id`. A server that is slow or down never delays the broker.
+ * Each output of a rule becomes a request; those of one rule are sent sequentially, in order. A request has succeeded
+ * if the answer has a status from 200 to 299 (see `refusalOf`); with `fail_on_status` false, each answer is success.
+ * Requests that do not reach the server, and those that it refuses temporarily, are sent again with the same header
+ * `webhook-id`. A server that is slow or down never delays the broker.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function webHook(options: WebHookTypeOptions = {}): ResourceType {

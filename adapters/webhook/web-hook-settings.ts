@@ -3,11 +3,11 @@ import { InvalidInput } from '../../lib/index.ts';
 import { checkTls, checkUrl, type OutgoingTls, tlsOf } from '../outgoing/index.ts';
 import { headerValue, readHeaders } from './headers.ts';
 
-/** The configuration of a resource `web_hook`, after checks. */
+/** The checked configuration of a resource `web_hook`. */
 export interface WebHookSettings {
   readonly url: URL;
   readonly method: string;
-  /** By names in lower case, ready to be sent. */
+  /** Keyed by lower-case names, ready to be sent. */
   readonly headers: Readonly<Record<string, string>>;
   readonly connectMs: number;
   readonly requestMs: number;
@@ -55,7 +55,7 @@ function readUrl(given: unknown): URL {
   return asParam(() => checkUrl(given, 'url'));
 }
 
-/** Forms send empty strings for what is not filled in. */
+/** Forms send empty strings for empty fields. */
 function readTls({ ca, cert, key, passphrase, servername }: Params): ReturnType<typeof tlsOf> {
   const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== '');
   const tls = Object.fromEntries(given) as OutgoingTls;
@@ -65,7 +65,10 @@ function readTls({ ca, cert, key, passphrase, servername }: Params): ReturnType<
 
 const PLACE = 'web_hook';
 
-/** Make the errors of options those of parameters. @throws InvalidInput PARAM_INVALID */
+/**
+ * Convert errors of options to errors of parameters.
+ * @throws InvalidInput PARAM_INVALID
+ */
 function asParam<T>(check: () => T): T {
   try {
     return check();

@@ -17,7 +17,7 @@ import { WebhookSender } from './sender.ts';
 /** The events whose listeners take a topic filter, so that messages of other topics stay on the fast path. */
 const FILTERED: readonly WebhookEvent[] = ['message.publish', 'message.delivered', 'message.acked', 'message.dropped'];
 
-/** A status is reported once in this time, in milliseconds. */
+/** Interval in which a status is reported once, in milliseconds. */
 const REPORT_MS = 60_000;
 
 /** Sends events of a broker to a web server, or to a function of the app. */
@@ -27,7 +27,7 @@ export class Webhook {
   readonly #settings: WebhookSettings;
   readonly #outbox: Outbox;
   readonly #sender: WebhookSender | undefined;
-  /** When an answer with a status was reported last, by the status. */
+  /** The time of the last report, by status. */
   readonly #reported = new Map<string, number>();
   #refusal: Error | undefined;
   #refused = 0;
@@ -49,7 +49,7 @@ export class Webhook {
         headers,
         secret: secret?.bytes,
         isPublicOnly: publicOnly,
-        maxSockets: concurrency * 2, // of connections whose answers are not read to their end yet, too
+        maxSockets: concurrency * 2, // includes connections whose answers have not been read to the end yet
         isBatched: batch > 0,
         now: () => broker.clock.now(),
         answered: (refusal) => this.#answered(refusal)
@@ -62,77 +62,77 @@ export class Webhook {
         send: (entries, attempt) =>
           this.#sender?.send(entries, attempt) ?? callWith(onEvent as NonNullable<typeof onEvent>, entries[0].content),
         settled: ({ content }, outcome, error) => {
-          // the app does not learn of an error of its function otherwise
+          // otherwise the app would not learn of an error of its function
           if (error !== undefined && outcome !== 'sent' && this.#sender === undefined)
             broker.failed(error.cause ?? error, `the function of webhook ${name}, for ${String(content).slice(0, 60)}`);
         },
         batch: this.#sender === undefined ? 1 : Math.max(1, batch),
-        maxAge: this.#sender === undefined ? 0 : maxAge, // a function is not called again, also if it has not answered
+        maxAge: this.#sender === undefined ? 0 : maxAge, // a function is not called again, even if it has not answered
         ...{ concurrency, isPersisted, maxEntries, maxBytes, timeout, backOff, maxBackOff }
       });
     } catch (error) {
       this.#detach();
       throw error;
     }
-    if (settings.rules?.length === 0) broker.failed(withoutRules(name), `making the webhook ${name}`);
+    if (settings.rules?.length === 0) broker.failed(withoutRules(name), `creating the webhook ${name}`);
     this.start();
   }
 
-  /** Whether events are sent. Those that wait are sent in any case. */
+  /** True if events are sent. Queued events are sent in any case. */
   get isStarted(): boolean {
     return this.#listeners.length > 0;
   }
 
   /**
-   * `down`: the server cannot be reached; `stopped`: the broker is not started, or the webhook is stopped and no events wait. See
-   * `Outbox.state`.
+   * `down`: the server cannot be reached; `stopped`: the broker is not started, or the webhook is stopped and its queue is empty. See `Outbox.state`.
    */
   get state(): Outbox['state'] {
     return this.isStarted || this.size > 0 ? this.#outbox.state : 'stopped';
   }
 
-  /** Number of events that wait to be sent. */
+  /** Number of queued events. */
   get size(): number {
     return this.#outbox.size;
   }
 
-  /** Why the last request has failed, or which status it was answered with that is not 2xx; undefined after one that succeeded. */
+  /** The reason why the last request has failed, or its status if not 2xx; undefined after a success. */
   get lastError(): Error | undefined {
     return this.#outbox.lastError ?? this.#refusal;
   }
 
   /**
-   * Number of requests that the server has answered with another status than 2xx. They count as sent and are not repeated, since the documented interface
-   * ignores the answer; the first of each status in a minute becomes an `error` event.
+   * Number of requests that the server has answered with a status other than 2xx. They count as sent and are not
+   * repeated, because the documented interface ignores the answer; the first one of each status per minute becomes an
+   * `error` event.
    */
   get refused(): number {
     return this.#refused;
   }
 
-  /** What was sent, repeated and dropped. */
+  /** Counters of sent, repeated and dropped events. */
   get figures(): OutboxFigures {
     return this.#outbox.figures;
   }
 
-  /** Send events from now on. A webhook is started when it is made. */
+  /** Start sending events. A webhook is started when it is created. */
   start(): void {
     if (this.isStarted || this.#isClosed) return;
     const rules = this.#settings.rules ?? WEBHOOK_EVENTS.map((event) => ({ event }));
     for (const rule of rules) this.#listeners.push(this.#listen(rule.event, rule));
   }
 
-  /** Send no more events. Those that wait are sent. */
+  /** Stop sending new events. Queued events are sent. */
   stop(): void {
     for (const remove of this.#listeners) remove();
     this.#listeners = [];
   }
 
-  /** Resolves when all events are sent that can be sent at present; see `Outbox.idle`. */
+  /** Resolves when all events that can currently be sent have been sent; see `Outbox.idle`. */
   idle(): Promise<void> {
     return this.#outbox.idle();
   }
 
-  /** Stop, and close the connections. Events that wait are dropped, except if they are persisted. */
+  /** Stop, and close the connections. Queued events are dropped unless they are persisted. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -142,7 +142,7 @@ export class Webhook {
     this.#sender?.close();
   }
 
-  /** Close, and delete the events that wait, also those in the store. */
+  /** Close, and delete the queued events, including those in the store. */
   discard(): void {
     this.close();
     this.#broker.outboxes.discard(this.#outbox.name);
@@ -155,7 +155,7 @@ export class Webhook {
     const nowMs = this.#broker.clock.monotonic();
     const last = this.#reported.get(refusal.message);
     if (last !== undefined && nowMs - last < REPORT_MS) return;
-    this.#reported.set(refusal.message, nowMs); // one entry for each status
+    this.#reported.set(refusal.message, nowMs); // one entry per status
     this.#broker.failed(refusal, `the webhook ${this.name}`);
   }
 
@@ -167,7 +167,7 @@ export class Webhook {
     const topicOf = row.topic as ((event: BrokerEvents[E]) => string) | undefined;
     const isFiltered = FILTERED.includes(name);
     const send = (event: BrokerEvents[E]) => {
-      if (this.#isClosed) return; // by another listener of the same event
+      if (this.#isClosed) return; // another listener of the same event may have closed the webhook
       const topic = topicOf?.(event);
       if (name === 'message.publish' && (topic === '$SYS' || topic?.startsWith('$SYS/'))) return;
       if (topic !== undefined && !isFiltered && !appliesTo(rule, topic)) return;
@@ -179,13 +179,16 @@ export class Webhook {
   }
 }
 
-/** The documented settings have a URL and no rule. */
+/** The error for documented settings with a URL and without rules. */
 function withoutRules(name: string): StateError {
   const message = `the webhook ${name} sends nothing: web.hook.api.url has no rule. Add rules such as web.hook.rule.message.publish.1 = {"action": "on_message_publish"}, or use the option url, which sends all events`;
   return new StateError('WEBHOOK_WITHOUT_RULES', message);
 }
 
-/** Call the function of the app for an event. @throws SendError, so that it is not repeated */
+/**
+ * Call the function of the app for an event.
+ * @throws SendError, so that the call is not repeated
+ */
 async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content: string | Buffer): Promise<void> {
   const body = JSON.parse(String(content)) as WebhookBody;
   const event = WEBHOOK_EVENTS.find((name) => EVENTS[name].action === body.action) as WebhookEvent;
@@ -197,13 +200,15 @@ async function callWith(onEvent: NonNullable<WebhookOptions['onEvent']>, content
 }
 
 /**
- * Send events of a broker to a web server, as JSON with the documented keys: `webhook(broker, { url: 'http://127.0.0.1:3000/mqtt' })`.
+ * Send events of a broker to a web server, as JSON with the documented keys:
+ * `webhook(broker, { url: 'http://127.0.0.1:3000/mqtt' })`.
  *
- * Events of one client are sent in their order, one after the other; those of different clients at the same time. An event is sent when the server has
- * answered; a status other than 2xx is counted (`refused`) and reported, and the event is not sent again. Requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or down never delays the broker; see `Outbox` for
- * the limits.
- * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError RECORD_EXISTS if there is a webhook of this name,
- *   OUTBOX_IN_USE if the app has an outbox with its name
+ * Events of one client are sent in order, one after the other; those of different clients concurrently. An event is
+ * sent when the server has answered; a status other than 2xx is counted (`refused`) and reported, and the event is not
+ * sent again. Requests that do not reach it are repeated with the same header `webhook-id`. A server that is slow or
+ * down never delays the broker; see `Outbox` for the limits.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; StateError RECORD_EXISTS if a webhook with this name exists,
+ * OUTBOX_IN_USE if the app has an outbox with its name
  */
 export function webhook(broker: Broker, options: WebhookOptions): Webhook {
   checkBroker(broker, 'webhook');
@@ -211,8 +216,9 @@ export function webhook(broker: Broker, options: WebhookOptions): Webhook {
 }
 
 /**
- * Let webhooks be made at run time, over the management interface or by `broker.connectors`:
- * `createBroker({ connectors: [webhooks()] })`. Headers, secrets and keys are stored with the state of the broker, and never shown.
+ * Allow webhooks to be created at run time, over the management interface or with `broker.connectors`:
+ * `createBroker({ connectors: [webhooks()] })`. Headers, secrets and keys are stored with the state of the broker, and
+ * never shown.
  */
 export function webhooks(): ConnectorKind<Broker> {
   return {

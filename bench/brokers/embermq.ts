@@ -16,14 +16,14 @@ import { userOf } from '../load/logins.ts';
 import { type Observer, program } from '../support/brokers.ts';
 
 /**
- * Runs embermq as it is measured: with default options, and with the limits and statistics that are off by default turned on, but with
- * limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto, because fan-in at QoS 1 has 2,000 messages for
- * one subscriber in flight.
+ * Runs embermq in the measured configuration: with default options, and with the limits and statistics that are off by
+ * default turned on, but with limits that are never reached. `maxInflight` is 1000 instead of 128, as for mosquitto,
+ * because fan-in at QoS 1 has 2,000 messages for one subscriber in flight.
  *
- * `observer` beside the options adds a hook, a listener, access rules or users, as `Row.observer` says. The password file is in `folder`.
+ * `observer` adds a hook, a listener, access rules or users, as `Row.observer` says. The password file is in `folder`.
  *
- *     node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store]
- *         [FOLDER for a CPU profile, from the start of listening until SIGTERM]
+ * node embermq.js PORT [JSON of options that override these] [none|process|power FOLDER of the store] [FOLDER for a CPU
+ * profile, from the start of listening until SIGTERM]
  */
 const [port, more = '{}', durability = 'none', folder, profiles] = process.argv.slice(2);
 const {
@@ -49,7 +49,7 @@ const options: BrokerOptions = {
   ...settings
 };
 const broker = createBroker(options);
-// An idle listener: this event does not occur while messages flow.
+// an idle listener: this event does not occur while messages flow
 broker.on('session.discarded', () => {});
 if (observer === 'hook') broker.hook('authorizePublish', () => true, { cache: 'route' });
 if (observer === 'rules') {
@@ -69,13 +69,13 @@ if (observer === 'webhook-all') await hookToNothing('#');
 if (profiles === undefined) process.once('SIGTERM', () => process.exit(0));
 else recordProfile(profiles);
 
-/** Forward all messages. The queue has no limit, as that of mosquitto here. */
+/** Forward all messages. The queue has no limit, like that of mosquitto here. */
 function forwardTo(far: number): void {
   const out = [{ filter: '#', qos: 1 as const }];
   bridge(broker, { url: `mqtt://127.0.0.1:${far}`, out, maxQueue: 0, maxQueueBytes: 0 });
 }
 
-/** Serve the management interface, and have another process ask it once a second. */
+/** Serve the management interface, and start another process that polls it once a second. */
 async function mountAndPoll(): Promise<void> {
   const application = { id: 'bench', secret: 'a secret of the benchmark' };
   const server = createServer(managementApi(broker, { prefix: '/api' }).node);
@@ -85,9 +85,9 @@ async function mountAndPoll(): Promise<void> {
   fork(program('support/poller.js'), [JSON.stringify({ port, ...application })]);
 }
 
-/** Send messages to a server that is down. One message waits already, so that the webhook keeps trying. */
+/** Send messages to a server that is down. One message is already queued, so that the webhook keeps trying. */
 async function hookToNothing(topic: string): Promise<void> {
-  // Nothing listens on the port "discard".
+  // the port "discard" is closed
   webhook(broker, { url: 'http://127.0.0.1:9/', rules: [{ event: 'message.publish', topic }], maxBackOff: '1s' });
   await broker.publish({ topic: 'events/first', payload: '' });
 }

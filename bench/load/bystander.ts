@@ -48,7 +48,7 @@ export async function runBystander(load: Load): Promise<Record<string, number>> 
     const span = read();
     look();
     for (const timer of timers) clearInterval(timer);
-    // Messages in flight count, however late they arrive.
+    // messages in flight count, however late they arrive
     await load.settled(() => load.received >= load.expected, load.task.patienceMs);
     return {
       messages: load.received - received,

@@ -17,12 +17,12 @@ export class Client {
   readonly id: string;
   readonly port: number;
   readonly v5: boolean;
-  /** For the next CONNECT. */
+  /** Credentials for the next CONNECT. */
   credentials: Credentials | undefined;
   socket: WireStream | undefined;
   online = false;
   sessionPresent = false;
-  /** Whether the client is in the list of connections that act at the end of this turn. */
+  /** True if the client is in the list of connections that act at the end of this turn. */
   marked = false;
   /** The number of messages received. */
   got = 0;
@@ -33,7 +33,7 @@ export class Client {
   /** The total number of messages to send. */
   limit = Number.POSITIVE_INFINITY;
   sent = 0;
-  /** The number of deliveries of messages that this client sent. */
+  /** The number of deliveries of messages that this client has sent. */
   delivered = 0;
   inFlight = 0;
 
@@ -46,7 +46,7 @@ export class Client {
   answers: Buffer | undefined;
   answersFrom = 0;
   answersTo = 0;
-  /** The QoS 2 packet ids that were received and are not released yet. */
+  /** The received QoS 2 packet ids that are not released yet. */
   awaitingRel: Uint8Array | undefined;
   lastSubscribeId = 0;
   #acknowledgeConnect: ((refused?: Error) => void) | undefined;
@@ -134,7 +134,7 @@ export class Client {
     this.destroy();
   }
 
-  /** Reset the connection, as a host that has lost its state. */
+  /** Reset the connection, like a host that has lost its state. */
   reset(): void {
     const { socket } = this;
     this.socket = undefined;

@@ -31,7 +31,7 @@ export async function runStorm(load: Load): Promise<Record<string, number>> {
       await sleep(warmMs);
       measuring = true;
       const read = meter(load.task);
-      // once more on a busy machine on which not one connection was made in the time of a smoke run
+      // once more on a busy machine where no connection was established during a smoke run
       do await sleep(measureMs);
       while (connections === 0);
       const span = read();

@@ -36,7 +36,7 @@ export class Load {
   fan = 1;
   publishing = false;
   measuring = false;
-  /** Whether connections may now be closed. */
+  /** True if connections may now be closed. */
   closing = false;
   disconnected = 0;
   badAcks = 0;
@@ -122,7 +122,7 @@ export class Load {
     });
   }
 
-  /** Note the arrival of a packet other than a delivery, such as a CONNACK or an acknowledgement. */
+  /** Record the arrival of a packet other than a delivery, such as a CONNACK or an acknowledgement. */
   noteProgress(): void {
     this.#progress++;
   }
@@ -152,7 +152,10 @@ export class Load {
     step();
   }
 
-  /** Give up missing messages after a second without deliveries, because a lost QoS 0 message would block its publisher for ever. */
+  /**
+   * Give up missing messages after a second without deliveries, because a lost QoS 0 message would block its publisher
+   * forever.
+   */
   #forgiveStalls(): void {
     let last = this.received;
     const watch = setInterval(() => {

@@ -13,12 +13,12 @@ import { Histogram } from './histogram.ts';
 import type { Load } from './load.ts';
 import { meter } from './meter.ts';
 
-/** A client that has no CONNACK after this time gives up, and connects again after the back-off. */
+/** A client without a CONNACK after this time gives up, and reconnects after the back-off. */
 const GIVE_UP_MS = 10_000;
 const BACK_OFF_MS = 1000;
-/** More attempts for each client mean that something else is wrong. */
+/** More attempts of a client indicate another problem. */
 const MAX_TRIES = 100;
-/** Hashes that are made to learn how long one takes. */
+/** Number of hashes computed to learn the time of one. */
 const SAMPLE_HASHES = 20;
 const SEND_EACH_MS = 5;
 const CONNECT_EACH_MS = 50;
@@ -29,14 +29,14 @@ export function userOf(index: number): Credentials {
 }
 
 /**
- * Measures how long it takes until all clients of a broker that has just started are connected, if each has its own password. The broker
- * has not seen any of the passwords yet.
+ * Measures the time until all clients of a newly started broker are connected, each with a different password. The
+ * broker has not seen any of the passwords yet.
  */
 export async function runLogins(load: Load): Promise<Record<string, number>> {
   const { count } = load.task;
   const clients = Array.from({ length: count }, (_, i) => load.client(i, `login${i}`));
   for (const [i, client] of clients.entries()) client.credentials = userOf(i);
-  load.closing = true; // connections that are given up do not count as faults
+  load.closing = true; // abandoned connections do not count as faults
   const read = meter(load.task);
   let tries = 0;
   await Promise.all(
@@ -46,7 +46,7 @@ export async function runLogins(load: Load): Promise<Record<string, number>> {
         if (tries > count * MAX_TRIES) throw new Error(`${tries} attempts were not enough for ${count} clients`);
         const connected = client.connect().then(
           () => true,
-          () => false // refused, because too many others wait
+          () => false // refused, because too many others are queued
         );
         if (await Promise.race([connected, sleep(GIVE_UP_MS, false)])) return;
         client.destroy();
@@ -74,8 +74,8 @@ async function secondsOfHash(): Promise<number> {
 }
 
 /**
- * Measures the latency of durable QoS 1 messages, and the time until a user whose password is known gets its CONNACK: first while nothing
- * else happens, then during wrong logins at a fixed rate from a separate process.
+ * Measures the latency of durable QoS 1 messages, and the time until a user whose password has been checked before gets
+ * its CONNACK: first on an idle broker, then during wrong logins at a fixed rate from a separate process.
  */
 export async function runWrongLogins(load: Load): Promise<Record<string, number>> {
   const { warmMs, measureMs } = load.task;

@@ -14,7 +14,10 @@ export interface Span {
   readonly residentBytes: number;
 }
 
-/** Begin to measure a broker and this process. @returns a function that returns the resources used since then */
+/**
+ * Start measuring a broker and this process.
+ * @returns a function that returns the resources used since then
+ */
 export function meter({ pid, cores }: Pick<FullTask, 'pid' | 'cores'>): () => Span {
   const before = reading(pid, cores);
   return () => {

@@ -6,20 +6,20 @@ import type { Load } from './load.ts';
 import { meter } from './meter.ts';
 
 const ROUNDS = 3;
-/** The new client connects after this time, when all others wait to be accepted. */
+/** The new client connects after this time, when all others wait for their accept. */
 const NEWCOMER_AFTER_MS = 20;
 const TOPIC = 'bench/0/data';
 
 /**
- * Measures how long a new client waits for its CONNACK after the connections of all other clients were reset, while each of them connects to
- * its stored session and a publisher keeps sending to all of them.
+ * Measures how long a new client waits for its CONNACK after the connections of all other clients were reset, while
+ * each of them reconnects to its stored session and a publisher keeps sending to all of them.
  */
 export async function runResets(load: Load): Promise<Record<string, number>> {
   const { warmMs, window, qos } = load.task;
   const subscribers = Array.from({ length: load.task.subscribers }, (_, i) => load.client(i, `reset${i}`));
   let received = 0;
   for (const subscriber of subscribers) {
-    const seen = new Set<number>(); // a message may come again after a reset
+    const seen = new Set<number>(); // messages may be repeated after a reset
     subscriber.onMessage = (sequence) => {
       if (seen.has(sequence)) return;
       seen.add(sequence);

@@ -25,7 +25,7 @@ export interface Task {
   /** The cores that broker and generator are pinned to. Other work on these cores is reported. */
   readonly cores?: readonly number[];
   readonly v5?: boolean;
-  /** How connections are opened. */
+  /** The transport of connections. */
   readonly wire?: Wire;
   readonly qos?: 0 | 1 | 2;
   readonly payloadBytes?: number;
@@ -35,7 +35,7 @@ export interface Task {
   readonly window?: number;
   /** Messages per second, sent whether or not earlier ones have arrived; 0: as fast as the window allows. */
   readonly rate?: number;
-  /** Whether the sessions of subscribers are persistent. */
+  /** True if the sessions of subscribers are persistent. */
   readonly persistent?: boolean;
   readonly warmMs?: number;
   readonly measureMs?: number;
@@ -82,7 +82,7 @@ export const TASK_DEFAULTS: Omit<FullTask, 'mode' | 'port' | 'pid'> = {
   perSession: 100
 };
 
-/** The figures of one run. `faults` counts errors, which must not occur. */
+/** The measurements of one run. `faults` counts errors, which must not occur. */
 export interface Outcome {
   readonly figures: Readonly<Record<string, number>>;
   readonly faults: Faults;

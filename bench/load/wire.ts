@@ -5,7 +5,7 @@ import { connect as connectTls, createSecureContext } from 'node:tls';
 /** Transport between the load generator and the broker. */
 export type Wire = 'tcp' | 'tls' | 'ws';
 
-/** The stream of a connection, as the load generator uses it. */
+/** The stream of a connection, in the form that the load generator uses. */
 export interface WireStream extends Duplex {
   resetAndDestroy(): unknown;
 }
@@ -13,7 +13,7 @@ export interface WireStream extends Duplex {
 /** Memory that all streams share, into which received bytes are copied. */
 interface Landing {
   readonly buffer: Buffer;
-  /** Called when the first `bytes` of the memory are those that were received. */
+  /** Called when the first `bytes` of the memory have been received. */
   read(bytes: number): void;
 }
 
@@ -48,14 +48,14 @@ export function openWire(wire: Exclude<Wire, 'tcp'>, target: Target, landing: La
   return stream;
 }
 
-/** TLS over a socket. The certificate is not verified: it is one that the measurement has made. */
+/** TLS over a socket. The certificate was created for the measurement and is not verified. */
 function overTls(socket: Socket): WireStream {
   socket.on('error', () => {});
   const stream = connectTls({ socket, rejectUnauthorized: false, secureContext: TLS_CONTEXT });
   return Object.assign(stream, { resetAndDestroy: () => socket.resetAndDestroy() });
 }
 
-/** The client side of a WebSocket with a mask of zeros, which leaves the bytes as they are. */
+/** The client side of a WebSocket with a mask of zeros, which leaves the bytes unchanged. */
 class WebSocketStream extends Duplex {
   readonly #socket: Socket;
   #rest: Buffer = Buffer.alloc(0);
@@ -107,7 +107,7 @@ class WebSocketStream extends Duplex {
     this.#rest = Buffer.from(bytes);
   }
 
-  /** @returns the number of bytes that whole frames have taken */
+  /** @returns the number of bytes of complete frames */
   #takeFrames(bytes: Buffer): number {
     let at = 0;
     while (bytes.length - at >= 2) {

@@ -2,8 +2,9 @@ import { connect } from 'node:net';
 import { connectFrame } from './frames.ts';
 
 /**
- * Runs clients that connect at a fixed rate with a wrong password, half of them with the name of a user, until this process is ended:
- * `node wrong-logins.js '{"port":1883,"rate":1000}'`. A client that has no answer after two seconds gives up.
+ * Runs clients that connect at a fixed rate with a wrong password, half of them with the name of a user, until this
+ * process is ended: `node wrong-logins.js '{"port":1883,"rate":1000}'`. A client without an answer after two seconds
+ * gives up.
  */
 const { port, rate } = JSON.parse(process.argv[2]) as { port: number; rate: number };
 const GIVE_UP_MS = 2000;

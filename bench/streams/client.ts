@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { connectFrame, DISCONNECT_FRAME, subscribeFrame } from '../load/frames.ts';
 
-/** Where a broker listens. */
+/** The address of a broker. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -18,7 +18,7 @@ export class Client {
   #rest: Buffer = NO_REST;
   #answered: ((code: number) => void) | undefined;
   #refused: ((error: Error) => void) | undefined;
-  /** Why the connection has ended. */
+  /** The reason why the connection has ended. */
   fault: Error | undefined;
 
   private constructor(socket: Socket, message: (topic: string, payload: string) => void) {
@@ -29,7 +29,10 @@ export class Client {
     socket.on('close', () => this.#end(new Error('the broker has closed the connection')));
   }
 
-  /** @param message called with each message of the subscriptions @throws why it cannot connect */
+  /**
+   * @param message called with each message of the subscriptions
+   * @throws the reason why it cannot connect
+   */
   static async connect(
     { host, port }: Address,
     id: string,
@@ -51,7 +54,7 @@ export class Client {
     this.#socket.write(bytes);
   }
 
-  /** Bytes that the system has not taken yet. */
+  /** Number of bytes that the system has not accepted yet. */
   get unsent(): number {
     return this.#socket.writableLength;
   }

@@ -3,46 +3,49 @@ import { meter } from '../load/meter.ts';
 import { type Address, Client } from './client.ts';
 import { type Check, checkOf, type Rows, type Rule } from './rows.ts';
 
-/** What is published, and what must come back. */
+/** The rows to publish, and the expected output. */
 export interface Drive extends Address {
   readonly rule: Rule;
   readonly rows: Rows;
-  /** Topic filter of what the rules send, and how many topics this are. */
+  /** Topic filter of the output of the rules, and the number of its topics. */
   readonly output: string;
   readonly outputs: number;
-  /** Rows published before the measurement, and in it. */
+  /** Number of rows published before the measurement, and during it. */
   readonly warming: number;
   readonly count: number;
-  /** Rows a second, and how many of them are published at once. */
+  /** Rows per second, and the size of a burst. */
   readonly rate: number;
   readonly burst: number;
-  /** The process whose CPU time is taken; undefined: none. */
+  /** The process whose CPU time is measured; undefined: none. */
   readonly pid: number | undefined;
   readonly cores?: readonly number[];
 }
 
-/** What came of it. */
+/** The results. */
 export interface Driven {
-  /** CPU microseconds of the process for each row, user and system, all threads; NaN without a process. */
+  /** CPU microseconds of the process per row, user and system, all threads; NaN without a process. */
   readonly us: number;
-  /** Rows that were published in a second. */
+  /** Number of rows published per second. */
   readonly perSec: number;
   /** The part of the time for which the process was busy. */
   readonly busy: number;
-  /** Part of the cores that other processes have used. */
+  /** The share of the cores used by other processes. */
   readonly othersBusy: number;
-  /** Rows that came out, of all rules, those before the measurement as well. */
+  /** Number of rows received from all rules, including those before the measurement. */
   readonly received: number;
   readonly problems: readonly string[];
 }
 
-/** Time without deliveries after which rows count as lost: windows of a second, and those who wait for a core. */
+/** Time without deliveries after which rows count as lost: windows last a second, and processes may wait for a core. */
 const PATIENCE_MS = 5_000;
 const MOST_UNSENT = 1 << 20;
-/** Longer than the windows, which may have rows of others. */
+/** Longer than the windows, which may contain earlier rows. */
 const WINDOW_MS = 1_200;
 
-/** Publish rows, receive what comes of them, and check it. @throws Error if the broker refuses something or ends a connection */
+/**
+ * Publish rows, receive the output, and check it.
+ * @throws Error if the broker refuses a request or ends a connection
+ */
 export async function drive(task: Drive): Promise<Driven> {
   const check = checkOf(task.rule, task.rows, task.outputs);
   let hasBegun = false;
@@ -62,7 +65,7 @@ export async function drive(task: Drive): Promise<Driven> {
     const seconds = await publish(task, publisher, task.warming, total);
     await arrived(check, total, [subscriber, publisher]);
     const span = read();
-    await sleep(300); // for rows that come twice
+    await sleep(300); // for duplicated rows
     const cpuUs = task.pid === undefined ? Number.NaN : span.brokerCpuUs;
     return {
       us: cpuUs / task.count,
@@ -78,7 +81,10 @@ export async function drive(task: Drive): Promise<Driven> {
   }
 }
 
-/** Publish the rows that are due, until all are published. @returns the seconds that it took */
+/**
+ * Publish the rows that are due, until all are published.
+ * @returns the duration in seconds
+ */
 async function publish({ rows, rate, burst }: Drive, publisher: Client, from: number, to: number): Promise<number> {
   const beganMs = performance.now();
   const elapsed = () => (performance.now() - beganMs) / 1000;
@@ -93,7 +99,7 @@ async function publish({ rows, rate, burst }: Drive, publisher: Client, from: nu
   return elapsed();
 }
 
-/** Wait until everything has come out, or nothing more comes. */
+/** Wait until all output has arrived, or no more arrives. */
 async function arrived(check: Check, rows: number, clients: readonly Client[]): Promise<void> {
   const expected = check.expected(rows);
   let last = check.received;

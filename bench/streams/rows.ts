@@ -1,9 +1,9 @@
 import { FlowCheck } from '../load/flow-check.ts';
 
-/** What a rule does with the rows: the ones it lets pass go out one by one, or all are counted in windows of a second. */
+/** The operation of a rule: passing rows are sent one by one, or all rows are counted in windows of a second. */
 export type Rule = 'filter' | 'window';
 
-/** The statement of a rule over the stream `demo`, without the name of what it selects for the output. */
+/** The statement of a rule over the stream `demo`, without the topic of the output. */
 export const STATEMENTS: Readonly<Record<Rule, string>> = {
   filter: 'SELECT * FROM demo WHERE temperature > 30',
   window: 'SELECT count(*) AS c, avg(temperature) AS a, max(temperature) AS m FROM demo GROUP BY TUMBLINGWINDOW(ss, 1)'
@@ -18,9 +18,9 @@ const ZERO = 48;
 /** The bytes of a row: `{"temperature":31.5,"n":1000000012}`. */
 export const ROW_BYTES = TEXT.length;
 
-/** The rows that are published, by their sequence numbers. Of ten rows that follow each other, `passing` are above 30 degrees. */
+/** The rows that are published, by their sequence numbers. Of ten consecutive rows, `passing` are above 30 degrees. */
 export class Rows {
-  /** Of ten. */
+  /** Number of rows out of ten. */
   readonly passing: number;
   readonly #frame: Buffer;
 
@@ -36,17 +36,17 @@ export class Rows {
     return sequence % 10 < this.passing;
   }
 
-  /** How many rows before this one pass. */
+  /** The number of earlier rows that pass. */
   passedBefore(sequence: number): number {
     return Math.floor(sequence / 10) * this.passing + Math.min(sequence % 10, this.passing);
   }
 
-  /** In tenths of a degree: from 10 to 29.9, or above 30 up to 49.9. */
+  /** The temperature in tenths of a degree: from 10 to 29.9, or above 30 up to 49.9. */
   tenths(sequence: number): number {
     return this.passes(sequence) ? 301 + ((sequence * 7) % 199) : 100 + ((sequence * 7) % 200);
   }
 
-  /** The PUBLISH packets of rows, QoS 0. */
+  /** The PUBLISH packets of rows, with QoS 0. */
   frames(from: number, to: number): Buffer {
     const frame = this.#frame;
     const { length } = frame;
@@ -67,19 +67,19 @@ export class Rows {
   }
 }
 
-/** Checks what rules send, each to a topic of its own. */
+/** Checks the output of rules, each of which sends to a separate topic. */
 export interface Check {
-  /** A message has arrived. */
+  /** Called when a message has arrived. */
   take(topic: string, payload: string): void;
-  /** How many rows have come out, of all rules. */
+  /** Number of rows received from all rules. */
   readonly received: number;
-  /** How many must come out of the first rows. */
+  /** Number of rows expected for the first rows. */
   expected(rows: number): number;
-  /** What was wrong when this number of rows was published. */
+  /** The problems when this number of rows was published. */
   problems(rows: number): string[];
 }
 
-/** @param outputs how many rules there are, which send to as many topics */
+/** @param outputs number of rules, and of their topics */
 export function checkOf(rule: Rule, rows: Rows, outputs: number): Check {
   return rule === 'filter' ? new PassedRows(rows, outputs) : new CountedRows(rows, outputs);
 }

@@ -4,10 +4,10 @@ import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** Whether a store survives only the end of the process, or also loss of power. */
+/** The failures that a store survives: the end of the process, or also loss of power. */
 export type Durability = 'process' | 'power';
 
-/** What embermq has in addition while it is measured, see `Row.observer`. */
+/** The additional configuration of embermq while it is measured, see `Row.observer`. */
 export type Observer =
   | 'hook'
   | 'listener'
@@ -66,7 +66,7 @@ export interface FindOptions {
   readonly peers?: string;
   /** The folder for a CPU profile of embermq. */
   readonly profiles?: string;
-  /** Options of embermq, as JSON, that override those it is measured with. */
+  /** Options of embermq, as JSON, that override the measured ones. */
   readonly options?: string;
 }
 
@@ -128,7 +128,10 @@ function serveCommand({ port, folder, store, profiles, observer }: ServeSetup): 
   return [...command, ...ports, ...(own === 'mqtts' ? makeIdentity(folder) : []), '--max-mqueue-len', '0', ...state];
 }
 
-/** A certificate of its own authority, as flags of `serve`. @throws if there is no `openssl` command */
+/**
+ * A certificate of a new authority, as flags of `serve`.
+ * @throws if there is no `openssl` command
+ */
 function makeIdentity(folder: string): string[] {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];

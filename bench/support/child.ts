@@ -40,7 +40,7 @@ export function endAll(): void {
   for (const child of running) child.kill('SIGKILL');
 }
 
-/** What of a row one measurement needs. */
+/** The part of a row that one measurement needs. */
 type Measured = Pick<Row, 'task' | 'store' | 'observer' | 'isBridged' | 'usesAllCores'>;
 
 /** Make one measurement: start a new broker and a new load generator, run one task, and end both. */
@@ -57,7 +57,7 @@ export async function measure(
   try {
     await listening(broker, port);
     if (isBridged) await sleep(1500); // until the bridge is connected
-    // Let the broker finish its work for the connection above, so that it is not measured.
+    // let the broker finish its work for the connection above, so that it is not measured
     await sleep(200);
     const work: Task = {
       ...task,
@@ -107,7 +107,7 @@ export interface Started {
   output(): string;
 }
 
-/** Start a process, which `endAll` ends if nothing else does. */
+/** Start a process, which is ended by `endAll` at the latest. */
 export function start(command: readonly string[]): Started {
   const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -121,7 +121,7 @@ export function start(command: readonly string[]): Started {
   return { child, output: () => output };
 }
 
-/** The command that runs a command on one core; undefined: on any. */
+/** The command that runs a command on one core; undefined: on any core. */
 export function pinned(command: readonly string[], core: number | undefined): readonly string[] {
   return core === undefined ? command : ['taskset', '-c', String(core), ...command];
 }
@@ -159,7 +159,7 @@ function ended(child: ChildProcess, withinMs: number): Promise<number | null> {
   });
 }
 
-/** Ask a process to end, and make it end after 5 s. */
+/** Ask a process to end, and kill it after 5 s. */
 export async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));

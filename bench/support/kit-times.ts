@@ -1,6 +1,6 @@
 import type { TestBroker } from 'embermq/testing';
 
-/** What a test file pays for the test kit, in milliseconds of one process. */
+/** The costs of the test kit for a test file, in milliseconds of one process. */
 export interface KitTimes {
   readonly importMs: number;
   /** The first message of the process: from the creation of the broker to the handler of a subscriber. */

@@ -10,7 +10,7 @@ interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** Entries of a profile that are not functions: waiting, unknown time, and the profiler itself. */
+/** Entries of a profile that are not functions: waiting, unknown time, and the profiler. */
 const NOT_WORK = ['(root)', '(idle)', '(program)', 'dispatch'];
 
 /** Rename the newest profile in a folder after its row. @returns its new path; undefined if there is none */

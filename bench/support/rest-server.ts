@@ -8,14 +8,16 @@ import { connectFrame, subscribeFrame } from '../load/frames.ts';
 import { APPLICATION, PAYLOAD, type RestPorts, TOPIC, type Turns } from '../rest.ts';
 import { connect, subscribe, Wire } from './wire.ts';
 
-/** Clients that connect before the next turn. */
+/** Number of clients that connect before the next turn. */
 const AT_ONCE = 100;
 
 /**
- * Serves the management interface of a broker with many clients, and beside it a bare handler of node:http that answers the same records:
- * `node rest-server.js CLIENTS SUBSCRIPTIONS` with the subscriptions of each client. It prints one line of JSON with the ports when it is ready.
+ * Serves the management interface of a broker with many clients, and next to it a bare handler of node:http that
+ * answers with the same records: `node rest-server.js CLIENTS SUBSCRIPTIONS` with the subscriptions of each client. It
+ * prints one line of JSON with the ports when it is ready.
  *
- * The bare server has more paths, by which the benchmark asks for figures of this process: `/cpu`, `/turns`, `/published`, `/in-process`.
+ * The bare server has more paths, with which the benchmark queries this process: `/cpu`, `/turns`, `/published`,
+ * `/in-process`.
  */
 const [clients, subscriptions] = process.argv.slice(2).map(Number);
 const broker = createBroker({ allowAnonymous: true, maxSessions: 0 });
@@ -44,7 +46,7 @@ await subscribe(await connect(broker, 'subscriber', ({ length }) => (published +
 
 const sources = await sourcesOf(broker);
 const byId = new Map(sources.map((source) => [source.clientId, source]));
-/** The memory is looked at in one of this number of turns, because the look takes about 10 us. */
+/** The memory is read once in this number of turns, because reading takes about 10 us. */
 const TURNS_A_LOOK = 16;
 const turns = { count: 0, longestMs: 0, long: 0, peakBytes: 0 };
 let isWatching = false;
@@ -85,7 +87,7 @@ function parse(request: IncomingMessage, response: ServerResponse, publishes: bo
   });
 }
 
-/** What the broker knows of its clients, as plain objects. */
+/** The records of the clients of the broker, as plain objects. */
 async function sourcesOf(broker: Broker): Promise<ClientRecord[]> {
   const all: ClientRecord[] = [];
   let cursor: string | undefined;
@@ -102,7 +104,7 @@ function firstPage(): object {
   return { code: 0, data, meta: { page: 1, limit: 100, count: sources.length, hasnext: true } };
 }
 
-/** Build the record of a client, as an app would that has no interface for it. */
+/** Build the record of a client, like an app that has no interface for it. */
 function recordOf(client: ClientRecord): object {
   return {
     node: client.node,
@@ -145,7 +147,10 @@ function recordOf(client: ClientRecord): object {
   };
 }
 
-/** Publish from this process, a hundred at a time. @returns what a message costs, in CPU microseconds */
+/**
+ * Publish from this process, a hundred messages at a time.
+ * @returns the cost of a message, in CPU microseconds
+ */
 async function publishInProcess(messages: number, response: ServerResponse): Promise<void> {
   const before = process.cpuUsage();
   for (let sent = 0; sent < messages; sent += 100) {
@@ -163,7 +168,7 @@ function takeTurns(): Turns {
   return taken;
 }
 
-/** Note how long each turn of the event loop lasts, from now on. */
+/** Start recording the duration of each turn of the event loop. */
 async function watchTurns(): Promise<void> {
   isWatching = true;
   for (let beganMs = performance.now(); ; ) {

@@ -1,11 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Something that is measured. @returns its cost */
+/**
+ * A measured function.
+ * @returns its cost
+ */
 export type Work = () => Promise<number> | number;
 
 /**
  * Alternate between works: other work on the machine has a larger effect than the difference between them.
- * @param warming rounds before those whose costs are returned, to warm up the compiler
+ * @param warming number of rounds before the measured ones, to warm up the compiler
  * @returns the costs of each work, round by round
  */
 export async function takeTurns(works: readonly Work[], rounds: number, warming: number): Promise<number[][]> {
@@ -29,7 +32,7 @@ export function cpuUs(count: number, call: () => unknown): number {
   return (user + system) / count;
 }
 
-/** Bytes of heap and buffers that are in use after collections. Needs `--expose-gc`. */
+/** Bytes of heap and buffers in use after garbage collections. Needs `--expose-gc`. */
 export async function heldBytes(): Promise<number> {
   // Buffers are only released after the collection that found them unused.
   for (let times = 0; times < 3; times++) {

@@ -1,14 +1,17 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a receiver has seen so far. */
+/** Counters of a receiver. */
 export interface ReceiverFigures {
   readonly received: number;
-  /** Events whose sequence number is not the next one of their client. */
+  /** Events whose sequence number does not follow the previous one of their client. */
   readonly faults: number;
 }
 
-/** Receives the events of a webhook, one or a list in each request, and prints its port: `node webhook-receiver.js`. GET returns the figures. */
+/**
+ * Receives the events of a webhook, one or a list in each request, and prints its port: `node webhook-receiver.js`. GET
+ * returns the counters.
+ */
 const figures = { received: 0, faults: 0 };
 const next = new Map<string, number>();
 const server = createServer((request, response) => {

@@ -23,7 +23,10 @@ export class Wire extends Duplex {
   }
 }
 
-/** Connect a client without a socket. @param look gets the bytes of PUBLISH frames */
+/**
+ * Connect a client without a socket.
+ * @param look receives the bytes of PUBLISH frames
+ */
 export async function connect(
   broker: Broker,
   clientId: string,

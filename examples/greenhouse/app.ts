@@ -14,7 +14,7 @@ import { type Device, deviceTokens, Login } from './login.ts';
 import { routes } from './routes.ts';
 import { defineMeans, eventRules } from './statements.ts';
 
-/** What `startApp` needs. */
+/** The options of `startApp`. */
 export interface AppOptions {
   /** Port of HTTP and of MQTT over WebSocket. 0: any free port. */
   readonly port: number;
@@ -30,7 +30,7 @@ export interface AppOptions {
   readonly operator: { readonly id: string; readonly secret: string };
   /** Length of the windows of the mean temperature. */
   readonly windowSeconds: number;
-  /** Web server that receives alarms (`/alarms`) and what devices come and go (`/devices`). */
+  /** Web server that receives alarms (`/alarms`) and connects and disconnects of devices (`/devices`). */
   readonly hookUrl?: string;
 }
 
@@ -49,7 +49,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     store: levelStore(join(options.dataDir, 'broker')),
     auth: [deviceTokens(tokenSecret)],
     rules: eventRules(hookUrl),
-    connectors: [webhooks()] // operators can make further webhooks at run time
+    connectors: [webhooks()] // operators can create further webhooks at run time
   });
   const greenhouses = new Greenhouses();
   const app = express();

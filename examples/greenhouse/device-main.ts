@@ -8,7 +8,7 @@ const url = process.env.URL ?? 'http://127.0.0.1:3000';
 const port = Number(process.env.MQTT_PORT ?? 1883);
 if (key === undefined) end('usage: npm run device -- GREENHOUSE ID KEY');
 
-/** The timers of `systemClock` do not keep a process running; those of a device have to. */
+/** The timers of `systemClock` do not keep a process running; those of a device must. */
 const clock: Clock = {
   ...systemClock,
   setTimeout: (run, delayMs) => setTimeout(run, delayMs),
@@ -20,7 +20,7 @@ function end(message: string): never {
   process.exit(1);
 }
 
-/** A station tries again when this fails, so the reason is printed here. */
+/** A station retries after a failure, so the reason is printed here. */
 async function connect(options: ClientOptions) {
   try {
     return await loginAndConnect(options);

@@ -1,13 +1,13 @@
 import type { Broker, Message } from 'embermq';
 import * as topics from './topics.ts';
 
-/** The last value of a kind, with the time at which the broker has received it. */
+/** The last value of a kind, with the time at which the broker received it. */
 export interface Latest<T> {
   readonly value: T;
   readonly at: string;
 }
 
-/** What is known of a greenhouse. The keys of `temperatures` and `vents` are the ids of devices. */
+/** The state of a greenhouse. The keys of `temperatures` and `vents` are the ids of devices. */
 export interface Greenhouse {
   readonly name: string;
   readonly temperatures: Record<string, Latest<number>>;
@@ -19,13 +19,13 @@ export interface Greenhouse {
 /**
  * The state of the app: the latest values of each greenhouse.
  *
- * It follows the messages of the broker. Temperatures, vents and means are retained messages, so a new subscription has them at once, also
- * after a restart. The app needs no database of its own.
+ * It follows the messages of the broker. Temperatures, vents and means are retained messages, so a new subscription
+ * receives them at once, even after a restart. The app needs no database.
  */
 export class Greenhouses {
   readonly #byName = new Map<string, Greenhouse>();
 
-  /** Follow the messages of a broker that is started. */
+  /** Follow the messages of a started broker. */
   follow(broker: Broker): void {
     this.#on<{ celsius: number }>(broker, topics.temperature(), (greenhouse, { celsius }, at, device) => {
       greenhouse.temperatures[device] = { value: celsius, at };
@@ -56,7 +56,7 @@ export class Greenhouses {
   ): void {
     broker.subscribe(filter, ({ topic, payload, timestamp }: Message) => {
       const value = parsed(payload) as T | undefined;
-      if (value === undefined) return; // a device may send anything
+      if (value === undefined) return; // devices may send anything
       const [, name, device] = topic.split('/');
       apply(this.#greenhouse(name), value, new Date(timestamp).toISOString(), device);
     });
@@ -69,7 +69,7 @@ export class Greenhouses {
   }
 }
 
-/** Returns the object in a payload; undefined if it is no object. */
+/** Return the object in a payload; undefined if it is not an object. */
 function parsed(payload: Buffer): object | undefined {
   try {
     const value: unknown = JSON.parse(payload.toString());

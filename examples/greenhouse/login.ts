@@ -14,7 +14,10 @@ export interface Device {
 const ISSUER = 'greenhouse';
 const AUDIENCE = 'mqtt';
 
-/** Lets devices in with the tokens of `Login`. The token must be that of the client id, and its claim `acl` says which topics it may use. */
+/**
+ * Lets devices in with the tokens of `Login`. The token must be that of the client id, and its claim `acl` lists the
+ * permitted topics.
+ */
 export function deviceTokens(secret: string): AuthSource {
   return jwt({
     secret,
@@ -36,7 +39,7 @@ export class Login {
     this.#secret = new TextEncoder().encode(secret);
   }
 
-  /** Returns a token for an hour; undefined if there is no such device or the key is wrong. */
+  /** Return a token for an hour; undefined if the device is unknown or the key is wrong. */
   async tokenFor(id: string, key: string): Promise<string | undefined> {
     const device = this.#devices.get(id);
     if (device === undefined || !isEqual(device.key, key)) return undefined;

@@ -13,7 +13,7 @@ const app = await startApp({
   mqttPort: Number(env.MQTT_PORT ?? 1883),
   host: env.HOST ?? '127.0.0.1',
   dataDir: env.DATA_DIR ?? 'data',
-  tokenSecret: env.TOKEN_SECRET ?? random(), // with a random one, devices log in again after a restart
+  tokenSecret: env.TOKEN_SECRET ?? random(), // with a random secret, devices log in again after a restart
   devices: JSON.parse(readFileSync(env.DEVICES ?? join(import.meta.dirname, 'devices.json'), 'utf8')),
   operator: { id: 'operator', secret },
   windowSeconds: Number(env.WINDOW_SECONDS ?? 60),

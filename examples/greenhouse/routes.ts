@@ -43,7 +43,7 @@ export function routes(broker: Broker, greenhouses: Greenhouses, login: Login): 
   return router;
 }
 
-/** Lets those in who know an id and a secret of the management interface (HTTP Basic). */
+/** Admit callers with an id and a secret of the management interface (HTTP Basic). */
 function operatorsOnly(broker: Broker): RequestHandler {
   return async (request, response, next) => {
     const basic = /^Basic (.+)$/i.exec(request.get('authorization') ?? '')?.[1] ?? '';

@@ -31,7 +31,7 @@ describe('the rule for notifications', () => {
 });
 
 describe('the stream rule', () => {
-  it('has the mean of each greenhouse at the end of each minute', async () => {
+  it('emits the mean of each greenhouse at the end of each minute', async () => {
     const rule = await compileStreamRule(meanSql(60), { definitions: [TEMPERATURES] });
     const row = (greenhouse: string, celsius: number, at: number) => ({
       stream: 'temperatures',

@@ -3,7 +3,7 @@ import type { Broker, RulesOptions } from 'embermq';
 import { webHook } from 'embermq/webhook';
 import * as topics from './topics.ts';
 
-/** A temperature that is too high. */
+/** A rule for temperatures that are too high. */
 export const ALARM_SQL = `
   SELECT nth(2, tokens(topic, '/')) AS greenhouse, clientid AS device, payload.celsius AS celsius
   FROM "${topics.temperature()}" WHERE celsius > 35`;
@@ -16,7 +16,7 @@ export const NOTIFY_SQL = `
 export const TEMPERATURES = `
   CREATE STREAM temperatures (celsius FLOAT) WITH (DATASOURCE="${topics.temperature()}", FORMAT="JSON")`;
 
-/** The mean temperature of each greenhouse in windows of so many seconds. */
+/** The mean temperature of each greenhouse in windows of this many seconds. */
 export const meanSql = (windowSeconds: number) => `
   SELECT split_value(meta(topic), "/", 1) AS greenhouse, avg(celsius) AS celsius, count(*) AS count
   FROM temperatures
@@ -59,7 +59,10 @@ export function eventRules(hookUrl: string | undefined): RulesOptions {
   };
 }
 
-/** Define the stream and its rule. Both are kept in the store, so they exist after the first start; `qos` 1 keeps the open window as well. */
+/**
+ * Define the stream and its rule. Both are stored, so they exist after the first start; `qos` 1 keeps the open window
+ * as well.
+ */
 export async function defineMeans({ streams }: Broker, windowSeconds: number): Promise<void> {
   await streams.replace(TEMPERATURES);
   const id = 'mean';

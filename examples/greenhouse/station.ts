@@ -1,7 +1,7 @@
 import type { Client, ClientOptions, Clock } from 'embermq';
 import * as topics from './topics.ts';
 
-/** What a station is made of. A test passes its own clock, broker and hardware. */
+/** The parts of a station. A test passes other clocks, brokers and hardware. */
 export interface StationParts {
   readonly id: string;
   readonly greenhouse: string;
@@ -18,8 +18,8 @@ const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
 /**
- * A device in a greenhouse: it measures every ten seconds, and opens its vent on a command or an alarm. The vent closes five minutes after the
- * last of them, also without a connection.
+ * A device in a greenhouse: it measures every ten seconds, and opens its vent on a command or an alarm. The vent closes
+ * five minutes after the last of them, even without a connection.
  */
 export class Station {
   readonly #parts: StationParts;
@@ -88,7 +88,7 @@ export class Station {
     this.#send(topics.vent(greenhouse, id), { isOpen });
   }
 
-  /** Publish a value. Without a connection it is dropped, because only the latest one is of use. */
+  /** Publish a value. Without a connection it is dropped, because only the latest value is useful. */
   #send(topic: string, value: object): void {
     this.#client?.publish(topic, JSON.stringify(value), { qos: 1, retain: true }).catch(() => undefined);
   }

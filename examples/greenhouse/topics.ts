@@ -1,9 +1,9 @@
-/** The topics of the app. Levels that are `+` match every greenhouse and every device. */
+/** The topics of the app. `+` levels match every greenhouse and every device. */
 
-/** What a device measures, retained: `{"celsius": 21.5}`. */
+/** The measurements of a device, retained: `{"celsius": 21.5}`. */
 export const temperature = (greenhouse = '+', device = '+') => `greenhouses/${greenhouse}/${device}/temperature`;
 
-/** Whether the vent of a device is open, retained: `{"isOpen": true}`. */
+/** The state of the vent of a device, retained: `{"isOpen": true}`. */
 export const vent = (greenhouse = '+', device = '+') => `greenhouses/${greenhouse}/${device}/vent`;
 
 /** Commands of the app to all devices of a greenhouse: `{"isOpen": true}`. */

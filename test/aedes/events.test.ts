@@ -7,7 +7,7 @@ import { called, Fixture, IMPLEMENTATIONS, message } from './implementations.ts'
 
 for (const implementation of IMPLEMENTATIONS) {
   describe(`${implementation.name}: events`, () => {
-    it('client, connackSent and clientReady are emitted in this order while a client connects', async () => {
+    it('emits client, connackSent and clientReady in this order while a client connects', async () => {
       await using fixture = await Fixture.start(implementation);
       const seen: unknown[] = [];
       fixture.aedes.on('client', ({ id, connecting, connected }) => {
@@ -26,7 +26,7 @@ for (const implementation of IMPLEMENTATIONS) {
       ]);
     });
 
-    it('connected is emitted by the client itself', async () => {
+    it('emits connected on the client itself', async () => {
       await using fixture = await Fixture.start(implementation);
       const connected = new Promise<void>((resolve) =>
         fixture.aedes.on('client', (client) => client.on('connected', resolve))
@@ -35,7 +35,7 @@ for (const implementation of IMPLEMENTATIONS) {
       await connected;
     });
 
-    it('clientDisconnect is emitted when a client disconnects, after its subscriptions are reported', async () => {
+    it('emits clientDisconnect when a client disconnects, after its subscriptions are reported', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       await client.subscribeAsync('a');
@@ -48,7 +48,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual(seen, [['a'], ['device', false, true, 0]]);
     });
 
-    it('clientDisconnect comes before client when a connection takes over the client id', async () => {
+    it('emits clientDisconnect before client when a connection takes over the client id', async () => {
       await using fixture = await Fixture.start(implementation);
       await fixture.connect();
       const seen: string[] = [];
@@ -61,7 +61,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(fixture.aedes.connectedClients, 1);
     });
 
-    it('connectionError is emitted when CONNECT does not arrive in time', async () => {
+    it('emits connectionError when CONNECT does not arrive in time', async () => {
       await using fixture = await Fixture.start(implementation, { connectTimeout: 20 });
       const failed = fixture.next('connectionError');
       const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
@@ -72,7 +72,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(client.closed, true);
     });
 
-    it('connectionError is emitted for bytes that are not MQTT', async () => {
+    it('emits connectionError for bytes that are not MQTT', async () => {
       await using fixture = await Fixture.start(implementation);
       const failed = fixture.next('connectionError');
       const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
@@ -81,7 +81,7 @@ for (const implementation of IMPLEMENTATIONS) {
       await failed;
     });
 
-    it('clientError is emitted when a connected client violates the protocol', async () => {
+    it('emits clientError when a connected client violates the protocol', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       const failed = fixture.next('clientError');
@@ -91,7 +91,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.ok(error instanceof Error);
     });
 
-    it('clientError is emitted for an error that the app emits on the client, which is then closed', async () => {
+    it('emits clientError for an error that the app emits on the client, and closes the client', async () => {
       await using fixture = await Fixture.start(implementation);
       const ready = fixture.next('clientReady');
       await fixture.connect();
@@ -103,7 +103,7 @@ for (const implementation of IMPLEMENTATIONS) {
       await gone;
     });
 
-    it('keepaliveTimeout is emitted when a client is silent for one and a half keep alives', async () => {
+    it('emits keepaliveTimeout when a client is silent for one and a half keep alives', async () => {
       await using fixture = await Fixture.start(implementation);
       const timeout = fixture.next('keepaliveTimeout');
       const failed = fixture.next('clientError');
@@ -115,7 +115,7 @@ for (const implementation of IMPLEMENTATIONS) {
       socket.destroy();
     });
 
-    it('publish is emitted with packet and client, and with null for packets of the app', async () => {
+    it('emits publish with packet and client, and with null for packets of the app', async () => {
       await using fixture = await Fixture.start(implementation, { id: 'broker-1' });
       const client = await fixture.connect();
       const byClient = fixture.next('publish', ({ topic }) => topic === 'a');
@@ -136,7 +136,7 @@ for (const implementation of IMPLEMENTATIONS) {
       ['new/subscribes', async (fixture: Fixture) => (await fixture.connect()).subscribe('a')],
       ['heartbeat', () => undefined]
     ] as const)
-      it(`publish is emitted for the message to $SYS/<id>/${topic}`, async () => {
+      it(`emits publish for the message to $SYS/<id>/${topic}`, async () => {
         await using fixture = await Fixture.start(implementation, { id: 'x', heartbeatInterval: 20 });
         const published = fixture.next('publish', (packet) => packet.topic === `$SYS/x/${topic}`);
         await act(fixture);
@@ -148,7 +148,7 @@ for (const implementation of IMPLEMENTATIONS) {
         assert.equal(String(payload), expected[topic] ?? 'device');
       });
 
-    it('ack is emitted when a client acknowledges a packet of QoS 1 or 2', async () => {
+    it('emits ack when a client acknowledges a packet of QoS 1 or 2', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect({ clean: false });
       await client.subscribeAsync('a', { qos: 2 });
@@ -161,7 +161,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal((await second)[0].cmd, 'pubrel');
     });
 
-    it('ping is emitted for a PINGREQ', async () => {
+    it('emits ping for a PINGREQ', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       const ping = fixture.next('ping');
@@ -170,7 +170,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual([cmd, id], ['pingreq', 'device']);
     });
 
-    it('subscribe and unsubscribe are emitted with all topic filters of the packet', async () => {
+    it('emits subscribe and unsubscribe with all topic filters of the packet', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       const subscribed = fixture.next('subscribe');
@@ -191,7 +191,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual((await unsubscribed)[0], ['a', 'b']);
     });
 
-    it('closed is emitted by close, which disconnects all clients', async () => {
+    it('emits closed on close, which disconnects all clients', async () => {
       await using fixture = await Fixture.start(implementation);
       await fixture.connect();
       const gone = fixture.next('clientDisconnect');
@@ -238,7 +238,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual((await unsubscribed)[0], ['commands/device']);
     });
 
-    it('closes its connection, and a will is published', async () => {
+    it('closes its connection, and its will is published', async () => {
       await using fixture = await Fixture.start(implementation);
       const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
       const { client } = await ready(fixture, { will });
@@ -256,7 +256,7 @@ for (const implementation of IMPLEMENTATIONS) {
       await called((callback) => client.emptyOutgoingQueue(() => callback()));
     });
 
-    it('is the property client of its stream', async () => {
+    it('sets the property client of its stream', async () => {
       await using fixture = await Fixture.start(implementation);
       const { client } = await ready(fixture);
       assert.equal((client.conn as unknown as { client: unknown }).client, client);

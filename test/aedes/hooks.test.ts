@@ -39,7 +39,7 @@ for (const implementation of IMPLEMENTATIONS) {
       ]);
     });
 
-    it('may change the credentials and the keep alive of the CONNECT', async () => {
+    it('can change the credentials and the keep alive of the CONNECT', async () => {
       const seen: unknown[] = [];
       await using fixture = await Fixture.start(implementation, {
         preConnect(_client, packet, callback) {
@@ -67,7 +67,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(error.message, 'go away');
     });
 
-    it('sees the stream and its address', async () => {
+    it('receives the stream and its address', async () => {
       let address: string | undefined;
       await using fixture = await Fixture.start(implementation, {
         preConnect(client, _packet, callback) {
@@ -110,7 +110,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal((await second)[1].message, 'not authorized');
     });
 
-    it('may answer later, and may be replaced while the broker runs', async () => {
+    it('accepts a late answer, and can be replaced while the broker runs', async () => {
       await using fixture = await Fixture.start(implementation);
       fixture.aedes.authenticate = (_client, username, _password, done) =>
         setTimeout(done, 10, null, username === 'ann');
@@ -119,7 +119,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(fixture.aedes.connectedClients, 1);
     });
 
-    it('is called as a method of the broker, with the client that later hooks receive', async () => {
+    it('calls it as a method of the broker, with the client that later hooks receive', async () => {
       const seen: unknown[] = [];
       await using fixture = await Fixture.start(implementation, {
         authenticate(this: unknown, client, _username, _password, done) {
@@ -155,7 +155,7 @@ for (const implementation of IMPLEMENTATIONS) {
       await gone;
     });
 
-    it('may change topic, payload and QoS of the packet', async () => {
+    it('can change topic, payload and QoS of the packet', async () => {
       await using fixture = await Fixture.start(implementation, {
         authorizePublish(_client, packet, callback) {
           packet.topic = `checked/${packet.topic}`;
@@ -170,7 +170,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(await received, 'checked/a: overwritten');
     });
 
-    it('refuses topics of $SYS by default, and a function of the app may allow them', async () => {
+    it('refuses topics of $SYS by default, unless a function of the app allows them', async () => {
       await using fixture = await Fixture.start(implementation);
       const client = await fixture.connect();
       const failed = fixture.next('clientError');
@@ -184,7 +184,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(await received, '$SYS/mine: x');
     });
 
-    it('decides about wills, too', async () => {
+    it('decides about wills as well', async () => {
       const topics: string[] = [];
       await using fixture = await Fixture.start(implementation, {
         authorizePublish(client, packet, callback) {
@@ -237,7 +237,7 @@ for (const implementation of IMPLEMENTATIONS) {
       if (granted !== undefined) assert.equal(granted.length > 0, true);
     });
 
-    it('may change the topic filter and lower the QoS', async () => {
+    it('can change the topic filter and lower the QoS', async () => {
       await using fixture = await Fixture.start(implementation, {
         authorizeSubscribe(_client, subscription, callback) {
           if (subscription.topic === 'bbb') {
@@ -259,7 +259,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.deepEqual([topic, packet.qos], ['foo', 0]);
     });
 
-    it('decides again about the subscriptions of a session that is resumed', async () => {
+    it('decides again about the subscriptions of a resumed session', async () => {
       await using fixture = await Fixture.start(implementation);
       const first = await fixture.connect({ clean: false });
       await first.subscribeAsync(['open', 'secret'], { qos: 1 });
@@ -307,7 +307,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(await received, 'b: 2');
     });
 
-    it('decides about retained packets, too', async () => {
+    it('decides about retained packets as well', async () => {
       await using fixture = await Fixture.start(implementation);
       await publish(fixture, 'kept', 'old');
       fixture.aedes.authorizeForward = (_client, packet) => {
@@ -320,7 +320,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal(await received, 'kept: old, changed');
     });
 
-    it('decides about packets that waited for a client', async () => {
+    it('decides about packets queued for a client', async () => {
       await using fixture = await Fixture.start(implementation);
       const first = await fixture.connect({ clean: false });
       await first.subscribeAsync('#', { qos: 1 });
@@ -334,7 +334,7 @@ for (const implementation of IMPLEMENTATIONS) {
   });
 
   describe(`${implementation.name}: published`, () => {
-    it('is called with each packet and its client', async () => {
+    it('receives each packet and its client', async () => {
       const seen: string[] = [];
       await using fixture = await Fixture.start(implementation, {
         published(packet, client, callback) {
@@ -358,7 +358,7 @@ for (const implementation of IMPLEMENTATIONS) {
       assert.equal((await failed)[1].message, 'database is down');
     });
 
-    it('passes its error to the callback of this packet only', async () => {
+    it('passes its error only to the callback of this packet', async () => {
       await using fixture = await Fixture.start(implementation, {
         published: (packet, _client, callback) =>
           callback(packet.topic === 'bad' ? new Error('database is down') : null)
@@ -370,7 +370,7 @@ for (const implementation of IMPLEMENTATIONS) {
       );
     });
 
-    it('passes its error to the right callback if a subscriber publishes, too', async () => {
+    it('passes its error to the right callback if a subscriber publishes as well', async () => {
       await using fixture = await Fixture.start(implementation, {
         published: (packet, _client, callback) =>
           setImmediate(callback, packet.topic === 'outer' ? new Error('database is down') : null)

@@ -131,7 +131,7 @@ describe('embermq/aedes', () => {
     assert.throws(() => aedes.persistence, { code: 'AEDES_UNAVAILABLE', message: /aedes\.broker\.retained/ });
   });
 
-  it('keeps its state in a store of embermq', async () => {
+  it('keeps its state in an embermq store', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-aedes-'));
     const start = () => Fixture.start({ Aedes }, { persistence: levelStore(folder) });
     {
@@ -151,7 +151,7 @@ describe('embermq/aedes', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('accepts MQTT 5.0 clients, and passes their properties on', async () => {
+  it('accepts MQTT 5.0 clients, and passes on their properties', async () => {
     await using fixture = await Fixture.start({ Aedes }, { persistence: memoryStore() });
     const device = await fixture.connect({ protocolVersion: 5 });
     const published = fixture.next('publish', ({ topic }) => topic === 'a');
@@ -179,7 +179,7 @@ describe('embermq/aedes', () => {
     await fixture.connect({ keepalive: 10 });
   });
 
-  it('says that preConnect cannot change the client id', async () => {
+  it('reports that preConnect cannot change the client id', async () => {
     await using fixture = await Fixture.start(
       { Aedes },
       {
@@ -215,7 +215,7 @@ describe('embermq/aedes', () => {
     server.close();
   });
 
-  it('passes on errors that peers have caused to listeners only, without process warnings', async () => {
+  it('passes errors caused by peers only to listeners, without process warnings', async () => {
     const aedes = await Aedes.createBroker();
     const warnings: string[] = [];
     const warn = ({ message }: Error) => void warnings.push(message);
@@ -231,7 +231,7 @@ describe('embermq/aedes', () => {
     await called((callback) => aedes.close(() => callback()));
   });
 
-  it('starts once for two calls of listen, and stops a broker that is being started', async () => {
+  it('starts once for two calls of listen, and stops a broker that is starting', async () => {
     const aedes = new Aedes();
     const births: string[] = [];
     aedes.broker.subscribe('$SYS/+/birth', ({ topic }) => births.push(topic));
@@ -245,7 +245,7 @@ describe('embermq/aedes', () => {
     assert.deepEqual([aedes.closed, aedes.broker.state], [true, 'disconnected']);
   });
 
-  it('is started if listen is called after close, or after the app has stopped the broker', async () => {
+  it('starts if listen is called after close, or after the app has stopped the broker', async () => {
     const aedes = new Aedes();
     const first = aedes.listen();
     const closed = called((callback) => aedes.close(() => callback()));
@@ -258,7 +258,7 @@ describe('embermq/aedes', () => {
     assert.deepEqual([aedes.closed, aedes.broker.state], [true, 'disconnected']);
   });
 
-  it('starts again after a start that has failed', async () => {
+  it('starts again after a failed start', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-aedes-'));
     const [first, second] = [1, 2].map(() => new Aedes({ persistence: levelStore(folder) }));
     await first.listen();
@@ -271,7 +271,7 @@ describe('embermq/aedes', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('reports a topic filter that authorizeSubscribe has made for a resumed session and that is none', async () => {
+  it('reports an invalid topic filter from authorizeSubscribe for a resumed session', async () => {
     await using fixture = await Fixture.start({ Aedes });
     const first = await fixture.connect({ clean: false });
     await first.subscribeAsync('a', { qos: 1 });
@@ -286,7 +286,7 @@ describe('embermq/aedes', () => {
     assert.equal(client.closed, true);
   });
 
-  it('reports an authorizeForward that is asynchronous, and drops the packet', async () => {
+  it('reports an asynchronous authorizeForward, and drops the packet', async () => {
     await using fixture = await Fixture.start({ Aedes });
     const { aedes } = fixture;
     const errors: string[] = [];
@@ -294,7 +294,7 @@ describe('embermq/aedes', () => {
     aedes.on('clientError', (_client, error) => errors.push(error.message));
     const device = await fixture.connect();
     await device.subscribeAsync('#');
-    aedes.authorizeForward = (() => Promise.reject(new Error('nobody handles this'))) as never;
+    aedes.authorizeForward = (() => Promise.reject(new Error('unhandled'))) as never;
     await called((callback) => aedes.publish({ topic: 'a', payload: '1' }, callback));
     aedes.authorizeForward = (_client, packet) => packet;
     aedes.publish({ topic: 'b', payload: '2' });
@@ -302,7 +302,7 @@ describe('embermq/aedes', () => {
     assert.match(errors.join(), /cannot be asynchronous/);
   });
 
-  it('has as many public methods and properties as Aedes and its clients document', () => {
+  it('provides all documented public methods and properties of Aedes and its clients', () => {
     const documented = readFileSync(join(import.meta.dirname, '../../node_modules/aedes/docs/Aedes.md'), 'utf8');
     const names = [...documented.matchAll(/^## (?:aedes\.|Handler: )(\w+)/gm)].map(([, name]) => name);
     const aedes = new Aedes();
@@ -315,7 +315,7 @@ describe('embermq/aedes', () => {
 });
 
 describe('embermq/aedes: callbacks of client.close', () => {
-  it('are all called if one of them throws, which is reported', async () => {
+  it('calls all of them if one throws, and reports the error', async () => {
     await using fixture = await Fixture.start({ Aedes });
     const errors: string[] = [];
     fixture.aedes.broker.on('error', ({ error }) => errors.push(error.message));

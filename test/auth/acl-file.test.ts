@@ -40,7 +40,7 @@ const FORMS: Readonly<Record<string, string>> = {
 
 describe('an ACL file', () => {
   for (const [name, text] of Object.entries(FORMS))
-    it(`${name} decides what clients may do, and refuses what no rule allows`, async () => {
+    it(`${name} decides about actions of clients, and refuses those without a rule`, async () => {
       file = join(folder, name);
       writeFileSync(file, text);
       await using kit = await createTestBroker({ auth: [aclFile({ file })], allowAnonymous: true });
@@ -49,13 +49,13 @@ describe('an ACL file', () => {
       assert.deepEqual(kit.broker.access.sources, ['acl-file']);
     });
 
-  it('does not count as a source of authentication', async () => {
+  it('leaves authentication to other sources', async () => {
     writeFileSync(file, '{allow, all}.');
     await using kit = await createTestBroker({ auth: [aclFile({ file })] });
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a'), ['a']);
   });
 
-  it('comes after the rules of other sources, also if those are added later', async () => {
+  it('applies after the rules of other sources, even those added later', async () => {
     writeFileSync(file, '{deny, all, pubsub, ["a", "b"]}.\n{allow, all}.\n');
     await using kit = await createTestBroker({ auth: [aclFile({ file })], allowAnonymous: true });
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a', 'b', 'c'), ['c']);
@@ -64,7 +64,7 @@ describe('an ACL file', () => {
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a', 'b', 'c'), ['a', 'c']);
   });
 
-  it('is read again on reload, and one with an error leaves the previous rules in force', async () => {
+  it('reads the file again on reload, and keeps the previous rules if it has an error', async () => {
     writeFileSync(file, '{allow, all, publish, ["a"]}.');
     await using kit = await createTestBroker({ auth: [aclFile({ file, name: 'rules' })], allowAnonymous: true });
     const { access } = kit.broker;
@@ -84,9 +84,9 @@ describe('an ACL file', () => {
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a', 'b', 'c'), [], 'without rules nothing is allowed');
   });
 
-  it('with an error is refused, and the message names the file and the rule', async () => {
+  it('refuses a file with an error, naming the file and the rule', async () => {
     const wrong: readonly (readonly [name: string, text: string, message: RegExp])[] = [
-      ['acl.conf', '{allow, nobody}.', /acl\.conf: line 1, column 9: expected all/],
+      ['acl.conf', '{allow, none}.', /acl\.conf: line 1, column 9: expected all/],
       ['acl.json', '[{"access":"permit"}]', /acl\.json: line 1: rule 1\.access: expected "allow" or "deny"/],
       ['acl.yaml', '- access: allow\n- acess: deny\n', /acl\.yaml: line 2: .*did you mean "access"/],
       [

@@ -33,7 +33,7 @@ describe('SQL with placeholders', () => {
     return asked[0];
   };
 
-  it('has the values beside the text', async () => {
+  it('passes values separately from the text', async () => {
     const sql =
       "SELECT 1 FROM t WHERE a = %u AND b = '%c' AND c IN (%a, %C, '%d') AND d = %u AND e LIKE 'x%%' AND f = 7 % 3";
     assert.deepEqual(await texts(sql, postgresql), [
@@ -47,7 +47,7 @@ describe('SQL with placeholders', () => {
     assert.deepEqual((await texts("SELECT '\\' %x', '?', \"it''s\" WHERE a = %u", mysql))[1], ['ann']);
   });
 
-  it('is refused if a value would be part of quoted text, or a placeholder is unknown', () => {
+  it('refuses a value inside quoted text, and an unknown placeholder', () => {
     const query = () => [];
     const refused: [string, RegExp][] = [
       ["a = 'x%u'", /no placeholder inside quoted text/],
@@ -63,7 +63,7 @@ describe('SQL with placeholders', () => {
 });
 
 describe('the options of database sources', () => {
-  it('are refused with the reason', () => {
+  it('rejects invalid options with the reason', () => {
     const query = () => [];
     assert.throws(() => postgresql({} as never), { message: /postgresql\.query: expected a function/ });
     assert.throws(() => mysql({ query, acls: '' } as never), {
@@ -81,7 +81,7 @@ describe('the options of database sources', () => {
       assert.throws(() => mysql({ query, breaker }), { code: 'OPTION_INVALID', message: /of at least 1|from 1/ });
   });
 
-  it('require a placeholder in the queries that are about one client', () => {
+  it('requires a placeholder in the queries about one client', () => {
     const about = (option: string) => ({ code: 'OPTION_INVALID', field: option, message: /a placeholder such as %u/ });
     const none = () => [];
     assert.throws(
@@ -94,8 +94,8 @@ describe('the options of database sources', () => {
   });
 });
 
-describe('a function that asks a database', () => {
-  it('may throw, reject, or return nonsense, which refuses clients or leaves them to the next source', async () => {
+describe('a function that queries a database', () => {
+  it('refuses clients or leaves them to the next source if the function throws, rejects or returns nonsense', async () => {
     const fail = (error: unknown) => () => {
       throw error;
     };
@@ -115,7 +115,7 @@ describe('a function that asks a database', () => {
     }
   });
 
-  it('is called for some clients at a time, and beyond the queue the others are refused', async () => {
+  it('calls the function for a limited number of clients at a time, and refuses clients beyond the queue', async () => {
     const waiting: ((rows: Rows) => void)[] = [];
     await using broker = await sourceBroker(
       source(() => new Promise((resolve) => waiting.push(resolve)), { maxConcurrent: 2, maxQueued: 256 })
@@ -128,10 +128,10 @@ describe('a function that asks a database', () => {
       waiting[at]([{ password: 'a-secret' }]);
     }
     assert.deepEqual([...new Set(await Promise.all(codes.slice(0, 258)))], [0]);
-    assert.match(broker.errors[0], /256 queries are waiting already/);
+    assert.match(broker.errors[0], /256 queries are already queued/);
   });
 
-  it('is not called again for the same credentials while the answer is kept', async () => {
+  it('does not call the function again for the same credentials while the answer is cached', async () => {
     let asked = 0;
     let password = 'a-secret';
     const query = () => {
@@ -154,7 +154,7 @@ describe('a function that asks a database', () => {
     assert.equal(await broker.attempt(ANN), 0);
   });
 
-  it('is called again for an answer that was on its way when the source was reloaded', async () => {
+  it('calls the function again for an answer that was pending when the source was reloaded', async () => {
     let answer = () => {};
     let arrive = () => {};
     const arrived = new Promise<void>((resolve) => (arrive = resolve));
@@ -175,7 +175,7 @@ describe('a function that asks a database', () => {
     assert.equal(await broker.attempt({ password: 'old' }), 0x86);
   });
 
-  it('may return so many access rules that the client is refused', async () => {
+  it('refuses a client for whom the function returns too many access rules', async () => {
     const rules = (number: number) => () => Array.from({ length: number }, () => ({ allow: 1, access: 3, topic: 'b' }));
     const rights = async (number: number) => {
       const options = { authenticate: false, acl: 'SELECT x' } as const;
@@ -187,7 +187,7 @@ describe('a function that asks a database', () => {
     assert.match((await rights(10_001))[0], /more than 10000 access rules/);
   });
 
-  it('is not called for a source that decides nothing about the client', async () => {
+  it('does not call the function of a source that decides nothing about the client', async () => {
     let asked = 0;
     const query = () => {
       asked++;
@@ -200,7 +200,7 @@ describe('a function that asks a database', () => {
 });
 
 describe('the check of a stored password', () => {
-  it('takes place for unknown names, too, against a hash of the same kind', async () => {
+  it('checks a hash of the same kind for unknown names', async () => {
     const checks: string[] = [];
     const hash = bcrypt.hashSync('a-secret', 4);
     const query: SqlOptions['query'] = (_, [username]) => (username === 'ann' ? [{ password: hash }] : []);
@@ -230,7 +230,7 @@ describe('the check of a stored password', () => {
     }
   });
 
-  it('admits nobody after the source has been removed, and leaves no thread', async () => {
+  it('admits no client after the source has been removed, and leaves no thread', async () => {
     const hash = bcrypt.hashSync('a-secret', 4);
     let checking = () => {};
     let finish = () => {};

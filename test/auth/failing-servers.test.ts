@@ -14,7 +14,7 @@ import { sourceBroker } from './source-kit.ts';
 const ALLOWED = [{ allow: 1, access: 3, topic: '#' }];
 const TTL = 60_000;
 
-/** A port of 127.0.0.1 on which nobody listens. */
+/** A closed port of 127.0.0.1. */
 async function closedPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -40,7 +40,7 @@ function start(source: AuthSource, more: object = {}) {
   return sourceBroker(source, { allowAnonymous: true, aclCacheTtl: TTL, ...more });
 }
 
-describe('a source that cannot ask its server what a client may do', () => {
+describe('a source that cannot ask its server about the rights of a client', () => {
   type Make = (onError: 'deny' | 'ignore') => Promise<AuthSource>;
   const makers: Record<string, Make> = {
     database: async (onError) =>
@@ -52,7 +52,7 @@ describe('a source that cannot ask its server what a client may do', () => {
 
   for (const [name, make] of Object.entries(makers))
     for (const onError of ['deny', 'ignore'] as const)
-      it(`says that it is undecided (${name}, onError ${onError}), also while it is closed`, async () => {
+      it(`answers that it is undecided (${name}, onError ${onError}), even while it is closed`, async () => {
         const source = await make(onError);
         const authorize = async () => {
           let isUndecided = false;
@@ -75,7 +75,7 @@ describe('a source that cannot ask its server what a client may do', () => {
         assert.deepEqual(await authorize(), [false, true], 'after it was closed');
       });
 
-  it('says so about rows of a database that are not valid', async () => {
+  it('answers that it is undecided for invalid rows of a database', async () => {
     let asked = 0;
     const query = () => {
       asked++;
@@ -118,7 +118,7 @@ describe('a source that cannot ask its server what a client may do', () => {
     });
   }
 
-  it('has a client that returns refused, and its session left as it is', async () => {
+  it('refuses a returning client, and keeps its session unchanged', async () => {
     const { state, source } = database();
     await using broker = await start(source);
     const session = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
@@ -136,7 +136,7 @@ describe('a source that cannot ask its server what a client may do', () => {
     assert.deepEqual(await payloads(again), ['1', '2', '3']);
   });
 
-  it('is not asked about other clients again because many clients have left before the answer', async () => {
+  it('does not ask again about other clients because many clients have disconnected before the answer', async () => {
     const { state, source } = database({ maxConcurrent: 1_000 });
     await using broker = await start(source, { aclCacheTtl: 60 * TTL });
     const quiet = await rawClient(broker.kit.broker, { clientId: 'quiet' });

@@ -119,7 +119,7 @@ async function start(options: HttpOptions, more: Parameters<typeof createTestBro
 }
 
 describe('a login by HTTP', () => {
-  it('is decided by the status of the answer, and ignored with the body "ignore"', async () => {
+  it('decides about a login by the status of the answer, and ignores it with the body "ignore"', async () => {
     const answers: Record<string, [number, string?]> = {
       ok: [200],
       content: [200, '{"anything": true}'],
@@ -239,7 +239,7 @@ describe('values of clients in a request', () => {
     '$&$1'
   ];
 
-  it('cannot add parameters, change the path or end a string', async () => {
+  it('encodes values so that they cannot add parameters, change the path or end a string', async () => {
     await using server = await serve();
     const templates: Omit<HttpRequest, 'url'>[] = [
       { method: 'GET', query: { name: '%u', password: '%P', end: '1' } },
@@ -262,7 +262,7 @@ describe('values of clients in a request', () => {
     assert.equal(server.asked.length, templates.length * hostile.length);
   });
 
-  it('are sent as they are if they are bytes, and refused where bytes have no form', async () => {
+  it('sends bytes unchanged, and refuses them where bytes have no encoding', async () => {
     await using server = await serve();
     const password = Buffer.from([0x61, 0xff, 0x00, 0xfe]);
     await using form = await start({ authenticate: { url: server.url, form: { p: '%P' } } });
@@ -273,7 +273,7 @@ describe('values of clients in a request', () => {
     assert.equal(server.asked.length, 1);
   });
 
-  it('are refused in a header, unless they are printable ASCII without spaces around them', async () => {
+  it('refuses header values that are not printable ASCII, or have surrounding spaces', async () => {
     await using server = await serve();
     const headers = { 'X-Name': 'user %u of the plant', 'X-Password': '%P' };
     await using broker = await start({ authenticate: { url: server.url, headers } });
@@ -316,7 +316,7 @@ describe('a request for a topic', () => {
     await client.publish('other', 'x', { qos: 1 });
   });
 
-  it('is asked again about the next message after the server has failed', async () => {
+  it('asks again about the next message after the server has failed', async () => {
     let status = 500;
     await using server = await serve((_, response) => response.writeHead(status).end());
     await using broker = await start({ acl: { url: server.url } });
@@ -342,7 +342,7 @@ describe('a server that fails', () => {
     assert.equal(ignoring.errors.length, 1);
   });
 
-  it('is refused whatever it sends, if that is no complete response', async () => {
+  it('refuses the client for any incomplete response', async () => {
     const answers = [
       '',
       'nonsense\r\n\r\n',
@@ -365,7 +365,7 @@ describe('a server that fails', () => {
     assert.equal(await broker.attempt(), 0x88);
   });
 
-  it('cannot be reached', async () => {
+  it('reports a server that cannot be reached', async () => {
     const server = await serve();
     await server[Symbol.asyncDispose]();
     await using broker = await start({ authenticate: { url: server.url } });
@@ -373,7 +373,7 @@ describe('a server that fails', () => {
     assert.match(broker.errors[0], /ECONNREFUSED/);
   });
 
-  it('is given up after the timeout if it hangs, or sends its answer byte by byte', async () => {
+  it('aborts the request after the timeout if the server hangs, or sends its answer byte by byte', async () => {
     let arrived = () => {};
     const received = () => new Promise<void>((resolve) => (arrived = resolve));
     await using hanging = await serveRaw((socket) => socket.on('data', () => arrived()));
@@ -401,7 +401,7 @@ describe('a server that fails', () => {
     }
   });
 
-  it('gets a request again if it has closed the idle connection meanwhile', async () => {
+  it('sends a request again if the server has closed the idle connection meanwhile', async () => {
     let sockets: Socket[] = [];
     await using server = await serveRaw((socket) => {
       sockets.push(socket);
@@ -418,7 +418,7 @@ describe('a server that fails', () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('is not asked for some time after several failures in a row, then by one request', async () => {
+  it('pauses after several failures in a row, then sends a single request', async () => {
     let status = 503;
     await using server = await serve((_, response) => response.writeHead(status).end());
     await using broker = await start({
@@ -428,7 +428,7 @@ describe('a server that fails', () => {
     const { clock } = broker.kit;
     for (let at = 0; at < 10; at++) assert.equal(await broker.attempt(), 0x88);
     assert.equal(server.asked.length, 3);
-    assert.equal(broker.errors.length, 2, 'the first one, and that it is not asked any more');
+    assert.equal(broker.errors.length, 2, 'the first one, and that it is no longer asked');
     assert.match(broker.errors[1], /it will not be asked for 20000 ms/);
     await clock.advance('20s');
     assert.deepEqual(
@@ -445,7 +445,7 @@ describe('a server that fails', () => {
     assert.equal(server.asked.length, 6);
   });
 
-  it('is not considered down because of status 500 or of clients that leave', async () => {
+  it('does not count status 500 and disconnected clients as failures', async () => {
     let arrived = () => {};
     let isHanging = false;
     await using server = await serve(({ form }, response) => {
@@ -470,7 +470,7 @@ describe('a server that fails', () => {
 });
 
 describe('many requests', () => {
-  it('wait for each other, and beyond the queue count as failed', async () => {
+  it('queues requests, and refuses those beyond the queue as failed', async () => {
     const waiting: ServerResponse[] = [];
     let arrived = () => {};
     await using server = await serve((_, response) => {
@@ -486,7 +486,7 @@ describe('many requests', () => {
     await two;
     await Promise.all(attempts.slice(258));
     assert.deepEqual(codes, { 258: 0x88, 259: 0x88 });
-    assert.match(broker.errors[0], /256 requests are waiting already \(option maxQueued\)/);
+    assert.match(broker.errors[0], /256 requests are already queued \(option maxQueued\)/);
     assert.equal(waiting.length, 2);
     arrived = () => waiting.at(-1)?.end();
     for (const response of waiting.slice()) response.end();
@@ -499,7 +499,7 @@ describe('many requests', () => {
     );
   });
 
-  it('of the same credentials are answered from the cache for its time', async () => {
+  it('answers requests with the same credentials from the cache until they expire', async () => {
     await using server = await serve(({ form }, response) => {
       const isRight = form.get('password') === 'right';
       response.writeHead(isRight ? 200 : 401).end(form.get('username') === 'other' ? 'ignore' : '');
@@ -533,7 +533,7 @@ describe('many requests', () => {
     assert.equal(asked(), 2);
   });
 
-  it('that were on their way when the source was reloaded are not kept', async () => {
+  it('does not cache answers that were pending when the source was reloaded', async () => {
     const waiting: ServerResponse[] = [];
     await using server = await serve((_, response) => {
       if (waiting.push(response) > 1) response.writeHead(401).end();
@@ -548,7 +548,7 @@ describe('many requests', () => {
     assert.equal(await broker.attempt(), 0x86);
   });
 
-  it('that failed are not kept', async () => {
+  it('does not cache failed requests', async () => {
     let status = 500;
     await using server = await serve((_, response) => response.writeHead(status).end());
     await using broker = await start({ authenticate: { url: server.url }, cacheMs: '10s' });
@@ -559,7 +559,7 @@ describe('many requests', () => {
 });
 
 describe('the options of http', () => {
-  it('are refused with the reason', () => {
+  it('rejects invalid options with the reason', () => {
     const url = 'http://127.0.0.1:1';
     const wrong: [HttpOptions, RegExp][] = [
       [{}, /at least one of "authenticate" and "acl"/],

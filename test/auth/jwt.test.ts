@@ -34,7 +34,7 @@ function sign(claims: JWTPayload, key?: KeyObject, alg = 'HS256', kid?: string):
   return new SignJWT(claims).setProtectedHeader(header).sign(key ?? createSecretKey(Buffer.from(SECRET)));
 }
 
-/** A token that nobody has signed. */
+/** A token without a valid signature. */
 function unsigned(header: object, claims: object, signature = ''): string {
   const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
   return `${encode(header)}.${encode(claims)}.${signature}`;
@@ -72,7 +72,7 @@ async function start(options: JwtOptions): Promise<Started> {
 }
 
 describe('a token', () => {
-  it('of each algorithm lets in with the right key, and only with that', async () => {
+  it('accepts a token of each algorithm with the right key, and only with that', async () => {
     const cases: [JwtOptions, good: string, bad: string][] = [
       [{ secret: SECRET }, await sign({}), await sign({}, createSecretKey(Buffer.from('another one')))],
       [
@@ -113,7 +113,7 @@ describe('a token', () => {
     }
   });
 
-  it('that was changed, or names another algorithm than configured, is refused', async () => {
+  it('refuses a token that was changed, or names an algorithm that is not configured', async () => {
     await using broker = await start({ secret: SECRET, algorithms: ['HS512'] });
     const token = await sign({ sub: 'ann' }, undefined, 'HS512');
     assert.equal(await broker.attempt(token), 0);
@@ -124,7 +124,7 @@ describe('a token', () => {
     assert.equal(await broker.attempt(unsigned({ alg: 'HS512', crit: ['x'], x: 1 }, {}, signature)), 0x87);
   });
 
-  it('that has expired or is not valid yet is refused, by the clock of the broker', async () => {
+  it('refuses a token that has expired or is not valid yet, by the clock of the broker', async () => {
     await using broker = await start({ secret: SECRET });
     const token = await sign({ nbf: NOW + 100, exp: NOW + 200 });
     assert.equal(await broker.attempt(token), 0x87);
@@ -135,7 +135,7 @@ describe('a token', () => {
     assert.equal(await broker.attempt(await sign({ exp: 'soon' as never })), 0x87);
   });
 
-  it('may differ by the tolerance, and must have an expiry, issuer and audience if these are required', async () => {
+  it('accepts the tolerated time difference, and requires expiry, issuer and audience if configured', async () => {
     await using broker = await start({
       secret: SECRET,
       clockToleranceMs: '10s',
@@ -149,7 +149,7 @@ describe('a token', () => {
       assert.equal(await broker.attempt(await sign({ ...good, ...wrong })), 0x87, JSON.stringify(wrong));
   });
 
-  it('that is refused is reported with the reason, of which the client learns only whether it has expired', async () => {
+  it('reports the reason of a refused token, of which the client learns only whether it has expired', async () => {
     await using broker = await start({
       secret: SECRET,
       issuer: 'a',
@@ -178,7 +178,7 @@ describe('a token', () => {
     assert.deepEqual(known, [
       'source jwt: the token has expired',
       'source jwt: the token is for another audience (aud; option audience)',
-      'source jwt: the token is of another issuer (iss; option issuer)',
+      'source jwt: the token is from another issuer (iss; option issuer)',
       'source jwt: the claim "aud" of the token is missing',
       'source jwt: the token is not valid yet (nbf)',
       'source jwt: the claim "room" of the token does not fit',
@@ -193,7 +193,7 @@ describe('a token', () => {
     ]);
   });
 
-  it('is left to the next source if it is none', async () => {
+  it('leaves a password that is not a token to the next source', async () => {
     await using broker = await start({ secret: SECRET });
     await broker.kit.broker.access.usernames.add('ann', 'a.b.c');
     const passwords = ['', 'x', 'a.b', 'a.b.c.d', 'e30.e30', `${'e30.'.repeat(4)}e30`, '..', 'bnVsbA..'];
@@ -211,7 +211,7 @@ describe('a token', () => {
 });
 
 describe('a token that is used several times', () => {
-  it('is judged each time by the time, the client and the keys', async () => {
+  it('checks a token each time against the time, the client and the keys', async () => {
     await using broker = await start({ secret: SECRET, claims: { clientid: '%c' }, clockToleranceMs: '1s' });
     const { clock } = broker.kit;
     const token = await sign({ clientid: 'c', nbf: NOW, exp: NOW + 50 });
@@ -230,7 +230,7 @@ describe('a token that is used several times', () => {
 });
 
 describe('the claims of a token', () => {
-  it('are compared with client id and user name', async () => {
+  it('compares the claims with client id and user name', async () => {
     await using broker = await start({
       secret: SECRET,
       claims: { clientid: '%c', username: '%u', tenant: 'plant-1', devices: 'device/%c' }
@@ -246,7 +246,7 @@ describe('the claims of a token', () => {
     assert.equal(await broker.attempt(await sign({ ...good, username: '' }), undefined), 0x87);
   });
 
-  it('give the user name and the data, and make a superuser only if that is configured', async () => {
+  it('takes the user name and the data from claims, and makes a superuser only if configured', async () => {
     await using broker = await start({
       secret: SECRET,
       usernameClaim: 'sub',
@@ -273,7 +273,7 @@ describe('the claims of a token', () => {
     assert.deepEqual({ username, isSuperuser }, { username: 'ann', isSuperuser: false });
   });
 
-  it('replace a token that was sent as the user name', async () => {
+  it('replaces a token that was sent as the user name by the user name of a claim', async () => {
     await using broker = await start({ secret: SECRET, from: 'username' });
     await broker.kit.connect({ clientId: 'c', username: await sign({ sub: 'ann' }) });
     assert.equal(broker.kit.broker.sessions.get('c')?.client.username, 'ann');
@@ -283,7 +283,7 @@ describe('the claims of a token', () => {
 });
 
 describe('access rules in a token', () => {
-  it('by action allow what they name, and deny everything else', async () => {
+  it('allows what rules by action name, and denies everything else', async () => {
     await using broker = await start({ secret: SECRET, usernameClaim: 'sub' });
     const acl = { pub: ['up/%c', 'log'], sub: 'down/%u/#', all: ['both/+'] };
     await using client = await broker.kit.broker.connect({
@@ -299,7 +299,7 @@ describe('access rules in a token', () => {
       assert.deepEqual(await client.subscribe(filter), [0x87], filter);
   });
 
-  it('apply in the form of access rules, and by another claim if configured', async () => {
+  it('applies rules in the form of access rules, and of another claim if configured', async () => {
     await using broker = await start({ secret: SECRET, aclClaim: 'mqtt' });
     const mqtt = [{ access: 'deny', action: 'publish', topic: 'a/#' }, { access: 'allow' }];
     await using client = await broker.kit.broker.connect({
@@ -311,7 +311,7 @@ describe('access rules in a token', () => {
     await assert.rejects(client.publish('a/b', 'x', { qos: 1 }), { reasonCode: 0x87 });
   });
 
-  it('allow nothing if they are empty', async () => {
+  it('allows nothing if the rules are empty', async () => {
     await using broker = await start({ secret: SECRET });
     await using client = await broker.kit.broker.connect({
       password: await sign({ acl: { pub: [], sub: [] } }),
@@ -321,7 +321,7 @@ describe('access rules in a token', () => {
     assert.deepEqual(await client.subscribe('a'), [0x87]);
   });
 
-  it('refuse the login if they are not valid', async () => {
+  it('refuses the login if the rules are not valid', async () => {
     await using broker = await start({ secret: SECRET });
     const wrong: unknown[] = [
       null,
@@ -342,7 +342,7 @@ describe('access rules in a token', () => {
 });
 
 describe('a token that expires', () => {
-  it('ends the connection', async () => {
+  it('closes the connection when the token expires', async () => {
     await using broker = await start({ secret: SECRET });
     await broker.kit.connect({ clientId: 'a', password: await sign({ exp: NOW + 60 }) });
     await broker.kit.connect({ clientId: 'b', password: await sign({ exp: NOW + 90 }) });
@@ -353,7 +353,7 @@ describe('a token that expires', () => {
     assert.deepEqual(broker.ends, ['a expired_token', 'b expired_token']);
   });
 
-  it('can be renewed by a re-authentication, for the same user', async () => {
+  it('accepts a renewed token by re-authentication of the same user', async () => {
     await using broker = await start({ secret: SECRET, usernameClaim: 'sub', claims: { clientid: '%c' } });
     const { clock } = broker.kit;
     const token = async (more: JWTPayload) => Buffer.from(await sign({ sub: 'ann', clientid: 'c', ...more }));
@@ -409,7 +409,7 @@ describe('keys from a URL', () => {
   });
   after(() => certificates[Symbol.dispose]());
 
-  it('are fetched once, and again for a key that is not known, at most every 30 seconds', async () => {
+  it('fetches the keys once, and again for an unknown key, at most every 30 seconds', async () => {
     let published: Record<string, KeyObject> = { one: keys.rsa.publicKey, two: keys.ec.publicKey };
     const asked: IncomingMessage[] = [];
     const answer: RequestListener = async (request, response) => {
@@ -439,7 +439,7 @@ describe('keys from a URL', () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('stay in use for an hour while the URL does not answer, then nobody gets in until it does', async () => {
+  it('keeps the keys for an hour while the URL does not answer, and then refuses every token until it does', async () => {
     let isWorking = true;
     let asked = 0;
     const answer: RequestListener = async (_, response) => {
@@ -465,7 +465,7 @@ describe('keys from a URL', () => {
     assert.equal(await broker.attempt(token), 0);
   });
 
-  it('need not be available when the broker starts, and a server that hangs is given up', async () => {
+  it('starts without keys, and aborts a request to a server that hangs', async () => {
     let isHanging = true;
     const answer: RequestListener = async (_, response) => {
       if (!isHanging) response.end(await jwks({ one: keys.rsa.publicKey }));
@@ -488,7 +488,7 @@ describe('keys from a URL', () => {
     await kit.connect({ password: await sign({}, keys.rsa.privateKey, 'RS256', 'one') });
   });
 
-  it('are not accepted if they are no key set, or too large', async () => {
+  it('refuses an answer that is not a key set, or that is too large', async () => {
     const bodies = ['', '{', '{}', '{"keys":7}', 'null', JSON.stringify({ keys: ['x'.repeat(300_000)] })];
     for (const body of bodies) {
       await using server = await serve(createServer((_, response) => response.end(body)));
@@ -501,7 +501,7 @@ describe('keys from a URL', () => {
     }
   });
 
-  it('are fetched over TLS with the authority, certificate and server name of the options', async () => {
+  it('fetches the keys over TLS with the authority, certificate and server name of the options', async () => {
     const { ca, server: identity, client, stranger } = certificates;
     const tls = { cert: identity.cert, key: identity.key, ca: ca.cert, requestCert: true };
     const answer: RequestListener = async (_, response) => response.end(await jwks({ one: keys.rsa.publicKey }));
@@ -536,7 +536,7 @@ const WITHOUT_JOSE = `
 `;
 
 describe('the package jose', () => {
-  it('is named with the command that installs it if it is missing when the broker starts', async () => {
+  it('names the command that installs the missing package when the broker starts', async () => {
     const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', WITHOUT_JOSE];
     const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
     assert.equal(stdout, 'PACKAGE_MISSING: authentication with tokens needs the package jose: npm install jose\n');
@@ -544,7 +544,7 @@ describe('the package jose', () => {
 });
 
 describe('the options of jwt', () => {
-  it('are refused with a reason that contains no secret', () => {
+  it('rejects invalid options with a reason that contains no secret', () => {
     const rsa512 = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey;
     const wrong: [JwtOptions, RegExp][] = [
       [{}, /exactly one of "secret", "publicKey" and "jwksUrl"/],

@@ -100,7 +100,7 @@ describe('access rules in a directory', { skip }, () => {
     };
   }
 
-  it('allow what the attributes list, and nothing else', async () => {
+  it('allows what the attributes list, and nothing else', async () => {
     for (const found of [{ baseDn: BASE }, { userDn: `uid=%u,${BASE}` }]) {
       await using broker = await start({ url: SERVER, ...found, acl: true, usernameAttribute: 'uid' });
       const topics = {
@@ -115,7 +115,7 @@ describe('access rules in a directory', { skip }, () => {
     assert.deepEqual(await renamed.rights(ann, { publish: ['ann', 'x'] }), [0, 0x87]);
   });
 
-  it('are left to the next source if the entry has none of the attributes', async () => {
+  it('leaves clients to the next source if their entry has none of the attributes', async () => {
     const who = { username: 'plain', password: 'a-secret' };
     await using broker = await start(SEARCH);
     assert.deepEqual(await broker.rights(who, { publish: ['a'], subscribe: ['a'] }), [0x87, 0x87]);
@@ -125,7 +125,7 @@ describe('access rules in a directory', { skip }, () => {
     assert.deepEqual(await both.rights(ann, { publish: ['a'] }), [0x87], 'the next source is not asked');
   });
 
-  it('hold for clients of other sources that have the name of an entry', async () => {
+  it('applies to clients of other sources that have the name of an entry', async () => {
     const next: AuthSource = { name: 'next', authorize: () => true };
     await using broker = await start(SEARCH, [users([{ username: 'bob', password: 'other' }]), next]);
     const bob = { username: 'bob', password: 'other' };
@@ -137,13 +137,13 @@ describe('access rules in a directory', { skip }, () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('are not asked for by superusers', async () => {
+  it('does not query the rights of superusers', async () => {
     await using broker = await start({ ...SEARCH, superuserAttribute: 'isSuperuser' });
     const who = { username: 'root', password: 'a-secret' };
     assert.deepEqual(await broker.rights(who, { publish: ['any'], subscribe: ['#'] }), [0, 0]);
   });
 
-  it('that are withdrawn end the delivery when aclCacheTtl has passed', async () => {
+  it('ends the delivery for withdrawn rights after aclCacheTtl', async () => {
     for (const found of [{ baseDn: BASE }, { userDn: `uid=%u,${BASE}` }]) {
       await using test = await subscribed({ url: SERVER, ...found, ...ADMIN, acl: true });
       const { clock } = test.broker.kit;
@@ -163,7 +163,7 @@ describe('access rules in a directory', { skip }, () => {
     }
   });
 
-  it('that are granted count when aclCacheTtl has passed', async () => {
+  it('applies granted rights after aclCacheTtl', async () => {
     await using broker = await start(SEARCH);
     const { kit } = broker;
     const client = await kit.connect({ clientId: 'a', ...ann, protocolVersion: 5 });
@@ -178,7 +178,7 @@ describe('access rules in a directory', { skip }, () => {
     await assert.rejects(publish(), { reasonCode: 0x87 });
   });
 
-  it('end if the entry is deleted, disabled or doubled', async () => {
+  it('withdraws the rights if the entry is deleted, disabled or duplicated', async () => {
     const ways: [() => Promise<void>, undo: () => Promise<void>, error?: RegExp][] = [
       [() => admin.del(dnOf('ann')), async () => {}],
       [() => change('ann', 'add', 'isEnabled', 'FALSE'), () => admin.del(dnOf('ann'))],
@@ -199,7 +199,7 @@ describe('access rules in a directory', { skip }, () => {
     }
   });
 
-  it('are kept for cacheMs besides, or until the source is reloaded', async () => {
+  it('caches the rights for an additional cacheMs, or until the source is reloaded', async () => {
     await using test = await subscribed({ ...SEARCH, cacheMs: '15s' });
     const { kit } = test.broker;
     await change('ann', 'delete', 'mqttSubscriptionTopic', 'more');
@@ -214,13 +214,13 @@ describe('access rules in a directory', { skip }, () => {
     assert.equal(await test.arrives(), '');
   });
 
-  it('that are not valid allow nothing, and are reported', async () => {
+  it('allows nothing for rules that are not valid, and reports them', async () => {
     await using broker = await start(SEARCH);
     assert.deepEqual(await broker.rights({ username: 'badrule', password: 'a-secret' }, { publish: ['a'] }), [0x87]);
     assert.match(broker.errors[0], /a\/#\/b/);
   });
 
-  it('are found by the user name that usernameAttribute gives to the client, or the client is refused', async () => {
+  it('finds the rights by the user name from usernameAttribute, or refuses the client', async () => {
     const mail = { username: 'ruled@example.com', password: 'a-secret' };
     await using both = await start({ ...SEARCH, usernameAttribute: 'uid', filter: '(|(uid=%u)(mail=%u))' });
     assert.deepEqual(await both.rights(mail, { publish: ['up/ruled', 'x'] }), [0, 0x87]);
@@ -234,7 +234,7 @@ describe('access rules in a directory', { skip }, () => {
     assert.equal(await without.attempt(mail), 0);
   });
 
-  it('stay in force for one aclCacheTtl while the server is away, and then are denied, or left to the next source', async () => {
+  it('keeps the rights for one aclCacheTtl while the server is down, and then denies, or leaves the client to the next source', async () => {
     await using proxy = await new TcpProxy(SERVER).start();
     const next: AuthSource = { name: 'next', authorize: ({ topic }) => topic === 'more' };
     for (const onError of ['deny', 'ignore'] as const) {
@@ -255,7 +255,7 @@ describe('access rules in a directory', { skip }, () => {
     }
   });
 
-  it('never follow from a hostile client id or user name', async () => {
+  it('derives no rights from a hostile client id or user name', async () => {
     const names = [...HOSTILE, 'ann)(uid=*', '*)(objectClass=*', 'ann))(|(uid=*', `ann,${BASE}`, `x,${BASE}+uid=ann`];
     const sources: LdapOptions[] = [
       { url: SERVER, baseDn: BASE, filter: '(uid=%c)' },

@@ -91,8 +91,8 @@ async function start(options: LdapOptions, more: Parameters<typeof createTestBro
   return { kit, errors, attempt, [Symbol.asyncDispose]: () => kit[Symbol.asyncDispose]() };
 }
 
-describe('a directory to which every bind is successful', () => {
-  it('never gets a bind without a password', async () => {
+describe('a directory that accepts every bind', () => {
+  it('never sends a bind without a password', async () => {
     await using server = await fake(agreeing);
     for (const options of [{ baseDn: 'dc=example' }, { userDn: 'uid=%u,dc=example' }]) {
       await using broker = await start({ url: server.url, ...options });
@@ -104,7 +104,7 @@ describe('a directory to which every bind is successful', () => {
     }
   });
 
-  it('gets a simple bind also for a name that is a mechanism of SASL', async () => {
+  it('sends a simple bind even for a name that is a SASL mechanism', async () => {
     await using server = await fake(agreeing);
     await using broker = await start({ url: server.url, userDn: '%u' });
     assert.equal(await broker.attempt('EXTERNAL', 'p'), 0);
@@ -124,7 +124,7 @@ describe('a server that answers nonsense', () => {
     'a result without a code': encoded(0x30, id, encoded(0x61)),
     'a long result code': encoded(0x30, id, encoded(0x61, encoded(0x0a, Buffer.alloc(9)), encoded(4), encoded(4))),
     'an element that ends outside': encoded(0x30, id, encoded(0x65, Buffer.from([0x0a, 9, 0]))),
-    'an entry with attributes that are no list': encoded(
+    'an entry with attributes that are not a list': encoded(
       0x30,
       id,
       encoded(0x64, encoded(4), encoded(4, Buffer.from([0x30])))
@@ -138,16 +138,14 @@ describe('a server that answers nonsense', () => {
   };
 
   for (const [name, bytes] of Object.entries(nonsense))
-    it(`has failed: ${name}`, async () => {
+    it(`counts as a failure: ${name}`, async () => {
       await using server = await fake(() => bytes);
       await using broker = await start({ url: server.url, baseDn: 'dc=example' });
       assert.equal(await broker.attempt('u', 'p'), 0x88);
-      assert.deepEqual(broker.errors, [
-        'the connection was lost: the server has sent something that is no valid LDAP message'
-      ]);
+      assert.deepEqual(broker.errors, ['the connection was lost: the server has sent an invalid LDAP message']);
     });
 
-  it('has failed if its answer does not end', async () => {
+  it('counts an answer without an end as a failure', async () => {
     await using server = await fake((asked, socket) => {
       const some = Buffer.concat(Array.from({ length: 1_000 }, () => entry(asked.id, 'x'.repeat(500))));
       const send = (): void => {
@@ -161,7 +159,7 @@ describe('a server that answers nonsense', () => {
     assert.match(broker.errors[0], /the responses are larger than 4194304 bytes/);
   });
 
-  it('is not confused by many small messages at once, controls, referrals or references to other servers', async () => {
+  it('handles many small messages at once, controls, referrals and references to other servers', async () => {
     await using server = await fake(({ id, operation }) => {
       if (operation === BIND) {
         const referral = encoded(0xa3, encoded(4, Buffer.from('ldap://other')));
@@ -185,8 +183,8 @@ describe('a server that answers nonsense', () => {
   });
 });
 
-describe('a server that fails in between', () => {
-  it('has failed if it does not answer in time', async () => {
+describe('a server that fails temporarily', () => {
+  it('counts a missing answer as a failure', async () => {
     let arrived = () => {};
     await using server = await fake(() => {
       arrived();
@@ -203,7 +201,7 @@ describe('a server that fails in between', () => {
     assert.match(broker.errors[0], /^127\.0\.0\.1:\d+ did not answer within 3000 ms$/);
   });
 
-  it('has failed if it closes a new connection, announces that it does, or is busy', async () => {
+  it('counts a closed new connection, its announcement, and a busy server as failures', async () => {
     const cases: [(asked: Asked, socket: Socket) => Buffer | undefined, RegExp][] = [
       [(_, socket) => void socket.destroy(), /^the connection was lost: /],
       [() => result(Buffer.from([2, 1, 0]), 0x78, 52), /the server closes the connection/],
@@ -220,7 +218,7 @@ describe('a server that fails in between', () => {
     }
   });
 
-  it('is still asked after it has refused a search, which an unusual name may cause', async () => {
+  it('keeps asking after a refused search, which an unusual name may cause', async () => {
     await using server = await fake((asked) =>
       asked.bytes.includes('odd') ? result(asked.id, 0x65, 18) : agreeing(asked)
     );
@@ -230,7 +228,7 @@ describe('a server that fails in between', () => {
     assert.equal(await broker.attempt('u', 'p'), 0);
   });
 
-  it('does not delay the end of the broker', async () => {
+  it('does not delay the end of the broker for logins', async () => {
     let arrived = () => {};
     await using server = await fake(() => {
       arrived();
@@ -290,7 +288,7 @@ describe('questions about access rules', () => {
   const connect = ({ kit }: Awaited<ReturnType<typeof start>>, name: string, clientId = name) =>
     kit.connect({ clientId, username: name, password: 'p', protocolVersion: 5 });
 
-  it('share one search for each client if they arrive at the same time', async () => {
+  it('shares one search between concurrent questions about a client', async () => {
     await using server = await rulesServer();
     await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules });
     const clients = [];
@@ -308,7 +306,7 @@ describe('questions about access rules', () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('are answered by the entry that is kept for cacheMs, also by that of another connection', async () => {
+  it('answers from the entry cached for cacheMs, even for another connection', async () => {
     await using server = await rulesServer();
     await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, cacheMs: '5s' });
     const first = await connect(broker, 'user1');
@@ -322,7 +320,7 @@ describe('questions about access rules', () => {
     assert.deepEqual(server.searched, ['user1', 'user1']);
   });
 
-  it('do not take the result of a search that had begun before a reload', async () => {
+  it('ignores the result of a search that began before a reload', async () => {
     await using server = await rulesServer();
     await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, cacheMs: '5s' });
     const client = await connect(broker, 'user1');
@@ -337,7 +335,7 @@ describe('questions about access rules', () => {
     assert.deepEqual(server.searched, ['user1', 'user1']);
   });
 
-  it('are refused if the server does not answer in time', async () => {
+  it('refuses if the server does not answer in time', async () => {
     await using server = await rulesServer();
     const limits = { timeoutMs: '3s', maxConcurrent: 1 };
     await using broker = await start({ url: server.url, baseDn: 'dc=example', ...rules, ...limits });
@@ -355,7 +353,7 @@ describe('questions about access rules', () => {
     assert.deepEqual(await clients[0].subscribe('down/1'), [0]);
   });
 
-  it('do not delay the end of the broker', async () => {
+  it('does not delay the end of the broker for access rules', async () => {
     await using server = await rulesServer();
     const broker = await start({ url: server.url, baseDn: 'dc=example', ...rules });
     const client = await connect(broker, 'user1');
@@ -369,7 +367,7 @@ describe('questions about access rules', () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('find out at the login that the entry cannot be read', async () => {
+  it('detects at the login that the entry cannot be read', async () => {
     await using server = await fake(({ id, operation }) => result(id, operation === BIND ? 0x61 : 0x65, 0));
     await using broker = await start({ url: server.url, userDn: 'uid=%u', ...rules });
     assert.equal(await broker.attempt('u', 'p'), 0x87);
@@ -386,7 +384,7 @@ describe('StartTLS', () => {
   const START = 0x77;
   const success = (id: Buffer) => encoded(0x30, id, encoded(0x78, Buffer.from([0x0a, 1, 0]), encoded(4), encoded(4)));
 
-  it('sends nothing else without TLS if the server refuses it', async () => {
+  it('sends nothing more in clear text if the server refuses StartTLS', async () => {
     await using server = await fake(({ id }) => result(id, 0x78, 52));
     await using broker = await start({ url: server.url, baseDn: 'dc=example', startTls: true });
     assert.equal(await broker.attempt('u', 'p'), 0x88);
@@ -397,7 +395,7 @@ describe('StartTLS', () => {
     );
   });
 
-  it('refuses what an attacker adds to the answer of the server', async () => {
+  it('refuses data that an attacker adds to the answer of the server', async () => {
     using certificates = makeCertificates();
     const { cert, key } = certificates.server;
     for (const added of [result(Buffer.from([2, 1, 2]), 0x61, 0), Buffer.from([0x30, 0x20])]) {
@@ -413,7 +411,7 @@ describe('StartTLS', () => {
     }
   });
 
-  it('sends nothing to a server that has no trusted certificate', async () => {
+  it('sends nothing to a server without a trusted certificate', async () => {
     using certificates = makeCertificates();
     const { cert, key } = certificates.server;
     let isClear = false;
@@ -437,7 +435,7 @@ describe('StartTLS', () => {
 });
 
 describe('the options of ldap', () => {
-  it('are refused with a reason that contains no password', async () => {
+  it('rejects invalid options with a reason that contains no password', async () => {
     const url = 'ldap://127.0.0.1';
     const good = { url, baseDn: 'dc=example' };
     const cases: [LdapOptions, RegExp][] = [
@@ -492,7 +490,7 @@ const WITHOUT_LDAPTS = `
 `;
 
 describe('the package ldapts', () => {
-  it('is named with the command that installs it if it is missing when the broker starts', async () => {
+  it('names the command that installs the missing package when the broker starts', async () => {
     const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', WITHOUT_LDAPTS];
     const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
     assert.equal(

@@ -172,7 +172,7 @@ describe('a login by LDAP', { skip }, () => {
     }
   });
 
-  it('binds under a name that is made of the user name or client id', async () => {
+  it('binds under a name derived from the user name or client id', async () => {
     await using broker = await start({ url: SERVER, userDn: `uid=%u,${BASE}` });
     assert.equal(await broker.attempt('ann', 'a-secret'), 0);
     for (const name of ['ann', 'nobody']) assert.equal(await broker.attempt(name, 'wrong'), 0x86);
@@ -184,7 +184,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.deepEqual([...broker.errors, ...other.errors], []);
   });
 
-  it('works for names with characters that have a meaning in filters and distinguished names', async () => {
+  it('supports names with characters that are special in filters and distinguished names', async () => {
     await using search = await start({ ...SEARCH, ...ADMIN, usernameAttribute: 'uid' });
     await using direct = await start({ url: SERVER, userDn: `uid=%u,${BASE}` });
     await using compared = await start({ ...SEARCH, ...ADMIN, method: 'compare' });
@@ -196,7 +196,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.deepEqual([...search.errors, ...direct.errors, ...compared.errors], []);
   });
 
-  it('lets nobody in with a name that would change the filter or the distinguished name', async () => {
+  it('refuses names that would change the filter or the distinguished name', async () => {
     const sources: LdapOptions[] = [
       SEARCH,
       { ...SEARCH, ...ADMIN, filter: '(&(objectClass=inetOrgPerson)(|(uid=%u)(mail=%u)))' },
@@ -229,7 +229,7 @@ describe('a login by LDAP', { skip }, () => {
     }
   });
 
-  it('refuses passwords that are empty, contain a NUL or are no text', async () => {
+  it('refuses passwords that are empty, contain a NUL or are not text', async () => {
     for (const options of [
       SEARCH,
       { ...SEARCH, ...ADMIN, method: 'compare' as const },
@@ -243,7 +243,7 @@ describe('a login by LDAP', { skip }, () => {
     }
   });
 
-  it('compares the password with the one in the entry if that is configured', async () => {
+  it('compares the password with the one in the entry if configured', async () => {
     await using broker = await start({ ...SEARCH, ...ADMIN, method: 'compare' });
     for (const name of ['plain', 'clear', 'ssha', 'sha', 'md5', 'smd5', 'sha256', 'ssha512']) {
       assert.equal(await broker.attempt(`h-${name}`, 'a-secret'), 0, name);
@@ -281,7 +281,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.equal(await broker.attempt('twin', 'a-secret'), 0);
   });
 
-  it('does not know clients whose name makes a request too long for the server', async () => {
+  it('treats clients as unknown if their name makes a request too long for the server', async () => {
     const long = 'n'.repeat(60_000);
     const filters = [
       { filter: '(|(uid=%u)(cn=%u)(sn=%u)(mail=%u)(displayName=%u))' },
@@ -332,13 +332,13 @@ describe('a login by LDAP', { skip }, () => {
     }
   });
 
-  it('takes the user name from the entry if that is configured', async () => {
+  it('takes the user name from the entry if configured', async () => {
     await using broker = await start({ ...SEARCH, usernameAttribute: 'uid' });
     const client = await broker.kit.connect({ username: 'RULED', password: 'a-secret' });
     assert.equal(broker.kit.broker.sessions.get(client.clientId)?.client.username, 'ruled');
   });
 
-  it('keeps answers for a time if that is configured', async () => {
+  it('caches answers for a time if configured', async () => {
     await using relay = await new Relay().start();
     await using broker = await start({ ...SEARCH, url: relay.url, cacheMs: '1m' });
     assert.equal(await broker.attempt('ann', 'a-secret'), 0);
@@ -351,7 +351,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.equal(await broker.attempt('ann', 'a-secret'), 0x88);
   });
 
-  it('works again when the server is back, and asks again after the pause of the circuit breaker', async () => {
+  it('works again when the server is back, after the pause of the circuit breaker', async () => {
     await using relay = await new Relay().start();
     await using broker = await start({ ...SEARCH, url: relay.url, breaker: { failures: 2, pauseMs: '10s' } });
     assert.equal(await broker.attempt('ann', 'a-secret'), 0);
@@ -371,7 +371,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.equal(await lenient.attempt('ann', 'x'), 0, 'the next source decides');
   });
 
-  it('replaces a connection that the server has closed while it was idle', async () => {
+  it('replaces a connection that the server has closed while idle', async () => {
     await using relay = await new Relay().start();
     await using broker = await start({ ...SEARCH, ...ADMIN, url: relay.url });
     for (let time = 0; time < 3; time++) {
@@ -386,7 +386,7 @@ describe('a login by LDAP', { skip }, () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('opens no more connections than it may, and refuses what cannot wait', async () => {
+  it('opens no more connections than allowed, and refuses requests beyond the queue', async () => {
     for (const own of [{}, ADMIN]) {
       await using relay = await new Relay().start();
       await using broker = await start({ ...SEARCH, ...own, url: relay.url, maxConcurrent: 3 });
@@ -408,7 +408,7 @@ describe('a login by LDAP', { skip }, () => {
       codes.filter((code) => code !== 0),
       [0x88, 0x88]
     );
-    assert.match(broker.errors[0], /256 requests are waiting already \(option maxQueued\)/);
+    assert.match(broker.errors[0], /256 requests are already queued \(option maxQueued\)/);
   });
 
   it('reports a wrong bindPassword or baseDn without the password', async () => {

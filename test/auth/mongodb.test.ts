@@ -32,8 +32,8 @@ const USERS = [
   { password: 'without-name' }
 ];
 
-describe('a source that asks MongoDB (a double of its driver)', () => {
-  it('lets users with the right password in, and leaves unknown names to the next source', async () => {
+describe('a source with MongoDB (a stub of its driver)', () => {
+  it('accepts users with the right password, and leaves unknown names to the next source', async () => {
     const { find, asked } = driver({ mqtt_user: USERS });
     await using broker = await sourceBroker(mongodb({ find, passwordHash: 'plain' }));
     assert.equal(await broker.attempt({ password: 'a-secret' }), 0);

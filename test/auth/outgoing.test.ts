@@ -28,12 +28,12 @@ function slowDatabase() {
   };
 }
 
-describe('a server that is asked for many clients at once', () => {
+describe('a server with many concurrent requests', () => {
   const options = { acl: false, passwordHash: 'plain', maxConcurrent: 1, timeoutMs: '1s' } as const;
   const breaker = { failures: 2, pauseMs: '1h' };
   const clients = (count: number) => Array.from({ length: count }, (_, at) => ({ ...ANN, clientId: `c${at}` }));
 
-  it('has not failed because clients waited in the queue for too long', async () => {
+  it('does not count as failed because clients were queued for too long', async () => {
     const { asked, query, until } = slowDatabase();
     await using broker = await sourceBroker(postgresql({ query, ...options, breaker }));
     const { clock } = broker.kit;
@@ -48,7 +48,7 @@ describe('a server that is asked for many clients at once', () => {
     assert.equal(await next, 0);
   });
 
-  it('has not failed because little time was left after the wait in the queue', async () => {
+  it('does not count as failed because little time was left after the wait in the queue', async () => {
     const { asked, query, until } = slowDatabase();
     await using broker = await sourceBroker(postgresql({ query, ...options, maxConcurrent: 2, breaker }));
     const { clock } = broker.kit;
@@ -66,7 +66,7 @@ describe('a server that is asked for many clients at once', () => {
     assert.equal(await next, 0);
   });
 
-  it('has failed if it answers nothing, although most clients wait in the queue', async () => {
+  it('counts as failed if it answers nothing, although most clients wait in the queue', async () => {
     const { asked, query, until } = slowDatabase();
     await using broker = await sourceBroker(postgresql({ query, ...options, breaker }));
     const { clock } = broker.kit;
@@ -80,12 +80,12 @@ describe('a server that is asked for many clients at once', () => {
     assert.deepEqual(await Promise.all(codes), Array(5).fill(0x88));
     const { length } = asked;
     assert.equal(await broker.attempt(ANN), 0x88);
-    assert.equal(asked.length, length, 'it is not asked any more');
+    assert.equal(asked.length, length, 'it is no longer asked');
     assert.match(broker.errors.at(-1) ?? '', /it will not be asked for 3600000 ms/);
   });
 });
 
-describe('a database that is asked about clients that leave', () => {
+describe('a database that is asked about clients that disconnect', () => {
   const options = { acl: false, passwordHash: 'plain', maxConcurrent: 2, timeoutMs: '1s' } as const;
 
   /** Clients that send a CONNECT packet and close the connection before the answer. */
@@ -114,7 +114,7 @@ describe('a database that is asked about clients that leave', () => {
     assert.deepEqual(broker.errors, []);
   });
 
-  it('is asked about others when it has not answered for timeoutMs', async () => {
+  it('sends other queries once one has had no answer for timeoutMs', async () => {
     const { asked, query, until } = slowDatabase();
     await using broker = await sourceBroker(postgresql({ query, ...options }));
     const { clock } = broker.kit;

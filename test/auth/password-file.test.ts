@@ -65,7 +65,7 @@ const BCRYPT = '$2b$04$';
 const SCRYPT = '$scrypt$ln=10,r=8,p=1$c2FsdHNhbHQ$ohJpCxALoqEOLNROiN4NGGmhtOXo+cvi6xHxGl/1fVE';
 
 describe('a password file', () => {
-  it('lets in its users with their passwords, and nobody else', async () => {
+  it('accepts the users of the file with their passwords, and no others', async () => {
     writeFileSync(file, `\ufeff# users\r\n\r\n ann : ${SCRYPT} \r\n${MOSQUITTO}`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
     for (const name of ['ann', 'sha512', 'pbkdf2']) {
@@ -78,7 +78,7 @@ describe('a password file', () => {
   });
 
   const hasProgram = spawnSync('mosquitto_passwd', ['-h']).error === undefined;
-  it('of mosquitto is used unchanged', { skip: !hasProgram && 'mosquitto_passwd is not installed' }, async () => {
+  it('accepts files of mosquitto unchanged', { skip: !hasProgram && 'mosquitto_passwd is not installed' }, async () => {
     execFileSync('mosquitto_passwd', ['-b', '-c', file, 'ann', 'a-secret']);
     execFileSync('mosquitto_passwd', ['-b', file, 'bob', 'b-secret']);
     await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
@@ -110,7 +110,7 @@ describe('a password file', () => {
     }
   });
 
-  it('gives a password that waits for its turn longer than hookTimeout', async () => {
+  it('lets a queued password wait for longer than hookTimeout', async () => {
     let answer = (_: boolean): void => {};
     const asked = withResolvers();
     const bcrypt = () => {
@@ -128,7 +128,7 @@ describe('a password file', () => {
     assert.equal(await result, 0);
   });
 
-  it('gives up the places of connections that have ended, without an error', async () => {
+  it('removes ended connections from the queue without an error', async () => {
     const asked = withResolvers();
     const bcrypt = () => {
       asked.resolve();
@@ -156,7 +156,7 @@ describe('a password file', () => {
     assert.equal(await more, 0);
   });
 
-  it('answers that the broker is busy if too many passwords wait, also for unknown names', async () => {
+  it('answers that the broker is busy if too many passwords are queued, even for unknown names', async () => {
     writeFileSync(file, `ann:${SCRYPT}\n`);
     const source = passwordFile({ file });
     const full = new BrokerError('PASSWORD_QUEUE_FULL', 'too many');
@@ -170,7 +170,7 @@ describe('a password file', () => {
       });
   });
 
-  it('is read again on reload, and one with an error leaves the previous users in force', async () => {
+  it('reads the file again on reload, and keeps the previous users if it has an error', async () => {
     writeFileSync(file, `ann:${SCRYPT}\n`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file, name: 'staff' })] });
     const { access } = kit.broker;
@@ -191,13 +191,13 @@ describe('a password file', () => {
     assert.equal(await attempt(kit.broker, 'bob', 'secret'), 0);
   });
 
-  it('with an error is refused with the number of the line, and without the hash', async () => {
+  it('refuses a file with an error, with the number of the line and without the hash', async () => {
     const wrong: readonly (readonly [text: string, message: RegExp])[] = [
       ['\nann', /line 2: expected "name:HASH"/],
       ['ann:', /line 1: expected "name:HASH"/],
       [`:${SCRYPT}`, /line 1: expected "name:HASH"/],
       ['# x\nann:topsecret', /line 2: the format of the password hash is unknown/],
-      [`ann:${SCRYPT}\nbob:${SCRYPT}\nann:${SCRYPT}`, /line 3: the user "ann" is in line 1 already; remove one/],
+      [`ann:${SCRYPT}\nbob:${SCRYPT}\nann:${SCRYPT}`, /line 3: the user "ann" is already in line 1; remove one/],
       [`ann:${SCRYPT} SCRAM-SHA-256$x`, /line 1: expected SCRAM-SHA-256\$/],
       [`ann:$2x$04$${'a'.repeat(53)}`, /line 1: bcrypt hashes of the kind \$2x\$/],
       [`ann:$2b$31$${'a'.repeat(53)}`, /line 1: the cost of the bcrypt hash is 31/]
@@ -217,7 +217,7 @@ describe('a password file', () => {
     assert.throws(() => passwordFile({ file, bcrypt: true as never }), { code: 'OPTION_INVALID', field: 'bcrypt' });
   });
 
-  it('FILE_UNREADABLE: is not a folder, a pipe, or a text that is not UTF-8', async () => {
+  it('FILE_UNREADABLE: rejects a folder, a pipe, and a file that is not UTF-8', async () => {
     mkdirSync(file);
     const refused = (message: RegExp) =>
       assert.rejects(createBroker({ auth: [passwordFile({ file })] }).start(), { code: 'FILE_UNREADABLE', message });
@@ -232,7 +232,7 @@ describe('a password file', () => {
     await refused(/the text is not UTF-8/);
   });
 
-  it('checks bcrypt hashes with the package bcryptjs, in a thread of its own', async () => {
+  it('checks bcrypt hashes with the package bcryptjs, in a separate thread', async () => {
     const { hashSync } = await import('bcryptjs');
     writeFileSync(file, `ann:${hashSync('sécret', 4)}\nbob:${hashSync('\ufffd', 4)}\n`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
@@ -277,7 +277,7 @@ function withResolvers(): { promise: Promise<void>; resolve: () => void } {
 
 describe('SCRAM with a password file', () => {
   for (const method of ['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)
-    it(`lets in users with credentials for ${method}, and refuses others as with a wrong password`, async () => {
+    it(`accepts users with credentials for ${method}, and refuses others as with a wrong password`, async () => {
       await editPasswordFile(file, 'ann', 'secret', { scram: true, cost: 10 });
       await editPasswordFile(file, 'bob', 'secret', { cost: 10 });
       await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
@@ -306,7 +306,7 @@ describe('editPasswordFile', () => {
     assert.equal(readFileSync(file, 'utf8'), text);
   });
 
-  it('removes SCRAM credentials of the previous password, unless new ones are asked for', async () => {
+  it('removes SCRAM credentials of the previous password, unless new ones are requested', async () => {
     await editPasswordFile(file, 'ann', 'a', { scram: true, cost: 10 });
     assert.match(readFileSync(file, 'utf8'), /^ann:\S+ SCRAM-SHA-256\S+ SCRAM-SHA-512\S+\n$/);
     await editPasswordFile(file, 'ann', 'b', { cost: 10 });
@@ -321,7 +321,7 @@ describe('editPasswordFile', () => {
     assert.deepEqual(readdirSync(folder), ['passwords']);
   });
 
-  it('creates files for their owner only, and takes rights on existing ones from others but not from the group', async () => {
+  it('creates files readable only by their owner, and removes the access of others but not of the group', async () => {
     const modeOf = () => (statSync(file).mode & 0o777).toString(8);
     await editPasswordFile(file, 'ann', 'x', { cost: 10 });
     assert.equal(modeOf(), '600');

@@ -51,7 +51,7 @@ sqlTests({
 });
 
 describe('a column of PostgreSQL that is not text', { skip }, () => {
-  it('refuses only the clients whose values do not suit it', async () => {
+  it('refuses only the clients whose values do not fit it', async () => {
     const pool = poolOf(url);
     await using broker = await sourceBroker(
       postgresql({

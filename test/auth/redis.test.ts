@@ -14,7 +14,7 @@ const DATABASE = 1;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-describe('a source that asks Redis', { skip }, () => {
+describe('a source with Redis', { skip }, () => {
   let client: Redis;
   const clientFor = (given = url) => {
     const made = new Redis(given, { db: DATABASE, maxRetriesPerRequest: 0, retryStrategy: () => 5 });
@@ -30,7 +30,7 @@ describe('a source that asks Redis', { skip }, () => {
   beforeEach(() => client.flushdb());
   after(() => client?.quit());
 
-  it('lets users with the right password in, and leaves unknown names to the next source', async () => {
+  it('accepts users with the right password, and leaves unknown names to the next source', async () => {
     await client.hset('mqtt_user:ann', { password: await hashPassword('a-secret', 10) });
     await client.hset('mqtt_user:root', { password: await hashPassword('r-secret', 10), is_superuser: '1' });
     await using broker = await sourceBroker(source());
@@ -118,7 +118,7 @@ describe('a source that asks Redis', { skip }, () => {
     assert.equal(await broker.attempt({ password: 'x' }), 0);
   });
 
-  it('refuses clients while the server is down, without secrets in the errors, and lets them in when it is back', async () => {
+  it('refuses clients while the server is down, without secrets in the errors, and accepts them when it is back', async () => {
     await client.hset('mqtt_user:ann', { password: 'x' });
     const proxy = new TcpProxy(url);
     await proxy.start();

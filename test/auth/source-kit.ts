@@ -2,7 +2,7 @@ import type { AuthSource } from '../../lib/adapter.ts';
 import type { TransportInfo } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 
-/** How a client of a test connects. */
+/** The connection of a test client. */
 interface Attempt {
   readonly username?: string | undefined;
   readonly password?: string | Buffer;
@@ -59,7 +59,7 @@ export async function sourceBroker(
   };
 }
 
-/** @throws the error if it is no refusal */
+/** @throws the error if it is not a refusal */
 function reasonOf(error: unknown): number {
   const { reasonCode } = error as { reasonCode?: number };
   if (typeof reasonCode !== 'number') throw error;

@@ -17,14 +17,14 @@ interface SqlDatabase {
   close(): Promise<void>;
 }
 
-/** What the tests need to know about a kind of database. */
+/** The kind of database that is tested. */
 interface SqlKind {
   readonly name: string;
   readonly skip: string | false;
   readonly url: string;
   /** Columns with numbers that count up. */
   readonly serial: string;
-  /** Create a database of its own for the tests of a file. */
+  /** Create a separate database for the tests of a file. */
   open(): Promise<SqlDatabase>;
   /** The function of an app, with its own connections to that database. @param url of a proxy, perhaps */
   query(url?: string): { readonly query: SqlOptions['query']; close(): Promise<void> };
@@ -35,7 +35,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** The tests of the sources `postgresql` and `mysql` with a real server. */
 export function sqlTests(kind: SqlKind): void {
-  describe(`a source that asks ${kind.name}`, { skip: kind.skip }, () => {
+  describe(`a source with ${kind.name}`, { skip: kind.skip }, () => {
     let database: SqlDatabase;
     let app: ReturnType<SqlKind['query']>;
     const source = (options: Partial<SqlOptions> = {}) => kind.source({ query: app.query, ...options });
@@ -68,7 +68,7 @@ export function sqlTests(kind: SqlKind): void {
       await database?.close();
     });
 
-    it('lets users with the right password in, and leaves unknown names to the next source', async () => {
+    it('accepts users with the right password, and leaves unknown names to the next source', async () => {
       await addUser('ann', await hashPassword('a-secret', 10));
       await addUser('bob', null);
       await addUser('root', bcrypt.hashSync('r-secret', 4), null, 1);
@@ -130,7 +130,7 @@ export function sqlTests(kind: SqlKind): void {
       }
     });
 
-    it('decides about topics by the first row that applies', async () => {
+    it('authorizes topics by the first matching row', async () => {
       await addRule(0, [null, null, null], 3, 'never/selected');
       await addRule(0, [null, '$all', null], 1, 'eq #');
       await addRule(0, [null, 'ann', null], 3, 'a/secret');
@@ -161,7 +161,7 @@ export function sqlTests(kind: SqlKind): void {
       assert.deepEqual(broker.errors, []);
     });
 
-    it('asks once for each question, and keeps the answer as long as the broker does', async () => {
+    it('queries once for each question, and caches the answer as long as the broker does', async () => {
       await addRule(1, [null, 'ann', null], 2, 'a');
       const texts: string[] = [];
       const query: SqlOptions['query'] = (text, values) => {
@@ -173,7 +173,7 @@ export function sqlTests(kind: SqlKind): void {
       assert.equal(texts.length, 2);
     });
 
-    it('runs the queries of the app, with a query of its own for superusers', async () => {
+    it('runs the queries of the app, with a separate query for superusers', async () => {
       await addUser('ann', sha256('x'), null, 1);
       await using broker = await sourceBroker(
         source({
@@ -213,7 +213,7 @@ export function sqlTests(kind: SqlKind): void {
       assert.deepEqual(broker.errors, []);
     });
 
-    it('lets 2,000 clients in that connect at the same time', async () => {
+    it('accepts 2,000 clients that connect concurrently', async () => {
       await addUser('ann', sha256('a-secret'));
       await using broker = await sourceBroker(source({ passwordHash: 'sha256' }));
       const attempts = Array.from({ length: 2_000 }, (_, at) =>
@@ -225,7 +225,7 @@ export function sqlTests(kind: SqlKind): void {
       assert.deepEqual(broker.errors, []);
     });
 
-    it('refuses clients while the server is down, and lets them in when it is back', async () => {
+    it('refuses clients while the server is down, and accepts them when it is back', async () => {
       await addUser('ann', sha256('a-secret'));
       await addRule(1, [null, 'ann', null], 2, 'a');
       const proxy = new TcpProxy(kind.url);
@@ -258,7 +258,7 @@ export function sqlTests(kind: SqlKind): void {
       await behind.close().catch(() => {});
     });
 
-    it('gives up on a server that hangs, and on a query when the broker stops', async () => {
+    it('aborts queries of a server that hangs, and when the broker stops', async () => {
       await addUser('ann', sha256('a-secret'));
       const proxy = new TcpProxy(kind.url);
       await proxy.start();
@@ -290,7 +290,7 @@ export function sqlTests(kind: SqlKind): void {
       await behind.close().catch(() => {});
     });
 
-    it('reports what is wrong with a table, without locking out the others', async () => {
+    it('reports faults of a table without locking out other clients', async () => {
       await addUser('ann', sha256('a-secret'));
       await addUser('bad', 'no hash');
       await using broker = await sourceBroker(source({ passwordHash: 'sha256', breaker: { failures: 1 } }));

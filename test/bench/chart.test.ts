@@ -10,7 +10,7 @@ function sample(broker: BrokerName, cpuUs: number, repetition = 0): Sample {
 }
 
 describe('The chart of the benchmark', () => {
-  it('has a bar for the median of each broker, on one scale that begins at zero', () => {
+  it('draws a bar for the median of each broker, on one scale that begins at zero', () => {
     const drawn =
       chart([1, 9, 2].map((us, at) => sample('embermq', us, at)).concat(sample('aedes', 20)), 'today') ?? '';
     const widths = [...drawn.matchAll(/<rect x="90" y="\d+" width="([\d.]+)"/g)].map(([, width]) => Number(width));
@@ -23,12 +23,12 @@ describe('The chart of the benchmark', () => {
     assert.match(drawn, />today</);
   });
 
-  it('escapes the names that it shows', () => {
+  it('escapes the displayed names', () => {
     const drawn = chart([sample('embermq', 1), sample('aedes', 2)], 'a < b & c') ?? '';
     assert.match(drawn, />a &lt; b &amp; c</);
   });
 
-  it('leaves out a row that only one broker was measured with', () => {
+  it('leaves out rows measured with only one broker', () => {
     assert.equal(chart([sample('embermq', 1)], ''), undefined);
   });
 });

@@ -77,12 +77,12 @@ describe('the benchmark report', () => {
     assert.match(reportOf([]), /mosquitto was not measured, because it was not found \(install it\)/);
   });
 
-  it('reports lost messages, failed runs and missing figures, and nothing else', () => {
+  it('reports lost messages, failed runs and missing values, and nothing else', () => {
     const failed: Sample = { row: 'pairs', broker: 'aedes', repetition: 0, error: 'the broker does not listen' };
     const samples = [sample('embermq', 0, 1), sample('embermq', 1, 1, 3), sample('embermq', 2, Number.NaN), failed];
     assert.deepEqual(troubles({ rows: [row], samples }), [
       'pairs, embermq, repetition 2: 3 lost',
-      'pairs, embermq, repetition 3: no figure for cpuUs',
+      'pairs, embermq, repetition 3: no value for cpuUs',
       'pairs, aedes, repetition 1: the broker does not listen'
     ]);
   });

@@ -14,7 +14,7 @@ function payloads(from: number, to: number): string[] {
   );
 }
 
-/** What a filter lets pass. */
+/** The rows that pass a filter. */
 function passed(): string[] {
   return payloads(0, COUNT).filter((_, sequence) => rows.passes(sequence));
 }
@@ -24,7 +24,7 @@ function take(check: Check, sent: readonly string[], topic = 'out/0'): void {
 }
 
 describe('The rows of the benchmark of stream rules', () => {
-  it('are PUBLISH packets of 35 bytes of JSON with a sequence number', () => {
+  it('consist of PUBLISH packets of 35 bytes of JSON with a sequence number', () => {
     const bytes = rows.frames(12, 13);
     assert.deepEqual([...bytes.subarray(0, 8)], [0x30, 41, 0, 4, ...Buffer.from('demo')]);
     assert.equal(bytes.toString('latin1', 8), '{"temperature":38.5,"n":1000000012}');
@@ -33,7 +33,7 @@ describe('The rows of the benchmark of stream rules', () => {
       assert.equal(JSON.parse(payload).temperature > 30, sequence % 10 < 3);
   });
 
-  it('are complete if each that passes comes once and in order, one by one or in lists', () => {
+  it('count as complete if each passing row arrives once and in order, one by one or in lists', () => {
     const check = checkOf('filter', rows, 2);
     take(check, passed());
     take(check, [`[${passed().join(',')}]`], 'out/1');
@@ -41,7 +41,7 @@ describe('The rows of the benchmark of stream rules', () => {
     assert.deepEqual(check.problems(COUNT), []);
   });
 
-  it('are reported if they are lost, doubled, reordered or changed', () => {
+  it('reports rows that are lost, duplicated, reordered or changed', () => {
     const sent = passed();
     for (const [faulty, expected] of [
       [sent.toSpliced(7, 1), '1 rows lost'],
@@ -63,7 +63,7 @@ describe('The rows of the benchmark of stream rules', () => {
     }
   });
 
-  it('are complete if the windows together have counted each once', () => {
+  it('count as complete if the windows together have counted each row once', () => {
     const windows = [0, 50, 120].map((from, at, all) => {
       const temperatures = payloads(from, all[at + 1] ?? COUNT).map(
         (payload) => JSON.parse(payload).temperature as number

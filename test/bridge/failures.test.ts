@@ -83,7 +83,7 @@ describe('A bridge to a hostile server', () => {
     });
   }
 
-  it('survives acknowledgements of messages that were not sent', async () => {
+  it('ignores acknowledgements of messages that were not sent', async () => {
     const acks = (['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).map((cmd) =>
       encode({ cmd, messageId: 7, reasonCode: 0 }, 5)
     );
@@ -126,7 +126,7 @@ describe('A bridge that cannot connect', () => {
     await Promise.all([near.stop(), far.broker.stop()]);
   });
 
-  it('connects if the server begins to accept connections', async () => {
+  it('connects once the server accepts connections', async () => {
     const first = await server();
     await first.broker.stop();
     const near = await createBroker().start();
@@ -143,7 +143,7 @@ describe('A bridge that cannot connect', () => {
 });
 
 describe('The sessions of a bridge', () => {
-  it('deliver new QoS 2 messages after the remote server has lost its session', async () => {
+  it('delivers new QoS 2 messages after the remote server has lost its session', async () => {
     await using pair = await Pair.open(BOTH);
     const here = await listener(pair.near, 'in/#');
     for (let i = 0; i < 5; i++) await pair.far.publish('in/x', `${i}`, { qos: 2 });
@@ -161,7 +161,7 @@ describe('The sessions of a bridge', () => {
     await until(() => pair.link.size === 0);
   });
 
-  it('do not take a new message for a repeated one if the remote server has lost its session', async () => {
+  it('does not treat a new message as a duplicate if the remote server has lost its session', async () => {
     const message = (payload: string): Packet => {
       return {
         cmd: 'publish',
@@ -210,7 +210,7 @@ describe('The sessions of a bridge', () => {
     await near.stop();
   });
 
-  it('end rings of servers by the user property of hops', async () => {
+  it('ends loops of servers by the user property of hops', async () => {
     const brokers = await Promise.all([server(), server(), server()]);
     const links = brokers.map(({ broker }, at) =>
       bridge(broker, { url: brokers[(at + 1) % 3].url, out: [{ filter: '#', qos: 1 }], backOff: 5 })
@@ -226,7 +226,7 @@ describe('The sessions of a bridge', () => {
     await Promise.all(brokers.map(({ broker }) => broker.stop()));
   });
 
-  it('refuse a prefix with wildcards, and name it', () => {
+  it('rejects a prefix with wildcards, and names it', () => {
     for (const name of ['localPrefix', 'remotePrefix'])
       for (const prefix of ['a/#', '+/', 3])
         assert.throws(() => bridge(createBroker(), { ...BOTH, out: [{ filter: 'x', [name]: prefix }] } as never), {
@@ -235,7 +235,7 @@ describe('The sessions of a bridge', () => {
         });
   });
 
-  it('refuse credentials in the URL that are not percent-encoded, or too long', async () => {
+  it('rejects credentials in the URL that are not percent-encoded, or too long', async () => {
     const near = createBroker();
     const long = 'x'.repeat(70_000);
     for (const credentials of ['us%er', 'user:100%', '%ff', long, `user:${long}`])
@@ -246,7 +246,7 @@ describe('The sessions of a bridge', () => {
     assert.doesNotThrow(() => bridge(near, { ...BOTH, url: 'mqtt://user:100%25@127.0.0.1' }).close());
   });
 
-  it('refuse names that cannot be part of a URL', () => {
+  it('rejects names that cannot be part of a URL', () => {
     for (const name of ['.', '..', 'a b', ''])
       assert.throws(() => bridge(createBroker(), { ...BOTH, url: 'mqtt://127.0.0.1', name }), {
         code: 'OPTION_INVALID',
@@ -254,7 +254,7 @@ describe('The sessions of a bridge', () => {
       });
   });
 
-  it('begin a new session at once if their client is kicked, so that messages wait again', async () => {
+  it('starts a new session at once if its client is kicked, so that messages are queued again', async () => {
     await using pair = await Pair.open({ ...BOTH, connectTimeout: 3_600_000 });
     const far = await listener(pair.far);
     for (const text of ['1', '2']) {
@@ -267,7 +267,7 @@ describe('The sessions of a bridge', () => {
     assert.equal(pair.link.figures.connected, 3);
   });
 
-  it('give up a server that sends what no rule matches, and never reads the acknowledgements', async () => {
+  it('disconnects from a server that sends messages without a rule and never reads the acknowledgements', async () => {
     const message = {
       cmd: 'publish',
       topic: 'zz',
@@ -290,7 +290,7 @@ describe('The sessions of a bridge', () => {
     assert.ok(errors.includes('the remote server sends messages, but reads no acknowledgements'), errors.join());
   });
 
-  it('begin new sessions at both sides if their client is kicked while they connect', async () => {
+  it('starts new sessions at both sides if their client is kicked while they connect', async () => {
     const cleans: boolean[] = [];
     let near: Broker | undefined;
     const { errors } = await against(
@@ -312,7 +312,7 @@ describe('The sessions of a bridge', () => {
     assert.ok(errors.some((message) => /the session of the bridge at this broker was deleted/.test(message)));
   });
 
-  it('keep the process running while the server is away, until the bridge is stopped', async (context) => {
+  it('keeps the process running while the server is down, until the bridge is stopped', async (context) => {
     let attempts = 0;
     const away = createServer((socket) => {
       attempts++;
@@ -337,7 +337,7 @@ describe('The sessions of a bridge', () => {
   });
 
   for (const end of ['close', 'discard'] as const)
-    it(`leave nothing at this broker if ${end}() is called before their client is connected`, async () => {
+    it(`leaves nothing at this broker if ${end}() is called before the client is connected`, async () => {
       const clock = new VirtualClock();
       const near = await createBroker({ clock }).start();
       bridge(near, { ...BOTH, url: 'mqtt://127.0.0.1:1', isPersisted: end === 'discard' })[end]();
@@ -346,7 +346,7 @@ describe('The sessions of a bridge', () => {
       await near.stop();
     });
 
-  it('keep what is published while the bridge is stopped, and end when it is closed', async () => {
+  it('keeps messages published while the bridge is stopped, and ends its session when it is closed', async () => {
     await using pair = await Pair.open(BOTH);
     const ended = pair.near.nextEvent('bridge.disconnected');
     pair.link.stop();

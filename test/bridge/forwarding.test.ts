@@ -37,7 +37,7 @@ describe('A bridge', () => {
     assert.equal(pair.link.figures.received, 3);
   });
 
-  it('does not forward a topic that lacks a prefix, or of which nothing is left, and goes on', async () => {
+  it('skips a topic that lacks a prefix, or would become empty, and continues', async () => {
     await using pair = await Pair.open({
       out: [{ filter: '#', qos: 2, localPrefix: 'home/' }],
       in: [{ filter: '#', qos: 2, remotePrefix: 'site/' }],
@@ -57,7 +57,7 @@ describe('A bridge', () => {
     assert.equal(pair.link.figures.connected, 1);
   });
 
-  it('does not let the remote server speak for the broker, and passes refusals on', async () => {
+  it('does not let the remote server publish to $SYS, and passes on refusals', async () => {
     await using pair = await Pair.open({ in: [{ filter: '#', qos: 1, remotePrefix: 'site/' }], hops: false });
     const near = await listener(pair.near, 'after');
     for (const topic of ['site/$SYS/brokers', 'site/$share/g/t', 'site/$delayed/x/t', 'site/$queue/t', 'site/after'])
@@ -91,7 +91,7 @@ describe('A bridge', () => {
     assert.deepEqual(session.flights().inflight, []);
   });
 
-  it('keeps messages while the remote server is away, and sends them when it is back', async () => {
+  it('keeps messages while the remote server is down, and sends them when it is back', async () => {
     await using pair = await Pair.open(BOTH);
     const { port } = new URL(pair.url);
     await pair.far.stop();

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 import { connected, listener, Pair } from './pair.ts';
 
 describe('The limits of this broker for its clients', () => {
-  it('do not apply to a bridge: it needs no keep alive, and its CONNECT may be long', async () => {
+  it('exempts a bridge from the keep alive and the size limit of CONNECT', async () => {
     const clock = new VirtualClock();
     const limits = { serverKeepalive: 10, maxKeepalive: 10, maxConnectSize: 64, idleTimeout: 1 };
     const name = 'a-name-of-64-letters'.padEnd(64, '-');
@@ -71,9 +71,9 @@ function acknowledge(packet: Packet, send: (packet: Packet) => void): void {
   if (packet.cmd === 'pubrel') send({ cmd: 'pubcomp', messageId: packet.messageId, reasonCode: 0 });
 }
 
-describe('The limits that a server announces are kept by a bridge', () => {
+describe('The limits announced by a server', () => {
   for (const maximumQoS of [0, 1] as const)
-    it(`Maximum QoS ${maximumQoS}, also for what has waited with a higher one`, async (context) => {
+    it(`keeps Maximum QoS ${maximumQoS}, even for messages queued with a higher one`, async (context) => {
       const { near, link, received, published } = await limited(context, { maximumQoS }, acknowledge);
       for (const qos of [0, 1, 2] as const) await near.publish('out/x', `${qos}`, { qos });
       await until(() => published().length >= 3 && link.size === 0);
@@ -91,14 +91,14 @@ describe('The limits that a server announces are kept by a bridge', () => {
       assert.equal(link.figures.connected, 2);
     });
 
-  it('Retain Available 0', async (context) => {
+  it('keeps Retain Available 0', async (context) => {
     const { near, published } = await limited(context, { retainAvailable: 0 }, acknowledge);
     await near.publish('out/x', '1', { qos: 1, retain: true });
     await until(() => published().length >= 1);
     assert.equal(published()[0].retain, false);
   });
 
-  it('Maximum Packet Size, and what is too large is complete here', async (context) => {
+  it('keeps Maximum Packet Size, and completes larger messages locally', async (context) => {
     const { near, link, published } = await limited(context, { maximumPacketSize: 200 }, acknowledge, {
       out: [{ filter: 'out/#', qos: 2, remotePrefix: 'a-prefix-of-some-letters/' }]
     });
@@ -111,7 +111,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
     assert.equal(link.figures.connected, 1);
   });
 
-  it('Receive Maximum, also if it becomes smaller than what is in flight', async (context) => {
+  it('keeps Receive Maximum, even if it becomes smaller than the number of messages in flight', async (context) => {
     const limits: Properties = { receiveMaximum: 20 };
     const waiting: (() => void)[] = [];
     const { near, link, received, published } = await limited(context, limits, (packet, send) =>
@@ -137,7 +137,7 @@ describe('The limits that a server announces are kept by a bridge', () => {
     );
   });
 
-  it('Server Keep Alive: it is asked in time, and a server that is silent is left', async (context) => {
+  it('keeps Server Keep Alive: sends a PINGREQ in time, and disconnects from a silent server', async (context) => {
     const clock = new VirtualClock();
     const near = createBroker({ clock });
     const { link, received } = await limited(
@@ -155,12 +155,12 @@ describe('The limits that a server announces are kept by a bridge', () => {
       await until(() => received.length !== count);
     }
     await clock.advance(12_000);
-    assert.match(`${(await lost).error}`, /does not answer any more/);
+    assert.match(`${(await lost).error}`, /no longer answers/);
   });
 });
 
-describe('What a server refuses', () => {
-  it('is sent again if the quota is exceeded (0x97), and counted if it is for another reason', async (context) => {
+describe('Messages that a server refuses', () => {
+  it('sends a message again if the quota is exceeded (0x97), and counts it for any other reason', async (context) => {
     let count = 0;
     const { near, link, published } = await limited(context, {}, (packet, send) => {
       if (packet.cmd !== 'publish') return acknowledge(packet, send);
@@ -180,7 +180,7 @@ describe('What a server refuses', () => {
     );
   });
 
-  it('does not undo what it has acknowledged or published before, also if it closes at once', async (context) => {
+  it('keeps messages that the server acknowledged or published before it closed at once', async (context) => {
     const goodbye: Packet = { cmd: 'disconnect', reasonCode: 0x8b };
     const message = { cmd: 'publish', topic: 'in/x', payload: Buffer.from('last'), dup: false, retain: false } as const;
     const { near, link, published } = await limited(

@@ -17,7 +17,7 @@ async function startBroker(store: Store) {
 }
 
 describe('Bridges over REST', () => {
-  it('are made, forward messages, survive a restart, and are stopped, changed and deleted', async (context) => {
+  it('creates bridges, which forward messages, survive a restart, and can be stopped, changed and deleted', async (context) => {
     const { broker: far, url } = await server();
     context.after(() => far.stop());
     const there = await listener(far);
@@ -59,7 +59,7 @@ describe('Bridges over REST', () => {
     assert.equal(near.sessions.has('$bridge/a'), false);
   });
 
-  it('end subscriptions at the server that a change removes, and their session there with the bridge', async (context) => {
+  it('removes subscriptions at the server when a change removes them, and the session there with the bridge', async (context) => {
     const { broker: far, url } = await server();
     context.after(() => far.stop());
     await using near = await startBroker(memoryStore());
@@ -80,7 +80,7 @@ describe('Bridges over REST', () => {
     assert.equal((await isEnded).client.clientId, 'site');
   });
 
-  it('are refused with the name of the field', async () => {
+  it('names the wrong field of a refused bridge', async () => {
     await using near = await startBroker(memoryStore());
     await using api = await serveManagement(near);
     const url = 'mqtt://127.0.0.1:1';
@@ -114,8 +114,8 @@ describe('Bridges over REST', () => {
   });
 });
 
-describe('A persisted bridge that is not made again', () => {
-  it('is reported by an alarm, and its messages stay within the limits of the broker until it is made', async (context) => {
+describe('A persisted bridge that is not created again', () => {
+  it('raises an alarm, and keeps its messages within the limits of the broker until it is created', async (context) => {
     const { broker: far, url } = await server();
     context.after(() => far.stop());
     const store = memoryStore();

@@ -46,7 +46,7 @@ describe('A bridge to mosquitto', withMosquitto, () => {
       });
     });
 
-    it(`sends what has waited for a restart with version ${version}`, async () => {
+    it(`sends queued messages after a restart with version ${version}`, async () => {
       await withServer(both, async ({ near, server, link }) => {
         const lost = near.nextEvent('bridge.disconnected');
         await server.stop();

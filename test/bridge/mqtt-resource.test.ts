@@ -60,7 +60,7 @@ describe('The action data_to_mqtt_broker', () => {
       }
     }));
 
-  it('has templates for topic and payload, and does not change bytes', () => {
+  it('supports templates for topic and payload, and does not change bytes', () => {
     const params = { forward_topic: 'to/${clientid}', payload_tmpl: '${payload}' };
     return withBroker({ params, config: { mountpoint: 'm/' } }, async ({ far, add }) => {
       const there = await listener(far);
@@ -73,7 +73,7 @@ describe('The action data_to_mqtt_broker', () => {
     });
   });
 
-  it('fails for events that are not about a message, and for topics to which nobody can publish', () =>
+  it('fails for events that are not about a message, and for topics that cannot be published to', () =>
     withBroker({ params: { forward_topic: '${topic}' } }, async ({ action }) => {
       for (const name of ['client.connected', 'session.subscribed', 'client.connack'] as const)
         assert.throws(() => action.prepare({ topic: 'a' }, eventOf(name, { topic: 'a' })), { code: 'ACTION_FAILED' });
@@ -97,7 +97,7 @@ describe('The action data_to_mqtt_broker', () => {
     'Topic-Alias': 7
   };
 
-  it('carries the properties of the message with mqttv5', () =>
+  it('includes the properties of the message with mqttv5', () =>
     withBroker({ config: { proto_ver: 'mqttv5' } }, async ({ kit, far, add }) => {
       const there = await listener(far);
       add('x', publish('a', { pub_props: PROPERTIES }));
@@ -118,7 +118,7 @@ describe('The action data_to_mqtt_broker', () => {
       assert.equal(String(correlationData), 'text');
     }));
 
-  it('carries no properties with other versions', async () => {
+  it('includes no properties with other versions', async () => {
     for (const config of [{}, { proto_ver: 'mqttv3' }, { proto_ver: 'mqttv4' }])
       await withBroker({ config }, async ({ far, add }) => {
         const there = await listener(far);
@@ -129,7 +129,7 @@ describe('The action data_to_mqtt_broker', () => {
 });
 
 describe('The resource bridge_mqtt', () => {
-  it('has the documented parameters and defaults, which are not filled in', () => {
+  it('uses the documented parameters and defaults', () => {
     const { params = {} } = mqttBridge();
     const documented = Object.entries(params)
       .filter(([, row]) => row.default !== undefined)
@@ -158,7 +158,7 @@ describe('The resource bridge_mqtt', () => {
     );
   });
 
-  it('connects as the client that its configuration names', async () => {
+  it('connects as the client named in its configuration', async () => {
     const clientOf = async (config: Params) => {
       const seen: Record<string, unknown>[] = [];
       await withBroker({ config }, async ({ far, check }) => {
@@ -179,14 +179,14 @@ describe('The resource bridge_mqtt', () => {
     assert.notEqual((await clientOf(config)).clientId, named.clientId);
   });
 
-  it('has the limits of its outbox from its configuration', async () => {
+  it('applies the outbox limits of its configuration', async () => {
     const config = { disk_cache: 'on', reconnect_interval: '100ms', retry_interval: '5s' };
     await using host = await hostFor('127.0.0.1:1', { config });
     const limits = { isPersisted: true, batch: 200, timeout: 5000, backOff: 100, maxBackOff: 100 };
     assert.deepEqual(host.resource.outbox, limits);
   });
 
-  it('refuses a configuration that cannot be used, and shows no secret of it', async () => {
+  it('rejects an unusable configuration without showing a secret', async () => {
     const cases: readonly (readonly [Params, string])[] = [
       [{ address: 'emqx@127.0.0.1' }, 'address'],
       [{ address: 'mqtt://user:secret@host' }, 'address'],
@@ -221,7 +221,7 @@ describe('The resource bridge_mqtt', () => {
     assert.ok(host.resource);
   });
 
-  it('keeps the order of each rule, also while the server is away', async () => {
+  it('keeps the order of each rule, even while the server is down', async () => {
     const first = await server();
     await using host = await hostFor(`127.0.0.1:${first.port}`);
     const { kit, outbox, outcomes, add } = host;
@@ -298,7 +298,7 @@ describe('The resource bridge_mqtt', () => {
     ));
 });
 
-/** What a server that is not one does with the packets of a client. */
+/** The reaction of a faulty server to the packets of a client. */
 type Answer = (packet: Packet, send: (packet: Packet | Buffer) => void, socket: Socket) => void;
 
 /** Runs a task with such a server. */
@@ -342,7 +342,7 @@ async function against(
 const CONNACK: Packet = { cmd: 'connack', sessionPresent: false, reasonCode: 0 };
 
 describe('The resource bridge_mqtt and a server', () => {
-  it('that does not answer CONNECT is given up', () =>
+  it('aborts connecting to a server that does not answer CONNECT', () =>
     against(
       () => undefined,
       {},
@@ -357,7 +357,7 @@ describe('The resource bridge_mqtt and a server', () => {
       }
     ));
 
-  it('that refuses the client is not alive, for the reason of the server', () =>
+  it('reports that it is not alive if the server refuses the client, with the reason', () =>
     against(
       (_packet, send) => send({ cmd: 'connack', sessionPresent: false, reasonCode: 0x86 }),
       {},
@@ -369,7 +369,7 @@ describe('The resource bridge_mqtt and a server', () => {
       }
     ));
 
-  it('that does not acknowledge is disconnected, and gets the messages again', () => {
+  it('disconnects from a server that does not acknowledge, and sends the messages again', () => {
     let isDeaf = true;
     const answer: Answer = (packet, send) => {
       if (packet.cmd === 'connect') send(CONNACK);
@@ -397,7 +397,7 @@ describe('The resource bridge_mqtt and a server', () => {
     );
   });
 
-  it('that has acknowledged a message before it closes the connection does not get it again', () => {
+  it('does not send a message again that the server acknowledged before closing the connection', () => {
     let isFirst = true;
     const answer: Answer = (packet, send, socket) => {
       if (packet.cmd === 'connect') send(CONNACK);
@@ -418,7 +418,7 @@ describe('The resource bridge_mqtt and a server', () => {
     });
   });
 
-  it('that accepts neither QoS 1 nor retained messages gets what it accepts', () => {
+  it('sends only what the server accepts if it supports neither QoS 1 nor retained messages', () => {
     const answer: Answer = (packet, send) => {
       if (packet.cmd === 'connect') send({ ...CONNACK, properties: { maximumQoS: 0, retainAvailable: 0 } });
     };
@@ -432,7 +432,7 @@ describe('The resource bridge_mqtt and a server', () => {
     });
   });
 
-  it('that sends anything else harms nobody', async () => {
+  it('ignores anything else that the server sends', async () => {
     const message = { cmd: 'publish', topic: 'x', payload: Buffer.alloc(1000), dup: false, retain: false } as const;
     const hostile: Record<string, readonly (Packet | Buffer)[]> = {
       'bytes that are not MQTT': [Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
@@ -463,7 +463,7 @@ describe('The resource bridge_mqtt and a server', () => {
     }
   });
 
-  it('that reads nothing is left when the resource closes', () =>
+  it('disconnects from a server that reads nothing when the resource closes', () =>
     against(
       (packet, send, socket) => {
         if (packet.cmd !== 'connect') return;
@@ -527,7 +527,7 @@ async function forward(kind: 'mqtts' | 'ws' | 'wss', config: Params, usesUrl = t
 }
 
 describe('The transport of the resource bridge_mqtt', () => {
-  it('is TLS with a client certificate', async () => {
+  it('supports TLS with a client certificate', async () => {
     const { ca, client } = certificates;
     const given = { cacertfile: ca.cert, certfile: client.cert, keyfile: client.key };
     const ciphers = 'ECDHE-ECDSA-AES256-GCM-SHA384,ECDHE-RSA-AES256-GCM-SHA384';
@@ -536,14 +536,14 @@ describe('The transport of the resource bridge_mqtt', () => {
     assert.match(await forward('mqtts', { ...given, servername: 'other.example' }), /other\.example/);
   });
 
-  it('is refused if the certificate of the server is not trusted', async () => {
+  it('refuses a server whose certificate is not trusted', async () => {
     const { client, stranger } = certificates;
     const own = { certfile: client.cert, keyfile: client.key };
     assert.match(await forward('mqtts', own), /certificate/);
     assert.match(await forward('mqtts', { ...own, cacertfile: stranger.cert }), /certificate/);
   });
 
-  it('is WebSocket, without and with TLS', async () => {
+  it('supports WebSocket with and without TLS', async () => {
     const { ca, client } = certificates;
     assert.equal(await forward('ws', {}), '100000');
     assert.equal(await forward('wss', { cacertfile: ca.cert, certfile: client.cert, keyfile: client.key }), '100000');
@@ -551,7 +551,7 @@ describe('The transport of the resource bridge_mqtt', () => {
 });
 
 describe('The resource bridge_rpc', () => {
-  it('can be made, but is never alive and says why', async () => {
+  it('can be created, but is never alive and gives the reason', async () => {
     const config = { address: 'emqx@127.0.0.1', pool_size: 8 };
     await using host = await hostOf({ type: rpcBridge(), config });
     await assert.rejects(host.check(), { code: 'RESOURCE_DOWN', message: /use a resource of type bridge_mqtt/ });
@@ -560,7 +560,7 @@ describe('The resource bridge_rpc', () => {
     assert.deepEqual([host.outcomes, host.outbox.size], [['refused'], 0]);
   });
 
-  it('has the same action as bridge_mqtt', () => {
+  it('offers the same action as bridge_mqtt', () => {
     assert.equal(rpcBridge().actions?.[0], mqttBridge().actions?.[0]);
     assert.deepEqual(mqttBridge().actions?.[0].types, ['bridge_mqtt', 'bridge_rpc']);
   });
@@ -568,7 +568,7 @@ describe('The resource bridge_rpc', () => {
 
 describe('The resource bridge_mqtt and mosquitto', withMosquitto, () => {
   for (const version of ['mqttv3', 'mqttv4', 'mqttv5'])
-    it(`forwards messages in order, also those that have waited for a restart, with ${version}`, async () => {
+    it(`forwards messages in order, including those queued during a restart, with ${version}`, async () => {
       const far = await new Mosquitto().begin();
       try {
         const config = { proto_ver: version, mountpoint: 'm/' };

@@ -5,7 +5,7 @@ import { listener, Pair } from './pair.ts';
 describe('The session of a bridge at the server', () => {
   for (const version of [4, 5] as const)
     for (const clean of [false, true])
-      it(`${clean ? 'begins again with each connection' : 'outlives its connections'}, with MQTT ${version} and clean: ${clean}`, async () => {
+      it(`${clean ? 'starts again with each connection' : 'outlives its connections'}, with MQTT ${version} and clean: ${clean}`, async () => {
         await using pair = await Pair.open({ version, clean, in: [{ filter: 'in/#', qos: 1 }] });
         const { near, far, link } = pair;
         const here = await listener(near, 'in/#');

@@ -49,21 +49,21 @@ async function forward(kind: 'mqtts' | 'ws' | 'wss', options: Partial<BridgeOpti
 }
 
 describe('The transport of a bridge', () => {
-  it('is TLS with a client certificate', async () => {
+  it('supports TLS with a client certificate', async () => {
     const { cert, key } = certificates.client;
     assert.equal(await forward('mqtts', { ca: certificates.ca.cert, cert, key }), '100000');
   });
 
-  it('is refused if the certificate of the server is not trusted', async () => {
+  it('refuses a server whose certificate is not trusted', async () => {
     const { cert, key } = certificates.client;
     assert.match(await forward('mqtts', { cert, key }), /certificate/);
   });
 
-  it('is WebSocket', async () => {
+  it('supports WebSocket', async () => {
     assert.equal(await forward('ws'), '100000');
   });
 
-  it('is WebSocket over TLS', async () => {
+  it('supports WebSocket over TLS', async () => {
     const { cert, key } = certificates.client;
     assert.equal(await forward('wss', { ca: certificates.ca.cert, cert, key }), '100000');
   });
@@ -91,7 +91,7 @@ describe('The transport of a bridge to mosquitto', withMosquitto, () => {
     }
   }
 
-  it('is TLS with a client certificate', async () => {
+  it('supports TLS with a client certificate with mosquitto', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-tls-'));
     const { server, client, ca } = certificates;
     const files = { ca: ca.cert, cert: server.cert, key: server.key };
@@ -105,7 +105,7 @@ describe('The transport of a bridge to mosquitto', withMosquitto, () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('is WebSocket', async () => {
+  it('supports WebSocket with mosquitto', async () => {
     await forwardTo('ws', ['protocol websockets'], {});
   });
 });

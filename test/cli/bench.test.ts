@@ -91,7 +91,7 @@ describe('bench', () => {
     assert.equal(JSON.parse(shell.out()).bench, 'publish');
   });
 
-  it('also ends at SIGINT while it connects', async () => {
+  it('ends at SIGINT while it connects', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const accepted = once(silent, 'connection');

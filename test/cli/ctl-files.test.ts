@@ -55,7 +55,7 @@ function rowsIn(out: string): Record<string, unknown>[] {
 }
 
 describe('ctl backup', () => {
-  it('writes a file that can be imported and that only its owner can read, in a process of its own', async () => {
+  it('writes a file that can be imported and that only its owner can read, in a separate process', async () => {
     await broker.publish('kept', 'yes', { retain: true });
     const file = join(folder, 'backup.jsonl');
     const command = new CommandProcess(['ctl', 'backup', file, '--url', url], APP);
@@ -71,7 +71,7 @@ describe('ctl backup', () => {
     await restored.stop();
   });
 
-  it('replaces a file only with --force, and then nothing but a regular file', async () => {
+  it('replaces a file only with --force, and only a regular file', async () => {
     const file = join(folder, 'backup.jsonl');
     writeFileSync(file, 'mine');
     const refused = await ctl(['backup', file]);
@@ -103,7 +103,7 @@ describe('ctl backup', () => {
     ['is lost', (response) => response.socket?.destroy()],
     ['ends without the last line', (response) => response.end()],
     ['ends within a line', (response) => response.end('{"kind":"c')],
-    ['ends with a line that is no record', (response) => response.end('null\n')]
+    ['ends with a line that is not a record', (response) => response.end('null\n')]
   ] as [string, (response: Parameters<RequestListener>[1]) => void][])
     it(`leaves no file if the connection ${what}`, async () => {
       await using broken = await serve((_, response) => {
@@ -184,8 +184,8 @@ describe('ctl export and import', () => {
   });
 });
 
-describe('ctl events in a process of its own', () => {
-  it('prints lines of JSON as they come, and ends without an error on SIGINT', async () => {
+describe('ctl events in a separate process', () => {
+  it('prints lines of JSON as they arrive, and ends without an error on SIGINT', async () => {
     const command = new CommandProcess(['ctl', 'events', 'client.connected', '--url', url], APP);
     const printed = once(command.child.stdout as NonNullable<typeof command.child.stdout>, 'data');
     let isPrinted = false;

@@ -101,7 +101,7 @@ describe('ctl rules', () => {
     await broker.rules.delete('r');
   });
 
-  it('tests a statement of a flag or a file', async () => {
+  it('tests a statement in a flag or a file', async () => {
     const ctx = { topic: 'sensors/1', payload: { t: 30 } };
     assert.deepEqual(await rows(['rules', 'test', '--sql', SQL, '--ctx', JSON.stringify(ctx)]), [{ t: 30 }]);
     assert.deepEqual(await rows(['rules', 'test', 'a.json'], withFile({ rawsql: SQL, ctx })), [{ t: 30 }]);
@@ -144,7 +144,7 @@ describe('ctl rules', () => {
     [['resources', 'types', 'none'], 1, /^embermq: Resource Type none Not Found\n$/],
     [['rule'], 2, /did you mean "rules"\?\n$/]
   ] as const)
-    it(`says what is wrong with "${args.join(' ')}"`, async () => {
+    it(`reports the fault of "${args.join(' ')}"`, async () => {
       const found = await ctl(args);
       assert.equal(found.code, code, found.err);
       assert.match(found.err, message);

@@ -61,7 +61,7 @@ describe('embermq ctl stream', () => {
     assert.equal(await out(['drop-table', 'names']), 'Table names is dropped.\n');
   });
 
-  it('creates rules of flags or of a file, and controls them', async () => {
+  it('creates rules from flags or a file, and controls them', async () => {
     const flags = ['--sql', 'SELECT * FROM demo', '--action', 'log', '--action', 'mqtt={"topic":"a"}'];
     assert.equal(await out(['add', 'r1', ...flags]), 'Rule r1 was created successfully.\n');
     const file = JSON.stringify({ sql: 'SELECT a FROM demo', actions: [{ log: {} }] });
@@ -90,7 +90,7 @@ describe('embermq ctl stream', () => {
     assert.equal(await out(['import', '-'], withFile(text)), 'imported 1 streams, 0 tables and 1 rules\n');
   });
 
-  it('installs plugins and shows what they have', async () => {
+  it('installs plugins and shows their contents', async () => {
     const file = 'http://127.0.0.1/p.zip';
     assert.equal(await out(['add-plugin', 'functions', 'p', file]), 'functions plugin p is created\n');
     assert.equal(await out(['register', 'p', 'f,g']), 'function plugin p function list is registered\n');
@@ -103,7 +103,7 @@ describe('embermq ctl stream', () => {
     assert.match(await out(['drop-plugin', 'functions', 'p', '--force']), /will be stopped\n$/);
   });
 
-  it('names the types of plugins if it is given another one', async () => {
+  it('names the types of plugins if the given one is unknown', async () => {
     for (const args of [
       ['plugins', 'foo'],
       ['add-plugin', 'foo', 'p', 'http://127.0.0.1/p.zip'],
@@ -114,7 +114,7 @@ describe('embermq ctl stream', () => {
     }
   });
 
-  it('prints what the service refuses, and what is missing on the command line', async () => {
+  it('prints refusals of the service, and what is missing on the command line', async () => {
     const refused = await ctl(['stream', 'show', 'x']);
     assert.deepEqual([refused.code, refused.err], [1, 'embermq: describe rule error: Rule x is not found.\n']);
     const missing = await ctl(['stream', 'add', 'x']);

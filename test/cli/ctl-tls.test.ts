@@ -53,7 +53,7 @@ describe('ctl over HTTPS', () => {
     assert.match((await ctl('backup', '-', ...ca)).out, /"records":\d+\}\n$/);
   });
 
-  it('ends at once, in a process of its own', async () => {
+  it('ends at once, in a separate process', async () => {
     const command = new CommandProcess(
       ['ctl', 'call', 'GET', '/openapi.json', '--url', url, '--ca', certificates.ca.certFile],
       {

@@ -63,7 +63,7 @@ describe('ctl', () => {
     await rows('clients', 'kick', 'two');
   });
 
-  it('prints tables on a terminal, with escapes for what a terminal would not print', async () => {
+  it('prints tables on a terminal, with escapes for unprintable characters', async () => {
     const client = await broker.connect({ clientId: 'a\u202eb' });
     await client.subscribe('a/long/topic/filter', { qos: 1 });
     await client.subscribe('b');
@@ -136,7 +136,7 @@ describe('ctl', () => {
     );
   });
 
-  it('shows alarms, nodes, figures and routes', async () => {
+  it('shows alarms, nodes, counters and routes', async () => {
     broker.alarms.raise({ id: 'low', title: 'Low pressure' });
     const shell = testShell();
     shell.stdout.isTTY = true;
@@ -186,7 +186,7 @@ describe('ctl', () => {
     assert.deepEqual(await rows('config', '--source', 'override'), []);
   });
 
-  it('shows sessions and what waits in them', async () => {
+  it('shows sessions and their queued messages', async () => {
     const client = await broker.connect({ clientId: 'away', clean: false, sessionExpiry: '1h' });
     await client.subscribe('away/#', { qos: 1 });
     await client.disconnect();
@@ -210,7 +210,7 @@ describe('ctl', () => {
     await rows('clients', 'kick', 'away');
   });
 
-  it('counts the messages of topics, traces clients, and finds what is slow', async () => {
+  it('counts the messages of topics, traces clients, and finds slow subscribers', async () => {
     await rows('topic-figures', 'add', 'counted/#');
     await broker.publish('counted/1', 'x');
     assert.equal((await rows('topic-figures'))[0]['messages.in.count'], 1);
@@ -230,7 +230,7 @@ describe('ctl', () => {
 
     const off = await ctl(['slow', 'subscriptions']);
     assert.deepEqual([off.code, off.out], [0, '']);
-    assert.match(off.err, /^latencies are not measured; begin with embermq ctl slow start\n$/);
+    assert.match(off.err, /^latencies are not measured; start with embermq ctl slow start\n$/);
     await rows('slow', 'start', '--threshold', '100', '--places', '5');
     assert.deepEqual(await rows('slow', 'subscriptions'), []);
     await rows('slow', 'stop');
@@ -248,7 +248,7 @@ describe('ctl', () => {
     assert.deepEqual(await rows('listeners'), []);
   });
 
-  it('prints times as ISO times on a terminal, and what was changed', async () => {
+  it('prints times as ISO times on a terminal, and the changed objects', async () => {
     const iso = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
     await rows('ban', 'add', 'thief', '--reason', 'stolen device', '--seconds', '90');
     const { out: bans } = await onTerminal(['ban']);
@@ -268,7 +268,7 @@ describe('ctl', () => {
     for (const { status } of await rows('audit', '--failed')) assert.ok((status as number) >= 400);
   });
 
-  it('cuts wide values to the width of the terminal, but not in JSON', async () => {
+  it('truncates wide values to the width of the terminal, but not in JSON', async () => {
     const client = await broker.connect({ clientId: 'wide' });
     const topic = `${'a/very/long/topic/filter/'.repeat(8)}#`;
     await client.subscribe(topic);
@@ -347,7 +347,7 @@ describe('ctl', () => {
       ['clients', '--qos', '1'],
       undefined,
       2,
-      /^embermq: --qos is not a flag of "ctl clients list \[PART\]"; it has no flags of its own\n$/
+      /^embermq: --qos is not a flag of "ctl clients list \[PART\]"; it has no specific flags\n$/
     ],
     [['ban', 'add', 'x', '--user', 'y'], undefined, 2, /it takes --as, --reason, --seconds\n$/],
     [['config', 'get', 'zone.external.max_inflite'], undefined, 1, /did you mean "zone\.external\.max_inflight"\?\n$/],
@@ -360,7 +360,7 @@ describe('ctl', () => {
     [['call', 'POST', '/x/backup'], undefined, 1, /^embermq: .*store/],
     [['call', 'POST', '/acl', '{'], undefined, 2, /^embermq: the body is not JSON: /]
   ] as const)
-    it(`says in one line what is wrong with "${args.join(' ')}"${env === undefined ? '' : ` and the credentials "${env}"`}`, async () => {
+    it(`reports in one line the fault of "${args.join(' ')}"${env === undefined ? '' : ` and the credentials "${env}"`}`, async () => {
       const shell = testShell();
       if (env !== undefined) shell.env.EMBERMQ_APP = env;
       const found = await ctl(args, shell);
@@ -370,7 +370,7 @@ describe('ctl', () => {
       assert.ok(!found.err.includes('guess'));
     });
 
-  it('says what to do if nothing listens at the URL', async () => {
+  it('names the remedy if no server listens at the URL', async () => {
     const server = await serve(() => {});
     await server[Symbol.asyncDispose]();
     const closed = `http://127.0.0.1:${server.port}`;
@@ -386,7 +386,7 @@ describe('ctl', () => {
   });
 
   for (const given of ['', '/', '/api', '/api/v4/'])
-    it(`finds the interface below the URL http://host:port${given}, or says what the URL is`, async () => {
+    it(`finds the interface below the URL http://host:port${given}, or explains the URL`, async () => {
       const base = url.replace('/api/v4', given);
       const { code, out, err } = await ctl(['apps', '--url', base]);
       if (given === '' || given === '/api/v4/') assert.deepEqual([code, JSON.parse(out).app_id, err], [0, 'me', '']);
@@ -416,7 +416,7 @@ describe('ctl', () => {
     for (const topic of ['publish', 'subscribe']) await rows('acl', 'remove', topic);
   });
 
-  it('is described by its help', async () => {
+  it('lists its actions in its help', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['help', 'ctl'], shell), 0);
     assert.match(shell.out(), /clients kick ID +disconnect a client and end its session\n/);

@@ -73,7 +73,7 @@ describe('A data folder on a disk without a free byte', () => {
     }
   });
 
-  it('has no reserve if serve was started with --reserve 0, and serve warns that the disk is small', async (t) => {
+  it('leaves out the reserve if serve was started with --reserve 0, and serve warns that the disk is small', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const files = async (...flags: string[]) => {

@@ -21,19 +21,19 @@ describe('IdlePolicy', () => {
     );
   });
 
-  it('also compacts a heap that the collection has made small', () => {
+  it('compacts a heap that the collection has shrunk as well', () => {
     assert.deepEqual(
       steps([20, 10, 0], [300, 280, 0.9], [300, 280, 0], [300, 280, 0], [40, 12, 0], [40, 12, 0], [16, 12, 0]),
       [...nothing(3), 'collect', undefined, 'compact', undefined]
     );
   });
 
-  it('does nothing while the process is busy', () => {
+  it('takes no step while the process is busy', () => {
     const looks: Look[] = [[20, 10, 0], ...[0.9, 0.5, 0.1, 0.4, 0.1].map((share): Look => [600, 500, share])];
     assert.deepEqual(steps(...looks), nothing(6));
   });
 
-  it('also compacts the heap if the collection takes several seconds', () => {
+  it('compacts the heap even if the collection takes several seconds', () => {
     const collecting = Array<Look>(6).fill([300, 280, 0]);
     assert.deepEqual(steps([20, 10, 0], [300, 280, 0.9], [300, 280, 0], [300, 280, 0.1], ...collecting, [90, 12, 0]), [
       ...nothing(3),
@@ -43,7 +43,7 @@ describe('IdlePolicy', () => {
     ]);
   });
 
-  it('does not compact memory in use, and does nothing more before the heap has grown by a quarter', () => {
+  it('does not compact memory in use, and takes no step before the heap has grown by a quarter', () => {
     const idle = Array<Look>(12).fill([900, 800, 0]);
     assert.deepEqual(steps([20, 10, 0], [900, 800, 0.9], ...idle, [1_100, 1_000, 0], [1_130, 1_000, 0]), [
       ...nothing(3),
@@ -76,7 +76,7 @@ describe('IdlePolicy', () => {
     ]);
   });
 
-  it('does nothing if the heap has grown by less than 32 MB', () => {
+  it('takes no step if the heap has grown by less than 32 MB', () => {
     assert.deepEqual(steps(...Array<Look>(3).fill([20, 10, 0]), ...Array<Look>(4).fill([50, 40, 0])), [
       undefined,
       'compact',

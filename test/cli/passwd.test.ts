@@ -49,7 +49,7 @@ async function hasPassword(name: string, password: string | Buffer): Promise<boo
 }
 
 describe('passwd', () => {
-  it('reads a password from standard input, one line or two equal ones, and prints nothing of it', async () => {
+  it('reads a password from standard input, one line or two equal ones, and does not print it', async () => {
     const added = await passwd([file, 'ann', '--cost', '10'], 'first\n');
     assert.deepEqual(added, { code: 0, out: `${file}: added user "ann"\n`, err: '' });
     assert.equal(await hasPassword('ann', 'first'), true);
@@ -61,7 +61,7 @@ describe('passwd', () => {
     assert.match(readFileSync(file, 'utf8'), /^ann:\$scrypt\$ln=10,\S+\nbob:\$scrypt\$ln=10,\S+\n$/);
   });
 
-  it('refuses other input, and leaves the file as it is', async () => {
+  it('refuses other input, and keeps the file unchanged', async () => {
     writeFileSync(file, '# users\n');
     const wrong: readonly (readonly [string, RegExp])[] = [
       ['', /^embermq: standard input has no password\n$/],
@@ -122,7 +122,7 @@ describe('passwd', () => {
     assert.ok(!err.includes('topsecret'));
   });
 
-  it('works as a process', async () => {
+  it('works as a separate process', async () => {
     const command = new CommandProcess(['passwd', file, 'ann', '--cost', '10']);
     command.child.stdin?.end('secret\n');
     assert.equal(await command.end(), 0, command.stderr);
@@ -146,7 +146,7 @@ describe('passwd', () => {
   });
 });
 
-/** Run a command on a terminal of its own. */
+/** Run a command on a separate terminal. */
 function scripted(command: string) {
   const child = spawn('script', ['-qec', command, '/dev/null'], { cwd: join(import.meta.dirname, '../..') });
   let shown = '';

@@ -29,7 +29,7 @@ describe('the command in a separate process', () => {
     assert.equal(await pub.end(), 130);
   });
 
-  it('ends sub when nobody reads its output any more', async () => {
+  it('ends sub when the reader of its output has ended', async () => {
     const subscribed = broker.nextEvent('session.subscribed');
     const sub = new CommandProcess(['sub', '-p', port, '-t', 'b']);
     await subscribed;

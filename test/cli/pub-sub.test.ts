@@ -140,7 +140,7 @@ describe('pub and sub', () => {
     assert.equal(second.out(), 'while away\n');
   });
 
-  it('have the will published when the connection is lost, and not when pub ends normally', async () => {
+  it('cause the will to be published when the connection is lost, and not when pub ends normally', async () => {
     const { shell, code } = await startSub(['-t', 'wills', '-C', '1']);
     const feeder = testShell();
     const will = ['--will-topic', 'wills', '--will-payload'];
@@ -256,7 +256,7 @@ describe('sub', () => {
     remove();
   });
 
-  it('also ends at SIGINT while it connects, waits to reconnect, or cannot write its output', async () => {
+  it('ends at SIGINT while it connects, waits to reconnect, or cannot write its output', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const connecting = testShell();
@@ -323,14 +323,14 @@ describe('an error of pub or sub', () => {
     [['subb'], /unknown command "subb"; did you mean "sub"/]
   ];
   for (const [args, message] of refusals) {
-    it(`is reported before connecting: ${args.join(' ')}`, async () => {
+    it(`reports an error before connecting: ${args.join(' ')}`, async () => {
       const shell = testShell();
       assert.equal(await runCommand(args, shell), 2);
       assert.match(shell.err(), message);
     });
   }
 
-  it('has exit code 1 instead of 2 if the broker is unreachable', async () => {
+  it('exits with code 1 instead of 2 if the broker is unreachable', async () => {
     const shell = testShell();
     const free = listen(createBroker(), 0);
     await free.close();
@@ -338,7 +338,7 @@ describe('an error of pub or sub', () => {
     assert.match(shell.err(), /^embermq: cannot reach unix:\/nowhere\.sock: /);
   });
 
-  it('is reported if the broker refuses the connection', async () => {
+  it('reports a refused connection', async () => {
     const remove = broker.hook('authenticate', () => ({ allow: false, reasonCode: 0x86 }));
     const shell = testShell();
     assert.equal(await pub(['-t', 'a', '-m', 'x'], shell), 1);
@@ -348,7 +348,7 @@ describe('an error of pub or sub', () => {
 });
 
 describe('a subscription that the broker refuses', () => {
-  it('is reported with its reason, and exits sub with code 1 if there is no other subscription', async () => {
+  it('reports the reason, and exits sub with code 1 if there is no other subscription', async () => {
     const remove = broker.hook('authorizeSubscribe', () => false);
     const shell = testShell();
     assert.equal(await runCommand(['sub', '-t', 'a', '-p', String(port)], shell), 1);
@@ -370,27 +370,27 @@ describe('a message that the broker refuses', () => {
 
 describe('help', () => {
   for (const name of [[], ['serve'], ['pub'], ['sub'], ['bench'], ['options']]) {
-    it(`exists for ${name[0] ?? 'the whole command'}`, async () => {
+    it(`prints the help of ${name[0] ?? 'the whole command'}`, async () => {
       const shell = testShell();
       assert.equal(await runCommand(['help', ...name], shell), 0);
       assert.match(shell.out(), /^(embermq|usage|options)/);
     });
   }
 
-  it('is also printed by --help', async () => {
+  it('prints the help for --help', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['pub', '--help'], shell), 0);
     assert.match(shell.out(), /^usage: embermq pub/);
   });
 
   for (const name of ['serve', 'pub', 'sub', 'ctl', 'bench', 'passwd', 'store'])
-    it(`is also printed by ${name} -h`, async () => {
+    it(`prints the help for ${name} -h`, async () => {
       const shell = testShell();
       assert.deepEqual([await runCommand([name, '-h'], shell), shell.err()], [0, '']);
       assert.match(shell.out(), new RegExp(`^usage: embermq ${name} `));
     });
 
-  it('is printed by -h behind other flags, unless -h names a host', async () => {
+  it('prints the help for -h behind other flags, unless -h names a host', async () => {
     const shell = testShell();
     assert.equal(await runCommand(['serve', '--memory', '-h'], shell), 0);
     assert.match(shell.out(), /^usage: embermq serve/);

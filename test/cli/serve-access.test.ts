@@ -82,7 +82,7 @@ async function hungUp(shell: TestShell, pattern: RegExp): Promise<string> {
 }
 
 describe('serve with a password file and an ACL file, on all interfaces', () => {
-  it('admits users with their passwords, and lets them do what the rules allow', withMosquitto, async () => {
+  it('admits users with their passwords, and authorizes them by the rules', withMosquitto, async () => {
     await serving(['--password-file', users, '--acl-file', acl], async (port) => {
       assert.equal(await pub(port, ANN, 'ann/x'), '');
       assert.match(await pub(port, ['ann', 'b-secret'], 'ann/x'), /Bad user name or password/i);
@@ -109,7 +109,7 @@ describe('serve with a password file and an ACL file, on all interfaces', () => 
     });
   });
 
-  it('reports a file with an error at SIGHUP, and leaves the old content in force', withMosquitto, async () => {
+  it('reports a file with an error at SIGHUP, and keeps the previous content', withMosquitto, async () => {
     await serving(['--password-file', users, '--acl-file', acl], async (port, shell) => {
       writeFileSync(users, 'ann:a-secret\n');
       writeFileSync(acl, '{allow, all}.\n{permit, all}.\n');
@@ -150,18 +150,26 @@ describe('serve with a password file and an ACL file, on all interfaces', () => 
     }
   );
 
-  it('admits unknown clients and allows what no rule is about if that is written out', withMosquitto, async () => {
-    const open = ['--allow-anonymous', '--acl-nomatch', 'allow'];
-    writeFileSync(acl, '{deny, all, publish, ["secret"]}.\n');
-    await serving(['--password-file', users, '--acl-file', acl, ...open], async (port) => {
-      assert.equal(await pub(port, [], 'a'), '');
-      assert.equal(await pub(port, ['eve', 'x'], 'a'), '');
-      assert.match(await pub(port, ['ann', 'x'], 'a'), /Bad user name or password/i, 'a known name needs its password');
-      assert.match(await pub(port, [], 'secret'), /Not authorized/i);
-    });
-  });
+  it(
+    'admits unknown clients and allows actions without a rule if this is explicitly configured',
+    withMosquitto,
+    async () => {
+      const open = ['--allow-anonymous', '--acl-nomatch', 'allow'];
+      writeFileSync(acl, '{deny, all, publish, ["secret"]}.\n');
+      await serving(['--password-file', users, '--acl-file', acl, ...open], async (port) => {
+        assert.equal(await pub(port, [], 'a'), '');
+        assert.equal(await pub(port, ['eve', 'x'], 'a'), '');
+        assert.match(
+          await pub(port, ['ann', 'x'], 'a'),
+          /Bad user name or password/i,
+          'a known name needs its password'
+        );
+        assert.match(await pub(port, [], 'secret'), /Not authorized/i);
+      });
+    }
+  );
 
-  it('admits nobody with allowAnonymous written out as false and no source', withMosquitto, async () => {
+  it('admits no client with allowAnonymous explicitly set to false and no source', withMosquitto, async () => {
     await serving(['--no-allow-anonymous'], async (port) => {
       assert.match(await pub(port, [], 'a'), /Not authorized/i);
       assert.match(await pub(port, ANN, 'a'), /Bad user name or password/i);

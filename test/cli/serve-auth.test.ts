@@ -152,7 +152,7 @@ describe('the list "auth" of the config file', () => {
     return { url: `ldaps://${new URL(process.env.TEST_LDAPS_URL as string).host}`, names };
   }
 
-  it('makes sources in their order, as the example of the page about access shows', {
+  it('creates sources in order, as the example of the page about access shows', {
     skip: directory.skip
   }, async () => {
     const example = /```json\n(\{[^`]*"auth"[^`]*)```/.exec(PAGE)?.[1];
@@ -259,7 +259,7 @@ describe('the list "auth" of the config file', () => {
     await read({ auth: [{ kind: 'http', acl: { url: { fromEnv: 'URL' } } }] }, { URL: 'http://127.0.0.1/%C3%A9' });
   });
 
-  it('never shows secrets of the file in errors, also if they are not valid', async () => {
+  it('never shows secrets of the file in errors, even if they are not valid', async () => {
     const cases: [entry: object, message: RegExp][] = [
       [
         { kind: 'ldap', url: 'ldap://h', baseDn: 'x', bindDn: 'a', bindPassword: 4711 },
@@ -341,7 +341,7 @@ describe('SIGHUP with the list "auth"', () => {
     });
   });
 
-  it('lets the previous source answer the questions in progress, and closes it then', async () => {
+  it('lets the previous source answer its pending questions before closing it', async () => {
     const asked: { key: unknown; allow: () => void; closed: Promise<unknown> }[] = [];
     let arrived = () => {};
     const server = createPlainServer((request, response) => {
@@ -387,7 +387,7 @@ describe('SIGHUP with the list "auth"', () => {
     }
   });
 
-  it('leaves the old content in force if a file has an error', async () => {
+  it('keeps the previous content if a file has an error', async () => {
     const users = join(folder, 'users');
     await editPasswordFile(users, 'ann', 'one', { cost: 10 });
     const key = write('key', FIRST);
@@ -399,7 +399,7 @@ describe('SIGHUP with the list "auth"', () => {
       writeFileSync(users, 'ann:one\n');
       writeFileSync(key, '-----BEGIN PUBLIC KEY-----');
       const [first, second] = await hungUp(shell, 2);
-      assert.match(first, /^SIGHUP: source password-file: \S+users: line 1: .*; the previous content stays in force$/);
+      assert.match(first, /^SIGHUP: source password-file: \S+users: line 1: .*; the previous content remains in use$/);
       assert.match(second, /^SIGHUP: \S+embermq\.json: auth\[1\]\.secret: expected a secret; .*; the previous content/);
       assert.equal(await pub(port, 'ann', 'one'), '');
       assert.equal(await pub(port, '', await token(Buffer.from(FIRST), 'HS256', 'jane')), '');

@@ -46,7 +46,7 @@ describe('Bridges of serve', () => {
     await far.stop();
   });
 
-  it('are refused with the place of the fault', async () => {
+  it('names the place of the fault in a refused bridge', async () => {
     const url = 'mqtt://127.0.0.1:1';
     for (const [content, message] of [
       [{ bridges: { url } }, /bridges: expected a list/],

@@ -52,7 +52,7 @@ async function pub(port: number, username: string, password: string, topic = 'a/
   return shell.err().trim();
 }
 
-/** What ann may do, whatever the database. */
+/** The rights of ann, for every database. */
 async function checkAnn(port: number): Promise<void> {
   assert.equal(await pub(port, 'ann', 'a-secret'), '');
   assert.match(await pub(port, 'ann', 'wrong'), /badUserNameOrPassword|bad user name or password/i);
@@ -202,7 +202,7 @@ describe('serve with a database in the list "auth"', () => {
       await read({ kind: 'mongodb', connection, acl: false });
   });
 
-  it('gives the driver of PostgreSQL the name that the certificate must have', async () => {
+  it('passes the name that the certificate must have to the PostgreSQL driver', async () => {
     const seen: unknown[] = [];
     class Pool {
       constructor({ ssl }: { ssl: { host: string } }) {
@@ -222,7 +222,7 @@ describe('serve with a database in the list "auth"', () => {
     assert.deepEqual(seen, ['192.0.2.1', 'db.example']);
   });
 
-  it('takes queries with placeholders from files, and inserts values into a part of one as they are', async () => {
+  it('takes queries with placeholders from files, and inserts values into a part of one unchanged', async () => {
     const asked: unknown[] = [];
     class Pool {
       on() {}
@@ -259,7 +259,7 @@ describe('serve with a database in the list "auth"', () => {
     ]);
   });
 
-  it('waits for a connection to MySQL no longer than for the answer (a double of the driver)', async () => {
+  it('waits for a connection to MySQL no longer than for the answer (a stub of the driver)', async () => {
     const connections: ((connection: object) => void)[] = [];
     let released = 0;
     const connection = { execute: async () => [[{ password: 'a-secret' }]], release: () => released++, destroy() {} };
@@ -283,7 +283,7 @@ describe('serve with a database in the list "auth"', () => {
     assert.equal(released, 2);
   });
 
-  it('asks MongoDB with limits of time and number (a double of the driver)', async () => {
+  it('queries MongoDB with limits of time and number (a stub of the driver)', async () => {
     const seen: unknown[] = [];
     class MongoClient {
       constructor(_: string, { socketTimeoutMS, waitQueueTimeoutMS }: Record<string, unknown>) {

@@ -67,7 +67,7 @@ async function withTaken(use: (port: number) => Promise<unknown>): Promise<void>
   }
 }
 
-/** Run `serve` until it ends by itself. */
+/** Run until it ends on its own. */
 async function failing(
   args: readonly string[],
   env: Record<string, string> = {}
@@ -131,7 +131,7 @@ describe('serve over HTTP', () => {
     });
   });
 
-  it('names the methods of a path that is asked for with another one', async () => {
+  it('names the methods of a path in the answer to another one', async () => {
     await serving([...HTTP, '--app', APP], async ({ http }) => {
       const ask = async (method: string, path: string) => {
         const headers = { authorization: `Basic ${Buffer.from(APP).toString('base64')}` };
@@ -178,7 +178,7 @@ describe('serve over HTTP', () => {
     assert.match(open, new RegExp(`http://127\\.0\\.0\\.1:${ports.http}/api/v4/clients`));
   });
 
-  it('makes an application at the first start, keeps its secret in a file for the owner, and does not print it', async () => {
+  it('creates an application on the first start, keeps its secret in a file for the owner, and does not print it', async () => {
     const data = join(folder, "operator's data");
     const file = join(data, 'first-application');
     for (const life of [1, 2]) {
@@ -228,7 +228,7 @@ describe('serve over HTTP', () => {
     assert.equal(await code, 0);
   });
 
-  it('makes an application if only the port of stream rules is open', async () => {
+  it('creates an application if only the port of stream rules is open', async () => {
     const off = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', '0'];
     const data = join(folder, 'rules-only');
     await serving(
@@ -241,7 +241,7 @@ describe('serve over HTTP', () => {
     );
   });
 
-  it('makes no application if nothing is served over HTTP', async () => {
+  it('creates no application if there are no HTTP ports', async () => {
     assert.doesNotMatch(await serving(['--http-port', 'off', '--http-earlier-port', 'off']), /application/);
   });
 
@@ -271,7 +271,7 @@ describe('serve over HTTP', () => {
     }
   });
 
-  it('skips default HTTP ports that are in use, with a warning, and refuses to start if they were written', async () => {
+  it('skips default HTTP ports that are in use, with a warning, and refuses to start if they were configured', async () => {
     await withTaken(async (port) => {
       for (const flag of ['--http-port', '--http-earlier-port', '--https-port']) {
         using certificates = makeCertificates();
@@ -309,7 +309,7 @@ describe('serve over HTTP', () => {
     );
   });
 
-  it('serves over TLS on --https-port what --http-port serves, and reloads its certificate at SIGHUP', async () => {
+  it('serves the content of --http-port over TLS on --https-port, and reloads its certificate at SIGHUP', async () => {
     using certificates = makeCertificates();
     const { server, ca } = certificates;
     const files = ['--cert', server.certFile, '--key', server.keyFile];
@@ -364,7 +364,7 @@ describe('serve over HTTP', () => {
     }
   });
 
-  it('asks for credentials for the metrics if the config file says so; otherwise it checks the Host header', async () => {
+  it('asks for credentials for the metrics if the config file requires this; otherwise it checks the Host header', async () => {
     await serving([...HTTP, ...config({ management: { hosts: 'broker.example' } })], async ({ http }) => {
       for (const path of ['/metrics', '/livez']) {
         assert.equal(await statusOf(http, path, { app: '', host: 'attacker.example' }), 403);
@@ -379,13 +379,13 @@ describe('serve over HTTP', () => {
     });
   });
 
-  it('warns if it asks for users, and there are none', async () => {
+  it('warns if only users are admitted and there are none', async () => {
     const ask = config({ management: { credentials: 'users' } });
     const told = await serving([...HTTP, ...ask], async ({ http }) => {
       assert.equal(await statusOf(http, '/api/v4/clients'), 401);
       assert.match((await call(http, '/nothing')).text, /there is no GET \/nothing here/);
     });
-    assert.match(told, /warning: nobody can use the management interface, which asks for users, but there are none/);
+    assert.match(told, /warning: the management interface cannot be used: it admits only users, and there are none/);
   });
 
   it('serves without credentials only on a loopback address, and then checks the Host header', async () => {

@@ -10,7 +10,7 @@ import { createBroker } from '../../lib/index.ts';
 import { readyPorts, testShell } from './shell.ts';
 
 describe('serve with options that were set over REST', () => {
-  it('writes a line for each at the start, with what it overrides, and uses them', async () => {
+  it('writes a line for each on start, with the overridden value, and uses them', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-overrides-'));
     try {
       const broker = createBroker({
@@ -68,7 +68,7 @@ describe('serve with options that were set over REST', () => {
     }
   });
 
-  it('warns if anyone can connect from other machines because of them, unless it is written out', async () => {
+  it('warns if anyone can connect from other machines because of them, unless this is explicitly configured', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-overrides-'));
     const passwords = ['--password-file', join(folder, 'passwords')];
     const data = join(folder, 'data');
@@ -105,7 +105,7 @@ describe('serve with options that were set over REST', () => {
     }
   });
 
-  it('knows where an option is given: in a flag, the environment or the file, for a zone or for all', async () => {
+  it('knows the place of an option: a flag, the environment or the file, for a zone or for all', async () => {
     const shell = testShell();
     Object.assign(shell.env, { EMBERMQ_MAX_INFLIGHT: '3', EMBERMQ_SYS_INTERVAL: '1m' });
     shell.files.set('e.json', JSON.stringify({ zones: { lab: { maxInflight: 4 } }, max_qos_allowed: 1 }));

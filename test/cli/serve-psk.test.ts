@@ -91,7 +91,7 @@ describe('serve with a file of pre-shared keys, on all interfaces', () => {
     }
   );
 
-  it('reads the file again on SIGHUP, and leaves the old keys in force if it has an error', withMosquitto, async () => {
+  it('reads the file again on SIGHUP, and keeps the previous keys if it has an error', withMosquitto, async () => {
     await serving({}, async (port, shell) => {
       write('keys', 'device-1:00aa11bb\ndevice-2:secret-and-not-hexadecimal\n');
       const told = await hungUp(shell);

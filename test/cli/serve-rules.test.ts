@@ -26,7 +26,7 @@ function withFile(content: object): string[] {
 }
 
 describe('Rules of serve', () => {
-  it('send what they select to a web server, with a token from the environment', async () => {
+  it('send their outputs to a web server, with a token from the environment', async () => {
     const server = createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -69,7 +69,7 @@ describe('Rules of serve', () => {
     server.close();
   });
 
-  it('are refused with what is wrong', async () => {
+  it('reports the fault of a refused rule', async () => {
     for (const [content, message] of [
       [{ rules: [] }, /rules: expected an object/],
       [{ rules: { actions: [] } }, /rules\.actions/],

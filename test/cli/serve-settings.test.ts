@@ -135,7 +135,7 @@ describe('options of serve', () => {
     await assert.rejects(read(['start']), { code: 'FLAG_INVALID', message: /serve accepts only flags, not "start"/ });
   });
 
-  it('accepts every setting that EMQX documents, or says where its place is now', async () => {
+  it('accepts every documented setting of EMQX, or names its new place', async () => {
     const names = [...ORIGINAL_NAMES, ...Object.keys(ORIGINAL_SETTINGS)];
     for (const name of names) {
       const value = ORIGINAL_SETTINGS[name] ?? 'x';
@@ -220,7 +220,7 @@ describe('options of serve', () => {
     await assert.rejects(readBytes(Buffer.alloc(0)), { code: 'CONFIG_INVALID', message: /^e\.json: / });
   });
 
-  it('FILE_UNREADABLE: says why it does not read a config file that is too long, a folder, a pipe or a device', async () => {
+  it('FILE_UNREADABLE: explains why it does not read a config file that is too long, a folder, a pipe or a device', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-config-'));
     const unreadable = async (path: string, fault: RegExp) =>
       assert.rejects(read(['--config', path]), ({ code, message }: Error & { code: string }) => {
@@ -489,7 +489,7 @@ describe('options of serve', () => {
     assert.deepEqual(outlined(await tlsOf('--wss-port', 'off')), [['tls', 'mqtts', '127.0.0.1', 8883]]);
   });
 
-  it('persists state in ./data unless the flags, the environment or the file say otherwise', async () => {
+  it('persists state in ./data unless the flags, the environment or the file disable it', async () => {
     const { own } = await read([]);
     assert.deepEqual([own.dataDir, own.durability, own.memory], ['./data', 'process', false]);
     const told = await read(['--data-dir', 'c'], {
@@ -540,7 +540,7 @@ describe('options of serve', () => {
     assert.deepEqual([own.dataDir, own.memory], ['a', false]);
   });
 
-  it('lets flags override the environment and the file in whether state is persisted, and the environment override the file', async () => {
+  it('lets flags override the environment and the file for persistence, and the environment override the file', async () => {
     const memoryOf = async (...given: Parameters<typeof read>) => (await read(...given)).own.memory;
     const inMemory = { memory: true };
     const inFolder = { dataDir: 'a', durability: 'power' };

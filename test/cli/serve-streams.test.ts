@@ -94,7 +94,7 @@ describe('The options of serve for streams', () => {
       body: JSON.stringify({ name: 'echo', file })
     });
 
-  it('have the hosts of plugins, and refuse scripts of archives', async () => {
+  it('pass on the hosts of plugins, and refuse scripts of archives', async () => {
     const host = createHttpServer((_, response) => response.end('<a href="none.zip">')).listen(0, '127.0.0.1');
     await once(host, 'listening');
     after(() => host.close());
@@ -112,7 +112,7 @@ describe('The options of serve for streams', () => {
     assert.match(await refusal({ installScripts: 'maybe' }), /c\.json: installScripts/);
   });
 
-  it('load libraries that were put into the folder of plugins by hand only if that is wanted', async () => {
+  it('load libraries that were put manually into the folder of plugins only if configured', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-plugins-'));
     mkdirSync(join(folder, 'streams/plugins/functions'), { recursive: true });
     const library = join(folder, 'streams/plugins/functions/Echo@v1.js');
@@ -129,7 +129,7 @@ describe('The options of serve for streams', () => {
     };
     const without = await run();
     assert.deepEqual(without.names, []);
-    const text = `${library} was put there by hand and is not loaded; remove it, or allow it with --auto-load-plugins`;
+    const text = `${library} was put there manually and is not loaded; remove it, or allow it with --auto-load-plugins`;
     assert.equal(without.log.split(text).length, 2);
     assert.match(
       without.log,
@@ -146,7 +146,7 @@ describe('The options of serve for streams', () => {
     assert.match(await refusal({ streams: { folders: '/var/log' } }), /c\.json: streams\.folders: .*a list of folders/);
   });
 
-  it('end the process with code 100 after the drop of a plugin, if that is wanted', async () => {
+  it('end the process with code 100 after the deletion of a plugin, if configured', async () => {
     const drop = async (url: string, archive: (...entries: readonly ZipEntry[]) => string) => {
       await create(url, archive(MODULE));
       const dropped = await fetch(`${url}/plugins/functions/echo?restart=1`, { method: 'DELETE' });
@@ -156,7 +156,7 @@ describe('The options of serve for streams', () => {
     await servingPlugins([], drop);
   });
 
-  it('let pages of the origins of streamsApi connect to paths of websocket, as they may push rows', async () => {
+  it('let pages of the origins of streamsApi connect to paths of websocket, like pushing rows', async () => {
     const origins = ['https://app.example'];
     const port = await freePort();
     const types = await streamTypes(port, { folders: [] }, { origins });
@@ -175,7 +175,7 @@ describe('The options of serve for streams', () => {
     await emitter.close();
   });
 
-  it('have the port of streams of the type httppush, which is open while a rule uses one', async () => {
+  it('open the port of streams of the type httppush while a rule uses one', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await once(free, 'listening');
     const { port } = free.address() as AddressInfo;
@@ -205,7 +205,7 @@ describe('The format protobuf of serve', () => {
   const BOOK = 'syntax = "proto3"; import "parts/author.proto"; message Book { string title = 1; Author author = 2; }';
   const AUTHOR = 'syntax = "proto3"; message Author { string name = 1; }';
   let streams = 0;
-  /** What a rule over a stream with a SCHEMAID is answered. */
+  /** The answer to a rule over a stream with a SCHEMAID. */
   const use = async (port: number, schemaId: string) => {
     const post = async (path: string, body: object) => {
       const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: JSON.stringify(body) });
@@ -217,7 +217,7 @@ describe('The format protobuf of serve', () => {
     return post('/rules', { id: name, sql: `SELECT * FROM ${name}`, actions: [{ nop: {} }] });
   };
 
-  it('has the schemas of the data folder, which may import each other, and those of the config file', async () => {
+  it('offers the schemas of the data folder, which may import each other, and those of the config file', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-schemas-'));
     after(() => rmSync(folder, { recursive: true }));
     const schemas = join(folder, 'streams', 'schemas', 'protobuf');
@@ -244,7 +244,7 @@ describe('The format protobuf of serve', () => {
     assert.match(again.err(), /schema "wrong" of the format protobuf: illegal/);
   });
 
-  it('says where schemas are expected if there are none', async () => {
+  it('names the expected place of schemas if there are none', async () => {
     await serving(['--rules-port', '0'], async ({ rules }) => {
       assert.match(await use(rules, 'a.A'), /^400 .*has no schemas: set .?"streamsSchemas.?" in the config file/);
     });
@@ -254,7 +254,7 @@ describe('The format protobuf of serve', () => {
 });
 
 describe('The port of stream rules of serve', () => {
-  it('is in the ready line, and answers this machine without credentials', async () => {
+  it('appears in the ready line, and answers this machine without credentials', async () => {
     await serving(['--rules-port', '0'], async ({ rules }) => {
       const answer = await fetch(`http://127.0.0.1:${rules}/ping`);
       assert.deepEqual([answer.status, await answer.text()], [200, '']);
@@ -263,7 +263,7 @@ describe('The port of stream rules of serve', () => {
     });
   });
 
-  it('knows the types of sources and sinks that need an adapter, and has no plugins without a data folder', async () => {
+  it('offers the types of sources and sinks that need an adapter, and no plugins without a data folder', async () => {
     await serving(['--rules-port', '0'], async ({ rules }) => {
       const get = (path: string) => fetch(`http://127.0.0.1:${rules}${path}`);
       const names = async (what: string) =>
@@ -277,7 +277,7 @@ describe('The port of stream rules of serve', () => {
     });
   });
 
-  it('writes what sinks warn of to standard error', async () => {
+  it('writes warnings of sinks to standard error', async () => {
     const err = await serving(['--rules-port', '0'], async ({ rules }) => {
       const post = async (path: string, body: object) => {
         const answer = await fetch(`http://127.0.0.1:${rules}${path}`, { method: 'POST', body: JSON.stringify(body) });
@@ -289,7 +289,7 @@ describe('The port of stream rules of serve', () => {
     assert.match(err, /warning: log sink: there is no property "lgo", and it has no effect/);
   });
 
-  it('is 9081 on loopback, and is left out if it is in use, unless it is written out', async () => {
+  it('defaults to 9081 on loopback, and is left out if it is in use, unless it was configured', async () => {
     const shell = testShell();
     delete shell.env.EMBERMQ_RULES_PORT;
     const planOf = async (args: string[]) =>
@@ -308,7 +308,7 @@ describe('The port of stream rules of serve', () => {
     taken.close();
   });
 
-  it('refuses options that make it open to everybody, and those that the port decides', async () => {
+  it('refuses options that open it to everyone, and those that are determined by the port', async () => {
     const exposed = await refusal(
       { streamsApi: { credentials: 'none' } },
       '--http-host',
@@ -327,7 +327,7 @@ describe('The port of stream rules of serve', () => {
     assert.match(await refusal({ streams: { sinks: [] } }), /c\.json: streams\.sinks/);
   });
 
-  it('does not count as a port of the management interface, nor the other way round, if one of them asks for no credentials', async () => {
+  it('stays independent of the port of the management interface, even if one of them requires no credentials', async () => {
     const shell = testShell();
     const settingsOf = (config: object, ...flags: string[]) => {
       shell.files.set('c.json', JSON.stringify(config));
@@ -339,7 +339,7 @@ describe('The port of stream rules of serve', () => {
     await assert.rejects(settingsOf({ streamsApi: { credentials: 'none' } }, ...off), { code: 'MANAGEMENT_EXPOSED' });
   });
 
-  it('is closed while the stream service is stopped, and opened again with it', async () => {
+  it('closes while the stream service is stopped, and opens again with it', async () => {
     const events = new EventEmitter();
     const broker = { state: 'connected', on: events.on.bind(events) } as unknown as Broker;
     const calls: string[] = [];

@@ -74,7 +74,7 @@ describe('serve with TLS', () => {
       const fault = await reported(/^SIGHUP: certificates of listener .*; the previous certificates stay in use$/gm);
       assert.deepEqual(fault.match(/listener \w+/g), ['listener tls', 'listener wss']);
       assert.equal(await isServed(), true);
-      // These certificates are from an authority that the client does not know, so a refusal shows that they are in use.
+      // Certificates of an authority that the client does not know.
       writeFileSync(certificates.server.certFile, readFileSync(other.server.certFile));
       const key = readFileSync(certificates.server.keyFile);
       writeFileSync(certificates.server.keyFile, readFileSync(other.server.keyFile));
@@ -126,7 +126,7 @@ describe('serve with TLS', () => {
       assert.equal(await isServed(), true);
     });
 
-  it('is not trusted by a client that does not know the authority, except with --insecure', async () => {
+  it('fails for a client that does not know the authority, except with --insecure', async () => {
     const { certFile, keyFile } = certificates.client;
     const own = ['-p', String(ready.mqtts), '--cert', certFile, '--key', keyFile];
     const refused = await pub(own);

@@ -58,7 +58,7 @@ describe('Webhooks of serve', () => {
     assert.equal(receiver.bodies.filter(({ action }) => action === 'client_connected').length, 2);
   });
 
-  it('may have the documented settings, and be several', async () => {
+  it('accept the documented settings, and several webhooks', async () => {
     await using receiver = await new Receiver().open();
     await using other = await new Receiver().open();
     const config = configFile({
@@ -79,7 +79,7 @@ describe('Webhooks of serve', () => {
     assert.equal(other.received[0].headers.authorization, 'Bearer x');
   });
 
-  it('send nothing with web.hook.api.url and no rule, which a line in the log says', async () => {
+  it('send nothing with web.hook.api.url and no rule, and log this', async () => {
     await using receiver = await new Receiver().open();
     const config = configFile({ 'web.hook.api.url': receiver.url });
     assert.match(await served(['--config', config]), /the webhook default sends nothing: .*web\.hook\.rule/);
@@ -95,7 +95,7 @@ describe('Webhooks of serve', () => {
     assert.equal(receiver.bodies.find(({ action }) => action === 'message_publish')?.payload, 'eA==');
   });
 
-  it('are refused with the place of the fault', async () => {
+  it('name the place of the fault in a refused webhook', async () => {
     const url = 'http://127.0.0.1:1/';
     for (const [content, message] of [
       [{ webhooks: [{ url: 'no' }] }, /webhooks\[0\].*url/],

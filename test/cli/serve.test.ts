@@ -29,7 +29,7 @@ function moduleUrl(code: string): string {
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** Whether a process handles SIGHUP (signal 1). */
+/** Check whether a process handles SIGHUP (signal 1). */
 function catchesHangup(pid: number): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
   return (BigInt(`0x${caught}`) & 1n) === 1n;
@@ -169,7 +169,7 @@ describe('serve', () => {
     assert.equal(await firstCode, 0);
   });
 
-  it('omits a listener on a default port that is in use, with a warning, unless no listener is left', async () => {
+  it('omits a listener on a default port that is in use, with a warning, unless no listener remains', async () => {
     await using broker = createBroker();
     const taken = listen(broker, 0);
     await broker.start();
@@ -188,7 +188,7 @@ describe('serve', () => {
     assert.equal(second.state, 'disconnected');
   });
 
-  it('drops lines for standard error, instead of queuing them, while nobody reads it', async () => {
+  it('drops lines for standard error, instead of queuing them, while it is not read', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE], shell);
     await readyPorts(shell, code);
@@ -237,7 +237,7 @@ describe('serve', () => {
     assert.match(told, new RegExp(`^info: client disconnected ${visitor} reason=normal reasonCode=0$`, 'm'));
   });
 
-  it('logs what --log-level says, and quotes values that could imitate a line', async () => {
+  it('logs the levels of --log-level, and quotes values that could imitate a line', async () => {
     for (const [level, expected] of [
       ['error', /^$/],
       ['warn', /^$/],
@@ -258,7 +258,7 @@ describe('serve', () => {
     assert.match(wrong.err(), /--log-level.*"error", "warn", "info", "debug"|--log-level.*error, warn, info, debug/);
   });
 
-  it('escapes what could change the lines of the log or their order on a terminal', async () => {
+  it('escapes characters that could change the lines of the log or their order on a terminal', async () => {
     const shell = testShell();
     const code = runCommand(['serve', ...FREE, '--log-level', 'debug', '--control-characters', 'allow'], shell);
     const { mqtt } = await readyPorts(shell, code);
@@ -280,7 +280,7 @@ describe('serve', () => {
     assert.doesNotMatch(told, /[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/u);
   });
 
-  it('logs errors with a code, such as those of sinks and sources, without the calls that led to them', () => {
+  it('logs errors with a code, such as those of sinks and sources, without their stack', () => {
     const shell = testShell();
     const own = { logLevel: 'error', verbose: false } as ServeSettings['own'];
     const logger = serveLogger(shell, own) as { error(message: string, fields: object): void };
@@ -289,7 +289,7 @@ describe('serve', () => {
     assert.equal(shell.err(), 'error: sink_rest_0: connect ECONNREFUSED 127.0.0.1:1\n');
   });
 
-  it('logs errors in one line, and the calls that led to them', () => {
+  it('logs errors in one line, followed by their stack', () => {
     const shell = testShell();
     const own = { logLevel: 'error', verbose: false } as ServeSettings['own'];
     const logger = serveLogger(shell, own) as { error(message: string, fields: object): void };
@@ -362,7 +362,7 @@ describe('serve', () => {
     }
   });
 
-  it('opens the listeners of its config file under their own names', async () => {
+  it('opens the listeners of its config file under their configured names', async () => {
     const shell = testShell();
     const path = `/tmp/embermq-serve-${process.pid}.sock`;
     const listeners = [
@@ -454,7 +454,7 @@ describe('serve in a separate process', () => {
     assert.equal(await command.end(), 0);
   });
 
-  it('ends at SIGTERM although nobody reads standard error, whose buffers are full', async () => {
+  it('ends at SIGTERM although standard error is not read and its buffers are full', async () => {
     command = new CommandProcess(['serve', ...FREE, '--verbose']);
     const { child } = command;
     const { mqtt } = await command.ready();
@@ -469,7 +469,7 @@ describe('serve in a separate process', () => {
     assert.deepEqual(await exit, [0, null]);
   });
 
-  it('prints its own process id, whatever program started it', async () => {
+  it('prints its process id, whatever program started it', async () => {
     command = new CommandProcess(['serve', ...FREE]);
     process.kill((await command.ready()).pid, 'SIGKILL');
     assert.equal(await command.end(), 'SIGKILL');

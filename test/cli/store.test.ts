@@ -48,7 +48,7 @@ describe('store', () => {
     assert.equal(err, '');
   });
 
-  it('reports in check what is damaged with exit code 1, and that the folder is sound after a repair', async () => {
+  it('reports damage in check with exit code 1, and that the folder is sound after a repair', async () => {
     const folder = await filled();
     const store = levelStore(folder);
     const session = (await entriesOf(store)).find(({ key }) => key[0] === 0x10)?.key as Buffer;
@@ -168,7 +168,7 @@ describe('store', () => {
     }
   });
 
-  it('shows how much of its file import has read on a terminal, and only a count if the length of the input is unknown', async () => {
+  it('shows the progress of import through its file on a terminal, and only a count if the length of the input is unknown', async () => {
     const lines = (await run(['export', await filled()])).out;
     const longer = await run(['import', newFolder()], lines, true, 2 * Buffer.byteLength(lines));
     assert.match(longer.err, /^\rimport: \[#{12}\.{12}\] 50 % \d+ records\r +\r.*: \d+ records\n$/);
@@ -195,7 +195,7 @@ describe('store', () => {
     }
   });
 
-  it('also prints errors of check and stats as JSON with --json', async () => {
+  it('prints errors of check and stats as JSON with --json', async () => {
     const folder = await filled();
     const store = levelStore(folder);
     await store.open();

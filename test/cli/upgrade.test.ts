@@ -113,7 +113,7 @@ describe('serve on a data folder of an earlier release', () => {
       });
     });
 
-    it(`stops stream rules that are not valid any more with the reason, and reports the others in one line: ${name}`, async () => {
+    it(`stops stream rules that are no longer valid with the reason, and reports the others in one line: ${name}`, async () => {
       let folder = '';
       const log = await upgraded(name, async (broker) => {
         folder = broker.folder;

@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, '../..');
 const deploy = join(root, 'examples/deploy');
 const dockerfile = readFileSync(join(deploy, 'Dockerfile'), 'utf8');
 const unit = readFileSync(join(deploy, 'embermq.service'), 'utf8');
-/** Free ports, so that the test needs none in particular. */
+/** Free ports, so that the test depends on none in particular. */
 const FREE_PORTS = [
   '--mqtt-port',
   '0',
@@ -28,12 +28,12 @@ const FREE_PORTS = [
   'off'
 ];
 
-/** Whether a program is installed and says so. */
+/** Check whether a program is installed and runs. */
 function works(program: string, ...args: readonly string[]): boolean {
   return spawnSync(program, args, { timeout: 10_000 }).status === 0;
 }
 
-/** The list of an instruction in the exec form, whose first item is given. */
+/** The list of an instruction in the exec form, with a given first item. */
 function execForm(instruction: string, first: string): string[] {
   const lists = [...dockerfile.matchAll(new RegExp(`^ *${instruction} (\\[.*\\])$`, 'gm'))].map(
     ([, list]) => JSON.parse(list) as string[]
@@ -43,7 +43,7 @@ function execForm(instruction: string, first: string): string[] {
   return found;
 }
 
-/** Starts the command, asks whether it is healthy, connects a client, and ends the command as a supervisor does. */
+/** Start the command, check its health, connect a client, and end the command as a supervisor does. */
 async function checkService(args: readonly string[], check: (httpPort: number) => Promise<void>): Promise<void> {
   const flags = ['--import', 'tsx', '--conditions=embermq-source', join(root, 'adapters/cli/main.ts')];
   const program = spawn(process.execPath, [...flags, ...args, ...FREE_PORTS], {
@@ -77,7 +77,7 @@ describe('The files for deployment', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it('have a command line of the image that serves, is healthy and drains on SIGTERM', async () => {
+  it('start the image with a command line that serves, is healthy and drains on SIGTERM', async () => {
     assert.deepEqual(execForm('ENTRYPOINT', 'embermq'), ['embermq']);
     const places: Readonly<Record<string, string>> = {
       '/data': join(folder, 'docker'),
@@ -91,7 +91,7 @@ describe('The files for deployment', () => {
     });
   });
 
-  it('have a command line of the unit that serves and drains on SIGTERM', async () => {
+  it('start the unit with a command line that serves and drains on SIGTERM', async () => {
     const [, line] = /^ExecStart=\/usr\/bin\/env embermq (.*)$/m.exec(unit) ?? [];
     const args = line.split(' ').map((arg) => arg.replace(/^\$\{STATE_DIRECTORY\}$/, () => join(folder, 'systemd')));
     await checkService(args, async (port) => {
@@ -99,12 +99,12 @@ describe('The files for deployment', () => {
     });
   });
 
-  it('have an image that does not run as root', () => {
+  it('define an image that does not run as root', () => {
     assert.match(dockerfile, /^USER node$/m);
   });
 
   const verify = works('systemd-analyze', '--version') ? false : 'systemd-analyze is not installed';
-  it('have a unit that systemd accepts', { skip: verify }, async () => {
+  it('define a unit that systemd accepts', { skip: verify }, async () => {
     const copy = join(folder, 'embermq.service');
     writeFileSync(copy, unit);
     const { stdout, stderr } = await run('systemd-analyze', ['verify', copy]);
@@ -118,7 +118,7 @@ describe('The files for deployment', () => {
   });
 
   const builder = works('docker', 'buildx', 'version') && works('docker', 'info') ? false : 'no builder of Docker';
-  it('have an image that the builder accepts', { skip: builder }, async () => {
+  it('define an image that the builder accepts', { skip: builder }, async () => {
     await run('docker', ['build', '--check', '-f', join(deploy, 'Dockerfile'), deploy]);
   });
 });

@@ -33,7 +33,7 @@ async function connectTo(url: string): Promise<MqttClient> {
   return client;
 }
 
-/** Clients and brokers have types of their own. */
+/** Clients and brokers have separate event types. */
 function once(emitter: unknown, event: string): Promise<unknown[]> {
   return onceOf(emitter as EventEmitter, event);
 }
@@ -71,7 +71,7 @@ describe('The Fastify plugin', () => {
     }
   });
 
-  it('decorates the app although it is registered as a plugin, also in a context with a prefix', async () => {
+  it('decorates the app when registered as a plugin, even in a context with a prefix', async () => {
     const app = makeApp();
     await app.register(async (context) => {
       await context.register(fastifyMqtt);
@@ -112,7 +112,7 @@ describe('The Fastify plugin', () => {
     }
   });
 
-  it('opens ports of its own, and has none over WebSocket with webSocket: false', async () => {
+  it('opens separate ports, and none for WebSocket with webSocket: false', async () => {
     const app = await appWith({ webSocket: false, listen: [0, { port: 0, name: 'second' }] });
     await app.ready();
     const ports = app.mqtt.listeners().map(({ address }) => address?.port);
@@ -146,7 +146,7 @@ describe('The Fastify plugin', () => {
     assert.deepEqual((await app.inject({ method: 'POST', url: '/echo', payload: { a: 1 } })).json(), { a: 1 });
   });
 
-  it('sends events to webhooks, those of its stop as well', async () => {
+  it('sends events to webhooks, including those of its stop', async () => {
     const events: string[] = [];
     const app = await appWith({ webhooks: { onEvent: ({ action }) => void events.push(action) } });
     await app.listen({ port: 0 });
@@ -163,7 +163,7 @@ describe('The Fastify plugin', () => {
     assert.ok(lines.some((line) => JSON.parse(line).msg === 'broker started'));
   });
 
-  it('does not stop a broker that the app has started, but closes what it has opened there', async () => {
+  it('does not stop a broker that the app has started, but closes everything it has opened there', async () => {
     await using broker = await createBroker().start();
     const app = await appWith({ broker, listen: 0 });
     await app.listen({ port: 0 });
@@ -178,12 +178,12 @@ describe('The Fastify plugin', () => {
   });
 });
 
-describe('Apps that share a broker that they start', () => {
+describe('Apps that share and start a broker', () => {
   for (const order of [
     [0, 1],
     [1, 0]
   ])
-    it(`have it until the last one closes, in the order ${order.join(', ')}`, async () => {
+    it(`share it until the last one closes, in the order ${order.join(', ')}`, async () => {
       const broker = createBroker();
       const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, listen: 0, webSocket: '/b' })];
       await Promise.all(both.map(async (app) => app.ready()));
@@ -200,7 +200,7 @@ describe('Apps that share a broker that they start', () => {
       assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
     });
 
-  it('may close at the same time', async () => {
+  it('close concurrently', async () => {
     const broker = createBroker();
     const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
     await Promise.all(both.map(async (app) => app.ready()));
@@ -208,7 +208,7 @@ describe('Apps that share a broker that they start', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('are not kept open by an event stream, while another app goes on using it', async () => {
+  it('close despite an event stream, while another app continues to use the broker', async () => {
     const broker = createBroker();
     const settings = { broker, closeTimeout: 50, management: true } as const;
     const [app, other] = [await appWith({ ...settings, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
@@ -222,7 +222,7 @@ describe('Apps that share a broker that they start', () => {
     assert.equal(broker.state, 'connected');
   });
 
-  it('may use it in turn, and leave no listeners behind', async () => {
+  it('use it in turn, and leave no listeners behind', async () => {
     const broker = createBroker();
     for (let round = 0; round < 3; round++) {
       const app = await appWith({ broker, listen: 0 });
@@ -233,7 +233,7 @@ describe('Apps that share a broker that they start', () => {
     }
   });
 
-  it('may fail to start it, and use it afterwards', async () => {
+  it('use it after failing to start it', async () => {
     const taken = await appWith({ listen: 0, webSocket: false });
     await taken.ready();
     const broker = createBroker();
@@ -248,8 +248,8 @@ describe('Apps that share a broker that they start', () => {
   });
 });
 
-describe('Contexts beside each other', () => {
-  it('may have a broker each, on paths of their own', async () => {
+describe('Sibling contexts', () => {
+  it('support a separate broker each, on separate paths', async () => {
     const app = makeApp();
     const states: string[] = [];
     for (const path of ['/one', '/two'])
@@ -263,8 +263,8 @@ describe('Contexts beside each other', () => {
   });
 });
 
-describe('When the app closes', () => {
-  it('clients over WebSocket are disconnected with reason code 0x8B, and do not keep the server open', async () => {
+describe('Closing the app', () => {
+  it('disconnects WebSocket clients with reason code 0x8B, so that they do not keep the server open', async () => {
     const app = await appWith();
     await app.listen({ port: 0 });
     const client = await connectTo(`ws://127.0.0.1:${portOf(app)}/mqtt`);
@@ -274,7 +274,7 @@ describe('When the app closes', () => {
     assert.equal(app.mqtt.state, 'disconnected');
   });
 
-  it('a request in progress can still publish, and TCP clients receive it', async () => {
+  it('lets a request in progress publish, and TCP clients receive it', async () => {
     const app = await appWith({ listen: 0, webSocket: false });
     const steps = new EventTarget();
     const begun = once(steps, 'begun');
@@ -299,7 +299,7 @@ describe('When the app closes', () => {
     await closed;
   });
 
-  it('a WebSocket without a CONNECT and an event stream keep it open for closeTimeout at most', async () => {
+  it('waits at most closeTimeout for a WebSocket without a CONNECT and an event stream', async () => {
     const app = await appWith({ closeTimeout: 50, management: true });
     await app.mqtt.applications.add(SECRET);
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -314,7 +314,7 @@ describe('When the app closes', () => {
   });
 
   for (const begin of ['ready', 'inject'] as const)
-    it(`in the same turn as ${begin}, the broker is not left running`, async () => {
+    it(`leaves no broker running in the same turn as ${begin}`, async () => {
       const app = await appWith({ listen: 0 });
       const calls = { ready: () => app.ready(), inject: () => app.inject('/') };
       void calls[begin]();
@@ -324,7 +324,7 @@ describe('When the app closes', () => {
       assert.ok(app.mqtt.listeners().every(({ address }) => address === undefined));
     });
 
-  it('nothing is left open if the app was never ready', async () => {
+  it('leaves nothing open if the app was never ready', async () => {
     const app = makeApp();
     app.register(fastifyMqtt, { listen: 0 });
     await app.close();
@@ -352,12 +352,12 @@ describe('Errors of the Fastify plugin', () => {
     }
   });
 
-  it('tell that the plugin is registered already', async () => {
+  it('report that the plugin is already registered', async () => {
     const app = await appWith();
     await assert.rejects(async () => app.register(fastifyMqtt), { code: 'PLUGIN_REGISTERED' });
   });
 
-  it('of a port in use reach app.ready, and the app can be closed', async () => {
+  it('pass the error of a port in use to app.ready, and the app can be closed', async () => {
     const other = await appWith({ listen: 0, webSocket: false });
     await other.ready();
     const port = other.mqtt.listeners()[0].address?.port as number;

@@ -43,7 +43,7 @@ const PERSISTENT = { clean: false, sessionExpiry: '1h' } as const;
 const SIZES = [0, 1, 127, 128, ...Array.from({ length: 24 }, (_, n) => 32_730 + n), 65_495, 65_500, 100_000];
 
 describe('A batch that is appended to a closed folder', () => {
-  it('is in the folder when LevelDB opens it, newer than everything before it and older than what follows', async () => {
+  it('contains the batch when LevelDB opens it, newer than everything before and older than what follows', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-append-'));
     try {
       const store = levelStore(folder);
@@ -113,7 +113,7 @@ describe('A level store in which LevelDB writes nothing for lack of space', () =
     await store.close();
   });
 
-  it('takes nothing of the reserve for good, however often its compaction finds no space', async (t) => {
+  it('takes nothing of the reserve permanently, however often its compaction finds no space', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');

@@ -48,7 +48,7 @@ async function liveTwice(storeOf: () => Store): Promise<void> {
 }
 
 describe('A broker on a level store', () => {
-  it('finds in a folder the state of the previous broker', async () => {
+  it('restores the state of the previous broker from a folder', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'embermq-'));
     try {
       await liveTwice(() => levelStore(join(folder, 'data')));
@@ -57,7 +57,7 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('acknowledges nothing and reports an error when its folder is moved away, and continues when it is back', async (t) => {
+  it('acknowledges nothing and reports an error when its folder is moved away, and continues when it is restored', async (t) => {
     const home = await mkdtemp(join(tmpdir(), 'embermq-'));
     const [folder, away] = [join(home, 'data'), join(home, 'away')];
     const broker = createBroker({ store: levelStore(folder) });
@@ -90,7 +90,7 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('writes nothing to the folder of another broker that replaces its own, and continues when its own is back', async (t) => {
+  it('writes nothing to the folder of another broker that replaces its own, and continues when its own is restored', async (t) => {
     const home = await mkdtemp(join(tmpdir(), 'embermq-'));
     const [folder, away, theirs] = [join(home, 'data'), join(home, 'away'), join(home, 'theirs')];
     const broker = createBroker({ store: levelStore(folder) });
@@ -149,7 +149,7 @@ describe('A broker on a level store', () => {
     }
   });
 
-  it('finds its state in any abstract-level database', async () => {
+  it('restores its state from any abstract-level database', async () => {
     const database = new MemoryLevel<Buffer, Buffer>({ keyEncoding: 'buffer', valueEncoding: 'buffer' });
     await liveTwice(() => levelStore(database as never));
   });

@@ -71,7 +71,7 @@ describe('STORE_DAMAGED: a folder after a clean stop', () => {
     }
   };
   for (const [what, damage] of Object.entries(damages))
-    it(`is refused naming its log, and can be repaired, if the log ${what}`, async () => {
+    it(`names the damaged log, and can be repaired, if the log ${what}`, async () => {
       const folder = await closedFolder();
       const log = logOf(folder);
       damage(join(folder, log));
@@ -88,7 +88,7 @@ describe('STORE_DAMAGED: a folder after a clean stop', () => {
       assert.ok((await keysOf(folder)).includes('a'), 'a second time');
     });
 
-  it('is refused by a broker if its last commits are lost, which no crash can have caused', async () => {
+  it('stops a broker if its last commits are lost, which no crash can have caused', async () => {
     const folder = newFolder();
     const kit = await createTestBroker({ store: levelStore(folder), leakCheck: false });
     await kit.broker.publish({ topic: 'r', payload: 'x', qos: 1, retain: true });
@@ -144,7 +144,7 @@ describe('The mark of a clean stop', () => {
     for (let n = 0; n < 2; n++) assert.deepEqual(await keysOf(folder), ALL);
   });
 
-  it('is ignored if it is unreadable', async () => {
+  it('ignores an unreadable mark', async () => {
     for (const damage of ['', 'garbage', '{}\n0\n', undefined]) {
       const folder = await closedFolder();
       const mark = join(folder, 'CLOSED');

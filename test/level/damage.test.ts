@@ -133,7 +133,7 @@ const FILES: Readonly<Record<string, RegExp>> = {
 describe(`a folder damaged by its disk (SEED=${SEED})`, () => {
   for (const [what, pattern] of Object.entries(FILES)) {
     for (const damage of [flip, cut, zero]) {
-      it(`is refused by name, or complete up to some commit, after the damage "${damage.name}" to ${what}`, async (t) => {
+      it(`names the damaged file, or is complete up to some commit, after the damage "${damage.name}" to ${what}`, async (t) => {
         const random = randomFrom(SEED);
         const seen = { refused: 0, whole: 0, shortened: 0 };
         for (let n = 0; n < DAMAGES; n++) {

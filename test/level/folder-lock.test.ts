@@ -163,7 +163,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     ]
   ];
   for (const [what, act] of lockReleases) {
-    it(`is refused to other processes after ${what}, and can be opened once it is closed`, async () => {
+    it(`refuses other processes after ${what}, and can be opened once it is closed`, async () => {
       const { folder, store } = await opened();
       await act(folder);
       const { code, message } = await ask(other, folder);
@@ -179,7 +179,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     });
   }
 
-  it('is refused while another process that has read its files has it open, and opens once that process is killed', async () => {
+  it('refuses to open while another process that has read its files has it open, and opens once that process is killed', async () => {
     const { folder } = await closed();
     const holder = startProcess();
     try {
@@ -200,7 +200,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     }
   });
 
-  it('is refused while its owner lives whose descriptors may not be read, and opens once the owner is dead', async (t) => {
+  it('refuses to open while its owner lives whose descriptors may not be read, and opens once the owner is dead', async (t) => {
     if (process.geteuid?.() !== 0) return t.skip('only root can change its user id');
     const { folder } = await closed();
     // its parent never reaps it
@@ -244,7 +244,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     await second.worker.terminate();
   });
 
-  it('can be copied while it is in use, and the copy opens', async () => {
+  it('allows copying while it is in use, and the copy opens', async () => {
     const { folder, store } = await opened();
     const copies = [newFolder(), newFolder()];
     for (const copy of copies) cpSync(folder, copy, { recursive: true });
@@ -272,11 +272,11 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     ['another folder', (claim, owner) => writeFileSync(owner, claim.replace(/\n$/, '1\n'))],
     ['a truncated claim', (claim, owner) => writeFileSync(owner, claim.slice(0, -8))],
     ['an empty file', (_, owner) => writeFileSync(owner, '')],
-    ['bytes that are no text', (_, owner) => writeFileSync(owner, Buffer.alloc(10_000, 0xff))],
+    ['bytes that are not text', (_, owner) => writeFileSync(owner, Buffer.alloc(10_000, 0xff))],
     ['a broken symbolic link', (_, owner) => symlinkSync(join(home, 'no', 'where'), owner)]
   ];
   for (const [what, leave] of leftovers) {
-    it(`opens although OWNER is left over (${what}), and deletes it when it is closed`, async () => {
+    it(`opens with a leftover OWNER (${what}), and deletes it when it is closed`, async () => {
       const { folder, claim } = await closed();
       const owner = join(folder, 'OWNER');
       // this process lives and has LOCK open, but the claim does not match it
@@ -297,7 +297,7 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
     });
   }
 
-  it('is refused naming OWNER if that cannot be written, and opens with the same store object once it can', async () => {
+  it('names an OWNER that cannot be written, and opens with the same store object once it can', async () => {
     const { folder } = await closed();
     const owner = join(folder, 'OWNER');
     mkdirSync(owner);

@@ -77,7 +77,7 @@ async function start(folder: string, repairStore: boolean): Promise<{ retained: 
 const NO_SPACE = { code: 'STORE_UNUSABLE', message: /no space left.*Free some disk space/i };
 
 describe('a folder on a full disk', () => {
-  it('is not repaired if nothing is damaged, and has everything that was acknowledged once there is space', async (t) => {
+  it('needs no repair if nothing is damaged, and contains everything that was acknowledged once there is space', async (t) => {
     using disk = smallDisk(t, '4m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -91,7 +91,7 @@ describe('a folder on a full disk', () => {
     assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
   });
 
-  it('is not repaired before there is space for the repair, and loses nothing until then', async (t) => {
+  it('waits for space before a repair, and loses nothing until then', async (t) => {
     using disk = smallDisk(t, '6m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -140,7 +140,7 @@ describe('a folder on a full disk', () => {
 });
 
 describe('a broker on a disk that fills up', () => {
-  it('refuses what does not fit, recovers by itself once there is space, and has everything that it accepted', async (t) => {
+  it('refuses what does not fit, recovers once there is space, and keeps everything it has accepted', async (t) => {
     using disk = smallDisk(t, '3m');
     if (disk === undefined) return;
     const ballast = join(disk.path, 'ballast');

@@ -29,8 +29,8 @@ async function keysOf(store: Store): Promise<string[]> {
 
 const recordFiles = (folder: string) => readdirSync(folder).filter((name) => /\.(ldb|log)$/.test(name));
 
-describe('What failed attempts to write have left in a folder', () => {
-  it('does not prevent the folder from being opened if it occupies all space, that of the reserve included', async (t) => {
+describe('Leftovers of failed writes in a folder', () => {
+  it('do not prevent opening the folder if they occupy all space, including the reserve', async (t) => {
     using disk = smallDisk(t, '20m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -41,7 +41,7 @@ describe('What failed attempts to write have left in a folder', () => {
     assert.deepEqual(await keysOf(levelStore(folder)), ['a', 'b']);
   });
 
-  it('is deleted, except for files that the manifest names or LevelDB replays', async () => {
+  it('delete them, except for files that the manifest names or LevelDB replays', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-leftovers-'));
     try {
       const store = levelStore(folder);
@@ -77,7 +77,7 @@ describe('What failed attempts to write have left in a folder', () => {
     ['CURRENT is missing', (folder) => rmSync(join(folder, 'CURRENT'))]
   ];
   for (const [what, damage] of damages) {
-    it(`stays if ${what}`, async () => {
+    it(`keep them if ${what}`, async () => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-leftovers-'));
       try {
         await fillFolder(levelStore(folder));

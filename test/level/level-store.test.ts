@@ -84,7 +84,7 @@ describe('a level store in a folder', () => {
     });
   }
 
-  it('is named by its absolute path', () => {
+  it('uses its absolute path as the name', () => {
     assert.equal(levelStore('some/where').name, resolve('some/where'));
   });
 
@@ -198,7 +198,7 @@ describe('a level store in a folder', () => {
     });
   }
 
-  it('is not repaired while another store opens it, nor opened while it is repaired', async () => {
+  it('refuses a repair while another store opens it, and opening while it is repaired', async () => {
     const folder = await createFolder();
     const [one, two] = [levelStore(folder), levelStore(folder)];
     const opening = one.open();
@@ -396,7 +396,7 @@ describe('a level store in a folder', () => {
       });
     }
 
-    it('opens with all its records once the folder has been moved back', async (t) => {
+    it('opens with all its records once the folder has been restored', async (t) => {
       const { folder, store, secondLater } = await opened(t);
       renameSync(folder, `${folder}-moved`);
       secondLater();
@@ -524,7 +524,7 @@ describe('a level store in a folder', () => {
 });
 
 describe('a level store in a folder that has a folder in the place of a log', () => {
-  it('is refused with STORE_UNUSABLE, which names that folder and the remedy', async () => {
+  it('fails with STORE_UNUSABLE, naming that folder and the remedy', async () => {
     const folder = await createFolder();
     const log = join(folder, readdirSync(folder).find((name) => name.endsWith('.log')) as string);
     rmSync(log);
@@ -571,7 +571,7 @@ describe('a level store over another database passed by the app', () => {
   });
   for (const { name, run } of contract) it(name, run);
 
-  it('accepts a Level with its own options, and is named by its folder', async () => {
+  it('accepts a Level with its own options, and uses its folder as the name', async () => {
     const folder = newFolder();
     const store = levelStore(new Level(folder, { keyEncoding: 'json', compression: false }), { durability: 'power' });
     assert.equal(store.name, folder);
@@ -596,7 +596,7 @@ describe('a level store over another database passed by the app', () => {
     assert.equal(await database.get('beside'), 'x');
   });
 
-  it('is named by the class of the database if that has no folder', () => {
+  it('uses the class of the database as the name if there is no folder', () => {
     assert.equal(levelStore(new MemoryLevel()).name, 'MemoryLevel');
   });
 
@@ -624,7 +624,7 @@ describe('a level store over another database passed by the app', () => {
     });
   });
 
-  it('has at most 4 reads at a time, each of which copies its records, and waits for all of them when it closes', async () => {
+  it('limits concurrent reads to 4, each of which copies its records, and waits for all of them when it closes', async () => {
     const database = new MemoryLevel<Buffer, Buffer>();
     const iterator = database.iterator.bind(database) as (range: unknown) => ReturnType<LevelDatabase['iterator']>;
     let open = 0;
@@ -735,7 +735,7 @@ describe('levelStore', () => {
     ['undefined', () => levelStore(undefined as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
     ['null', () => levelStore(null as unknown as string), 'OPTION_INVALID', /a folder, or an abstract/],
     [
-      'an object that is no database',
+      'an object that is not a database',
       () => levelStore({} as LevelDatabase),
       'OPTION_INVALID',
       /a folder, or an abstract/

@@ -56,14 +56,14 @@ describe('a log of LevelDB', () => {
     long = await logOf(30_000, 70_000, 100);
   });
 
-  it('is sound when complete, and when truncated at any byte', () => {
+  it('counts as sound when complete, and when truncated at any byte', () => {
     for (let end = 0; end <= short.length; end++)
       assert.equal(findLogDamage(short.subarray(0, end)), undefined, `${end}`);
     for (let end = 0; end <= long.length; end += 97)
       assert.equal(findLogDamage(long.subarray(0, end)), undefined, `${end}`);
   });
 
-  it('is damaged if any single bit has changed, in its last record, too', () => {
+  it('counts as damaged if any single bit has changed, in its last record as well', () => {
     const damaged = (log: Buffer, at: number, bit: number) => {
       log[at] ^= 1 << bit;
       assert.ok(findLogDamage(log), `bit ${bit} of byte ${at} of ${log.length}`);
@@ -74,7 +74,7 @@ describe('a log of LevelDB', () => {
     for (let at = 32_768; at < 32_775; at++) for (let bit = 0; bit < 8; bit++) damaged(long, at, bit);
   });
 
-  it('is sound when truncated inside a payload that looks like records', async () => {
+  it('counts as sound when truncated inside a payload that looks like records', async () => {
     const planted = await logOf(20, Buffer.alloc(20_000, emptyRecord), Buffer.alloc(70_000, record(30)));
     // each record is a batch, with any sequence number
     const batches = Buffer.concat(Array.from({ length: 500 }, (_, n) => record(13, n)));
@@ -83,7 +83,7 @@ describe('a log of LevelDB', () => {
         assert.equal(findLogDamage(log.subarray(0, end)), undefined, `${end} of ${log.length}`);
   });
 
-  it('is damaged if the length of a record exceeds the file, or if another record is in its place', () => {
+  it('counts as damaged if the length of a record exceeds the file, or if another record is in its place', () => {
     const log = Buffer.from(short);
     for (const [at, { length }] of recordsAt(log)) {
       log.writeUInt16LE(length + log.length, at + 4);
@@ -96,7 +96,7 @@ describe('a log of LevelDB', () => {
     }
   });
 
-  it('is sound with sectors of zeros at its end, as after a loss of power, and damaged with zeros before its end', () => {
+  it('counts as sound with sectors of zeros at its end, as after a loss of power, and as damaged with zeros before its end', () => {
     for (const sector of [512, 1_024, 4_096, 32_768, 65_536]) {
       const log = Buffer.from(long);
       log.fill(0, sector);
@@ -107,7 +107,7 @@ describe('a log of LevelDB', () => {
     }
   });
 
-  it('is sound with zeros in the place of its last records, as after a loss of power, and damaged with zeros elsewhere', () => {
+  it('counts as sound with zeros in the place of its last records, as after a loss of power, and as damaged with zeros elsewhere', () => {
     for (const [at] of recordsAt(short)) {
       const log = Buffer.from(short);
       log.fill(0, at);

@@ -62,7 +62,7 @@ describe('a manifest whose end is lost', () => {
   });
 
   for (const bytes of [0, 3, 10, 40])
-    it(`is refused by name with STORE_DAMAGED, and a repair keeps every table, if ${bytes} bytes of any record are left`, async () => {
+    it(`reports STORE_DAMAGED by name, and a repair keeps every table, if ${bytes} bytes of any record are left`, async () => {
       const file = manifestOf(live);
       const ends = endsIn(join(live, file));
       for (const [at, end] of ends.slice(0, -1).entries()) {
@@ -103,12 +103,12 @@ describe('a manifest whose end is lost', () => {
     'after a loss of power that left zeros in the place of its last record': Buffer.alloc(50)
   };
   for (const [when, record] of Object.entries(ends)) {
-    it(`is sound ${when}, because the log still exists`, async () => {
+    it(`counts as sound ${when}, because the log still exists`, async () => {
       const { folder } = await killed(record);
       assert.deepEqual(await keysOf(levelStore(folder)), ['a']);
     });
 
-    it(`is refused with STORE_DAMAGED ${when}, if the log is missing`, async () => {
+    it(`reports STORE_DAMAGED ${when}, if the log is missing`, async () => {
       const { folder, log } = await killed(record);
       rmSync(join(folder, log));
       await assert.rejects(keysOf(levelStore(folder)), { code: 'STORE_DAMAGED' });
@@ -179,7 +179,7 @@ describe('tables that LevelDB had not yet deleted', () => {
     }
   });
 
-  it('are found in bounded memory, however many records they contain', async () => {
+  it('finds them in bounded memory, however many records they contain', async () => {
     const folder = join(home, `${folders++}`);
     const db = new Level(folder, { keyEncoding: 'utf8', valueEncoding: 'utf8' });
     await db.open();

@@ -16,7 +16,7 @@ function modeOf(path: string): number {
 }
 
 describe('The folder of a store', { skip: process.platform === 'win32' }, () => {
-  it('is created, with its parents, for the user of the process alone, whatever the umask', async () => {
+  it('creates the folder, with its parents, only for the user of the process, whatever the umask', async () => {
     const folder = join(home, 'a/b/data');
     const mask = process.umask(0);
     try {
@@ -33,7 +33,7 @@ describe('The folder of a store', { skip: process.platform === 'win32' }, () => 
     assert.ok(readdirSync(folder).includes('CLOSED'));
   });
 
-  it('is reported once, with the command that protects it, if other users may use it', async () => {
+  it('reports it once, with the command that protects it, if other users may use it', async () => {
     const folder = mkdtempSync(join(home, "operator's data "));
     chmodSync(folder, 0o755);
     const warnings: string[] = [];
@@ -58,7 +58,7 @@ describe('The folder of a store', { skip: process.platform === 'win32' }, () => 
     assert.equal(warnings.length, 1);
   });
 
-  it('is reported as a process warning by default', async () => {
+  it('emits a process warning by default', async () => {
     const folder = mkdtempSync(join(home, 'open-'));
     chmodSync(folder, 0o750);
     const warned = new Promise<Error & { code?: string }>((resolve) => process.once('warning', resolve));

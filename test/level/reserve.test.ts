@@ -37,7 +37,7 @@ function batchOf(key: string, value: Buffer | undefined): Batch {
 }
 
 describe('the reserve of a level store', () => {
-  it('is allocated if the disk is small, and takes a fifth of it by default', async (t) => {
+  it('allocates the reserve if the disk is small, by default a fifth of it', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -49,7 +49,7 @@ describe('the reserve of a level store', () => {
     assert.equal(reserved(folder), 12 * MB, 'the file stays while the folder is closed');
   });
 
-  it('is not allocated while plenty of space is free, nor if the option is 0', async (t) => {
+  it('allocates no reserve while plenty of space is free, nor if the option is 0', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -63,7 +63,7 @@ describe('the reserve of a level store', () => {
     }
   });
 
-  it('is released step by step as commits need it, and allocated again once there is space', async (t) => {
+  it('releases the reserve step by step as commits need it, and allocates it again once there is space', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -84,7 +84,7 @@ describe('the reserve of a level store', () => {
     await store.close();
   });
 
-  it('is not released to another program that takes all free space', async (t) => {
+  it('does not release the reserve to another program that takes all free space', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -154,7 +154,7 @@ describe('the reserve of a level store', () => {
     await reserve.stop();
   });
 
-  it('is not used up if the last free space is taken as soon as LevelDB has opened the folder', async (t) => {
+  it('does not use up the reserve if the last free space is taken as soon as LevelDB has opened the folder', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -217,7 +217,7 @@ describe('the reserve of a level store', () => {
     await again.close();
   });
 
-  it('is released for a compaction that needs more space than its size', async (t) => {
+  it('releases the reserve for a compaction that needs more space than its size', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -233,7 +233,7 @@ describe('the reserve of a level store', () => {
     await store.close();
   });
 
-  it('stays as it is when a compaction ends after the store was closed', async (t) => {
+  it('keeps the reserve unchanged when a compaction ends after the store was closed', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const ballast = join(disk.path, 'ballast');

@@ -27,7 +27,7 @@ async function createFilled(folder = newFolder()): Promise<string> {
 }
 
 describe('a folder that is read with the option scratch', () => {
-  it('has all its records and stays unchanged, with the scratch folder on the same file system', async () => {
+  it('contains all its records and stays unchanged, with the scratch folder on the same file system', async () => {
     const folder = await createFilled();
     const expected = await entriesOf(levelStore(folder));
     const before = stateOf(folder);
@@ -46,7 +46,7 @@ describe('a folder that is read with the option scratch', () => {
     assert.deepEqual(stateOf(folder), before);
   });
 
-  it('has all its records on a disk without a free byte, and on a read-only disk', async (t) => {
+  it('contains all its records on a disk without a free byte, and on a read-only disk', async (t) => {
     using disk = smallDisk(t, '20m');
     if (disk === undefined) return;
     const folder = await createFilled(join(disk.path, 'data'));
@@ -74,7 +74,7 @@ describe('a folder that is read with the option scratch', () => {
     await store.close();
   });
 
-  it('STORE_LOCKED: is refused while another store has it open', async () => {
+  it('STORE_LOCKED: refuses to open while another store has it open', async () => {
     const folder = await createFilled();
     const owner = levelStore(folder);
     await owner.open();
@@ -82,7 +82,7 @@ describe('a folder that is read with the option scratch', () => {
     await owner.close();
   });
 
-  it('STORE_DAMAGED: is refused naming the missing file, and leaves nothing in the scratch folder', async () => {
+  it('STORE_DAMAGED: names the missing file, and leaves nothing in the scratch folder', async () => {
     const folder = await createFilled();
     rmSync(join(folder, readdirSync(folder).find((name) => name.endsWith('.log')) as string));
     const scratch = newFolder();
@@ -91,7 +91,7 @@ describe('a folder that is read with the option scratch', () => {
     assert.deepEqual(readdirSync(scratch), []);
   });
 
-  it('STORE_UNUSABLE: is refused if it contains no store', async () => {
+  it('STORE_UNUSABLE: refuses to open a folder without a store', async () => {
     const empty = newFolder();
     mkdirSync(empty);
     await assert.rejects(levelStore(empty, { scratch: newFolder() }).open(), { code: 'STORE_UNUSABLE' });

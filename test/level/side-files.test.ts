@@ -79,7 +79,7 @@ describe('a folder with a damaged file that contains no records', () => {
   for (const name of FILES)
     for (const [what, damage] of Object.entries(name === 'LOCK' ? DAMAGES : { ...DAMAGES, ...DAMAGES_OF_TEXT })) {
       const isRefused = REFUSED.has(`${name} ${what}`);
-      it(`${isRefused ? 'is refused by name, and loses nothing,' : 'opens with all its records'} if ${name} ${what}`, async () => {
+      it(`${isRefused ? 'names the file, and loses nothing,' : 'opens with all its records'} if ${name} ${what}`, async () => {
         const folder = join(home, `${folders++}`);
         cpSync(whole, folder, { recursive: true });
         const file = join(folder, name);

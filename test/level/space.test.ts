@@ -59,7 +59,7 @@ function watchCompaction(store: Store) {
 }
 
 describe('a folder whose queued messages were delivered', () => {
-  it('is compacted, but not while the messages are queued', async () => {
+  it('compacts the folder, but not while the messages are queued', async () => {
     const folder = join(home, 'drained');
     const store = levelStore(folder);
     await using kit = await fillQueue(store);
@@ -77,14 +77,14 @@ describe('a folder whose queued messages were delivered', () => {
     assert.equal(watched.times, 1);
   });
 
-  it('is compacted after a restart, too, and can be closed during the compaction', async () => {
+  it('compacts the folder after a restart as well, and can be closed during the compaction', async () => {
     const folder = join(home, 'restarted');
     const first = await fillQueue(levelStore(folder));
     await drain(first);
     await first[Symbol.asyncDispose]();
     const store = levelStore(folder);
     const { size } = store;
-    // LevelDB may have freed a part by itself, more or less of it from run to run
+    // LevelDB may already have freed a part, which differs from run to run
     store.size = async () => ((await size?.call(store)) ?? 0) + 40 * MB;
     const kit = await createTestBroker({ store, leakCheck: false });
     const watched = watchCompaction(store);
@@ -99,7 +99,7 @@ describe('a folder whose queued messages were delivered', () => {
     assert.equal(again.broker.sessions.get('away').figures().mqueueLen, 0);
   });
 
-  it('is not compacted by a store over another database than LevelDB', () => {
+  it('does not compact a database other than LevelDB', () => {
     const { size, compact } = levelStore(new MemoryLevel({ keyEncoding: 'buffer', valueEncoding: 'buffer' }));
     assert.deepEqual([size, compact], [undefined, undefined]);
   });

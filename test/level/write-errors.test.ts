@@ -52,7 +52,7 @@ const ERRORS: Readonly<Record<string, string>> = {
 
 describe('a broker over a level database whose writes fail (errors injected into the write of batches)', () => {
   for (const [code, text] of Object.entries(ERRORS)) {
-    it(`refuses messages that must be stored, delivers QoS 0 messages, answers reads, and recovers by itself after ${code}`, async (t) => {
+    it(`refuses messages that must be stored, delivers QoS 0 messages, answers reads, and recovers after ${code}`, async (t) => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-errors-'));
       t.after(() => rmSync(folder, { recursive: true, force: true }));
       const disk = createFailingLevel(folder);

@@ -12,8 +12,8 @@ async function asked(server: Server, method: string, path: string, body?: unknow
   return { status, code, message: message as string, data };
 }
 
-describe('A message about a request', () => {
-  it('names its parameters as the interface does', async () => {
+describe('Messages about requests', () => {
+  it('names parameters as the interface does', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const cases: [method: string, path: string, body: unknown, code: number, message: RegExp][] = [
@@ -37,7 +37,7 @@ describe('A message about a request', () => {
     }
   });
 
-  it('does not repeat long names', async () => {
+  it('truncates long names', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const long = 'x'.repeat(65_536);
@@ -55,7 +55,7 @@ describe('A message about a request', () => {
     assert.ok(text.length < 1_000);
   });
 
-  it('stands beside the code of each entry of a batch that has failed', async () => {
+  it('includes the message beside the code of each failed entry of a batch', async () => {
     await using broker = await startBroker();
     const batch = [
       1,
@@ -79,13 +79,13 @@ describe('A message about a request', () => {
   });
 });
 
-describe('A message with a payload that is not a string', () => {
+describe('Messages with a payload that is not a string', () => {
   for (const [revision, expected] of [
     ['earlier', [500, 'Internal Error']],
     ['later', [200, '{"code":108,"message":"Request parameter type error"}']],
     ['hosted', [200, '{"code":108,"message":"Request parameter type error"}']]
   ] as const)
-    it(`is refused by the revision ${revision}, which names the parameter, or answers as the original products`, async () => {
+    it(`refuses a payload that is not a string, naming the parameter or answering as the original products, in the revision ${revision}`, async () => {
       await using broker = await startBroker();
       for (const payload of [{ a: 1 }, 5]) {
         await using server = await serveManagement(broker, { revision, prefix: '/api' });
@@ -101,8 +101,8 @@ describe('A message with a payload that is not a string', () => {
     });
 });
 
-describe('A query', () => {
-  it('is refused if it has a parameter twice, or a limit below 1, but not as the original products answer', async () => {
+describe('Queries', () => {
+  it('refuses repeated parameters and a limit below 1, but not when answering as the original products', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await using original = await serveManagement(broker, { errors: 'original' });
@@ -114,14 +114,14 @@ describe('A query', () => {
     }
   });
 
-  it('may have a parameter against caches, and a page below the first one, as in the original products', async () => {
+  it('accepts a parameter against caches, and a page below the first one, as in the original products', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const query of ['_=1&_=2', '_page=-1', '_page=0', '_limit=99999'])
       assert.equal((await asked(server, 'GET', `/clients?${query}`)).code, 0, query);
   });
 
-  it('of an operation beyond the original may have no unknown parameter, except against caches', async () => {
+  it('refuses unknown parameters of operations beyond the original, except the one against caches', async () => {
     await using broker = await startBroker();
     await using _client = await broker.connect({ clientId: 'c' });
     await using server = await serveManagement(broker);
@@ -142,8 +142,8 @@ describe('A query', () => {
   });
 });
 
-describe('One option', () => {
-  it('is found by any spelling of its name', async () => {
+describe('A single option', () => {
+  it('finds an option by any spelling of its name', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const [key, expected] of [
@@ -166,8 +166,8 @@ describe('One option', () => {
   });
 });
 
-describe('A stream of events', () => {
-  /** Read a stream until it contains a text. */
+describe('The event stream', () => {
+  /** Read a stream until it contains a string. */
   async function readUntil(url: string, wanted: string, act: () => Promise<unknown>): Promise<string> {
     const { body } = await fetch(url, { headers: { authorization: AUTHORIZATION } });
     let text = '';
@@ -181,7 +181,7 @@ describe('A stream of events', () => {
     return text;
   }
 
-  it('with a topic and without names includes the events of messages', async () => {
+  it('includes message events if a topic is given without names', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
     const url = `http://127.0.0.1:${server.port}/api/x/events?topic=a/%23`;
@@ -193,7 +193,7 @@ describe('A stream of events', () => {
     assert.doesNotMatch(text, /"topic":"c"/);
   });
 
-  it('has the kind of a ban as the interface spells it', async () => {
+  it('writes the kind of a ban as the interface spells it', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
     const url = `http://127.0.0.1:${server.port}/api/x/events?names=client.banned`;
@@ -205,7 +205,7 @@ describe('A stream of events', () => {
 });
 
 describe('The health page', () => {
-  it('says that a check to exclude does not exist', async () => {
+  it('reports that a check to exclude does not exist', async () => {
     await using broker = await createBroker().start();
     await using server = await serve(healthHandler(broker).node);
     const get = (path: string, headers = {}) => server.call('GET', path, undefined, headers);

@@ -33,7 +33,7 @@ async function failure(promise: Promise<unknown>): Promise<ManagementError> {
 }
 
 describe('A management client', () => {
-  it('reads, changes and deletes, with encoded parameters', async () => {
+  it('reads, changes and deletes records, with encoded parameters', async () => {
     await using s = await start('later');
     await s.broker.connect({ clientId: 'a/b ü', username: 'ann' });
     const body = { clientid: 'a/b ü', topic: 't', qos: 1 };
@@ -57,7 +57,7 @@ describe('A management client', () => {
     assert.equal(s.broker.sessions.has('a/b ü'), false);
   });
 
-  it('has the operations and names of the revision', async () => {
+  it('offers the operations and names of the revision', async () => {
     await using s = await start('earlier');
     await s.broker.connect({ clientId: 'c' });
     const [{ client_id, ipaddress }] = await s.client.get('/connections');
@@ -83,7 +83,7 @@ describe('A management client', () => {
     assert.deepEqual([data.length, meta?.count, meta?.hasnext], [1, 7, false]);
   });
 
-  it('reports what the interface refuses, with status and code', async () => {
+  it('rejects with the status and code of a refused request', async () => {
     await using s = await start('later');
     const unknown = await failure(s.client.delete('/clients/{clientid}', { params: { clientid: 'x' } }));
     assert.deepEqual([unknown.status, unknown.code, unknown.message], [404, 112, 'there is no client "x"']);
@@ -93,7 +93,7 @@ describe('A management client', () => {
     assert.ok(!refused.message.includes('guess'));
   });
 
-  it('names a server that cannot be reached, that is something else, or that does not answer', async () => {
+  it('names the server if it cannot be reached, is something else, or does not answer', async () => {
     const server = createServer(() => {}).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as { readonly port: number };
@@ -112,7 +112,7 @@ describe('A management client', () => {
     assert.match((await failure(stranger.get('/'))).message, /status 200 is not from a management interface$/);
   });
 
-  it('reports refusals of an interface that answers as the original products do', async () => {
+  it('rejects refusals of an interface that answers as the original products do', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api', errors: 'original' }).node);
     const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'app', secret: 'a secret' });
@@ -120,7 +120,7 @@ describe('A management client', () => {
     assert.deepEqual([unknown.status, unknown.code, unknown.message], [200, 112, 'not_found']);
   });
 
-  it('sends requests by the function of the option fetch', async () => {
+  it('sends requests with the function of the option fetch', async () => {
     await using s = await start('later');
     const sent: string[] = [];
     const client = new ManagementClient({
@@ -140,7 +140,7 @@ describe('A management client', () => {
     assert.deepEqual(sent, ['GET /api/users false', 'GET /api/x/events false']);
   });
 
-  it('gets documents that have no envelope', async () => {
+  it('returns documents that have no envelope', async () => {
     await using s = await start('later');
     await s.broker.access.acl.set({ topic: 'a', action: 'pub', access: 'deny' });
     const exported = await s.client.get('/x/export');
@@ -156,13 +156,13 @@ describe('A management client', () => {
     assert.match((await failure(stranger.get('/x/export'))).message, /not from a management interface$/);
   });
 
-  it('reads streams line by line, as they come', async () => {
+  it('yields the lines of streams as they arrive', async () => {
     const broker = await createBroker({ store: memoryStore() }).start();
     await using _ = broker;
     await broker.applications.add({ id: 'app', secret: 'a secret' });
     await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
     const url = `http://127.0.0.1:${server.port}/api`;
-    // only the beginning of the answer has a limit of time
+    // only the beginning of the answer has a time limit
     const client = new ManagementClient({ url, id: 'app', secret: 'a secret' });
     for (let n = 0; n < 300; n++) await broker.publish(`r/${n}`, 'ü'.repeat(300), { retain: true });
     const lines: string[] = [];
@@ -188,7 +188,7 @@ describe('A management client', () => {
     }, reason);
   });
 
-  it('says how streams are read, and what is wrong with a stream', async () => {
+  it('explains how streams are read, and reports faults of a stream', async () => {
     await using s = await start('later');
     for (const [method, path] of [
       ['GET', '/x/events'],
@@ -210,7 +210,7 @@ describe('A management client', () => {
     assert.match((await failure(reading())).message, /has ended early/);
   });
 
-  it('needs a URL of HTTP without credentials, and all parameters', async () => {
+  it('requires an HTTP URL without credentials, and all parameters', async () => {
     const options = { id: 'a', secret: 'b' };
     for (const url of ['localhost:8081', 'ftp://localhost', 'http://a:b@localhost/api'])
       assert.throws(() => new ManagementClient({ url, ...options }), TypeError);
@@ -218,7 +218,7 @@ describe('A management client', () => {
     assert.match((await failure(client.request('GET', '/clients/{clientid}'))).message, /"clientid".* is missing/);
   });
 
-  it('deletes what a path cannot name: names that are too long for a URL, and relative ones', async () => {
+  it('deletes records that a path cannot name: names that are too long for a URL, and relative ones', async () => {
     await using started = await start('later');
     const { broker, client } = started;
     for (const name of ['x'.repeat(60_000), '€'.repeat(20_000), '.', '..', 'a/b']) {
@@ -236,7 +236,7 @@ describe('A management client', () => {
     assert.match(empty.message, /is empty/);
   });
 
-  it('sends nothing if the path would become another one', async () => {
+  it('sends nothing if the path would resolve to another one', async () => {
     const seen: string[] = [];
     await using server = await serve(({ method, url }, response) => {
       seen.push(`${method} ${url}`);
@@ -273,7 +273,7 @@ describe('A management client', () => {
     );
   });
 
-  it('rejects with a ManagementError whatever is wrong with the request', async () => {
+  it('rejects with a ManagementError for any fault of the request', async () => {
     await using server = await serve((_, response) => void response.end('{"code":0,"data":{}}'));
     const client = new ManagementClient({ url: `http://127.0.0.1:${server.port}/api`, id: 'a', secret: 'b' });
     const circular: Record<string, unknown> = {};
@@ -286,7 +286,7 @@ describe('A management client', () => {
     await failure(client.list('/clients').next());
   });
 
-  it('has types that refuse unknown paths, missing parameters and wrong bodies', () => {
+  it('rejects unknown paths, missing parameters and wrong bodies at compile time', () => {
     const check = (later: ManagementClient, earlier: ManagementClient<'earlier'>) => {
       void later.get('/clients');
       void earlier.get('/connections');

@@ -8,7 +8,7 @@ const LATER = ['later', 'hosted'] as const;
 type Row = Readonly<Record<string, unknown>>;
 const idsIn = (rows: readonly Row[]) => rows.map(({ clientid }) => clientid);
 
-/** Connects four clients; the last one goes away, and its session stays. */
+/** Connect four clients; the last one disconnects, and its session stays. */
 async function connectAll(broker: Broker): Promise<void> {
   const from = (remoteAddress: string) => ({ transport: 'tcp' as const, remoteAddress, remotePort: 5_000 });
   await broker.connect({ clientId: 'a/1', username: 'ann', transportInfo: from('192.0.2.1') });
@@ -22,7 +22,7 @@ async function connectAll(broker: Broker): Promise<void> {
 
 for (const revision of LATER)
   describe(`Clients in the revision ${revision}`, () => {
-    it('are found by each condition of a list, and by several', async () => {
+    it('lists clients by each condition, and by several', async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const before = Date.now();
@@ -57,7 +57,7 @@ for (const revision of LATER)
         }
     });
 
-    it('are found by client id and by user name, in the cluster and on a node', async () => {
+    it('looks up clients by client id and by user name, in the cluster and on a node', async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       await connectAll(broker);
@@ -77,7 +77,7 @@ for (const revision of LATER)
       assert.deepEqual([elsewhere.status, elsewhere.body.code], [404, 102]);
     });
 
-    it('are kicked: connection and session end', async () => {
+    it('kicks a client, ending its connection and its session', async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       await connectAll(broker);
@@ -88,7 +88,7 @@ for (const revision of LATER)
       assert.deepEqual([again.status, again.body.code], [404, 112]);
     });
 
-    it('have an ACL cache, which is listed and cleared', async () => {
+    it('lists and clears the ACL cache of a client', async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const asked: string[] = [];
@@ -128,7 +128,7 @@ describe('Subscriptions of clients, one for each entry of a batch', () => {
     ['later', 'clientid'],
     ['hosted', 'clientid']
   ] as const)
-    it(`are made and removed in the revision ${revision}`, async () => {
+    it(`subscribes and unsubscribes for each entry of a batch in the revision ${revision}`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const client = await broker.connect({ clientId: 'c' });

@@ -11,7 +11,7 @@ const NODE = '/api/nodes/embermq@127.0.0.1';
 /** An entry of a list. */
 type Entry = Record<string, unknown>;
 
-/** Runs a test with the interface of each revision, each with a new broker. */
+/** Run a test with the interface of each revision, each with a new broker. */
 async function inEach(
   run: (call: Awaited<ReturnType<typeof serveManagement>>['call'], broker: Broker) => Promise<void>,
   options: ManagementOptions = {}
@@ -27,7 +27,7 @@ const answer = ({ status, body }: { status: number; body: { code: number; messag
   [status, body.code, body.message] as const;
 
 describe('Configurations over REST', () => {
-  it('list every option with its value, kind and application, for all nodes and for one', async () => {
+  it('lists every option with its value, kind and application, for all nodes and for one', async () => {
     await inEach(async (call, broker) => {
       const { body } = await call('GET', '/api/configs');
       const [{ node, config }] = body.data;
@@ -50,7 +50,7 @@ describe('Configurations over REST', () => {
     });
   });
 
-  it('list values that can be sent back', async () => {
+  it('lists values that can be sent back', async () => {
     await inEach(async (call, broker) => {
       const { configuration } = broker;
       const { body } = await call('GET', `${NODE}/configs`);
@@ -68,7 +68,7 @@ describe('Configurations over REST', () => {
     });
   });
 
-  it('are changed at run time and listed as changed', async () => {
+  it('changes options at run time and lists the new values', async () => {
     await inEach(async (call, broker) => {
       for (const [path, body, value] of [
         ['/api/configs/emqx', { key: 'zone.external.max_inflight', value: '64' }, 64],
@@ -89,7 +89,7 @@ describe('Configurations over REST', () => {
     });
   });
 
-  it('are refused with the reason if the key, the value or the application is wrong, or the option is fixed', async () => {
+  it('refuses a wrong key, value or application, and fixed options, with the reason', async () => {
     const faults: [path: string, body: unknown, expected: [number, number, RegExp]][] = [
       ['configs/emqx', { key: 'zone.external.max_inflght', value: 1 }, [400, 108, /mean "zone.external.max_inflight"/]],
       ['configs/emqx', { key: 'zone.externl.max_inflight', value: 1 }, [400, 108, /did you mean "external"/]],
@@ -116,7 +116,7 @@ describe('Configurations over REST', () => {
     });
   });
 
-  it('are refused with code 102 as the original products do', async () => {
+  it('refuses changes with code 102 as the original products do', async () => {
     await inEach(
       async (call) => {
         const { status, body } = await call('PUT', '/api/configs/emqx', { key: 'nothing_like_it', value: '1' });
@@ -132,10 +132,10 @@ describe('Configurations over REST', () => {
   });
 });
 
-describe('Options with which anyone could connect', () => {
+describe('Options that let anyone connect', () => {
   const key = 'zone.external.allow_anonymous';
 
-  /** The statuses of requests that change them, of a broker with a listener on an address. */
+  /** The statuses of requests that change these options, for a broker with a listener on an address. */
   async function statuses(host: string, options: BrokerOptions = {}): Promise<Record<string, number>> {
     await using broker = await startBroker({ zones: { lab: {} }, ...options });
     await listen(broker, { port: 0, host });
@@ -170,7 +170,7 @@ describe('Options with which anyone could connect', () => {
       ['on', 'text', 'none', 'everywhere', 'on a node', 'bypass', 'import'].map((name) => [name, status])
     );
 
-  it('are refused if other machines reach the broker, unless its options allow it', async () => {
+  it('refuses these options if other machines can reach the broker, unless its options allow it', async () => {
     const others = { off: 200, 'another zone': 200 };
     assert.deepEqual(await statuses('0.0.0.0'), { ...all(400), ...others });
     assert.deepEqual(await statuses('0.0.0.0', { allowAnonymous: false }), { ...all(400), ...others });
@@ -180,7 +180,7 @@ describe('Options with which anyone could connect', () => {
 });
 
 describe('Configurations of plugins over REST', () => {
-  it('are listed and changed as a whole, by the names of the original products too', async () => {
+  it('lists and changes configurations of plugins as a whole, also by the names of the original products', async () => {
     await inEach(async (call, broker) => {
       const path = `${NODE}/plugin_configs/emqx_retainer`;
       const listed = async () =>
@@ -197,7 +197,7 @@ describe('Configurations of plugins over REST', () => {
       assert.deepEqual((await call('PUT', path, body)).body, { code: 0 });
       assert.deepEqual([broker.settings.maxRetainedMessages, broker.settings.retainedExpiryInterval], [5, 3600]);
       assert.deepEqual((await listed())[0], ['retainer.max_retained_messages', '5', true]);
-      // what is left out has the value of the options again
+      // omitted options return to the value in the options of the broker
       await call('PUT', path, { 'retainer.max_payload_size': '7' });
       assert.deepEqual([broker.settings.maxRetainedMessages, broker.settings.maxRetainedPayloadSize], [1_000_000, 7]);
       await call('PUT', path, {});
@@ -206,7 +206,7 @@ describe('Configurations of plugins over REST', () => {
     });
   });
 
-  it('are as they were before if the plugin cannot be restarted', async (t) => {
+  it('restores the previous options if the plugin cannot be restarted', async (t) => {
     await inEach(async (call, broker) => {
       await broker.configuration.setAll([
         ['retainer.max_retained_messages', 5],
@@ -227,7 +227,7 @@ describe('Configurations of plugins over REST', () => {
     });
   });
 
-  it('are refused as a whole if a key or value is wrong, or if they are part of the app', async () => {
+  it('refuses the whole configuration if a key or value is wrong, or if it is part of the app', async () => {
     await inEach(async (call, broker) => {
       await broker.access.add({ name: 'jwt', authenticate: () => true });
       const faults: [plugin: string, body: unknown, expected: [number, number, RegExp]][] = [
@@ -254,7 +254,7 @@ describe('Configurations of plugins over REST', () => {
 });
 
 describe('Options with their sources over REST', () => {
-  it('are listed by key, page by page, and say where the app has them from', async () => {
+  it('lists options by key, page by page, with their source in the app', async () => {
     for (const revision of REVISIONS) {
       await using broker = createBroker({ maxPacketSize: '2MB', zones: { external: { maxInflight: 7 } } });
       await broker.start();
@@ -301,7 +301,7 @@ describe('Options with their sources over REST', () => {
     }
   });
 
-  it('are reset to what the options say', async () => {
+  it('resets an option to the value in the options of the broker', async () => {
     await inEach(async (call, broker) => {
       await broker.configuration.set('sysInterval', '5s');
       assert.deepEqual((await call('DELETE', '/api/x/options/broker.sys_interval')).body, { code: 0 });

@@ -24,7 +24,7 @@ async function leave(broker: Broker, clientId: string): Promise<void> {
 }
 
 describe('Connections in the earlier revision', () => {
-  it('have the documented fields', async () => {
+  it('shows connections with the documented fields', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await broker.connect({ clientId: 'local' });
@@ -51,7 +51,7 @@ describe('Connections in the earlier revision', () => {
     assert.deepEqual([web.node, web.zone, web.is_bridge, web.clean_start], [node, 'external', false, true]);
   });
 
-  it('are listed page by page, in the cluster and on a node, without the clients that are away', async () => {
+  it('lists connections page by page, in the cluster and on a node, without disconnected clients', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await leave(broker, 'away');
@@ -66,7 +66,7 @@ describe('Connections in the earlier revision', () => {
     }
   });
 
-  it('are found by client id and by user name, in the cluster and on a node', async () => {
+  it('looks up connections by client id and by user name, in the cluster and on a node', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await leave(broker, 'away');
@@ -90,7 +90,7 @@ describe('Connections in the earlier revision', () => {
     }
   });
 
-  it('are kicked: the will is published, and a session that outlives its connection stays', async () => {
+  it('publishes the will of a kicked connection, and keeps a session that outlives it', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     const will = { topic: 'wills', payload: 'gone' };
@@ -110,7 +110,7 @@ describe('Connections in the earlier revision', () => {
     assert.equal(broker.sessions.has('ending'), false);
   });
 
-  it('cannot be kicked if the client is away or unknown', async () => {
+  it('does not kick disconnected or unknown clients', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await using original = await serveManagement(broker, { revision: 'earlier', errors: 'original' });
@@ -127,7 +127,7 @@ describe('Connections in the earlier revision', () => {
 });
 
 describe('Sessions in the earlier revision', () => {
-  it('have the documented fields', async () => {
+  it('shows sessions with the documented fields', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
@@ -140,7 +140,7 @@ describe('Sessions in the earlier revision', () => {
     assert.deepEqual([away.client_id, away.binding, away.username], ['away', 'undefined', 'undefined']);
   });
 
-  it('are listed page by page and looked up, in the cluster and on a node', async () => {
+  it('lists sessions page by page and looks them up, in the cluster and on a node', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await leave(broker, 'a/b');
@@ -162,7 +162,7 @@ describe('Sessions in the earlier revision', () => {
     }
   });
 
-  it('end if they are cleaned, in the cluster or on a node', async () => {
+  it('ends a session that is cleaned, in the cluster or on a node', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     for (const path of ['/api', `/api/nodes/${encodeURIComponent(broker.settings.node)}`]) {
@@ -173,7 +173,7 @@ describe('Sessions in the earlier revision', () => {
     }
   });
 
-  it('cannot be cleaned while the client is connected, or if there is none', async () => {
+  it('does not clean the session of a connected or unknown client', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await using original = await serveManagement(broker, { revision: 'earlier', errors: 'original' });
@@ -195,7 +195,7 @@ describe('Sessions in the earlier revision', () => {
 });
 
 describe('The operations of connections and sessions', () => {
-  it('do not exist on an unknown node', async () => {
+  it('rejects operations of connections and sessions on an unknown node', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     for (const [method, path] of [
@@ -212,7 +212,7 @@ describe('The operations of connections and sessions', () => {
     }
   });
 
-  it('do not exist in the later revisions', async () => {
+  it('offers no operations of connections and sessions in the later revisions', async () => {
     await using broker = await startBroker();
     for (const revision of ['later', 'hosted'] as const) {
       await using server = await serveManagement(broker, { revision });

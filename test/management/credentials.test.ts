@@ -41,7 +41,7 @@ interface Reply {
 const PUBLISH = '/mqtt/publish';
 
 describe('Management credentials', () => {
-  it('of management users give the scope of the user, which takes effect at once when it changes', async () => {
+  it('grants the scope of a management user, and applies changes of it at once', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'secret of ann', 'administrator');
     await broker.users.add('vic', 'secret of vic', 'viewer');
@@ -60,7 +60,7 @@ describe('Management credentials', () => {
     assert.equal((await call('POST', PUBLISH, { authorization: basic('ann', 'another secret') })).status, 200);
   });
 
-  it('of a viewer are enough to check a login and to change the own password, and for no other change', async () => {
+  it('lets viewers check a login and change their own password, and nothing else', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     await broker.users.add('ann', 'secret of ann', 'administrator');
@@ -91,12 +91,12 @@ describe('Management credentials', () => {
     assert.equal((await login('ann', 'secret of ann'))[0], 429, 'wrong passwords count as failed logins');
     await clock.advance('1m');
     assert.deepEqual(await call('PUT', '/change_pwd/vic', change), [200, 0]);
-    assert.equal((await call('POST', '/auth', {}))[0], 401, 'the old password is not accepted any more');
+    assert.equal((await call('POST', '/auth', {}))[0], 401, 'the old password is no longer accepted');
     const vic = basic('vic', 'another secret');
     assert.deepEqual(await call('POST', '/auth', { username: 'vic', password: 'another secret' }, vic), [200, 0]);
   });
 
-  it('of a viewer that a function has accepted do not change the password of a user with the same name', async () => {
+  it('does not let a viewer that a function accepted change the password of a user with the same name', async () => {
     await using broker = await startBroker();
     await broker.users.add('vic', 'secret of vic', 'viewer');
     await using server = await serveManagement(broker, { credentials: () => 'viewer' });
@@ -105,7 +105,7 @@ describe('Management credentials', () => {
     assert.equal((await server.call('PUT', '/api/change_pwd/vic', body, headers)).status, 403);
   });
 
-  it('can be those of applications and of users', async () => {
+  it('accepts credentials of applications and of users', async () => {
     await using broker = await startBroker();
     await broker.users.add('vic', 'secret of vic', 'viewer');
     await broker.users.add('app', 'the user app', 'viewer');
@@ -118,7 +118,7 @@ describe('Management credentials', () => {
     assert.equal((await call('GET', '/clients', { authorization: basic('nobody', 'x') })).status, 401);
   });
 
-  it('of an application end when it is disabled, deleted, or has expired', async () => {
+  it('rejects the credentials of an application once it is disabled, deleted or expired', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     await broker.applications.add({ id: 'app', secret: 'a secret', expiresAt: clock.now() + 2_000 });
@@ -137,7 +137,7 @@ describe('Management credentials', () => {
     assert.equal(await status(), 401);
   });
 
-  it('may be checked by a function, which gets the address of the client', async () => {
+  it('passes the address of the client to a function that checks credentials', async () => {
     await using broker = await startBroker();
     const asked: unknown[] = [];
     const call = ask(broker, {
@@ -158,7 +158,7 @@ describe('Management credentials', () => {
     ]);
   });
 
-  it('are needed to make applications and users whatever the option says, because these may load code', async () => {
+  it('requires credentials for creating applications and users with every option, because these may load code', async () => {
     const GRANTS = [
       ['POST', '/apps', { app_id: 'mine', name: 'Mine', secret: 'my secret' }],
       ['PUT', '/apps/reports', { secret: 'my secret' }],
@@ -196,7 +196,7 @@ describe('Management credentials', () => {
     }
   });
 
-  it('of a host app that names a scope which is not known let nobody in', async () => {
+  it('lets no one in if the host app names an unknown scope', async () => {
     await using broker = await startBroker();
     const { fetch } = managementApi(broker, { prefix: '/api', credentials: 'host' });
     for (const scope of ['readonly', 'Viewer', '', null, true])
@@ -206,7 +206,7 @@ describe('Management credentials', () => {
       }
   });
 
-  it('that are wrong are told apart from those that are missing', async () => {
+  it('distinguishes wrong from missing credentials', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'secret of ann', 'administrator');
     const wrong = 'the id or the secret is wrong';
@@ -231,7 +231,7 @@ describe('Management credentials', () => {
     }
   });
 
-  it('of an application end at once when PUT /apps gives it another secret, also where they are remembered', async () => {
+  it('rejects the previous secret of an application at once when PUT /apps changes it, even if it is cached', async () => {
     await using broker = await startBroker();
     await broker.applications.add({ id: 'other', secret: 'secret of other' });
     const { fetch } = managementApi(broker, { prefix: '/api' });
@@ -257,7 +257,7 @@ describe('Management credentials', () => {
     assert.deepEqual(await asks(AUTHORIZATION), [200, 200]);
   });
 
-  it('that nobody has are refused with a remedy, which is reported once', async () => {
+  it('refuses all requests if no credentials exist, and reports the remedy once', async () => {
     for (const [credentials, remedy] of [
       ['applications', /the broker has none: add one with embermq serve --app ID:SECRET, or in the app that runs the/],
       [
@@ -287,7 +287,7 @@ describe('Management credentials', () => {
 describe('Failed logins', () => {
   const wrong = { authorization: basic('app', 'guess') };
 
-  it('limit the guesses of credentials that are in use at another address', async () => {
+  it('limits guesses of credentials that are used at another address', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
@@ -302,7 +302,7 @@ describe('Failed logins', () => {
     assert.equal(await status(right, '192.0.2.1'), 200);
   });
 
-  it('are limited for each id at an address for a minute', async () => {
+  it('limits failed logins for each id at an address for a minute', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
@@ -318,7 +318,7 @@ describe('Failed logins', () => {
     assert.equal((await call('GET', '/clients', { from: '192.0.2.1' })).status, 200);
   });
 
-  it('count for all interfaces of the broker together, but not for those that ask a function of the app', async () => {
+  it('counts failed logins for all interfaces of the broker together, except those that ask a function of the app', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     await broker.applications.add({ id: 'app', secret: 'a secret' });
@@ -347,7 +347,7 @@ describe('Failed logins', () => {
     assert.equal(await status(ofApp.fetch, '/api/v4/clients', 'four'), 401);
   });
 
-  it('do not shut out credentials that were right before', async () => {
+  it('still accepts credentials that were right before', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
@@ -358,7 +358,7 @@ describe('Failed logins', () => {
     assert.equal((await call('GET', '/clients')).status, 200);
   });
 
-  it('of one id do not keep other ids of the address out, until a hundred have failed for all ids, known or not', async () => {
+  it('refuses only the id of the failed logins, until a hundred have failed for all ids, known or not', async () => {
     await using kit = await createTestBroker();
     await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
     await kit.broker.applications.add({ id: 'other', secret: 'other secret' });
@@ -375,7 +375,7 @@ describe('Failed logins', () => {
     assert.equal(await status('app', 'a secret'), 200);
   });
 
-  it('do not keep out right credentials when another identity is changed, only when their own secret is', async () => {
+  it('keeps credentials accepted when another identity changes, but not when their own secret does', async () => {
     await using kit = await createTestBroker();
     const { applications } = kit.broker;
     await applications.add({ id: 'app', secret: 'a secret' });
@@ -397,7 +397,7 @@ describe('Failed logins', () => {
     assert.equal((await call('GET', '/clients', { authorization: basic('app', 'new secret') })).status, 429);
   });
 
-  it('cannot exceed the limit by being sent at the same time', async () => {
+  it('enforces the limit for logins sent at the same time', async () => {
     await using broker = await startBroker();
     let checked = 0;
     const call = ask(broker, {
@@ -415,7 +415,7 @@ describe('Failed logins', () => {
     assert.equal(checked, 10);
   });
 
-  it('are not suspected when many right logins come at the same time', async () => {
+  it('does not count many valid logins sent at the same time', async () => {
     await using broker = await startBroker();
     const call = ask(broker, { credentials: async () => true });
     const tries = Array.from({ length: 50 }, (_, n) =>
@@ -424,7 +424,7 @@ describe('Failed logins', () => {
     assert.deepEqual([...new Set((await Promise.all(tries)).map(({ status }) => status))], [200]);
   });
 
-  it('are not counted for requests without Basic credentials', async () => {
+  it('does not count requests without Basic credentials', async () => {
     await using broker = await startBroker();
     const call = ask(broker);
     for (let n = 0; n < 12; n++) {
@@ -442,7 +442,7 @@ describe('Failed logins', () => {
     ['10.0.0.1', 'unknown', 'the proxy, if the header has no address']
   ];
   for (const [from, forwarded, source] of proxies)
-    it(`count for ${source} (${from ?? 'no address'}, "${forwarded}")`, async () => {
+    it(`counts failed logins for ${source} (${from ?? 'no address'}, "${forwarded}")`, async () => {
       await using broker = await startBroker();
       const seen: (string | undefined)[] = [];
       const call = ask(broker, {
@@ -465,24 +465,24 @@ describe('Failed logins', () => {
       assert.deepEqual(seen, [expected[forwarded]]);
     });
 
-  it('count for the network of 64 bits of an IPv6 address', async () => {
+  it('counts failed logins for the 64-bit network of an IPv6 address', async () => {
     await using broker = await startBroker();
     const call = ask(broker, { credentials: () => false });
     for (let n = 1; n <= 10; n++) await call('GET', '/clients', { from: `2001:db8::${n}` });
-    // each request has the same credentials, but they are checked one after the other
+    // all requests have the same credentials, but they are checked one after the other
     assert.equal((await call('GET', '/clients', { from: '2001:db8:0:0:ffff::1' })).status, 429);
     assert.equal((await call('GET', '/clients', { from: '2001:db8:0:1::1' })).status, 401);
   });
 });
 
-describe('Pages of browsers', () => {
-  it('may change something if their origin is that of the server, or allowed', async () => {
+describe('Web pages', () => {
+  it('lets pages change something if their origin is that of the server, or allowed', async () => {
     await using broker = await startBroker();
     const call = ask(broker, { origins: ['https://app.example', 'null'] });
     const from = (origin: string, url = 'http://host') =>
       call('POST', PUBLISH, { headers: { origin }, url }).then(({ status }) => status);
     assert.equal(await from('http://host'), 200);
-    assert.equal(await from('https://host'), 200); // the server cannot tell what a proxy in front of it speaks
+    assert.equal(await from('https://host'), 200); // the server does not know the protocol of a proxy in front of it
     assert.equal(await from('http://host:8081', 'http://host:8081'), 200);
     assert.equal(await from('https://app.example'), 200);
     assert.equal(await from('null'), 200);
@@ -495,7 +495,7 @@ describe('Pages of browsers', () => {
     assert.equal((await any('POST', PUBLISH, { headers: { origin: 'https://evil.example' } })).status, 200);
   });
 
-  it('of another site may change nothing without the header Origin, and everything that origins allow with it', async () => {
+  it('lets pages of another site change nothing without an Origin header, and everything that origins allow with it', async () => {
     await using broker = await startBroker();
     const call = ask(broker, { origins: ['https://app.example'] });
     const site = (value: string) => ({ headers: { 'sec-fetch-site': value } });
@@ -514,7 +514,7 @@ describe('Pages of browsers', () => {
     assert.equal((await call('POST', PUBLISH, { headers })).status, 200);
   });
 
-  it('reach a mount without credentials only by an IP address, localhost, or a name in the option hosts', async () => {
+  it('lets pages reach a mount without credentials only by an IP address, localhost, or a name in the option hosts', async () => {
     await using broker = await startBroker();
     const statuses = async (options: ManagementOptions, hosts: readonly string[]) => {
       const call = ask(broker, options);
@@ -531,7 +531,7 @@ describe('Pages of browsers', () => {
     assert.deepEqual(await statuses({ credentials: 'host', hosts: 'broker.example' }, names), [200, 200, 403, 403]);
   });
 
-  it('are told by the Host header on node:http', async () => {
+  it('recognizes pages by the Host header on node:http', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api', credentials: 'none' }).node);
     const ask = (host: string) =>
@@ -549,7 +549,7 @@ describe('Pages of browsers', () => {
 });
 
 describe('Operations for applications', () => {
-  it('are refused and not listed where they are switched off', async () => {
+  it('refuses operations for applications and does not list them where they are switched off', async () => {
     await using broker = await startBroker();
     const rows = (await ask(broker)('GET', '/')).body.data as { method: string; path: string }[];
     const call = ask(broker, { appOperations: false });
@@ -578,7 +578,7 @@ describe('Options of the management interface', () => {
     ['prefix', { prefix: 'api' }]
   ];
   for (const [name, options] of wrong)
-    it(`refuse ${JSON.stringify(options)}`, async () => {
+    it(`rejects the options ${JSON.stringify(options)}`, async () => {
       await using broker = createBroker();
       assert.throws(
         () => managementApi(broker, options),

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import ts from 'typescript';
 
-/** The code whose errors REST, the command and the log show. */
+/** The code whose errors are shown by REST, the command and the log. */
 const FOLDERS = [
   'lib/access',
   'lib/broker',
@@ -26,7 +26,7 @@ const FOLDERS = [
 const OF_LIBRARY =
   /\bbroker\.(?!example|sys_|shared_)[a-z]\w*|\bcreateBroker\b|\bcall (await )?[a-z]\w*(\.\w+)*\(|\b(change|replace) it with [a-z]\w*|\bsetSecret\b/;
 
-/** Texts that nobody sees over REST, with the reason. This list may only shrink. */
+/** Messages that are not visible over REST, with the reason. This list may only shrink. */
 const KNOWN: Readonly<Record<string, string>> = {
   'a broker, which createBroker returns, as the first argument': 'an argument of the app',
   'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.': 'describes an option',
@@ -36,7 +36,7 @@ const KNOWN: Readonly<Record<string, string>> = {
   'broker.users.add() in an app': 'likewise'
 };
 
-/** The literal texts of a file that have more than one word. */
+/** The string literals of a file that have more than one word. */
 function textsIn(file: string): string[] {
   const texts: string[] = [];
   const visit = (node: ts.Node): void => {
@@ -49,8 +49,8 @@ function textsIn(file: string): string[] {
   return texts.filter((text) => text.includes(' '));
 }
 
-describe('The texts of errors', () => {
-  it('name no methods of the library, which callers of REST and users of the command do not have', () => {
+describe('Error messages', () => {
+  it('names no methods of the library, which callers of REST and users of the command do not have', () => {
     const found = new Set<string>();
     for (const folder of FOLDERS)
       for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {

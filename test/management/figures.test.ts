@@ -12,7 +12,7 @@ const REVISIONS = ['earlier', ...LATER] as const;
 const UPTIME = /^(\d+ days, )?(\d+ hours, )?(\d+ minutes, )?\d+ seconds$/;
 const LOCAL_TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/;
 
-/** The counters and gauges of the earlier revision, as the fact sheet lists them. */
+/** The counters and gauges of the earlier revision, as documented. */
 const EARLIER_METRICS = [
   'bytes.received bytes.sent packets.received packets.sent packets.connect.received packets.connack.sent packets.connack.error',
   'packets.connack.auth_error packets.publish.received packets.publish.sent packets.publish.error packets.publish.auth_error',
@@ -25,7 +25,7 @@ const EARLIER_METRICS = [
   'messages.qos2.received messages.qos2.sent messages.qos2.expired messages.qos2.dropped messages.expired messages.retained',
   'messages.dropped messages.forward auth.mqtt.anonymous'
 ].flatMap((line) => line.split(' '));
-/** Those that only the later revisions have, as the fact sheet lists them. */
+/** Counters and gauges that only the later revisions have, as documented. */
 const LATER_METRICS = [
   'packets.publish.inuse packets.publish.dropped packets.puback.inuse packets.pubrec.inuse packets.pubcomp.inuse',
   'messages.publish messages.dropped.expired messages.dropped.no_subscribers messages.delayed messages.delivered messages.acked',
@@ -36,7 +36,7 @@ const LATER_METRICS = [
 ].flatMap((line) => line.split(' '));
 
 describe('Brokers', () => {
-  it('are listed and looked up in each revision', async () => {
+  it('lists and looks up brokers in each revision', async () => {
     await using broker = await startBroker();
     const { node } = broker.settings;
     for (const revision of REVISIONS) {
@@ -63,7 +63,7 @@ describe('Brokers', () => {
 });
 
 describe('Nodes', () => {
-  it('are listed and looked up in each revision, with sizes as text in lists', async () => {
+  it('lists and looks up nodes in each revision, with sizes as text in lists', async () => {
     await using broker = await startBroker();
     const { node } = broker.settings;
     const away = await broker.connect({ clientId: 'away', sessionExpiry: 60 });
@@ -102,7 +102,7 @@ describe('Nodes', () => {
 });
 
 describe('Listeners', () => {
-  it('are listed in each revision, with their connections', async () => {
+  it('lists listeners in each revision, with their connections', async () => {
     await using broker = await startBroker();
     const { node } = broker.settings;
     const tcp = await listen(broker, { port: 0, maxConnections: 100 });
@@ -149,7 +149,7 @@ describe('Listeners', () => {
 });
 
 describe('Metrics', () => {
-  it('have the documented names in each revision', async () => {
+  it('shows metrics with the documented names in each revision', async () => {
     await using broker = await startBroker();
     const { node } = broker.settings;
     const client = await broker.connect({ clientId: 'c' });
@@ -179,7 +179,7 @@ describe('Metrics', () => {
 });
 
 describe('Statistics', () => {
-  it('have the documented names in each revision, flat in lists of the earlier one', async () => {
+  it('shows statistics with the documented names in each revision, flat in lists of the earlier one', async () => {
     await using broker = await startBroker();
     const { node } = broker.settings;
     const away = await broker.connect({ clientId: 'away', sessionExpiry: 60 });

@@ -36,7 +36,7 @@ describe('healthHandler', () => {
     assert.equal((await server.call('HEAD', '/readyz')).status, 200);
   });
 
-  it('lists each check with its state if it is asked to', async () => {
+  it('lists each check with its state on request', async () => {
     assert.equal((await get('/livez?verbose')).text, '[+]ping ok\nlivez check passed\n');
     assert.equal(
       (await get('/readyz?verbose')).text,
@@ -47,14 +47,14 @@ describe('healthHandler', () => {
     assert.deepEqual(body.checks[1], { name: 'broker', status: 'ok' });
   });
 
-  it('counts a listener as open whose server the app has, and whose address is unknown', async () => {
+  it('counts a listener as open if the app has its server and its address is unknown', async () => {
     await broker.stop();
     upgradeHandler(broker);
     await broker.start();
     assert.equal((await get('/readyz')).text, 'ok');
   });
 
-  it('is not ready, but alive, while the broker is stopped or has not started', async () => {
+  it('reports not ready, but alive, while the broker is stopped or has not started', async () => {
     await broker.stop();
     const { status, text } = await get('/readyz');
     assert.equal(status, 503);
@@ -70,7 +70,7 @@ describe('healthHandler', () => {
     ['store_space_low', 'store-space'],
     ['memory_high_watermark', 'memory']
   ])
-    it(`is not ready while the broker has the alarm ${alarm}, unless its check is excluded`, async () => {
+    it(`reports not ready while the broker has the alarm ${alarm}, unless its check is excluded`, async () => {
       broker.alarms.raise({ id: alarm, title: 'something is wrong', summary: 'with details' });
       const { status, text } = await get('/readyz');
       assert.equal(status, 503);
@@ -86,7 +86,7 @@ describe('healthHandler', () => {
       assert.equal((await get('/readyz')).status, 200);
     });
 
-  it('is not ready while memory is short, the store has no space, or it cannot be written', async () => {
+  it('reports not ready while memory is short, the store has no space, or it cannot be written', async () => {
     const failing = async (kit: TestBroker) => {
       const response = await healthHandler(kit.broker).fetch(new Request('http://a/readyz?verbose'));
       return [...(await response.text()).matchAll(/^\[-\](\S+) /gm)].map(([, name]) => name);
@@ -123,7 +123,7 @@ describe('healthHandler', () => {
     assert.equal((await server.call('POST', '/readyz')).status, 404);
   });
 
-  it('can stand below a prefix, and ask for credentials', async () => {
+  it('supports a prefix and credentials', async () => {
     const guarded = await startBroker();
     await using other = await serve(healthHandler(guarded, { prefix: '/health', credentials: 'applications' }).node);
     assert.equal((await other.call('GET', '/livez')).status, 404);

@@ -19,14 +19,14 @@ interface Host {
   readonly options?: ManagementOptions;
   /** The path in front of the interface. Default `/api/v4`. */
   readonly base?: string;
-  /** A parser of the host reads JSON first, so that the host answers what is no JSON. */
+  /** A parser of the host reads JSON first, so the host answers invalid JSON. */
   readonly parsesJson?: true;
   listener(api: ManagementApi): RequestListener | Promise<RequestListener>;
 }
 
 const V4 = { prefix: '/api/v4' };
 
-/** An Express app: headers and routes of its own around what `mount` adds. */
+/** An Express app: headers and routes around what `mount` adds. */
 function expressHost(mount: (app: express.Express, api: ManagementApi) => void) {
   return (api: ManagementApi): RequestListener => {
     const app = express().set('env', 'test'); // errors are not printed
@@ -100,21 +100,21 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** As the usual body parsers of Koa: what is no JSON becomes `{}` and is left unread. */
+/** Like the usual body parsers of Koa: invalid JSON becomes `{}` and is left unread. */
 const koaParser: Koa.Middleware = async (context, next) => {
   const isJson = context.is('json') === 'json';
   Object.assign(context.request, { body: isJson ? JSON.parse((await textOf(context.req)) || '{}') : {} });
   return next();
 };
 
-/** As parsers that put the value on the request of node:http. */
+/** Like parsers that put the value on the request of node:http. */
 const koaParserOfNode: Koa.Middleware = async (context, next) => {
   if (context.is('json') === 'json')
     Object.assign(context.req, { body: JSON.parse((await textOf(context.req)) || '{}') });
   return next();
 };
 
-/** As koa-mount: the path below the base path, until the middleware goes on to the next one. */
+/** Like koa-mount: the path is below the base path until the middleware calls the next one. */
 const koaMount =
   (base: string, mounted: Koa.Middleware): Koa.Middleware =>
   async (context, next) => {
@@ -204,7 +204,7 @@ const HOSTS: readonly Host[] = [
 
 const JSON_TYPE = { authorization: AUTHORIZATION, 'content-type': 'application/json' };
 
-/** What must hold on each host. */
+/** Expectations that hold on each host. */
 async function checkHost(call: Call, base: string, { parsesJson = false }: { readonly parsesJson?: boolean } = {}) {
   assert.equal((await call('GET', '/')).text, 'home');
   assert.equal((await call('GET', '/api/orders')).text, 'orders');
@@ -256,7 +256,7 @@ describe('The management interface', () => {
     });
 
   for (const form of ['all', 'use', 'mount'] as const)
-    it(`works on Hono by app.${form}()`, async () => {
+    it(`works on Hono with app.${form}()`, async () => {
       await using broker = await startBroker();
       await using _client = await broker.connect({ clientId: 'a/b' });
       const api = managementApi(broker, V4);
@@ -338,7 +338,7 @@ describe('The management interface', () => {
     agent.destroy();
   });
 
-  it('takes the body from a host that has read the request of the Fetch API, and says so if it gets none', async () => {
+  it('takes the body from a host that has read the request of the Fetch API, and reports a missing body', async () => {
     await using broker = await startBroker();
     const { fetch } = managementApi(broker, V4);
     const publish = () =>
@@ -400,7 +400,7 @@ describe('The management interface', () => {
     }
   });
 
-  it('leaves paths that it does not have to the host before it asks for credentials, on each kind of server', async () => {
+  it('leaves unknown paths to the host before asking for credentials, on each kind of server', async () => {
     await using broker = await startBroker();
     const api = managementApi(broker, { revision: 'hosted', unmatched: 'next' });
     for (const listener of [
@@ -440,7 +440,7 @@ describe('The management interface', () => {
     }
   });
 
-  it('refuses two revisions with the same prefix', async () => {
+  it('rejects two revisions with the same prefix', async () => {
     await using broker = await startBroker();
     assert.throws(() => managementApis(broker, [{ revision: 'earlier' }, { revision: 'later' }]), {
       code: 'OPTION_INVALID',

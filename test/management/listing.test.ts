@@ -12,7 +12,7 @@ function read<R>(all: readonly R[], limit: number, cursor: string | undefined, o
 }
 
 describe('The cursor of a list in memory', () => {
-  it('leads from page to page until the last one, which has none', () => {
+  it('returns cursors from page to page, and none on the last page', () => {
     const all = ['a', 'b', 'c', 'd', 'e'];
     assert.deepEqual(read(all, 2, undefined, BY_NAME), { rows: ['a', 'b'], cursor: 'b' });
     assert.deepEqual(read(all, 2, 'b', BY_NAME), { rows: ['c', 'd'], cursor: 'd' });
@@ -21,22 +21,22 @@ describe('The cursor of a list in memory', () => {
     assert.deepEqual(read([], 5, 'b', BY_NAME), { rows: [], cursor: undefined });
   });
 
-  it('stays valid when its row has gone and others have come', () => {
+  it('keeps a cursor valid when its row is removed and others are added', () => {
     assert.deepEqual(read(['a', 'aa', 'c', 'd'], 1, 'b', BY_NAME), { rows: ['c'], cursor: 'c' });
     assert.deepEqual(read(['a'], 2, 'b', BY_NAME), { rows: [], cursor: undefined });
   });
 
-  it('follows a list whose greatest key comes first', () => {
+  it('supports lists in descending order', () => {
     assert.deepEqual(read([30, 20, 10, 9], 2, undefined, NEWEST_FIRST), { rows: [30, 20], cursor: '20' });
-    // a row that has come meanwhile is newer than the pages that are left
+    // a row that was added meanwhile is newer than the remaining pages
     assert.deepEqual(read([40, 30, 10, 9], 2, '20', NEWEST_FIRST), { rows: [10, 9], cursor: undefined });
   });
 
-  it('is refused if it is not one of the list', () => {
+  it('rejects a cursor that does not belong to the list', () => {
     assert.throws(() => read([1, 2], 1, 'x', { keyOf: (number) => number }), { kind: 'wrongParameter' });
   });
 
-  it('is not given by a list without an order', () => {
+  it('returns no cursor for a list without an order', () => {
     assert.deepEqual(pageOf(['a', 'b'], { number: 1, limit: 1, skip: 0 }).text?.whole, { count: 2, cursor: undefined });
   });
 });

@@ -9,7 +9,10 @@ import { WorkCount } from '../../lib/base/pending-work.ts';
 
 const NUMBERS = Array.from({ length: 2_000 }, (_, at) => at);
 
-/** Reads an answer as fast as its parts come. `made` is called for each row or line. @returns how many were made in each turn, and the text */
+/**
+ * Read an answer as fast as its parts arrive. `made` is called for each row or line.
+ * @returns the number of rows produced in each turn, and the text
+ */
 async function readBody(answerOf: (made: () => void) => unknown) {
   const perTurn = [0];
   let isDone = false;
@@ -31,13 +34,13 @@ async function readBody(answerOf: (made: () => void) => unknown) {
   return { most: Math.max(...perTurn), made: perTurn.reduce((sum, some) => sum + some), text };
 }
 
-describe('A long answer is made in slices, each in a turn of its own', () => {
+describe('Long answers', () => {
   const shapeOf = (made: () => void) => (n: number) => {
     made();
     return { n };
   };
 
-  it('if an object has long lists', async () => {
+  it('writes an object with long lists in slices, each in a separate turn', async () => {
     const { most, made, text } = await readBody(
       (row) => new LongData({ a: new Rows(NUMBERS, shapeOf(row)), b: new Rows([1], shapeOf(row)), c: 'c' })
     );
@@ -46,14 +49,14 @@ describe('A long answer is made in slices, each in a turn of its own', () => {
     assert.deepEqual(JSON.parse(text).data, { a: NUMBERS.map((n) => ({ n })), b: [{ n: 1 }], c: 'c' });
   });
 
-  it('if it is a list', async () => {
+  it('writes a list in slices, each in a separate turn', async () => {
     const { most, made, text } = await readBody((row) => new Listing(NUMBERS, undefined, shapeOf(row)));
     assert.ok(most <= 200, `${most} in one turn`);
     assert.equal(made, 2_000);
     assert.equal(JSON.parse(text).data.length, 2_000);
   });
 
-  it('if it is lines that are there at once', async () => {
+  it('writes lines that are available at once in slices, each in a separate turn', async () => {
     const line = 'x'.repeat(1_000);
     const { most, made, text } = await readBody((one) => {
       async function* lines() {

@@ -7,10 +7,10 @@ import { AUTHORIZATION, startBroker } from '../support/management.ts';
 
 const CLIENTS = 1_000;
 const REQUESTS = 100;
-/** Rows that one slice makes at most. */
+/** Maximum number of rows that one slice produces. */
 const ROWS = 250;
 
-/** The lists of the directory, by revision; a text that each row has. */
+/** The lists of the directory, by revision, with a string that each row contains. */
 const LISTS = [
   ['later', '/api/clients', '"clientid":'],
   ['later', '/api/clients?_like_clientid=c', '"clientid":'],
@@ -33,7 +33,7 @@ async function crowdedBroker() {
 }
 
 describe('Many lists that are requested at once', () => {
-  it('share one budget: the rows of all answers in one turn are limited', async () => {
+  it('shares one budget between all answers: the rows in one turn are limited', async () => {
     await using broker = await crowdedBroker();
     for (const [revision, path, word] of LISTS) {
       const { fetch } = managementApi(broker, { revision, prefix: '/api' });
@@ -66,7 +66,7 @@ describe('Many lists that are requested at once', () => {
     }
   });
 
-  it('are not made further than their clients read', async () => {
+  it('produces rows no further than clients read', async () => {
     await using broker = await crowdedBroker();
     const { directory } = broker;
     let parts = 0;

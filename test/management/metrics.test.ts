@@ -8,7 +8,7 @@ import { OPEN_METRICS, PROMETHEUS_TEXT } from '../../adapters/management/metrics
 import { parseExposition } from '../support/exposition.ts';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 
-/** What Prometheus sends. */
+/** The Accept header of Prometheus. */
 const PROMETHEUS_ACCEPT =
   'application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1';
 
@@ -51,7 +51,7 @@ describe('metricsHandler', () => {
     for (const gauge of PLAIN_GAUGES) named(`embermq_${gauge.replaceAll('.', '_')}`);
   });
 
-  it('shows the values of the broker, with the name of the node as a label', async () => {
+  it('shows the values of the broker with the name of the node as a label', async () => {
     const client = await connectClient(broker.stream(), { clientId: 'c' });
     await client.subscribe('t');
     await broker.publish('t', 'x');
@@ -124,7 +124,7 @@ describe('metricsHandler', () => {
     assert.throws(() => metricsHandler(guarded, { path: '/m' } as never), { code: 'OPTION_UNKNOWN' });
   });
 
-  it('refuses names in the Host header that are not its own, with credentials "none"', async () => {
+  it('refuses unknown names in the Host header with credentials "none"', async () => {
     const { fetch } = metricsHandler(broker, { credentials: 'none', hosts: 'broker.example' });
     const statusOf = async (host: string) => (await fetch(new Request(`http://${host}/metrics`))).status;
     assert.equal(await statusOf('10.1.2.3:8081'), 200);
@@ -135,7 +135,7 @@ describe('metricsHandler', () => {
 });
 
 describe('the formats of metrics', () => {
-  it('escape what could end a label or a line', () => {
+  it('escapes characters that could end a label or a line', () => {
     const about = 'a\\b"c\nd';
     const labels = { l: 'a\\n"\n', m: '' };
     const families = [{ name: 'x', kind: 'counter', about, samples: [{ labels, value: 1e300 }] }] as const;
@@ -150,7 +150,7 @@ describe('the formats of metrics', () => {
     }
   });
 
-  it('write infinity and missing numbers as both documents say', () => {
+  it('writes infinity and missing numbers as both formats specify', () => {
     const samples = [Infinity, -Infinity, Number.NaN].map((value, at) => ({ labels: { at: `${at}` }, value }));
     const [parsed] = parseExposition(
       PROMETHEUS_TEXT.write([{ name: 'x', kind: 'gauge', about: 'A', samples }], {}),
@@ -163,14 +163,14 @@ describe('the formats of metrics', () => {
   });
 });
 
-/** Collects when it is asked to. */
+/** Collects on request. */
 class ManualReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
   protected override async onShutdown(): Promise<void> {}
 }
 
 describe('observeMetrics', () => {
-  it('shows counters and gauges with their units to the SDK of OpenTelemetry, until it is ended', async () => {
+  it('exports counters and gauges with their units to the OpenTelemetry SDK until it is stopped', async () => {
     await using broker = await startBroker();
     await broker.publish('t', 'x');
     const reader = new ManualReader({ aggregationTemporalitySelector: () => AggregationTemporality.CUMULATIVE });

@@ -68,7 +68,7 @@ describe('The management interface on node:http', () => {
     }
   });
 
-  it('asks for credentials, and refuses an address that guesses too often', async () => {
+  it('asks for credentials, and refuses an address after too many guesses', async () => {
     await using broker = await startBroker();
     await using server = await serve(managementApi(broker, { prefix: '/api/v4' }).node);
     const none = await server.call('GET', '/api/v4/clients', undefined, {});
@@ -120,7 +120,7 @@ describe('The management interface on node:http', () => {
 });
 
 describe('The management interface as a fetch handler', () => {
-  it('answers as on node:http', async () => {
+  it('answers fetch requests as on node:http', async () => {
     await using broker = await startBroker();
     await using client = await broker.connect({ clientId: 'c1' });
     const api = managementApi(broker, { prefix: '/api/v4' });
@@ -151,7 +151,7 @@ describe('The management interface in a browser', () => {
     assert.deepEqual([preflight.status, corsOf(preflight.headers)], [404, []]);
   });
 
-  it('lets pages of the option origins read, also that credentials are wrong, and change, and answers their preflights', async () => {
+  it('lets pages of the option origins read answers, including rejected credentials, and make changes, and answers their preflights', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { origins: origin, unmatched: 'next' });
     for (const [authorization, status] of [

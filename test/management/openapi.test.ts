@@ -29,14 +29,14 @@ describe('The OpenAPI document', () => {
   for (const revision of REVISIONS) {
     const document = managementApi(createBroker(), { revision }).openapi();
 
-    it(`of the revision "${revision}" is valid`, async () => {
+    it(`produces a valid document for the revision "${revision}"`, async () => {
       assert.deepEqual(await errorsOf(document), []);
       const ids = Object.values(document.paths).flatMap((path) => Object.values(path).map((one) => one.operationId));
-      assert.equal(new Set(ids).size, ids.length, 'each operation has an id of its own');
+      assert.equal(new Set(ids).size, ids.length, 'each operation has a unique id');
     });
   }
 
-  it('is served below the prefix to callers with credentials, and is not listed in the index', async () => {
+  it('serves the document below the prefix to callers with credentials, and does not list it in the index', async () => {
     await using broker = await startBroker();
     const api = managementApi(broker, { prefix: '/api/v4' });
     await using server = await serve(api.node);
@@ -49,7 +49,7 @@ describe('The OpenAPI document', () => {
     assert.ok(data.every(({ path }: { path: string }) => path !== '/openapi.json'));
   });
 
-  it('describes the mount: its prefixes, the longest page, and the operations that are switched on', () => {
+  it('describes the mount: its prefixes, the longest page, and the enabled operations', () => {
     const options = { prefix: ['/one', ''], maxRowLimit: 50, appOperations: false } as const;
     const document = managementApi(createBroker(), options).openapi();
     assert.deepEqual(document.servers, [{ url: '/one' }, { url: '/' }]);
@@ -64,14 +64,14 @@ describe('The OpenAPI document', () => {
     });
   });
 
-  it('is that of one prefix, if there are several revisions', () => {
+  it('returns the document of one prefix, if there are several revisions', () => {
     const api = managementApis(createBroker(), [{ revision: 'earlier' }, { revision: 'later', prefix: '/api/v4' }]);
     assert.ok('/connections' in api.openapi().paths);
     assert.ok('/clients' in api.openapi('/api/v4').paths);
     assert.throws(() => api.openapi('/api'), { code: 'OPTION_INVALID', field: 'prefix' });
   });
 
-  it('has the names of the revision, also where other names are accepted', () => {
+  it('uses the names of the revision, even where other names are accepted', () => {
     const earlier = managementApi(createBroker(), { revision: 'earlier' }).openapi();
     const later = managementApi(createBroker(), { revision: 'later' }).openapi();
     for (const path of ['/mqtt/publish', '/mqtt/subscribe', '/mqtt/unsubscribe', '/mqtt/publish_batch']) {

@@ -5,7 +5,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 type RevisionName = (typeof REVISIONS)[number];
 
-/** What the index lists; the path as the documentation spells it: with or without a slash at its beginning and its end. */
+/** An entry of the index. The path is spelled as documented: with or without a slash at its beginning and its end. */
 type Row = readonly [name: string, method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string];
 
 /** The documented operations, by the revisions that have them. */
@@ -163,7 +163,7 @@ function lineOf([name, method, path]: Row): string {
 
 describe('The operations of the management interface', () => {
   for (const revision of REVISIONS) {
-    it(`are those of the documentation in the revision "${revision}", and those below /x/`, async () => {
+    it(`offers the documented operations in the revision "${revision}", and those below /x/`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const index: { name: string; method: Row[1]; path: string }[] = (await server.call('GET', '/api/')).body.data;
@@ -175,7 +175,7 @@ describe('The operations of the management interface', () => {
       );
     });
 
-    it(`are found in the revision "${revision}", however the slashes of their paths are written`, async () => {
+    it(`finds operations in the revision "${revision}", however the slashes of their paths are written`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const ask = async (method: string, path: string) => {

@@ -9,7 +9,7 @@ const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 const NODE = '/api/nodes/embermq@127.0.0.1/plugins';
 type Call = Awaited<ReturnType<typeof serveManagement>>['call'];
 
-/** Runs a test with the interface of each revision, each with a new broker that has a source `jwt`. */
+/** Run a test with the interface of each revision, each with a new broker that has a source `jwt`. */
 async function inEach(
   run: (call: Call, broker: Broker, revision: string) => Promise<void>,
   options: ManagementOptions = {}
@@ -22,14 +22,14 @@ async function inEach(
   }
 }
 
-/** Sends a PUT and returns status, code and message. */
+/** Send a PUT and return status, code and message. */
 async function put(call: Call, path: string): Promise<readonly [number, number, string | undefined]> {
   const { status, body } = await call('PUT', path);
   return [status, body.code, body.message];
 }
 
 describe('Plugins over REST', () => {
-  it('are the features, the records, the sources and the interface itself', async () => {
+  it('lists the features, the records, the sources and the interface itself as plugins', async () => {
     await inEach(async (call, broker) => {
       const { body } = await call('GET', '/api/plugins');
       assert.equal(body.data[0].node, 'embermq@127.0.0.1');
@@ -57,7 +57,7 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('are loaded, unloaded and reloaded on a node, by their names and those of the original products', async () => {
+  it('loads, unloads and reloads plugins on a node, by their names and those of the original products', async () => {
     await inEach(async (call, broker, revision) => {
       const loaded = revision === 'earlier' ? { code: 0, data: ['rewrite'] } : { code: 0 };
       assert.deepEqual((await call('PUT', `${NODE}/emqx_mod_rewrite/load`)).body, loaded);
@@ -80,7 +80,7 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('include the stream service, whose rules stop and start with it', async () => {
+  it('includes the stream service, whose rules stop and start with it', async () => {
     await inEach(async (call, broker) => {
       const { streams } = broker;
       await streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="json")');
@@ -99,13 +99,13 @@ describe('Plugins over REST', () => {
       assert.deepEqual((await put(call, `${NODE}/streams/load`)).slice(0, 2), [400, 110]);
       assert.deepEqual(await put(call, `${NODE}/streams/reload`), [200, 0, undefined]);
       assert.deepEqual([await active(), await status()], [true, 'Running']);
-      await streams.stop(); // as the drop of a plugin with restart=1 does
+      await streams.stop(); // as the deletion of a plugin with restart=1 does
       assert.deepEqual(await put(call, '/api/plugins/streams/reload'), [200, 0, undefined]);
       assert.equal(await status(), 'Running');
     });
   });
 
-  it('are unloaded and reloaded on all nodes', async () => {
+  it('unloads and reloads plugins on all nodes', async () => {
     await inEach(async (call, broker) => {
       assert.deepEqual(await put(call, '/api/plugins/emqx_delayed_publish/unload'), [200, 0, undefined]);
       assert.equal(broker.features.list()[0]?.isStarted, false);
@@ -114,11 +114,11 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('are refused if they are loaded already, not loaded or unknown', async () => {
+  it('refuses to load loaded plugins, to unload unloaded ones, and unknown names', async () => {
     await inEach(async (call) => {
       const faults: [path: string, status: number, code: number, message: RegExp][] = [
-        [`${NODE}/retainer/load`, 400, 110, /"retainer" is loaded already/],
-        [`${NODE}/jwt/load`, 400, 110, /"jwt" is loaded already/],
+        [`${NODE}/retainer/load`, 400, 110, /"retainer" is already loaded/],
+        [`${NODE}/jwt/load`, 400, 110, /"jwt" is already loaded/],
         [`${NODE}/emqx_mod_rewrite/unload`, 400, 111, /"rewrite" is not loaded/],
         ['/api/plugins/rewrite/unload', 400, 111, /"rewrite" is not loaded/],
         [`${NODE}/emqx_lua_hook/load`, 404, 105, /there is no plugin "emqx_lua_hook"/],
@@ -137,7 +137,7 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('do not include the interface that serves the request: unloading it is refused with code 110', async () => {
+  it('refuses to unload the interface that serves the request with code 110', async () => {
     await inEach(async (call) => {
       for (const path of [`${NODE}/emqx_management`, `${NODE}/management`, '/api/plugins/emqx_management'])
         for (const change of ['unload', 'reload'])
@@ -147,7 +147,7 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('are refused with the words of the original products, and code 101 for all nodes in the earlier revision', async () => {
+  it('refuses with the words of the original products, and with code 101 for all nodes in the earlier revision', async () => {
     await inEach(
       async (call, _broker, revision) => {
         const body = async (path: string) => (await call('PUT', path)).body;
@@ -162,7 +162,7 @@ describe('Plugins over REST', () => {
     );
   });
 
-  it('refuse unknown clients while the only source is unloaded', async () => {
+  it('refuses unknown clients while the only source is unloaded', async () => {
     await inEach(async (call, broker) => {
       await broker.access.remove('jwt');
       await broker.access.add({ name: 'http', authenticate: ({ username }) => username === 'ann' || undefined });
@@ -173,11 +173,11 @@ describe('Plugins over REST', () => {
     });
   });
 
-  it('have aliases that lead to something of the broker', async () => {
+  it('maps every alias to a part of the broker', async () => {
     await using broker = await startBroker();
     const known = [...broker.features.list(), ...broker.access.list()].map(({ name }) => name);
     const sources = ['acl', 'acl-file', 'http', 'jwt', 'ldap', 'mysql', 'postgresql', 'redis', 'mongodb'];
-    const connectors = ['webhook:default', 'bridge:default']; // if there are any
+    const connectors = ['webhook:default', 'bridge:default']; // if the broker has any
     for (const names of Object.values(PLUGIN_ALIASES))
       for (const name of names) assert.ok([...known, ...sources, ...connectors, 'management'].includes(name), name);
   });

@@ -33,7 +33,7 @@ async function ask(server: Server, method: string, path: string, body?: unknown)
   return answer.body;
 }
 
-/** Send requests that are refused. Each has the status, the code, and what the message names. */
+/** Send requests that are refused, and check the status, the code, and the name in the message. */
 async function refused(server: Server, cases: readonly [...Request, status: number, code: number, says: RegExp][]) {
   for (const [method, path, body, status, code, says] of cases) {
     const answer = await server.call(method, `/api${path}`, body);
@@ -43,7 +43,7 @@ async function refused(server: Server, cases: readonly [...Request, status: numb
   }
 }
 
-/** Send requests to an interface that answers as the original products do. All of these have status 200. */
+/** Send requests to an interface that answers as the original products do. All of them have status 200. */
 async function askOriginal(broker: Broker, revision: RevisionName, cases: readonly [...Request, answer: unknown][]) {
   await using server = await serveManagement(broker, { revision, errors: 'original' });
   for (const [method, path, body, expected] of cases) {
@@ -66,7 +66,7 @@ describe('The records of client ids and user names', () => {
       ['clientid', 'clientIds'],
       ['username', 'usernames']
     ] as const)
-      it(`of the ${kind} are added, listed, looked up, changed and deleted in the ${revision} revision`, async () => {
+      it(`adds, lists, looks up, changes and deletes records of the ${kind} in the ${revision} revision`, async () => {
         await using broker = await startBroker();
         await using server = await serveManagement(broker, { revision });
         const path = `/auth_${field}`;
@@ -128,7 +128,7 @@ describe('The records of client ids and user names', () => {
         ]);
       });
 
-  it('are refused with the words of the original products', async () => {
+  it('refuses records with the words of the original products', async () => {
     await using broker = await startBroker();
     await broker.access.clientIds.add('a', 'x');
     await broker.access.usernames.add('a', 'x');
@@ -158,7 +158,7 @@ describe('The records of client ids and user names', () => {
 
 describe('The records of logins', () => {
   for (const revision of ['later', 'hosted'] as const)
-    it(`are added, listed, looked up, changed and deleted in the ${revision} revision`, async () => {
+    it(`adds, lists, looks up, changes and deletes logins in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const path = '/auth_user';
@@ -208,7 +208,7 @@ describe('The records of logins', () => {
       ]);
     });
 
-  it('are not in the earlier revision', async () => {
+  it('offers no logins in the earlier revision', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     await refused(server, [['GET', '/auth_user', undefined, 404, 102, /no operation/]]);
@@ -217,7 +217,7 @@ describe('The records of logins', () => {
 
 describe('The access rules that are set at run time', () => {
   for (const revision of REVISIONS)
-    it(`are added, listed, looked up and deleted in the ${revision} revision`, async () => {
+    it(`adds, lists, looks up and deletes access rules in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const one = { clientid: 'a/b', topic: 't/#', action: 'subpub', access: 'allow' };
@@ -279,7 +279,7 @@ describe('The access rules that are set at run time', () => {
       assert.equal(broker.access.acl.size, 1);
     });
 
-  it('are refused with the parameter that is wrong', async () => {
+  it('names the wrong parameter of a refused access rule', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const rule = { topic: 't', action: 'pub', access: 'deny' };
@@ -300,7 +300,7 @@ describe('The access rules that are set at run time', () => {
     assert.equal(broker.access.acl.size, 0);
   });
 
-  it('hold for a client id that is named as in the earlier revision', async () => {
+  it('applies an access rule to a client id that is named as in the earlier revision', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     const { data } = await ask(server, 'POST', '/acl', { client_id: 'a', topic: 't', action: 'pub', access: 'deny' });
@@ -308,7 +308,7 @@ describe('The access rules that are set at run time', () => {
     assert.equal(broker.access.acl.list('clientId').length, 1);
   });
 
-  it('replace the rule for the same client and topic', async () => {
+  it('replaces the rule for the same client and topic', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const rule = { username: 'a', topic: 't', action: 'pub', access: 'deny' };
@@ -326,7 +326,7 @@ describe('Bans', () => {
   } as const;
 
   for (const revision of REVISIONS)
-    it(`are made, listed and lifted in the ${revision} revision`, async () => {
+    it(`creates, lists and lifts bans in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const [clientId, username, address] = kinds[revision];
@@ -354,7 +354,7 @@ describe('Bans', () => {
       await askOriginal(broker, revision, [['DELETE', last, undefined, DONE]]);
     });
 
-  it('are refused with the parameter that is wrong, and with the names of the revision', async () => {
+  it('names the wrong parameter of a refused ban, as the revision does', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -389,7 +389,7 @@ describe('Bans', () => {
 
 describe('The users of the management interface', () => {
   for (const revision of REVISIONS)
-    it(`are created, listed, authenticated, changed and deleted in the ${revision} revision`, async () => {
+    it(`creates, lists, authenticates, changes and deletes users in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const ann = { username: 'ann', password: 'one', tags: 'viewer' };
@@ -441,7 +441,7 @@ describe('The users of the management interface', () => {
 
 describe('The applications that may use the interface', () => {
   for (const revision of REVISIONS)
-    it(`are added, listed, looked up, changed and deleted in the ${revision} revision`, async () => {
+    it(`adds, lists, looks up, changes and deletes applications in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const end = 4_000_000_000;
@@ -489,7 +489,7 @@ describe('The applications that may use the interface', () => {
 
 describe('Alarms', () => {
   for (const revision of REVISIONS)
-    it(`that are present and past are listed in the ${revision} revision`, async () => {
+    it(`lists present and past alarms in the ${revision} revision`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const { node } = broker.settings;

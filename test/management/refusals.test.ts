@@ -11,8 +11,8 @@ async function start(options: Parameters<typeof createBroker>[0] = {}) {
   return broker;
 }
 
-describe('What the broker refuses', () => {
-  it('is answered with a status that says so, and with its reason', async () => {
+describe('Requests that the broker refuses', () => {
+  it('answers a refusal of the broker with a fitting status and the reason', async () => {
     await using broker = await start({ maxSubscriptions: 1, maxDelayedMessages: 1 });
     await using server = await serveManagement(broker);
     const client = await broker.connect({ clientId: 'c' });
@@ -41,7 +41,7 @@ describe('What the broker refuses', () => {
     assert.match(off[2], /delayed messages are disabled/);
   });
 
-  it('is answered for each entry of a batch, whatever the entries are', async () => {
+  it('answers a refusal for each entry of a batch, whatever the entries are', async () => {
     await using broker = await start();
     await using server = await serveManagement(broker);
     const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
@@ -56,7 +56,7 @@ describe('What the broker refuses', () => {
     assert.ok(audit.text.length < 10_000, 'the audit log has only the first entries of the list');
   });
 
-  it('is to disconnect all clients without saying so', async () => {
+  it('refuses to disconnect all clients without an explicit request', async () => {
     await using broker = await start();
     await using server = await serveManagement(broker);
     await broker.connect({ clientId: 'c' });
@@ -67,7 +67,7 @@ describe('What the broker refuses', () => {
     assert.equal(broker.sessions.count, 1);
   });
 
-  it('is a ban whose times are none', async () => {
+  it('refuses a ban with invalid times', async () => {
     await using broker = await start();
     await using server = await serveManagement(broker);
     for (const until of [1e300, -1e300, 9_007_199_254_740_991]) {

@@ -15,7 +15,7 @@ interface Resource {
   readonly send: 'PUT' | 'POST';
   /** Default: the path that was read. */
   readonly to?: (row: Readonly<Record<string, unknown>>) => string;
-  /** The rows of the answer, each of which is sent on its own. Default: the data as a whole. */
+  /** The rows of the answer, each of which is sent separately. Default: the data as a whole. */
   readonly rows?: (data: never) => readonly unknown[];
   readonly in?: readonly RevisionName[];
 }
@@ -53,17 +53,17 @@ const RESOURCES: readonly Resource[] = [
   { get: '/x/slow_subscriptions', send: 'PUT' }
 ];
 
-/** Time and counters, which may go on. */
+/** Times and counters that may change meanwhile. */
 const LIVE = ['exportedAt', 'speed'];
 
 function stable(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value, (key, one) => (LIVE.includes(key) ? undefined : one)));
 }
 
-describe('A record', () => {
+describe('Records that are sent back', () => {
   for (const { get, send, to, rows, in: revisions = ALL } of RESOURCES)
     for (const revision of revisions)
-      it(`of GET ${get} can be sent back with ${send} and changes nothing, in the revision "${revision}"`, async () => {
+      it(`changes nothing when the record of GET ${get} is sent back with ${send}, in the revision "${revision}"`, async () => {
         await using broker = await startExampleBroker();
         await broker.access.banned.add({ kind: 'username', who: 'for-ever', until: Infinity });
         await broker.access.banned.add({

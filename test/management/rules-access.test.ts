@@ -19,7 +19,7 @@ async function serveWithUsers() {
 }
 
 describe('Viewers', () => {
-  it('may read rules and resources, but neither change nor test them', async () => {
+  it('lets viewers read rules and resources, but neither change nor test them', async () => {
     await using served = await serveWithUsers();
     const ask = async (method: string, path: string, body?: unknown) =>
       (await served.call(method, `/api${path}`, body, VIEWER)).status;
@@ -52,7 +52,7 @@ describe('Viewers', () => {
 });
 
 describe('The audit log', () => {
-  it('has the changes of rules and resources, without their statements and parameters', async () => {
+  it('records changes of rules and resources without their statements and parameters', async () => {
     await using served = await serveWithUsers();
     const config = { url: 'http://192.0.2.1/', token: 'a secret token' };
     const actions = [{ name: 'inspect', params: { password: 'a secret parameter' } }, { name: 'do_nothing' }];
@@ -87,7 +87,7 @@ describe('The audit log', () => {
 });
 
 describe('Rules and resources of the options of the broker', () => {
-  it('are shown, and cannot be changed or deleted', async () => {
+  it('shows rules and resources of the options, and refuses to change or delete them', async () => {
     const options = {
       resources: [{ ...RESOURCE, id: 's' }],
       rules: [{ id: 'r', sql: SQL, actions: RULE.actions }]
@@ -109,8 +109,8 @@ describe('Rules and resources of the options of the broker', () => {
   });
 });
 
-describe('The rule engine of a broker that is stopped', () => {
-  it('is unavailable', async () => {
+describe('The rule engine of a stopped broker', () => {
+  it('reports the rule engine as unavailable', async () => {
     const store = memoryStore();
     const broker = createBroker({ store });
     await using server = await serveManagement(broker, { credentials: 'host' });

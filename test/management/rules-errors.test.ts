@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { MOUNTS, RESOURCE, RULE, SQL, serveRules } from '../support/rules.ts';
 
-/** A request that is refused: its code, in both forms of errors, and its message. */
+/** A refused request: its code, in both forms of errors, and its message. */
 type Refusal = readonly [method: string, path: string, body: unknown, code: number, message: RegExp];
 
 const republish = (params: object) => ({ ...RULE, actions: [{ name: 'republish', params }] });
@@ -171,14 +171,14 @@ for (const { revision, errors } of MOUNTS)
       it(`refuses ${method} ${path}${shown} with code ${code}`, () => refused(...refusal));
     }
 
-    it('says what may be a mistake in a statement that does not match, but not as the original products answer', async () => {
+    it('hints at a possible mistake in a statement that does not match, but not when answering as the original products', async () => {
       const rawsql = 'SELECT qos FROM "t" WHERE clientid = "c_emqx"';
       const { body } = await served.call('POST', '/api/rules?test', { rawsql, ctx: { topic: 't' } });
       const hint = '; "c_emqx" in double quotes is a column, and there is no such column: strings have single quotes, ';
       assert.equal(body.message, `SQL Not Match${errors === 'documented' ? `${hint}'c_emqx'` : ''}`);
     });
 
-    it('has what may be a mistake beside the outputs of a test', async () => {
+    it('adds hints at possible mistakes to the outputs of a test', async () => {
       const rawsql = 'FOREACH payload FROM "t"';
       const { body } = await served.call('POST', '/api/rules?test', { rawsql, ctx: { topic: 't', payload: '[1]' } });
       assert.deepEqual([body.data, body.hints.length], [[], 1]);
@@ -197,7 +197,7 @@ for (const { revision, errors } of MOUNTS)
       else assert.deepEqual([text.status, text.body.code, large.status, large.body.code], [400, 109, 413, 108]);
     });
 
-    it('tells that the target of a resource cannot be reached', async () => {
+    it('reports that the target of a resource cannot be reached', async () => {
       served.targets.areReachable = false;
       const start = /^Start Resource resource:one Failed/;
       await refused('POST', '/resources/resource:one', undefined, 400, start);
@@ -206,7 +206,7 @@ for (const { revision, errors } of MOUNTS)
       served.targets.areReachable = true;
     });
 
-    it('answers deletions of what does not exist like those of other records', async () => {
+    it('answers deletions of unknown objects like those of other records', async () => {
       for (const path of ['/api/rules/rule:none', '/api/resources/resource:none']) {
         const { status, body } = await served.call('DELETE', path);
         if (errors === 'original') assert.deepEqual([status, body], [200, { code: 0 }]);

@@ -26,14 +26,14 @@ async function serveThree(revision: (typeof REVISIONS)[number]) {
 
 for (const revision of REVISIONS)
   describe(`The list of rules in the revision "${revision}"`, () => {
-    it('has all rules in the order in which they were created, and no pages unless a page is asked for', async () => {
+    it('returns all rules in order of creation, without pages unless a page is requested', async () => {
       await using served = await serveThree(revision);
       const all = { ids: ['one', 'two', 'three'], meta: undefined };
       for (const query of ['', '/', '?enable_paging=false', '?enable_paging=false&_page=2&_limit=1', '?_=123'])
         assert.deepEqual(await served.listed(query), all, query);
     });
 
-    it('has pages if a page is asked for', async () => {
+    it('returns pages if a page is requested', async () => {
       await using served = await serveThree(revision);
       const meta = (page: number, limit: number, hasnext: boolean) => ({
         ...{ page, limit, count: 3 },
@@ -58,7 +58,7 @@ for (const revision of REVISIONS)
       ['_like_description=r&enabled=true&_like_id=three', ['three']],
       ['for=nothing', []]
     ] as const)
-      it(`is limited by ${query}, with and without pages`, async () => {
+      it(`filters rules by ${query}, with and without pages`, async () => {
         await using served = await serveThree(revision);
         assert.deepEqual(await served.listed(`?${query}`), { ids, meta: undefined });
         const paged = await served.listed(`?${query}&_limit=10`);

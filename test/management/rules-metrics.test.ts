@@ -19,7 +19,7 @@ async function valuesOf(broker: ReturnType<typeof createBroker>, name: string): 
 }
 
 describe('The metrics of rules for Prometheus', () => {
-  it('tell what becomes of the events of each rule, how its actions end, and what state it has', async () => {
+  it('shows the outcome of the events of each rule and of its actions, and its state', async () => {
     await using served = await serveRules();
     const { broker } = served;
     const failing = { name: 'republish', params: { target_topic: '#', target_qos: 0, payload_tmpl: '' } };
@@ -51,7 +51,7 @@ describe('The metrics of rules for Prometheus', () => {
     assert.deepEqual(await valuesOf(broker, 'embermq_rules'), { '': 4 });
   });
 
-  it('tell whether the targets of resources can be reached, and what waits for them', async () => {
+  it('shows whether the targets of resources can be reached, and the size of their queues', async () => {
     await using served = await serveRules();
     const { broker, targets } = served;
     await broker.rules.resources.create({ ...RESOURCE, id: 'up' });
@@ -64,7 +64,7 @@ describe('The metrics of rules for Prometheus', () => {
     });
   });
 
-  it('are those of the first 200 rules, so that their number is limited', async () => {
+  it('shows only the first 200 rules, so that the number of metrics is limited', async () => {
     await using served = await serveRules();
     const { rules } = served.broker;
     for (let i = 0; i < 201; i++) await rules.create({ id: `r${i}`, sql: SQL, actions: [], isEnabled: false });
@@ -73,7 +73,7 @@ describe('The metrics of rules for Prometheus', () => {
     assert.deepEqual(await valuesOf(served.broker, 'embermq_rules'), { '': 201 });
   });
 
-  it('are absent without rules, and while the broker is stopped', async () => {
+  it('shows no rule metrics without rules, and while the broker is stopped', async () => {
     const broker = createBroker();
     assert.deepEqual(await valuesOf(broker, 'embermq_rule_state'), {});
     await broker.start();

@@ -22,13 +22,13 @@ describe('The output of a test of a rule', () => {
     ['no absent values', 'SELECT nothing, 1 AS n FROM "t"', {}, '{"n":1}'],
     ['bytes as a string', `SELECT base64_decode('/w==') AS b FROM "t"`, {}, '{"b":"\ufffd"}']
   ] as const)
-    it(`has ${what}`, async () => {
+    it(`returns ${what}`, async () => {
       await using served = await serveRules();
       const { text } = await served.call('POST', '/api/rules?test', { rawsql: sql, ctx: { topic: 't', ...ctx } });
       assert.equal(text, `{"code":0,"data":${json}}`);
     });
 
-  it('has the numbers of columns as the request has written them', async () => {
+  it('keeps the numbers of columns as the request has written them', async () => {
     await using served = await serveRules();
     const sql = 'SELECT payload.list AS list, qos FROM \\"t\\"';
     const ctx = '{"topic":"t","payload":{"list":[12345678901234567890,1.0,1e3,2]},"qos":9007199254740993}';
@@ -49,8 +49,8 @@ describe('A test of a rule', () => {
   });
 });
 
-describe('The figures of a rule', () => {
-  it('have a speed with two decimals, the highest one, and the mean of five minutes', async () => {
+describe('The metrics of a rule', () => {
+  it('reports a speed with two decimals, the maximum, and the mean of five minutes', async () => {
     await using served = await serveRules();
     const { broker, clock, call } = served;
     await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "t"', actions: ['do_nothing'] });
@@ -67,7 +67,7 @@ describe('The figures of a rule', () => {
     assert.deepEqual(actions[0].metrics, [{ node: 'embermq@127.0.0.1', success: 50, failed: 0, taken: 50 }]);
   });
 
-  it('are summed in the counters of the broker, and rules, actions and resources are counted', async () => {
+  it('adds the metrics of rules to the counters of the broker, and counts rules, actions and resources', async () => {
     await using served = await serveRules();
     const { broker, call } = served;
     const config = { url: 'http://192.0.2.1/' };

@@ -96,7 +96,7 @@ for (const { revision, errors } of MOUNTS)
       assert.deepEqual((await call('DELETE', '/api/rules/rule%3Amy.own-1')).body, { code: 0 });
     });
 
-    it('creates a rule from one that it has shown, whose actions have figures', async () => {
+    it('creates a rule from a record as shown, whose actions have metrics', async () => {
       await using served = await serveRules({ revision, errors });
       const { call } = served;
       const fallbacks = [{ name: 'do_nothing' }];
@@ -208,7 +208,7 @@ for (const { revision, errors } of MOUNTS)
       assert.deepEqual((await call('GET', '/api/resources')).body.data, []);
     });
 
-    it('creates resources with an id, also while their targets cannot be reached, and tests without creating', async () => {
+    it('creates resources with an id, even while their targets cannot be reached, and tests without creating', async () => {
       await using served = await serveRules({ revision, errors });
       const { call, targets } = served;
       assert.deepEqual((await call('POST', '/api/resources?test', RESOURCE)).body, { code: 0 });

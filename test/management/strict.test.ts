@@ -10,7 +10,7 @@ import { startExampleBroker } from '../support/management-fixture.ts';
 
 type Server = Awaited<ReturnType<typeof serveManagement>>;
 
-/** Send requests that are refused with status 400 and a code, and whose message names something. */
+/** Send requests that are refused with status 400 and a code, and check a part of the message. */
 async function refused(
   server: Server,
   method: string,
@@ -40,7 +40,7 @@ function published(broker: Broker): string[] {
 }
 
 describe('A request to publish', () => {
-  it('is refused without a payload, so that it does not delete a retained message by mistake', async () => {
+  it('refuses a PUBLISH without a payload, so that it does not delete a retained message by mistake', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const seen = published(broker);
@@ -53,7 +53,7 @@ describe('A request to publish', () => {
     assert.deepEqual(seen, ['t false ']);
   });
 
-  it('is refused if encoding, retain or qos are not what they can be', async () => {
+  it('refuses invalid values of encoding, retain and qos', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const seen = published(broker);
@@ -75,7 +75,7 @@ describe('A request to publish', () => {
     assert.deepEqual(seen, []);
   });
 
-  it('takes topic and topics together, each topic once, and none of them if one is not valid', async () => {
+  it('publishes to topic and topics together, once for each topic, and to none if one is not valid', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const seen = published(broker);
@@ -101,8 +101,8 @@ describe('A request to publish', () => {
   });
 });
 
-describe('A condition of a list of clients', () => {
-  it('that no client can satisfy is refused', async () => {
+describe('Conditions of client lists', () => {
+  it('refuses a condition that no client can satisfy', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await refused(server, 'GET', '/clients?ip_address=300.1.1.1', [[undefined, 108, /ip_address.*IP address/]]);
@@ -136,7 +136,7 @@ describe('A condition of a list of clients', () => {
 });
 
 describe('A ban over REST', () => {
-  it('must end in the future, and its times may be in milliseconds', async () => {
+  it('requires a ban to end in the future, and accepts times in milliseconds', async () => {
     const clock = new VirtualClock();
     await using broker = await createBroker({ clock, passwordCost: 10 }).start();
     await using server = await serveManagement(broker, { credentials: 'none' });
@@ -156,7 +156,7 @@ describe('A ban over REST', () => {
 });
 
 describe('An application over REST', () => {
-  it('gets another secret with PUT, and the previous one is refused at once', async () => {
+  it('replaces the secret of an application with PUT, and refuses the previous one at once', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await broker.applications.add({ id: 'other', secret: 'the first secret' });
@@ -177,7 +177,7 @@ describe('An application over REST', () => {
     assert.equal(unknown, 404);
   });
 
-  it('keeps its secret and its description if PUT with both cannot be stored', async () => {
+  it('keeps the secret and description of an application if PUT with both cannot be stored', async () => {
     for (const [commits, status] of [
       [0, 503],
       [1, 200]
@@ -206,7 +206,7 @@ describe('An application over REST', () => {
     }
   });
 
-  it('expires at a time in seconds or milliseconds', async () => {
+  it('expires an application at a time in seconds or milliseconds', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const expired of [1_900_000_000, 1_900_000_000_000]) {
@@ -216,8 +216,8 @@ describe('An application over REST', () => {
   });
 });
 
-describe('A number of a body', () => {
-  it('is refused if it is greater than all floats, wherever it stands', async () => {
+describe('Numbers in a body', () => {
+  it('refuses a number that exceeds every float, at any place', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const rule = '"rawsql":"SELECT payload.v AS v FROM \\"t\\"","actions":[]';
@@ -235,7 +235,7 @@ describe('A number of a body', () => {
 });
 
 describe('A request to unsubscribe', () => {
-  it('is refused without a topic, naming the parameter', async () => {
+  it('refuses an UNSUBSCRIBE without a topic, naming the parameter', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await refused(server, 'POST', '/mqtt/unsubscribe', [[{ clientid: 'a' }, 115, /^a topic is needed: "topic"$/]]);
@@ -243,7 +243,7 @@ describe('A request to unsubscribe', () => {
 });
 
 describe('The name of a record', () => {
-  it('is refused above 4,096 bytes, because the path of a request could not name it', async () => {
+  it('refuses names above 4,096 bytes, because the path of a request could not name them', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const long = 'ü'.repeat(2_049);
@@ -264,7 +264,7 @@ describe('The name of a record', () => {
     await done(server, 'DELETE', `/auth_username/${encodeURIComponent(most)}`, undefined);
   });
 
-  it('that is twice in a list has the result of the first entry, which is stored', async () => {
+  it('returns the result of the first entry, which is stored, for a name that is repeated in a list', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const twice = [
@@ -276,7 +276,7 @@ describe('The name of a record', () => {
 });
 
 describe('An access rule over REST', () => {
-  it('has its action as it was written', async () => {
+  it('keeps the action of an access rule as written', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const action of ['pub', 'sub', 'pubsub', 'subpub']) {
@@ -290,8 +290,8 @@ describe('An access rule over REST', () => {
   });
 });
 
-describe('A body', () => {
-  it('may repeat what the path names under its own name, and nothing else with the same value', async () => {
+describe('Bodies of requests', () => {
+  it('accepts in a body the fields of the path under their own names, and nothing else with the same value', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await broker.users.add('ann', 'password of ann');
@@ -316,7 +316,7 @@ const NEVER = 'colour';
 
 describe('Each operation', () => {
   for (const revision of REVISIONS)
-    it(`refuses parameters that are not known, in the query and in the body, in the revision "${revision}"`, async () => {
+    it(`refuses unknown parameters, in the query and in the body, in the revision "${revision}"`, async () => {
       await using broker = await startExampleBroker();
       await using server = await serveManagement(broker, { revision, credentials: 'none' });
       let bodies = 0;

@@ -10,7 +10,7 @@ interface Row {
 }
 const topics = (rows: readonly Row[]) => rows.map(({ topic }) => topic);
 
-/** Start a broker with a client that is connected, and one that is away; both have subscriptions. */
+/** Start a broker with a connected and a disconnected client; both have subscriptions. */
 async function startWithSubscriptions(): Promise<Broker> {
   const broker = await startBroker();
   const here = await broker.connect({ clientId: 'a/1' });
@@ -28,7 +28,7 @@ async function startWithSubscriptions(): Promise<Broker> {
 }
 
 describe('Subscriptions', () => {
-  it('are listed with their share groups in the later revisions, in the cluster and on a node', async () => {
+  it('lists subscriptions with their share groups in the later revisions, in the cluster and on a node', async () => {
     await using broker = await startWithSubscriptions();
     const { node } = broker.settings;
     for (const revision of LATER) {
@@ -52,7 +52,7 @@ describe('Subscriptions', () => {
     }
   });
 
-  it('are listed without share prefixes and conditions in the earlier revision', async () => {
+  it('lists subscriptions without share prefixes and conditions in the earlier revision', async () => {
     await using broker = await startWithSubscriptions();
     await using server = await serveManagement(broker, { revision: 'earlier' });
     const { node } = broker.settings;
@@ -72,7 +72,7 @@ describe('Subscriptions', () => {
     assert.deepEqual([refused.status, refused.body.code], [400, 108]);
   });
 
-  it('are listed by conditions, all of which must hold', async () => {
+  it('lists subscriptions by conditions, all of which must hold', async () => {
     await using broker = await startWithSubscriptions();
     const cases: [query: string, found: string[]][] = [
       ['clientid=b', ['a/b']],
@@ -124,7 +124,7 @@ describe('Subscriptions', () => {
     assert.deepEqual(await page('_match_topic=u/%23'), [[], false]);
   });
 
-  it('are answered as the original products do if the topic is given: without meta, other conditions and pages', async () => {
+  it('ignores other conditions and pages and omits meta if the topic is given, as the original products do', async () => {
     await using broker = await startWithSubscriptions();
     for (const revision of LATER) {
       await using server = await serveManagement(broker, { revision, errors: 'original' });
@@ -141,7 +141,7 @@ describe('Subscriptions', () => {
     }
   });
 
-  it('are answered without meta if there are many with the topic', async () => {
+  it('omits meta if there are many subscriptions with the topic', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { errors: 'original' });
     for (let n = 0; n < 450; n++) await (await broker.connect({ clientId: `c${n}` })).subscribe('t');
@@ -149,7 +149,7 @@ describe('Subscriptions', () => {
     assert.deepEqual([body.code, body.data.length, 'meta' in body], [0, 450, false]);
   });
 
-  it('of a client are answered without meta, by conditions and pages', async () => {
+  it('lists the subscriptions of a client without meta, by conditions and pages', async () => {
     await using broker = await startWithSubscriptions();
     for (const revision of LATER) {
       await using server = await serveManagement(broker, { revision });
@@ -170,7 +170,7 @@ describe('Subscriptions', () => {
     }
   });
 
-  it('cannot be listed by wrong conditions, or on an unknown node', async () => {
+  it('refuses wrong conditions and an unknown node', async () => {
     await using broker = await startBroker();
     for (const revision of LATER) {
       await using server = await serveManagement(broker, { revision });
@@ -193,7 +193,7 @@ describe('Subscriptions', () => {
 });
 
 describe('Routes', () => {
-  it('are listed page by page and looked up in each revision, without share prefixes', async () => {
+  it('lists routes page by page and looks them up in each revision, without share prefixes', async () => {
     await using broker = await startWithSubscriptions();
     const { node } = broker.settings;
     for (const revision of ['earlier', ...LATER] as const) {
@@ -218,7 +218,7 @@ describe('Routes', () => {
     }
   });
 
-  it('are neither repeated nor left out when others come while they are read page by page', async () => {
+  it('neither repeats nor skips routes when others are added while they are read page by page', async () => {
     await using broker = await startWithSubscriptions();
     await using server = await serveManagement(broker, {});
     const first = topics((await server.call('GET', '/api/routes?_limit=2')).body.data);

@@ -11,15 +11,15 @@ import { startExampleBroker } from '../support/management-fixture.ts';
 const VIEWER = { authorization: `Basic ${Buffer.from('bob:password of bob').toString('base64')}` };
 const ADMINISTRATOR = { authorization: `Basic ${Buffer.from('ann:password of ann').toString('base64')}` };
 
-/** The operations that only read and that viewers may not use all the same. Their answers have hashes of passwords. */
+/** Operations that only read but that viewers may not use, because their answers contain password hashes. */
 const REFUSED = ['GET /auth_clientid/:clientid', 'GET /auth_username/:username', 'GET /x/export'];
-/** Those that the earlier revision does not have. */
+/** Operations of this kind that the earlier revision does not have. */
 const REFUSED_LATER = ['GET /auth_user', 'GET /auth_user/:login'];
 
 /** The operations of a revision. */
 const rowsOf = (revision: RevisionName) => OPERATIONS.filter((row) => row.in?.includes(revision) !== false);
 
-/** The request of the example of an operation, with other parameters of the path if they are given. */
+/** The request of the example of an operation, with other path parameters if given. */
 function exampleRequest(row: Operation, revision: RevisionName, own: Readonly<Record<string, string>> = {}) {
   const { params, query = {}, body } = exampleOf(row, REVISION_ROWS[revision]) ?? {};
   const values: Readonly<Record<string, string | undefined>> = { ...params, ...own };
@@ -43,7 +43,7 @@ async function hashesOf(broker: Broker): Promise<string[]> {
 
 describe('Viewers', () => {
   for (const revision of REVISIONS)
-    it(`may read everything but the hashes of passwords, in the revision "${revision}"`, async () => {
+    it(`lets viewers read everything except password hashes, in the revision "${revision}"`, async () => {
       await using broker = await startExampleBroker();
       await using server = await serveManagement(broker, { revision, credentials: 'users' });
       const hashes = await hashesOf(broker);
@@ -64,7 +64,7 @@ describe('Viewers', () => {
     });
 
   for (const revision of REVISIONS)
-    it(`may change nothing but their own password, in the revision "${revision}"`, async () => {
+    it(`lets viewers change nothing but their own password, in the revision "${revision}"`, async () => {
       await using broker = await startExampleBroker();
       await using server = await serveManagement(broker, { revision, credentials: 'users' });
       const before = await exportConfiguration(broker);

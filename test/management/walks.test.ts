@@ -33,9 +33,9 @@ const LISTS = [
   ['earlier', '/api/sessions?', ({ client_id: id }: Row) => id]
 ] as const;
 
-describe('A list that is read page by page', () => {
+describe('Lists that are read page by page', () => {
   for (const [revision, path, keyOf] of LISTS) {
-    it(`has each row of ${path.replace(/\W$/, '')} once that is there from the first page to the last, while others come and go`, async () => {
+    it(`returns each row of ${path.replace(/\W$/, '')} once that exists from the first page to the last, while others are added and removed`, async () => {
       const { below } = randomSource(path);
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
@@ -76,7 +76,7 @@ describe('A list that is read page by page', () => {
     });
   }
 
-  it('begins a page where the page before has ended only for a minute, for the same caller, conditions and limit', async () => {
+  it('continues at the end of the previous page only for a minute, for the same caller, conditions and limit', async () => {
     const clock = new VirtualClock();
     await using broker: Broker = await startBroker({ clock });
     await using server = await serveManagement(broker, { credentials: (id) => id !== 'nobody' });

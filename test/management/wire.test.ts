@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { addressText, listedFilter } from '../../adapters/management/wire.ts';
 
-describe('The management interface writes', () => {
-  it('the address of a listener', () => {
+describe('The format of the management interface', () => {
+  it('formats the address of a listener', () => {
     for (const [address, text] of [
       [{ host: '0.0.0.0', port: 1883 }, '0.0.0.0:1883'],
       [{ host: '::', port: 8883 }, '8883'],
@@ -14,7 +14,7 @@ describe('The management interface writes', () => {
       assert.equal(addressText(address), text);
   });
 
-  it('the topic filter of a subscription, with the prefix of its share group or without', () => {
+  it('formats the topic filter of a subscription with or without the prefix of its share group', () => {
     for (const [filter, withPrefix, without] of [
       ['a/$queue/b', 'a/$queue/b', 'a/$queue/b'],
       ['$share/g/a', '$share/g/a', 'a'],

@@ -41,7 +41,7 @@ function filled(schema: unknown): unknown {
 }
 
 describe('The audit log over REST', () => {
-  it('has each change with its caller, address, parameters and answer, and nothing that only reads', async () => {
+  it('records each change with its caller, address, parameters and answer, and no requests that only read', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'her password', 'viewer');
     for (const revision of REVISIONS) {
@@ -97,7 +97,7 @@ describe('The audit log over REST', () => {
     }
   });
 
-  it('is read in pages, and by operation, caller and success', async () => {
+  it('returns the audit log in pages, and by operation, caller and success', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const who of ['a', 'b', 'c']) await server.call('POST', '/api/banned', { who, as: 'clientid' });
@@ -117,7 +117,7 @@ describe('The audit log over REST', () => {
     assert.equal((await server.call('GET', '/api/x/audit?cursor=x')).body.code, 108);
   });
 
-  it('has no passwords, secrets or payloads, whatever the operation', async () => {
+  it('records no passwords, secrets or payloads for any operation', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       const told: AuditEntry[] = [];
@@ -142,7 +142,7 @@ describe('The audit log over REST', () => {
     }
   });
 
-  it('counts publications of one caller in a row in one entry, and has the first entries of a batch', async () => {
+  it('counts consecutive publications of one caller in one entry, and records the first entries of a batch', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     for (const topic of ['a', 'b', 'c']) await server.call('POST', '/api/mqtt/publish', { topic, payload: 'x' });
@@ -154,7 +154,7 @@ describe('The audit log over REST', () => {
     assert.deepEqual(batch.parameters.entries[1], { clientid: 'c1' });
   });
 
-  it('names what was changed, without the values of options and the content of documents', async () => {
+  it('names the changed objects, without the values of options and the content of documents', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const recorded = async (method: string, path: string, body: unknown) => {
@@ -209,7 +209,7 @@ describe('The audit log over REST', () => {
     assert.ok(!(await server.call('GET', '/api/x/audit?_limit=1000')).text.includes(SENTINEL));
   });
 
-  it('reports a function of the app that fails, and answers the request all the same', async () => {
+  it('reports a failing function of the app, and still answers the request', async () => {
     await using broker = await startBroker();
     const failed = broker.nextEvent('error');
     await using server = await serveManagement(broker, {
@@ -222,7 +222,7 @@ describe('The audit log over REST', () => {
     assert.throws(() => serveManagement(broker, { audit: 'yes' as never }), { code: 'OPTION_INVALID' });
   });
 
-  it('is persisted', async () => {
+  it('persists the audit log', async () => {
     const store = memoryStore();
     for (const expected of [1, 2]) {
       await using broker = createBroker({ store });

@@ -5,7 +5,7 @@ import { AUTHORIZATION, serveManagement, startBroker } from '../support/manageme
 
 describe('A backup over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
-    it(`is an export that can be imported, in the revision "${revision}"`, async () => {
+    it(`returns an export that can be imported, in the revision "${revision}"`, async () => {
       await using broker = await createBroker({ store: memoryStore() }).start();
       await broker.applications.add({ id: 'app', secret: 'a secret' });
       await using server = await serveManagement(broker, { revision });
@@ -18,7 +18,7 @@ describe('A backup over HTTP', () => {
       assert.equal((await restored.retained.list({ prefix: 'r/', limit: 10_000 })).entries.length, 1_000);
     });
 
-  it('is refused to viewers, and without a store', async () => {
+  it('refuses backups to viewers, and without a store', async () => {
     await using broker = await startBroker();
     await broker.users.add('eve', 'a password', 'viewer');
     await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
@@ -28,7 +28,7 @@ describe('A backup over HTTP', () => {
     assert.equal((await server.call('POST', '/api/x/backup', undefined, { authorization })).status, 403);
   });
 
-  it('is refused where the operations for applications are switched off, as it has the hashes of their secrets', async () => {
+  it('refuses backups where the operations for applications are switched off, because they contain the hashes of secrets', async () => {
     await using broker = await createBroker({ store: memoryStore() }).start();
     await broker.applications.add({ id: 'app', secret: 'a secret' });
     await using server = await serveManagement(broker, { appOperations: false });
@@ -36,7 +36,7 @@ describe('A backup over HTTP', () => {
     assert.deepEqual([status, body.code], [403, 103]);
   });
 
-  it('that the client does not read to its end does not prevent the next one', async () => {
+  it('allows another backup after a client has aborted one', async () => {
     await using broker = await createBroker({ store: memoryStore() }).start();
     await broker.applications.add({ id: 'app', secret: 'a secret' });
     await using server = await serveManagement(broker);

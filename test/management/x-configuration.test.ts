@@ -4,7 +4,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 
 describe('Export and import of the configuration over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
-    it(`take a document from one broker to another, in the revision "${revision}"`, async () => {
+    it(`transfers a document from one broker to another, in the revision "${revision}"`, async () => {
       await using from = await startBroker();
       await using source = await serveManagement(from, { revision });
       for (let n = 0; n < 300; n++)
@@ -35,7 +35,7 @@ describe('Export and import of the configuration over HTTP', () => {
       assert.equal((await target.call('POST', '/api/x/import?mode=both', exported.text)).body.code, 108);
     });
 
-  it('have no applications where the operations for applications are switched off', async () => {
+  it('leaves out applications where the operations for applications are switched off', async () => {
     await using broker = await startBroker();
     await broker.access.acl.set({ topic: 'a', action: 'pub', access: 'deny' });
     await using whole = await serveManagement(broker);
@@ -54,7 +54,7 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.equal(broker.applications.size, 1);
   });
 
-  it('follow one another, so that two that replace sections do not mix them', async () => {
+  it('serializes imports, so that two that replace sections do not mix them', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const documentOf = (name: string) => {
@@ -71,7 +71,7 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.equal(broker.access.acl.size, 3_000);
   });
 
-  it('need no option for a document that is larger than other bodies may be', async () => {
+  it('accepts a document that exceeds the body size limit of other operations', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const acl = Array.from({ length: 6_000 }, (_, n) => {
@@ -85,7 +85,7 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.deepEqual([other.status, other.body.code], [413, 108]);
   });
 
-  it('do not lock out the application or the user whose credentials the request has', async () => {
+  it('does not lock out the application or the user whose credentials the request has', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'a password', 'administrator');
     await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
@@ -117,7 +117,7 @@ describe('Export and import of the configuration over HTTP', () => {
     assert.equal(broker.applications.size, 0);
   });
 
-  it('are refused to viewers', async () => {
+  it('refuses export and import to viewers', async () => {
     await using broker = await startBroker();
     await broker.users.add('eve', 'a password', 'viewer');
     await broker.users.add('ann', 'a password', 'administrator');

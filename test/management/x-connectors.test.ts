@@ -14,7 +14,7 @@ async function startBroker(store = memoryStore()) {
 }
 
 describe('Webhooks over REST', () => {
-  it('are made, send events, survive a restart, and are changed and deleted', async (context) => {
+  it('creates webhooks, which send events, survive a restart, and can be changed and deleted', async (context) => {
     const events: string[] = [];
     const server = createServer((request, response) => {
       request.on('data', (chunk) => events.push(`${request.headers.token} ${JSON.parse(String(chunk)).clientid}`));
@@ -58,7 +58,7 @@ describe('Webhooks over REST', () => {
     assert.deepEqual((await api.call('GET', '/api/x/webhooks')).body.data, []);
   });
 
-  it('are refused with the name of the field', async () => {
+  it('names the wrong field of a refused webhook', async () => {
     await using broker = await startBroker();
     await using api = await serveManagement(broker);
     webhook(broker, { name: 'own', url: 'http://127.0.0.1:1/' });

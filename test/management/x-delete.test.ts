@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { serveManagement, startBroker } from '../support/management.ts';
 
-describe('Deleting by a path in the body', () => {
+describe('Deletion by a path in the body', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
-    it(`does what DELETE does, with its faults, in the revision "${revision}"`, async () => {
+    it(`deletes as DELETE does, with the same faults, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const remove = async (path: unknown) => {
@@ -24,7 +24,7 @@ describe('Deleting by a path in the body', () => {
       assert.deepEqual(await remove(5), [400, 108]);
     });
 
-  it('is not allowed to viewers, nor for applications where these are switched off', async () => {
+  it('refuses deletions by viewers, and of applications where these are switched off', async () => {
     await using broker = await startBroker();
     await broker.users.add('eve', 'a password', 'viewer');
     await using server = await serveManagement(broker, {
@@ -37,7 +37,7 @@ describe('Deleting by a path in the body', () => {
     assert.equal(broker.applications.size, 1);
   });
 
-  it('asks for an application or an administrator, as the operations for applications do, where others need none', async () => {
+  it('requires an application or an administrator, as the operations for applications do, where others need none', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker, { credentials: 'host' });
     assert.equal((await server.call('POST', '/api/x/delete', { path: '/apps/app' }, {})).status, 401);
@@ -45,7 +45,7 @@ describe('Deleting by a path in the body', () => {
     assert.equal((await server.call('POST', '/api/x/delete', { path: '/apps/app' })).status, 200);
   });
 
-  it('is in the audit log with the path', async () => {
+  it('records deletions with their path in the audit log', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     await broker.access.usernames.add('a', 'b');

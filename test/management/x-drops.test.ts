@@ -5,7 +5,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 
 describe('Drops over REST', () => {
-  it('are listed from the newest, by client, topic and reason, and forgotten', async () => {
+  it('lists drops from the newest, by client, topic and reason, and deletes them', async () => {
     await using broker = await startBroker();
     const device = await broker.connect({ clientId: 'device' });
     await device.subscribe('own', { noLocal: true });
@@ -44,7 +44,7 @@ describe('Drops over REST', () => {
     }
   });
 
-  it('are refused with an unknown reason, an invalid topic filter or an invalid cursor', async () => {
+  it('refuses an unknown reason, an invalid topic filter and an invalid cursor', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });

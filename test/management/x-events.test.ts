@@ -21,7 +21,7 @@ interface ReceivedEvent {
   readonly data: Record<string, unknown>;
 }
 
-/** Read the events of a text of server-sent events. */
+/** Parse the text of server-sent events. */
 function eventsIn(text: string): ReceivedEvent[] {
   return text.split('\n\n').flatMap((part) => {
     const fields = Object.fromEntries(part.split('\n').map((line) => line.split(/: (.*)/s)));
@@ -35,7 +35,7 @@ function readerOf(body: ReadableStream<Uint8Array>) {
   const decoder = new TextDecoder();
   let text = '';
   return {
-    /** Wait until the stream has had some events. */
+    /** Wait until the stream has received a number of events. */
     async next(count: number): Promise<ReceivedEvent[]> {
       for (;;) {
         const found = eventsIn(text.slice(0, text.lastIndexOf('\n\n') + 2));
@@ -72,7 +72,7 @@ function isHeard(broker: Broker, name: (typeof EVENT_NAMES)[number]): boolean {
 }
 
 describe('Events over REST', () => {
-  it('are streamed with their names, numbers and fields in each revision', async () => {
+  it('streams events with their names, numbers and fields in each revision', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -101,7 +101,7 @@ describe('Events over REST', () => {
     }
   });
 
-  it('can be written for each row of the catalogue', async () => {
+  it('writes an event for each row of the catalogue', async () => {
     await using broker = await startBroker();
     const stream = new EventStreams(broker, 1).open({ names: EVENT_NAMES, payload: 'none' });
     await stream.next();
@@ -141,7 +141,7 @@ describe('Events over REST', () => {
     );
   });
 
-  it('about clients and messages can be limited to a client and to a topic filter, and leave other topics on the fast path', async () => {
+  it('limits events to a client and to a topic filter, and leaves other topics on the fast path', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const all = engineOf(broker).routing;
@@ -163,7 +163,7 @@ describe('Events over REST', () => {
     await stream.cancel();
   });
 
-  it('about a client have the bans of its client id', async () => {
+  it('includes bans of the client id in the events about a client', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const stream = await open(server.port, 'names=client.banned,client.connected&clientid=one');
@@ -182,7 +182,7 @@ describe('Events over REST', () => {
     await stream.cancel();
   });
 
-  it('show no passwords, and no tokens that serve as user names', async () => {
+  it('shows no passwords, and no tokens that serve as user names', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const stream = await open(server.port, 'names=client.connect,client.connected');
@@ -196,7 +196,7 @@ describe('Events over REST', () => {
     await stream.cancel();
   });
 
-  it('that a slow reader does not read displace the oldest, and it learns how many', async () => {
+  it('drops the oldest events for a slow reader, and reports their number', async () => {
     await using broker = await startBroker();
     const stream = new EventStreams(broker, 1).open({ names: ['message.dropped'], payload: 'none' });
     await stream.next();
@@ -211,7 +211,7 @@ describe('Events over REST', () => {
     await stream.return();
   });
 
-  it('that wait take a limited amount of memory', async () => {
+  it('limits the memory of waiting events', async () => {
     await using broker = await startBroker();
     const stream = new EventStreams(broker, 1).open({ names: ['message.dropped'], payload: 'none' });
     await stream.next();
@@ -225,7 +225,7 @@ describe('Events over REST', () => {
     await stream.return();
   });
 
-  it('are followed by a comment when there have been none for five seconds', async () => {
+  it('sends a comment after five seconds without events', async () => {
     await using kit = await createTestBroker();
     const stream = new EventStreams(kit.broker, 1).open({ names: ['client.connected'], payload: 'none' });
     assert.match((await stream.next()).value, /^: .*\n\n$/);
@@ -235,7 +235,7 @@ describe('Events over REST', () => {
     await stream.return();
   });
 
-  it('end when the broker stops', async () => {
+  it('ends the streams when the broker stops', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const silent = await open(server.port, 'names=client.ping');
@@ -250,7 +250,7 @@ describe('Events over REST', () => {
     assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 101, '5']);
   });
 
-  it('are limited in the number of streams, each of which begins at once and releases its listeners when its reader goes away', async () => {
+  it('limits the number of streams, each of which begins at once and releases its listeners when its reader disconnects', async () => {
     const mounts: readonly ((api: ManagementApi) => RequestListener | Promise<RequestListener>)[] = [
       (api) => api.node,
       (api) => express().use(api.node),
@@ -279,7 +279,7 @@ describe('Events over REST', () => {
     }
   });
 
-  it('are streamed over the Fetch API, and end with the reader', async () => {
+  it('streams events over the Fetch API until the reader ends the stream', async () => {
     await using broker = await startBroker();
     const api = managementApi(broker, { prefix: '/api', credentials: 'host' });
     const { body } = await api.fetch(new Request('http://host/api/x/events?names=client.connected,client.ping'));
@@ -292,7 +292,7 @@ describe('Events over REST', () => {
     assert.deepEqual([head.status, isHeard(broker, 'client.ping')], [200, false]);
   });
 
-  it('are refused without credentials, with an unknown name, and with an invalid topic filter or payload form', async () => {
+  it('refuses a stream without credentials, with an unknown name, and with an invalid topic filter or payload form', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -308,7 +308,7 @@ describe('Events over REST', () => {
         const response = await fetch(`http://127.0.0.1:${server.port}/api/x/events?${query}`, {
           headers: { authorization: AUTHORIZATION }
         });
-        assert.equal(response.status, 400, query); // the body of a stream would have no end
+        assert.equal(response.status, 400, query); // otherwise the body of a stream would not end
         assert.equal(((await response.json()) as { code: number }).code, code, query);
       }
     }

@@ -5,8 +5,8 @@ import { serveManagement, startBroker } from '../support/management.ts';
 
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 
-describe('Figures over REST', () => {
-  it('of the last hour are read by name and time', async () => {
+describe('Counters over REST', () => {
+  it('returns counters of the last hour by name and time', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     broker.monitor.figures.start();
@@ -30,7 +30,7 @@ describe('Figures over REST', () => {
     }
   });
 
-  it('of topic filters are begun, listed, read and ended in each revision', async () => {
+  it('starts, lists, reads and ends counters of topic filters in each revision', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });

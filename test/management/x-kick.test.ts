@@ -41,7 +41,7 @@ describe('Kicking many clients over HTTP', () => {
       assert.equal(broker.sessions.count, 0);
     });
 
-    it(`is refused without a condition, with unknown ones, or with a list beside them, in the revision "${revision}"`, async () => {
+    it(`refuses to kick without a condition, with unknown ones, or with a list in addition, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       await broker.connect({ clientId: 'c' });

@@ -7,7 +7,7 @@ const of = (topic: string) => `/api/x/retained/${encodeURIComponent(topic)}`;
 
 describe('Retained messages over HTTP', () => {
   for (const revision of REVISIONS) {
-    it(`are listed by topic filter and prefix, page by page, in the revision "${revision}"`, async () => {
+    it(`lists retained messages by topic filter and prefix, page by page, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const client = await broker.connect({ clientId: 'c' });
@@ -39,7 +39,7 @@ describe('Retained messages over HTTP', () => {
       assert.equal((await server.call('GET', '/api/x/retained?topic=a/%23/b')).body.code, 115);
     });
 
-    it(`are looked up with their payload as text or Base64, and their properties, in the revision "${revision}"`, async () => {
+    it(`looks up retained messages with their payload as text or Base64, and their properties, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const client = await broker.connect({ clientId: 'c', username: 'u' });
@@ -86,7 +86,7 @@ describe('Retained messages over HTTP', () => {
       assert.equal((await server.call('GET', `${of('bytes')}?encoding=hex`)).body.code, 108);
     });
 
-    it(`are deleted one by one, or by a topic filter that is confirmed, in the revision "${revision}"`, async () => {
+    it(`deletes retained messages one by one, or by a confirmed topic filter, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       for (const topic of ['a/1', 'a/2', 'a/3', 'b']) await broker.publish(topic, 'x', { retain: true });
@@ -105,7 +105,7 @@ describe('Retained messages over HTTP', () => {
 
 describe('The topic tree over HTTP', () => {
   for (const revision of REVISIONS)
-    it(`is listed level by level in the revision "${revision}"`, async () => {
+    it(`lists the topic tree level by level in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       const client = await broker.connect({ clientId: 'c' });

@@ -4,7 +4,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 
 describe('The rights of a client over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
-    it(`are explained by the rule that decides, in the revision "${revision}"`, async () => {
+    it(`explains rights by the rule that decides, in the revision "${revision}"`, async () => {
       await using broker = await startBroker();
       await using server = await serveManagement(broker, { revision });
       await broker.connect({ clientId: 'c', username: 'u' });

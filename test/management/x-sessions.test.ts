@@ -4,9 +4,9 @@ import { createBroker, memoryStore } from 'embermq';
 import { managementApi } from 'embermq/management';
 import { AUTHORIZATION, serveManagement } from '../support/management.ts';
 
-describe('Sessions with what waits for their clients, over HTTP', () => {
+describe('Sessions with queued messages over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
-    it(`are looked up, and their queues listed and cleared, in the revision "${revision}"`, async () => {
+    it(`looks up sessions, and lists and clears their queues, in the revision "${revision}"`, async () => {
       await using broker = await createBroker({ store: memoryStore() }).start();
       await broker.applications.add({ id: 'app', secret: 'a secret' });
       await using server = await serveManagement(broker, { revision });
@@ -75,7 +75,7 @@ describe('Sessions with what waits for their clients, over HTTP', () => {
       }
     });
 
-  it('are written in parts if they have many subscriptions', async () => {
+  it('writes a session with many subscriptions in parts', async () => {
     await using broker = await createBroker({ maxSubscriptions: 0 }).start();
     await broker.applications.add({ id: 'app', secret: 'a secret' });
     const client = await broker.connect({ clientId: 'many' });

@@ -9,7 +9,7 @@ import { connectPacket } from '../support/raw-client.ts';
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 
 describe('Slow subscribers over REST', () => {
-  it('are measured on request in each revision', async () => {
+  it('measures slow subscribers on request in each revision', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -28,7 +28,7 @@ describe('Slow subscribers over REST', () => {
     }
   });
 
-  it('whose output is blocked are listed with what waits for them', async () => {
+  it('lists subscribers whose output is blocked, with their queued messages', async () => {
     await using broker = await startBroker();
     const stream = broker.stream();
     const connected = broker.nextEvent('client.connected');

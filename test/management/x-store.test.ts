@@ -11,7 +11,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 
 describe('The store over REST', () => {
-  it('is shown with its size, its commits and its records, while it is written to', async () => {
+  it('shows the store with its size, commits and records while it is written to', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'x-store-'));
     const broker = createBroker({ store: levelStore(folder) });
     await broker.start();
@@ -43,7 +43,7 @@ describe('The store over REST', () => {
     }
   });
 
-  it('is absent if the broker has none', async () => {
+  it('reports no store if the broker has none', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -52,7 +52,7 @@ describe('The store over REST', () => {
     }
   });
 
-  it('is unavailable while it is closed', async () => {
+  it('reports the store as unavailable while it is closed', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
     await using server = await serveManagement(broker, { credentials: 'none' });
@@ -61,7 +61,7 @@ describe('The store over REST', () => {
     assert.deepEqual([status, body.code], [503, 101]);
   });
 
-  it('is counted once for requests at the same time', async () => {
+  it('counts the records once for concurrent requests', async () => {
     const store = memoryStore();
     let reads = 0;
     const counted: Store = {

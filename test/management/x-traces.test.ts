@@ -6,7 +6,7 @@ import { serveManagement, startBroker } from '../support/management.ts';
 const REVISIONS = ['earlier', 'later', 'hosted'] as const;
 
 describe('Traces over REST', () => {
-  it('are begun, listed, read and ended in each revision', async () => {
+  it('starts, lists, reads and ends traces in each revision', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });
@@ -46,7 +46,7 @@ describe('Traces over REST', () => {
     }
   });
 
-  it('keep their last lines, also when they have ended', async () => {
+  it('keeps the last lines of traces, even after their end', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     const { traces } = broker.monitor;
@@ -67,7 +67,7 @@ describe('Traces over REST', () => {
     assert.equal(traces.list().length, 10);
   });
 
-  it('keep a limited number of characters', async () => {
+  it('keeps a limited number of characters', async () => {
     await using broker = await startBroker();
     const { traces } = broker.monitor;
     const trace = traces.start({ topic: '#', maxPayloadBytes: 50_000 });
@@ -75,7 +75,7 @@ describe('Traces over REST', () => {
     assert.equal(traces.lineCount(trace.id), 5);
   });
 
-  it('that the app has begun are listed and ended, but have no lines here', async () => {
+  it('lists and ends traces of the app, without their lines', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
     const trace = broker.trace({ clientId: 'c', to: () => {} });
@@ -85,7 +85,7 @@ describe('Traces over REST', () => {
     assert.equal(trace.endReason, 'stopped');
   });
 
-  it('are refused if they select nothing or something invalid, and if there are too many', async () => {
+  it('refuses traces that select nothing or something invalid, and too many traces', async () => {
     await using broker = await startBroker();
     for (const revision of REVISIONS) {
       await using server = await serveManagement(broker, { revision });

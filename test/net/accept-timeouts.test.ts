@@ -52,7 +52,7 @@ const BOUNDS: readonly [name: string, options: TestBrokerOptions][] = [
 ];
 
 for (const [bound, options] of BOUNDS) {
-  describe(`the ${bound} of a connection that makes a handshake`, () => {
+  describe(`the ${bound} of a connection with a handshake`, () => {
     for (const [name, { open, sends }] of Object.entries(KINDS))
       it(`counts from accept: ${name}`, async () => {
         await using kit = await createTestBroker(options);
@@ -67,7 +67,7 @@ for (const [bound, options] of BOUNDS) {
         assert.deepEqual(listener.info().shutdownCount, { handshake_timeout: 1 });
       });
 
-    it('goes on after a WebSocket upgrade, and does not begin anew', async () => {
+    it('continues after a WebSocket upgrade without restarting', async () => {
       await using kit = await createTestBroker(options);
       const listener = await listen(kit.broker, ws({ port: 0 }));
       const socket = await dial(listener);
@@ -81,7 +81,7 @@ for (const [bound, options] of BOUNDS) {
       await closed(socket);
     });
 
-    it('goes on after a TLS handshake, and does not begin anew', async () => {
+    it('continues after a TLS handshake without restarting', async () => {
       await using kit = await createTestBroker(options);
       const { cert, key } = certificates.server;
       const listener = await listen(kit.broker, tls({ port: 0, cert, key }));

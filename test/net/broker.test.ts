@@ -62,7 +62,7 @@ afterEach(async () => {
 });
 
 describe('a broker with listeners', () => {
-  it('opens them when it starts, closes them when it stops, and opens them again', async () => {
+  it('opens its listeners on start, closes them on stop, and opens them again', async () => {
     const listeners = [listen(broker, 0), listen(broker, ws({ port: 0 }))];
     assert.deepEqual(
       listeners.map(({ address }) => address),
@@ -165,7 +165,7 @@ describe('a broker with listeners', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('refuses a banned user also with a pre-shared key', async () => {
+  it('refuses a banned user even with a pre-shared key', async () => {
     await broker.start();
     await broker.access.banned.add({ kind: 'username', who: 'device-7' });
     const listener = await listen(broker, tls({ port: 0, psk: { 'device-7': '0011' } }));
@@ -175,7 +175,7 @@ describe('a broker with listeners', () => {
     await assert.rejects(login, { code: 0x8a });
   });
 
-  it('counts for each listener why clients disconnected', async () => {
+  it('counts the reasons of disconnects for each listener', async () => {
     await broker.start();
     const listener = await listen(broker, { port: 0, name: 'counted' });
     const other = await listen(broker, 0);

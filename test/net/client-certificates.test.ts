@@ -84,7 +84,7 @@ async function isAdmitted(port: number, options: IClientOptions): Promise<boolea
 }
 
 describe('a client whose certificate is refused', () => {
-  it('has completed its handshake in TLS 1.3, and not in TLS 1.2', async () => {
+  it('completes the handshake in TLS 1.3, but not in TLS 1.2', async () => {
     await using it = await stage();
     for (const version of VERSIONS) {
       for (const kind of REFUSED) {
@@ -96,7 +96,7 @@ describe('a client whose certificate is refused', () => {
     await it.refused(6);
   });
 
-  it('gets an alert if it has presented no certificate, and otherwise none', async () => {
+  it('receives an alert if it has presented no certificate, and otherwise none', async () => {
     await using it = await stage();
     const alerts: Record<string, (string | undefined)[]> = {};
     for (const version of VERSIONS) {
@@ -114,7 +114,7 @@ describe('a client whose certificate is refused', () => {
     });
   });
 
-  it('is reported by client.rejected and one line of the log, and by no other event of a client', async () => {
+  it('emits client.rejected and one line of the log, and no other client event', async () => {
     await using it = await stage();
     for (const version of VERSIONS) {
       for (const kind of REFUSED) {
@@ -136,7 +136,7 @@ describe('a client whose certificate is refused', () => {
     await device.endAsync();
   });
 
-  it('is told by the log that its certificate may be the reason', async () => {
+  it('mentions its certificate in the log as the possible reason', async () => {
     await using it = await stage();
     const { cert, key } = it.certificate('revoked');
     await handshake(it.port, 'TLSv1.3', cert, key);
@@ -146,7 +146,7 @@ describe('a client whose certificate is refused', () => {
     ]);
   });
 
-  it('is not let in with mosquitto_pub either, which ends with an error', withMosquitto, async () => {
+  it('fails with an error in mosquitto_pub as well', withMosquitto, async () => {
     await using it = await stage();
     const messages: string[] = [];
     it.broker.subscribe('#', ({ topic }) => messages.push(topic));

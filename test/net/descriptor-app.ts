@@ -1,6 +1,7 @@
-// A broker with a store on disk, for a process with few file descriptors: `node descriptor-app.ts FOLDER RESERVE [push]`. It prints events as lines
-// of JSON, and the figures of its listener for each line that it reads. With `push`, it listens for pushed rows instead, and its figure is the number
-// of open descriptors.
+// A broker with a store on disk, for a process with few file descriptors:
+// `node descriptor-app.ts FOLDER RESERVE [push]`. It prints events as lines of JSON, and the counters of its listener
+// for each line that it reads. With `push`, it listens for pushed rows instead, and prints the number of open
+// descriptors.
 import { readdirSync } from 'node:fs';
 import { levelStore } from '../../adapters/level/index.ts';
 import { listen } from '../../adapters/net/index.ts';

@@ -58,7 +58,7 @@ describe('Descriptors', () => {
     assert.equal(state.looks, 2);
   });
 
-  it('has none free if none is left for reading the count [EMFILE, ENFILE], and keeps the known limit', () => {
+  it('reports no free descriptors if none is left for reading the count [EMFILE, ENFILE], and keeps the known limit', () => {
     for (const code of ['EMFILE', 'ENFILE']) {
       let fault: string | undefined;
       const clock = new ManualClock();
@@ -79,7 +79,7 @@ describe('Descriptors', () => {
     }
   });
 
-  it('has no limit if the count of the process cannot be read [ENOENT]', () => {
+  it('reports no limit if the count of the process cannot be read [ENOENT]', () => {
     const descriptors = new Descriptors(
       () => {
         throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
@@ -205,7 +205,7 @@ describe('a reserve of descriptors', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('is the option reservedDescriptors of a listener, 64 by default [OPTION_INVALID]', () => {
+  it('defaults to 64 as the option reservedDescriptors of a listener [OPTION_INVALID]', () => {
     assert.equal(tcp({ port: 0 }).common.reservedDescriptors, 64);
     assert.equal(tcp({ port: 0, reservedDescriptors: 0 }).common.reservedDescriptors, 0);
     assert.throws(() => tcp({ port: 0, reservedDescriptors: -1 }), { code: 'OPTION_INVALID' });
@@ -229,7 +229,7 @@ describe('the reserve of descriptors of a listener', () => {
     return { gate, clock, descriptors, admitted, arrive };
   }
 
-  it('counts connections that wait for a place, and closes those that come when only the reserve is left', async () => {
+  it('counts connections that wait for a place, and closes new ones when only the reserve is left', async () => {
     const { gate, descriptors, admitted, arrive } = gateInFullProcess();
     const [first, second, third, fourth] = [arrive(), arrive(), arrive(), arrive()];
     assert.deepEqual(gate.shutdownCount, { descriptors_short: 1 });
@@ -261,7 +261,7 @@ describe('the reserve of descriptors of a listener', () => {
     gate.close();
   });
 
-  it('holds for HTTP connections too: one that waits for a request makes room, and one that is being answered does not', async () => {
+  it('applies to HTTP connections: one that waits for a request makes room, and one that is being answered does not', async () => {
     const broker = new StubBroker();
     const { clock, descriptors } = processWith({ limit: 1000, used: 936 });
     broker.clock = clock;
@@ -335,7 +335,7 @@ class App {
   }
 }
 
-it('connections to the port for pushed rows leave descriptors free, and the shortage is in the status of a rule', {
+it('connections to the port for pushed rows leave descriptors free, and the status of a rule reports the shortage', {
   skip: process.platform !== 'linux'
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-descriptors-'));
@@ -357,7 +357,7 @@ it('connections to the port for pushed rows leave descriptors free, and the shor
   rmSync(folder, { recursive: true });
 });
 
-describe('clients that take all descriptors they can get', { skip: process.platform !== 'linux' }, () => {
+describe('clients that open as many descriptors as they can', { skip: process.platform !== 'linux' }, () => {
   let folder: string;
   let app: App;
   const sockets: Socket[] = [];
@@ -382,7 +382,7 @@ describe('clients that take all descriptors they can get', { skip: process.platf
     return Promise.race([answered, closed(socket).then(() => false)]);
   }
 
-  it('leave enough for the store: every persisted publish is acknowledged, and others are admitted once they disconnect', async () => {
+  it('leave enough descriptors for the store: every persisted publish is acknowledged, and others are admitted once they disconnect', async () => {
     const port = (await app.says('port')).port as number;
     const dial = (clientId: string) =>
       mqtt.connectAsync({

@@ -35,12 +35,12 @@ describe('an error about an option or a file', () => {
     assert.match(error.message, /origins: expected a function that returns true or false at once/);
   });
 
-  it('refuses a stream that cannot be read with STREAM_INVALID', async () => {
+  it('rejects an unreadable stream with STREAM_INVALID', async () => {
     await using kit = await createTestBroker();
     assert.throws(() => kit.broker.handle(new Writable() as never), { code: 'STREAM_INVALID' });
   });
 
-  it('refuses a QoS of 3 in client.subscribe with OPTION_INVALID, and the client stays connected', async () => {
+  it('rejects a QoS of 3 in client.subscribe with OPTION_INVALID, and the client stays connected', async () => {
     await using kit = await createTestBroker();
     const client = await kit.broker.connect();
     for (const filter of ['a', { topic: 'a', qos: 3 as never }])
@@ -49,7 +49,7 @@ describe('an error about an option or a file', () => {
     await client.disconnect();
   });
 
-  it('says how to install level where it is missing', () => {
+  it('names the command that installs the missing package level', () => {
     const error = openError('data', new Error("Cannot find package 'level' imported from app.cjs"));
     assert.match(error.message, /npm install level/);
   });

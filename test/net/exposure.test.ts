@@ -25,11 +25,11 @@ async function warned(transport: Transport, options: BrokerOptions = {}): Promis
 
 describe('A listener where anyone can connect from other machines', () => {
   for (const host of ['0.0.0.0', '::'])
-    it(`is reported when the broker starts, on ${host}`, async () => {
+    it(`emits a warning when the broker starts, on ${host}`, async () => {
       assert.deepEqual(await warned(tcp({ port: 0, host, name: 'open' })), ['open']);
     });
 
-  it('is reported once, also if it is added to a started broker', async () => {
+  it('emits one warning, even if it is added to a started broker', async () => {
     await using broker = await createBroker().start();
     const names: string[] = [];
     broker.on('listener.exposed', ({ listeners }) => names.push(...listeners.map(({ name }) => name)));
@@ -38,7 +38,7 @@ describe('A listener where anyone can connect from other machines', () => {
     assert.deepEqual(names, ['open']);
   });
 
-  it('is reported with TLS, and in a zone that bypasses authentication', async () => {
+  it('emits a warning with TLS, and in a zone that bypasses authentication', async () => {
     const secure = tls({
       cert: certificates.server.cert,
       key: certificates.server.key,
@@ -53,7 +53,7 @@ describe('A listener where anyone can connect from other machines', () => {
     assert.deepEqual(await warned(OPEN, refusesAll), []);
   });
 
-  it('is logged as a warning that names the remedies', async () => {
+  it('logs a warning that names the remedies', async () => {
     const lines: string[] = [];
     const note = (message: string) => void lines.push(message);
     const logger = { error: note, warn: note, info: () => {}, debug: () => {} };
@@ -67,7 +67,7 @@ describe('A listener where anyone can connect from other machines', () => {
     );
   });
 
-  it('is a process warning if there is neither a logger nor a listener of the event', async () => {
+  it('emits a process warning if there is neither a logger nor a listener of the event', async () => {
     const warning = once(process, 'warning');
     await using broker = createBroker();
     listen(broker, OPEN);
@@ -78,7 +78,7 @@ describe('A listener where anyone can connect from other machines', () => {
   });
 });
 
-describe('A listener is not reported', () => {
+describe('A listener that is not reported', () => {
   const cases: readonly [what: string, transport: () => Transport, options?: BrokerOptions][] = [
     ['if it is bound to a loopback address', () => tcp({ port: 0, host: '127.0.0.1' })],
     ['if it has no host, and so is bound to a loopback address', () => tcp({ port: 0 })],

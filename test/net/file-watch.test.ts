@@ -39,7 +39,7 @@ function fileOf(name: string, content = 'before'): string {
 }
 
 describe('the watch of files', { timeout: 20_000 }, () => {
-  it('notices a change that follows its begin at once', async () => {
+  it('detects a change right after the start of the watch', async () => {
     const reports = Array.from({ length: 50 }, (_, number) => {
       const file = fileOf(`${number}`);
       const report = reportOf(file);
@@ -49,7 +49,7 @@ describe('the watch of files', { timeout: 20_000 }, () => {
     await Promise.all(reports);
   });
 
-  it('notices a file that is replaced, removed or made later', async () => {
+  it('detects a file that is replaced, removed or created later', async () => {
     const [replaced, removed, late] = [fileOf('replaced'), fileOf('removed'), join(directory, 'folder', 'late')];
     const other = fileOf('other');
     const reports = [replaced, removed, late].map((file) => reportOf(file));
@@ -60,7 +60,7 @@ describe('the watch of files', { timeout: 20_000 }, () => {
     await Promise.all(reports);
   });
 
-  it('reports again after another change, and nothing without one or after its close', async () => {
+  it('reports again after another change, and nothing without a change or after its close', async () => {
     const [file, untouched, closed] = [fileOf('file'), fileOf('untouched'), fileOf('closed')];
     let count = 0;
     let reported = () => {};

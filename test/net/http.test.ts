@@ -74,7 +74,7 @@ async function openPort(owner: Broker, handler: RequestListener): Promise<number
 }
 
 describe('listenHttp', () => {
-  it('opens with the broker and closes with it, and is one of its listeners', async () => {
+  it('opens with the broker, closes with it, and is one of its listeners', async () => {
     const listening = listenHttp(broker, 0, hello);
     assert.equal(listening.port, undefined);
     await broker.start();
@@ -103,7 +103,7 @@ describe('listenHttp', () => {
     assert.throws(() => listenHttp(broker, ws({ port: 0 }), hello), { code: 'OPTION_INVALID' });
   });
 
-  it('refuses a handler that is no function, such as an interface without .node', () => {
+  it('rejects a handler that is not a function, such as an interface without .node', () => {
     for (const handler of [managementApi(broker), undefined])
       assert.throws(() => listenHttp(broker, 0, handler as never), {
         code: 'OPTION_INVALID',
@@ -194,7 +194,7 @@ describe('listenHttp', () => {
       for (const socket of slow) socket.destroy();
     });
 
-  it('closes a connection of the address that has the most when it is full', () => {
+  it('closes a connection of the address with the most connections when it is full', () => {
     const clock = new ManualClock();
     const places = new HttpPlaces(4, clock);
     const server = new EventEmitter();
@@ -291,7 +291,7 @@ describe('listenHttp', () => {
       await ended(socket);
     });
 
-  it('at a stop, closes connections without a request at once, and lets requests in progress end', async () => {
+  it('closes connections without a request at once on stop, and lets requests in progress end', async () => {
     await broker.start();
     let answer = () => {};
     const begun = new Promise<void>((resolve) => {
@@ -326,7 +326,7 @@ describe('listenHttp', () => {
     await stopped;
   });
 
-  it('at a stop, ends streams of events at once, and other requests after the time of the stop', async () => {
+  it('ends streams of events at once on stop, and other requests after the timeout of the stop', async () => {
     await broker.start();
     const { port } = await listenHttp(broker, 0, ({ url }, response) => {
       if (url === '/events') response.setHeader('content-type', 'text/event-stream');
@@ -343,7 +343,7 @@ describe('listenHttp', () => {
     await endlessEnded;
   });
 
-  it('at a stop, ends the stream of events of the management interface at once', async () => {
+  it('ends the event stream of the management interface at once on stop', async () => {
     const { port } = listenHttp(broker, 0, managementApi(broker, { prefix: '/api', credentials: 'none' }).node);
     assert.equal(port, undefined);
     await broker.start();
@@ -381,7 +381,7 @@ describe('listenHttp', () => {
     assert.equal(await serialOf(), after);
   });
 
-  it('watches the files of its certificate', async () => {
+  it('watches its certificate files', async () => {
     using certificates = makeCertificates();
     const { certFile, keyFile } = certificates.server;
     await broker.start();
@@ -397,7 +397,7 @@ describe('listenHttp', () => {
     await assert.rejects(listenHttp(broker, 0, hello).reload(), { code: 'LISTENER_WITHOUT_TLS' });
   });
 
-  it('answers what is no request with a code and a message, and closes the connection', async () => {
+  it('answers an invalid request with a code and a message, and closes the connection', async () => {
     await broker.start();
     const { port } = await listenHttp(broker, 0, hello);
     const cases: [string, number, number, RegExp][] = [
@@ -420,7 +420,7 @@ describe('listenHttp', () => {
     assert.match(old, /^HTTP\/1\.1 200 /);
   });
 
-  it('says on a port with TLS that it serves HTTPS', async () => {
+  it('explains on a TLS port that it serves HTTPS', async () => {
     using certificates = makeCertificates();
     const { certFile, keyFile } = certificates.server;
     await broker.start();
@@ -431,7 +431,7 @@ describe('listenHttp', () => {
     await ended(garbage);
   });
 
-  it('at a stop, answers a request whose body comes too late with 503, so that the client tries again', async () => {
+  it('answers a request whose body arrives too late on stop with 503, so that the client tries again', async () => {
     await broker.start();
     const { node } = managementApi(broker, { prefix: '/api', credentials: 'none' });
     let begin = () => {};

@@ -140,9 +140,9 @@ function turnCounter(count: number): () => boolean {
   return () => count-- === 0;
 }
 
-describe('the listeners of a broker that starts', () => {
+describe('the listeners of a starting broker', () => {
   for (const [name, way] of Object.entries(WAYS)) {
-    it(`do not answer a client of ${name} before all are open, and serve it then`, async () => {
+    it(`answer a client of ${name} only after all are open`, async () => {
       const { started, socket, bytesRead } = await waiting(name, way);
       assert.equal(bytesRead(), 0);
       const connected = broker.nextEvent('client.connected');

@@ -100,7 +100,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       assert.deepEqual(broker.taken, []);
     });
 
-    it('also admits listed origins, including other schemes and pages without an origin', async () => {
+    it('admits listed origins as well, including other schemes and pages without an origin', async () => {
       const port = await open({ origins: ['https://app.example', 'capacitor://localhost', 'null'] });
       for (const origin of ['https://app.example', 'capacitor://localhost', 'null', 'http://localhost:1', undefined]) {
         assert.equal(await statusOf(port, origin), 101, origin);
@@ -110,7 +110,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       }
     });
 
-    it('admits every page only if an option says so', async () => {
+    it('admits every page only if an option allows it', async () => {
       for (const origins of ['*', 'any', ['https://app.example', '*']]) {
         const port = await open({ origins });
         assert.equal(await statusOf(port, 'https://anybody.example'), 101);
@@ -119,7 +119,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       }
     });
 
-    it('lets a function decide alone, and refuses if it throws', async () => {
+    it('lets a function decide about all clients, and refuses if it throws', async () => {
       const port = await open({
         origins: (origin) => {
           if (origin === undefined) throw new Error('undecided');

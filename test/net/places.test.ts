@@ -33,7 +33,7 @@ afterEach(async () => {
   await broker.stop({ timeoutMs: 0 });
 });
 
-/** Connects a client that never ends its side by itself. */
+/** Connect a client that never closes its side first. */
 function dial({ port, protocol }: Listener): Socket {
   const options = { port: port as number, host: '127.0.0.1', allowHalfOpen: true };
   const socket = protocol === 'mqtt:ssl' ? connectTls({ ...options, ca: certificates.ca.cert }) : connectTcp(options);
@@ -132,7 +132,7 @@ describe('maxConnections of a listener', () => {
     assert.equal(listener.info().shutdownCount.max_connections, undefined);
   });
 
-  it('refuses a client for which no place becomes free within half a second, and the ones that wait when the listener closes', async () => {
+  it('refuses a client for which no place becomes free within half a second, and waiting clients when the listener closes', async () => {
     const listener = await listen(broker, { port: 0, maxConnections: 1 });
     await client(listener);
     const second = dialFully(listener);
@@ -147,7 +147,7 @@ describe('maxConnections of a listener', () => {
     assert.deepEqual(listener.info().currentConnections, 1);
   });
 
-  it('raises an alarm while the places of a listener are taken, until less than nine tenths are', async () => {
+  it('raises an alarm while the places of a listener are taken, and clears it below nine tenths', async () => {
     const changes: string[] = [];
     broker.on('alarm.raised', ({ alarm }) => changes.push(`raised ${alarm.id}`));
     broker.on('alarm.cleared', ({ alarm }) => changes.push(`cleared ${alarm.id}`));
@@ -175,7 +175,7 @@ describe('A full broker', () => {
 
   for (const [name, options, listening] of LIMITS)
     for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const)
-      it(`serves a client that leaves with ${leave} and reconnects at once, fifty times, with ${name} at 1`, async () => {
+      it(`serves a client that disconnects by ${leave} and reconnects at once, fifty times, with ${name} at 1`, async () => {
         await broker.stop({ timeoutMs: 0 });
         broker = createBroker({ allowAnonymous: true, ...options });
         await broker.start();

@@ -88,7 +88,7 @@ describe('the PROXY header', () => {
   ];
 
   for (const [name, header, source, destination] of good) {
-    it(`of ${name} is parsed, and every incomplete prefix asks for more`, () => {
+    it(`parses ${name}, and asks for more bytes after every incomplete prefix`, () => {
       for (let length = 0; length < header.length; length++)
         assert.equal(parseProxyHeader(header.subarray(0, length)), 'more', `at ${length}`);
       const expected = { length: header.length, source, destination, commonName: undefined };
@@ -131,7 +131,7 @@ describe('the PROXY header', () => {
   ];
 
   for (const [name, header] of bad) {
-    it(`is refused with ${name}`, () =>
+    it(`rejects a header with ${name}`, () =>
       assert.equal(parseProxyHeader(Buffer.from(header as string, 'latin1')), 'malformed'));
   }
 
@@ -175,7 +175,7 @@ describe('a listener behind a proxy', () => {
     return { listener, socket };
   }
 
-  it('takes the addresses from the header, and passes the bytes behind it on', async () => {
+  it('takes the addresses from the header, and passes on the bytes behind it', async () => {
     const { socket } = await dial(behind);
     socket.write(`${LINE}first`);
     const { stream, meta } = await broker.next();
@@ -221,7 +221,7 @@ describe('a listener behind a proxy', () => {
     });
   }
 
-  it('keeps the addresses of the connection if the proxy connects for itself', async () => {
+  it('keeps the addresses of the connection if the proxy connects on its own behalf', async () => {
     const { socket, listener } = await dial(behind);
     socket.write(binary(0, 0x00, Buffer.alloc(0)));
     const { meta } = await broker.next();
@@ -238,7 +238,7 @@ describe('a listener behind a proxy', () => {
     assert.deepEqual(broker.taken, []);
   });
 
-  it('recognises a trusted IPv4 address on a dual-stack socket', async () => {
+  it('recognizes a trusted IPv4 address on a dual-stack socket', async () => {
     const { socket } = await dial({ ...behind, host: '::' });
     socket.write(LINE);
     assert.equal((await broker.next()).meta.remoteAddress, '203.0.113.7');

@@ -14,7 +14,7 @@ interface Taken {
 export class StubBroker implements Acceptor {
   clock: Clock = systemClock;
   state = 'connected';
-  /** Whether every client is admitted at once, so that its stream is not limited. */
+  /** True if every client is admitted at once, so that its stream is not limited. */
   admits = true;
   attached: ListenerHandle[] = [];
   readonly taken: Taken[] = [];
@@ -156,7 +156,7 @@ export function watchSocketOptions(): (stream: Duplex) => SocketOptions {
   });
   return (stream) => {
     const { _handle: handle } = stream as Duplex & { _handle: { _parent?: unknown } };
-    return of(handle._parent ?? handle); // TLS has a handle of its own over the socket's
+    return of(handle._parent ?? handle); // TLS has a separate handle over that of the socket
   };
 }
 

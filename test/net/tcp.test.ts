@@ -35,7 +35,7 @@ describe('a TCP listener', () => {
     assert.equal(listener.protocol, 'mqtt:tcp');
   });
 
-  it('can be awaited, and rejects with the error', async () => {
+  it('resolves when awaited, and rejects with the error', async () => {
     const { port } = await listen(broker, 0);
     const said = await listen(broker, port as number).then(
       () => 'open',
@@ -79,7 +79,7 @@ describe('a TCP listener', () => {
     assert.equal(meta.localPort, listener.port);
   });
 
-  it('is only added to a broker that is not started, which opens it at its start', async () => {
+  it('waits for the start of a broker that is not started', async () => {
     broker.state = 'idle';
     const listener = await listen(broker, 0);
     assert.equal(listener.address, undefined);
@@ -161,7 +161,7 @@ describe('a TCP listener', () => {
     assert.notEqual(listener.address, undefined);
   });
 
-  it('is open in the end if it is opened again while it closes', async () => {
+  it('stays open if it is opened again while closing', async () => {
     const listener = await listen(broker, 0);
     const closing = [listener.close(), listener.close()];
     await listener.open();
@@ -172,7 +172,7 @@ describe('a TCP listener', () => {
     assert.equal(listener.address, undefined);
   });
 
-  it('is removed from the broker when the app closes it or it cannot be opened, and is added again when it is opened', async () => {
+  it('leaves the broker when the app closes it or it cannot be opened, and returns when it is opened', async () => {
     const listener = await listen(broker, 0);
     assert.deepEqual(
       broker.attached.map(({ name }) => name),
@@ -186,7 +186,7 @@ describe('a TCP listener', () => {
     assert.equal(broker.attached.length, 1);
   });
 
-  it('has a unique name among the listeners of a broker', async () => {
+  it('gets a unique name among the listeners of a broker', async () => {
     const names = [];
     for (const name of [undefined, undefined, 'mine', undefined])
       names.push((await listen(broker, { port: 0, name })).name);
@@ -317,7 +317,7 @@ describe('a TCP listener', () => {
     assert.ok((listener.port as number) > 0);
   });
 
-  it('names what it can listen on if it gets something else', () => {
+  it('lists the possible arguments if it gets something else', () => {
     for (const where of ['mqtt', '', '/run/mqtt.sock', -1, 70_000, Number.NaN])
       assert.throws(() => listen(broker, where), { code: 'OPTION_INVALID', field: 'tcp listener.port' });
     for (const where of [undefined, null, true, () => 1883, {}])

@@ -145,7 +145,7 @@ describe('a TLS listener', () => {
     await turnsUntil(() => strict.info().shutdownCount.tls_failed === 1);
   });
 
-  it('reports who was refused, and why', async () => {
+  it('reports refused clients with the reason', async () => {
     const { ca, stranger } = certificates;
     const listener = await open({ ca: ca.cert, maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' });
     const plain = connectTcp(listener.port as number, '127.0.0.1');
@@ -250,7 +250,7 @@ describe('a TLS listener', () => {
     await turnsUntil(() => listener.info().currentConnections === 0);
   });
 
-  it('tells the broker of a connection that begins its handshake, so that it is not accepted after long turns', async () => {
+  it('notifies the broker of a connection that begins its handshake, so that it is not accepted after long turns', async () => {
     const listener = await open();
     clients.push(connectTcp({ port: listener.port as number, host: '127.0.0.1' }));
     await turnsUntil(() => broker.arrivals > 0);
@@ -305,7 +305,7 @@ describe('a TLS listener', () => {
 });
 
 describe('client certificates', () => {
-  it('are verified, and their common name becomes the user name', async () => {
+  it('verifies client certificates, and takes their common name as user name', async () => {
     const { ca, client } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
     dial(listener, { cert: client.cert, key: client.key });
@@ -317,14 +317,14 @@ describe('client certificates', () => {
     assert.match(meta.certificate?.fingerprint256 ?? '', /^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
   });
 
-  it('can give their whole subject as the user name', async () => {
+  it('takes the whole subject as the user name if configured', async () => {
     const { ca, client } = certificates;
     const listener = await open({ caFile: ca.certFile, usernameFrom: 'subject' });
     dial(listener, { cert: client.cert, key: client.key });
     assert.equal((await broker.next()).meta.username, 'CN=device-1,O=Plant');
   });
 
-  it('also give the user name in a resumed TLS session', async () => {
+  it('takes the user name from the certificate in a resumed TLS session as well', async () => {
     const { ca, client } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn' });
     const first = dial(listener, { cert: client.cert, key: client.key });
@@ -335,7 +335,7 @@ describe('client certificates', () => {
     assert.equal(meta.username, 'device-1');
   });
 
-  it('are required: the connection is closed without one, with one of another authority, and with a revoked one', async () => {
+  it('closes the connection without a client certificate, with one of another authority, and with a revoked one', async () => {
     const { ca, crl, crlFile, client, stranger, revoked } = certificates;
     for (const revocations of [{ crl }, { crlFile }, { crlFile: [crlFile] }]) {
       const listener = await open({ ca: ca.cert, ...revocations });
@@ -348,7 +348,7 @@ describe('client certificates', () => {
     assert.equal(broker.taken.length, 3);
   });
 
-  it('can be revoked by a file and a reload', async () => {
+  it('revokes certificates by a file and a reload', async () => {
     const { ca, crl, client, revoked, directory } = certificates;
     const crlFile = join(directory, 'live.crl');
     writeFileSync(crlFile, '');
@@ -365,7 +365,7 @@ describe('client certificates', () => {
     assert.equal((await broker.next()).meta.certificate?.commonName, 'device-1');
   });
 
-  it('close the connection if usernameFrom is set and they contain no name', async () => {
+  it('closes the connection if usernameFrom is set and the certificate contains no name', async () => {
     const { ca, nameless, stranger } = certificates;
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn', rejectUnauthorized: false });
     for (const { cert, key } of [nameless, stranger, { cert: undefined, key: undefined }])
@@ -374,14 +374,14 @@ describe('client certificates', () => {
     assert.deepEqual(broker.taken, []);
   });
 
-  it('are not reported if they are invalid and not required', async () => {
+  it('does not report invalid certificates that are not required', async () => {
     const { ca, stranger } = certificates;
     const listener = await open({ ca: ca.cert, rejectUnauthorized: false });
     dial(listener, { cert: stranger.cert, key: stranger.key });
     assert.equal((await broker.next()).meta.certificate, undefined);
   });
 
-  it('cannot give the user name on a listener without TLS', () => {
+  it('refuses usernameFrom on a listener without TLS', () => {
     assert.throws(() => listen(broker, { port: 0, usernameFrom: 'cn' }), {
       code: 'OPTION_INVALID',
       field: 'usernameFrom'
@@ -435,7 +435,7 @@ describe('reloading certificates', () => {
     await turnsUntil(() => listener.info().shutdownCount.tls_failed === 1);
   });
 
-  it('happens by itself when a watched file changes, and invalid files are reported', async () => {
+  it('reloads when a watched file changes, and reports invalid files', async () => {
     const { server, directory } = certificates;
     const pskFile = join(directory, 'watched.txt');
     writeFileSync(pskFile, 'a:0011\n');
@@ -530,7 +530,7 @@ describe('reloading certificates', () => {
     await broker.next();
   });
 
-  it('is refused by a listener without TLS', async () => {
+  it('rejects a reload of a listener without TLS', async () => {
     const listener = await listen(broker, 0);
     await assert.rejects(listener.reload(), { code: 'LISTENER_WITHOUT_TLS' });
   });
@@ -538,7 +538,7 @@ describe('reloading certificates', () => {
 
 describe('certificates by server name', () => {
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-    it(`are chosen by the name that a client sends over ${version}, with the default certificate for other names`, async () => {
+    it(`selects the certificate by the name that a client sends over ${version}, with the default certificate for other names`, async () => {
       const { server, renewed, client } = certificates;
       const listener = await open({
         maxVersion: version,
@@ -561,7 +561,7 @@ describe('certificates by server name', () => {
     });
   }
 
-  it('work together with pre-shared keys and client certificates', async () => {
+  it('combines certificates by server name with pre-shared keys and client certificates', async () => {
     const { ca, client, renewed } = certificates;
     const serverNames = { 'a.example': { cert: renewed.cert, key: renewed.key } };
     const listener = await open({ ca: ca.cert, usernameFrom: 'cn', psk: { k: '0011' }, serverNames });
@@ -573,7 +573,7 @@ describe('certificates by server name', () => {
     await closed(dial(listener, { servername, checkServerIdentity: () => undefined }));
   });
 
-  it('are all read again at a reload, and replaced by new ones', async () => {
+  it('reads all certificates again on reload, and replaces them by new ones', async () => {
     const { server, renewed, client, directory } = certificates;
     const [certFile, keyFile] = [join(directory, 'named.crt'), join(directory, 'named.key')];
     copyFileSync(server.certFile, certFile);
@@ -588,7 +588,7 @@ describe('certificates by server name', () => {
     assert.equal(await shownTo(listener, 'b.example'), serialIn(client.cert));
   });
 
-  it('are watched, and the old ones stay in force if a new one is invalid', async () => {
+  it('watches the files, and keeps the old certificates if a new one is invalid', async () => {
     const { server, renewed, directory } = certificates;
     const [certFile, keyFile] = [join(directory, 'seen.crt'), join(directory, 'seen.key')];
     copyFileSync(renewed.certFile, certFile);
@@ -601,7 +601,7 @@ describe('certificates by server name', () => {
     assert.equal(await shownTo(listener, 'a.example'), serialIn(renewed.cert));
   });
 
-  it('require valid names, a key for each certificate, and a default certificate', () => {
+  it('requires valid names, a key for each certificate, and a default certificate', () => {
     const { cert, key } = certificates.server;
     for (const [serverNames, code, field] of [
       [{ '*': { cert, key } }, 'OPTION_INVALID', 'tls listener.serverNames'],
@@ -624,7 +624,7 @@ describe('pre-shared keys', () => {
   const keys = { 'device-7': '00112233445566778899aabbccddeeff' };
 
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-    it(`prove the identity, which becomes the user name, without a certificate over ${version}`, async () => {
+    it(`takes the identity as user name, without a certificate, over ${version}`, async () => {
       const listener = await openForKeys({ psk: keys });
       const client = dialWithKey(listener, 'device-7', keys['device-7'], { minVersion: version, maxVersion: version });
       const { stream, meta } = await broker.next();
@@ -635,7 +635,7 @@ describe('pre-shared keys', () => {
       await readBytes(stream, 1);
     });
 
-    it(`work together with certificates on one listener over ${version}`, async () => {
+    it(`combines pre-shared keys and certificates on one listener over ${version}`, async () => {
       const { ca, client } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert, usernameFrom: 'cn' });
       const only = { minVersion: version, maxVersion: version };
@@ -648,7 +648,7 @@ describe('pre-shared keys', () => {
       await closed(dial(listener, only));
     });
 
-    it(`with a client CA, refuse clients with neither a key nor a verified certificate over ${version}: tls_failed`, async () => {
+    it(`refuses clients with neither a key nor a verified certificate with a client CA over ${version}: tls_failed`, async () => {
       const { ca, stranger } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert });
       const only = { minVersion: version, maxVersion: version };
@@ -658,7 +658,7 @@ describe('pre-shared keys', () => {
       assert.deepEqual(listener.info().shutdownCount, { tls_failed: 3 });
     });
 
-    it(`with a client CA, admit every client over ${version} with rejectUnauthorized: false`, async () => {
+    it(`admits every client with a client CA and rejectUnauthorized: false over ${version}`, async () => {
       const { ca, stranger } = certificates;
       const listener = await open({ psk: keys, ca: ca.cert, rejectUnauthorized: false });
       const only = { minVersion: version, maxVersion: version };
@@ -669,7 +669,7 @@ describe('pre-shared keys', () => {
       }
     });
 
-    it(`end the handshake over ${version} if the identity is unknown or the key is wrong`, async () => {
+    it(`fails the handshake over ${version} if the identity is unknown or the key is wrong`, async () => {
       const listener = await openForKeys({ psk: keys });
       const only = { minVersion: version, maxVersion: version };
       await closed(dialWithKey(listener, 'device-8', keys['device-7'], only));
@@ -679,7 +679,7 @@ describe('pre-shared keys', () => {
     });
   }
 
-  it('give no user name to a client that is admitted by the certificate handshake instead', async () => {
+  it('gives no user name to a client that is admitted by the certificate handshake instead', async () => {
     const listener = await open({ psk: keys });
     // the client knows the identity but not the key; with a suite that does not suit pre-shared keys the server falls back
     const client = dialWithKey(listener, 'device-7', 'ff', {
@@ -692,7 +692,7 @@ describe('pre-shared keys', () => {
     assert.equal(meta.authenticated, false);
   });
 
-  it('cannot be bypassed by resuming a session', async () => {
+  it('prevents a bypass by resuming a session', async () => {
     const listener = await open({ psk: keys });
     const first = dialWithKey(listener, 'device-7', keys['device-7'], { maxVersion: 'TLSv1.2' });
     await Promise.all([broker.next(), once(first, 'secureConnect')]);
@@ -703,7 +703,7 @@ describe('pre-shared keys', () => {
     assert.equal(meta.username, 'device-7');
   });
 
-  it('can come from a function, whose failure counts as an unknown identity', async () => {
+  it('accepts keys from a function, whose failure counts as an unknown identity', async () => {
     const asked: string[] = [];
     const listener = await openForKeys({
       psk: (identity) => {
@@ -719,7 +719,7 @@ describe('pre-shared keys', () => {
     assert.deepEqual(asked, ['bad', 'good']);
   });
 
-  it('can come from a file, which is read again at a reload', async () => {
+  it('accepts keys from a file, which is read again on reload', async () => {
     const pskFile = join(certificates.directory, 'psk.txt');
     writeFileSync(pskFile, 'first=0011\n');
     const listener = await openForKeys({ pskFile, pskDelimiter: '=' });
@@ -732,7 +732,7 @@ describe('pre-shared keys', () => {
     assert.equal((await broker.next()).meta.username, 'second');
   });
 
-  it('are parsed from lines of identity, delimiter and hexadecimal key', () => {
+  it('parses lines of identity, delimiter and hexadecimal key', () => {
     const read = parsePskFile('# keys\r\n\r\nurn:dev:1:00ff\n  b:AB  \n');
     assert.deepEqual(
       [...read],
@@ -788,7 +788,7 @@ describe('a secure WebSocket listener', () => {
     }
   });
 
-  it('is created by listen with both tls and ws', async () => {
+  it('supports listen with both tls and ws', async () => {
     const { ca, server } = certificates;
     const listener = await listen(broker, {
       port: 0,

@@ -101,7 +101,7 @@ describe('a Unix socket listener', () => {
   });
 
   it('does not replace a file that is not a socket', async () => {
-    writeFileSync(path, "somebody's data");
+    writeFileSync(path, 'data of another program');
     await assert.rejects(
       async () => await listen(broker, { path }),
       /cannot listen on .*mqtt\.sock: there is a file that is not a socket/
@@ -109,7 +109,7 @@ describe('a Unix socket listener', () => {
     assert.equal(statSync(path).size, 15);
   });
 
-  it('reports a directory that does not exist', async () => {
+  it('reports a missing directory', async () => {
     await assert.rejects(
       async () => await listen(broker, { path: join(directory, 'absent', 'x.sock') }),
       /its directory does not exist or is not writable/

@@ -106,7 +106,7 @@ afterEach(async () => {
   }
 });
 
-describe('a WebSocket whose CONNECT is not accepted', () => {
+describe('a WebSocket without an accepted CONNECT', () => {
   const masked = (head: number, payload: Buffer) =>
     Buffer.concat([Buffer.from([head, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]), payload]);
 
@@ -121,7 +121,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     broker.admits = false;
   });
 
-  it('is closed with 1009 once its fragments take more memory than maxConnectSize', async () => {
+  it('closes with 1009 once its fragments take more memory than maxConnectSize', async () => {
     broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const failed = once(stream, 'error');
@@ -134,7 +134,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.match(error.message, /maxConnectSize/);
   });
 
-  it('is not connected by a small CONNECT at the start of a message that is refused', async () => {
+  it('ignores a small CONNECT at the start of a refused message', async () => {
     broker.zone = () => ({ ...new StubBroker().zone(), maxPacketSize: 1_048_576, maxConnectSize: 10_000 });
     const { socket, stream } = await rawPair();
     const read: Buffer[] = [];
@@ -146,7 +146,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.deepEqual(Buffer.concat(read), shortest.subarray(0, 13));
   });
 
-  it('is closed with 1009 for fragments of one byte long before their bytes reach maxConnectSize', async () => {
+  it('closes with 1009 for fragments of one byte long before their bytes reach maxConnectSize', async () => {
     const { socket, stream } = await rawPair();
     stream.on('error', () => {}).resume();
     const fragments = Array.from({ length: 2_000 }, (_, at) => frame(at === 0 ? 2 : 0, Buffer.alloc(1), false));
@@ -155,7 +155,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     assert.equal(await closeCode(socket), 1009);
   });
 
-  it('is read up to maxConnectSize behind its CONNECT, and further once that is accepted', async () => {
+  it('reads up to maxConnectSize behind its CONNECT, and further once that is accepted', async () => {
     const { socket, stream } = await rawPair();
     let received = 0;
     stream.on('data', (chunk: Buffer) => {
@@ -175,7 +175,7 @@ describe('a WebSocket whose CONNECT is not accepted', () => {
     await turnsUntil(() => received === 100 + 600 * 60_000);
   });
 
-  it('is answered with CONNACK 0x95 if its CONNECT has a length above maxConnectSize', async () => {
+  it('answers with CONNACK 0x95 if the CONNECT has a length above maxConnectSize', async () => {
     const real = createBroker();
     await real.start();
     try {
@@ -261,7 +261,7 @@ describe('a WebSocket listener', () => {
     assert.equal((await readBytes(stream, 5)).toString(), 'early');
   });
 
-  it('prefers mqtt to mqttv3.1.1 to mqttv3.1, in whatever order they are offered [MQTT-6.0.0-4]', async () => {
+  it('prefers mqtt to mqttv3.1.1 to mqttv3.1, in any order of the offers [MQTT-6.0.0-4]', async () => {
     const listener = await open();
     for (const [offered, chosen] of [
       [['mqttv3.1', 'mqttv3.1.1', 'mqtt'], 'mqtt'],

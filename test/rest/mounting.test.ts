@@ -100,8 +100,8 @@ async function dial(port: number): Promise<Socket & { readonly received: () => s
   return Object.assign(socket, { received: () => received });
 }
 
-describe('A list', () => {
-  it('ends when the client goes away in the middle of it', async () => {
+describe('Lists', () => {
+  it('ends when the client disconnects early', async () => {
     const ports = portsOf();
     const { parts, ended } = endless();
     await using server = await serve(
@@ -118,7 +118,7 @@ describe('A list', () => {
     assert.deepEqual(ports.errors, []);
   });
 
-  it('ends when the client has read nothing of it for a long time', async () => {
+  it('ends when the client has read nothing for a long time', async () => {
     const { clock, end } = manualTimers();
     const ports = portsOf(clock);
     const { parts, ended } = endless();
@@ -137,7 +137,7 @@ describe('A list', () => {
     assert.deepEqual(ports.errors, []);
   });
 
-  it('is written in pieces, each with its own time, so that a client may read a long part slowly', async () => {
+  it('writes pieces with a separate time limit each, so that a client may read a long part slowly', async () => {
     let timers = 0;
     const clock: Clock = {
       ...systemClock,
@@ -161,7 +161,7 @@ describe('A list', () => {
     assert.ok(timers >= 10, `${timers} timers`);
   });
 
-  it('ends when a client of the Fetch API goes away in the middle of it', async () => {
+  it('ends when a client of the Fetch API disconnects early', async () => {
     const { parts, ended } = endless();
     const fetch = toFetch(
       mount(async () => ({ status: 200, headers: {}, body: parts })),
@@ -174,7 +174,7 @@ describe('A list', () => {
     await ended;
   });
 
-  it('is cut off and reported if it fails in the middle', async () => {
+  it('reports a list that fails before its end, and truncates it', async () => {
     const ports = portsOf();
     async function* failing() {
       yield '[1,';
@@ -191,7 +191,7 @@ describe('A list', () => {
     );
   });
 
-  it('is not begun for a HEAD request', async () => {
+  it('starts no list for a HEAD request', async () => {
     const begun: string[] = [];
     async function* parts() {
       begun.push('begun');
@@ -246,10 +246,10 @@ function serveAtOwnPort(listener: RequestListener) {
   );
 }
 
-describe('A body', () => {
+describe('Bodies', () => {
   const head = (length: number) => `POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: ${length}\r\n\r\n`;
 
-  it('that is too large is answered at a port of the broker, and the connection ends when the client has sent it', async () => {
+  it('answers a body that is too large at a port of the broker, and closes the connection when the client has sent it', async () => {
     const timers = manualTimers();
     await using server = await serveAtOwnPort(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
@@ -262,7 +262,7 @@ describe('A body', () => {
     assert.equal(timers.size, 0);
   });
 
-  it('that is too large ends the connection at a port of the broker after a while if the client sends no more', async () => {
+  it('closes the connection for a body that is too large at a port of the broker after a while if the client sends no more', async () => {
     const timers = manualTimers();
     await using server = await serveAtOwnPort(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
@@ -272,7 +272,7 @@ describe('A body', () => {
     assert.match(socket.received(), /bodyTooLarge$/);
   });
 
-  it('that is not wanted is left to the server of the app, and the answer has the header Connection: close', async () => {
+  it('leaves an unwanted body to the server of the app, and answers with the header Connection: close', async () => {
     const timers = manualTimers();
     await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
@@ -283,7 +283,7 @@ describe('A body', () => {
     await once(socket, 'close');
   });
 
-  it('that is not wanted is left to a server of the Fetch API, and the answer has the header Connection: close', async () => {
+  it('leaves an unwanted body to a server of the Fetch API, and answers with the header Connection: close', async () => {
     const fetch = toFetch(
       mount(async () => ({ status: 401, headers: { 'x-a': 'b' }, body: '', closes: true })),
       portsOf()
@@ -303,7 +303,7 @@ describe('A body', () => {
       assert.equal((await headersOf(init, facts)).connection, undefined, name);
   });
 
-  it('without a length is read up to the limit', async () => {
+  it('reads a body without a length up to the limit', async () => {
     await using server = await serve(toNode(mount(echo), portsOf()));
     const chunked = 'POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n';
     const socket = await dial(server.port);
@@ -312,7 +312,7 @@ describe('A body', () => {
     socket.destroy();
   });
 
-  it('that is too slow is answered', async () => {
+  it('answers a body that is too slow', async () => {
     const timers = manualTimers();
     await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
     const socket = await dial(server.port);
@@ -323,7 +323,7 @@ describe('A body', () => {
     assert.equal(timers.size, 0);
   });
 
-  it('that is too large or too slow is refused over the Fetch API', async () => {
+  it('refuses bodies that are too large or too slow over the Fetch API', async () => {
     const timers = manualTimers();
     const fetch = toFetch(mount(echo), portsOf(timers.clock));
     const ask = (body: string | ReadableStream) =>
@@ -335,7 +335,7 @@ describe('A body', () => {
     assert.equal(timers.size, 0);
   });
 
-  it('whose client goes away is no failure of the server', async () => {
+  it('does not count a disconnecting client as a failure of the server', async () => {
     const ports = portsOf();
     let tell: (kind: string) => void = () => {};
     const kind = new Promise<string>((resolve) => {
@@ -355,7 +355,7 @@ describe('A body', () => {
   });
 });
 
-describe('A path', () => {
+describe('Paths', () => {
   const cases: [prefixes: string[], url: string, originalUrl: string | undefined, found: string | undefined][] = [
     [['/api'], '/api', undefined, ''],
     [['/api'], '/api?x=/y', undefined, '?x=/y'],
@@ -378,13 +378,13 @@ describe('A path', () => {
     [['/api'], '/other', '/api/secret', undefined] // the host has rewritten the path
   ];
   for (const [prefixes, url, originalUrl, expected] of cases)
-    it(`${url} of ${originalUrl ?? url} with ${prefixes.join(' and ')} is ${expected ?? 'left to the host'}`, async () => {
+    it(`maps ${url} of ${originalUrl ?? url} with ${prefixes.join(' and ')} to ${expected ?? 'the host'}`, async () => {
       const services = mount(async ({ path, query }) => text(query === '' ? path : `${path}?${query}`), prefixes);
       const answer = await services.answer({ url, originalUrl }, (place) => place as Call);
       assert.equal(answer?.body, expected);
     });
 
-  it('is told with what stands in front of it', async () => {
+  it('passes the part in front of the path', async () => {
     const at = async (prefix: string, url: string, originalUrl?: string) =>
       (
         await mount(async ({ mountedAt }) => text(mountedAt), [prefix]).answer(
@@ -401,7 +401,7 @@ describe('A path', () => {
     assert.equal(await at('', '/x', '/tenants/7/x'), '/tenants/7');
   });
 
-  it('that the service with the longest prefix does not answer is asked of the next one', async () => {
+  it('asks the next service if the one with the longest prefix does not answer', async () => {
     const services = new MountedServices([
       { prefixes: ['/api'], methods: () => ['PUT', 'GET'], answer: async ({ path }) => text(`short ${path}`) },
       {

@@ -28,7 +28,7 @@ async function serving(
   }
 }
 
-/** The status of a GET with a `Host` header of its own, which `fetch` does not send. */
+/** The status of a GET with a specific `Host` header, which `fetch` does not send. */
 function statusAs(port: number, path: string, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     request({ port, host: '127.0.0.1', path, headers: { host }, agent: false }, (response) => {
@@ -41,7 +41,7 @@ function statusAs(port: number, path: string, host: string): Promise<number | un
 }
 
 describe('The interface of streams without the option credentials', () => {
-  it('asks everybody for credentials of an application, and names the way to do without', async () => {
+  it('asks everyone for credentials of an application, and names the way to do without', async () => {
     await serving({}, async ({ call }) => {
       const answer = await call('GET', '/rules', undefined, {});
       assert.equal(answer.status, 401);
@@ -100,9 +100,9 @@ const CODE = [
   ['PUT', '/udf/javascript/a', { script: 'function a() {}' }, 200]
 ] as const;
 
-describe('What loads code through the interface of streams', () => {
+describe('Operations of the interface of streams that load code', () => {
   for (const credentials of ['remote', 'none'] as const)
-    it(`needs an application or an administrator with credentials: "${credentials}", from this machine too`, async () => {
+    it(`requires an application or an administrator with credentials: "${credentials}", even from this machine`, async () => {
       await serving({ credentials }, async ({ call, port }) => {
         const own = { origin: `http://127.0.0.1:${port}` };
         for (const [method, path, body, status] of CODE) {
@@ -116,7 +116,7 @@ describe('What loads code through the interface of streams', () => {
       });
     });
 
-  it('is refused without credentials with the way to add them, whichever identities are asked for', async () => {
+  it('refuses requests without credentials and names the way to add them, for any configured identities', async () => {
     for (const [credentials, remedy] of [
       [
         'applications',
@@ -136,7 +136,7 @@ describe('What loads code through the interface of streams', () => {
       });
   });
 
-  it('needs the scope administrator in the answer of a function, and true is not enough', async () => {
+  it('requires the scope administrator in the answer of a function; true is not enough', async () => {
     for (const [answer, status] of [
       [true, 401],
       ['viewer', 401],
@@ -149,7 +149,7 @@ describe('What loads code through the interface of streams', () => {
       });
   });
 
-  it('needs the scope that the host app sets on the request with "host"', async () => {
+  it('requires the scope that the host app sets on the request with "host"', async () => {
     const broker = await startBroker();
     const { node } = streamsApi(broker, { credentials: 'host', plugins: new FakePlugins() });
     for (const [embermqScope, status] of [
@@ -168,7 +168,7 @@ describe('What loads code through the interface of streams', () => {
 });
 
 describe('The interface of streams with credentials', () => {
-  it('takes those of a function, which gets bearer tokens as well', async () => {
+  it('accepts credentials of a function, which gets bearer tokens as well', async () => {
     const seen: unknown[] = [];
     const credentials = (id: string, secret: string) => {
       seen.push([id, secret]);
@@ -185,7 +185,7 @@ describe('The interface of streams with credentials', () => {
     });
   });
 
-  it('asks nobody with "none", and checks the Host header', async () => {
+  it('requires no credentials with "none", and checks the Host header', async () => {
     await serving({ credentials: 'none' }, async ({ call, port }) => {
       assert.equal((await call('GET', '/rules', undefined, PROXIED)).status, 200);
       assert.equal(await statusAs(port, '/rules', 'rebound.example'), 403);
@@ -222,7 +222,7 @@ describe('The interface of streams in a browser', () => {
 });
 
 describe('Requests that the interface of streams refuses', () => {
-  it('have a body that is too large, or too deep', async () => {
+  it('refuses a body that is too large, or too deep', async () => {
     await serving({ credentials: 'remote', maxBodyBytes: 200, maxDepth: 5 }, async ({ call }) => {
       const large = await call('POST', '/rules', JSON.stringify({ id: 'x'.repeat(300) }), {});
       assert.equal(large.status, 413);
@@ -233,7 +233,7 @@ describe('Requests that the interface of streams refuses', () => {
     });
   });
 
-  it('come while the service is stopped', async () => {
+  it('refuses requests while the service is stopped', async () => {
     await using broker = createBroker();
     await broker.start();
     await broker.streams.stop();
@@ -244,7 +244,7 @@ describe('Requests that the interface of streams refuses', () => {
     assert.equal(headers.get('retry-after'), '5');
   });
 
-  it('meet a bug: it is reported, and the answer does not show it', async () => {
+  it('reports an unexpected error, and does not show it in the answer', async () => {
     await using broker = createBroker();
     await broker.start();
     broker.streams.rules.list = async () => {
@@ -259,7 +259,7 @@ describe('Requests that the interface of streams refuses', () => {
     assert.equal((errors[0] as Error).message, 'a bug');
   });
 
-  it('are answered with JSON if the option or the header Accept says so', async () => {
+  it('answers with JSON if the option or the header Accept requests it', async () => {
     await using broker = createBroker();
     await broker.start();
     const errorAs = async (options: StreamsApiOptions, accept: string) => {

@@ -94,11 +94,11 @@ async function run(file: string, options: StreamsApiOptions): Promise<void> {
 }
 
 describe('The interface of streams over HTTP', () => {
-  it('answers streams, tables and rules as it is documented', async () => {
+  it('answers streams, tables and rules as documented', async () => {
     await run('answers.txt', {});
   });
 
-  it('answers plugins and functions as it is documented', async () => {
+  it('answers plugins and functions as documented', async () => {
     await run('plugin-answers.txt', { plugins: new FakePlugins() });
   });
 });

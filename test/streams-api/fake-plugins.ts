@@ -26,7 +26,7 @@ const FAILING: Readonly<Record<string, () => Error>> = {
 
 /** Plugins that are names only. */
 export class FakePlugins implements PluginsApi {
-  /** What was asked of the service. */
+  /** The calls of the service. */
   readonly stops: string[] = [];
   readonly #plugins = new Map<string, PluginDescription>();
   readonly #scripts = new Map<string, Required<ScriptInput>>();

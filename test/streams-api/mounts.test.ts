@@ -9,7 +9,7 @@ import { serve } from '../support/management.ts';
 const DDL = { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t/#")' };
 const RULE = { id: 'a b', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
-/** What the test of examples reads of an operation of the document. */
+/** The part of an operation of the document that the test of examples reads. */
 interface DocumentedOperation {
   readonly parameters?: readonly { readonly name: string; readonly example?: string }[];
   readonly requestBody?: { readonly content: { readonly 'application/json': { readonly example?: unknown } } };
@@ -17,7 +17,7 @@ interface DocumentedOperation {
 }
 
 describe('The interface of streams on a host app', () => {
-  it('is mounted on Express below a path, with and without a body parser of the app', async () => {
+  it('mounts on Express below a path, with and without a body parser of the app', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), undefined]) {
       const app = express();
       if (parser !== undefined) app.use(parser);
@@ -37,7 +37,7 @@ describe('The interface of streams on a host app', () => {
     }
   });
 
-  it('tells how to send a body that a parser of the app has read as a form', async () => {
+  it('explains how to send a body that a parser of the app has read as a form', async () => {
     const app = express();
     app.use(express.urlencoded());
     await using kit = await createTestBroker();
@@ -49,7 +49,7 @@ describe('The interface of streams on a host app', () => {
     assert.match(text, /send "Content-Type: application\/json"/);
   });
 
-  it('leaves paths that it does not have to the app with unmatched: "next"', async () => {
+  it('leaves unknown paths to the app with unmatched: "next"', async () => {
     const app = express();
     await using kit = await createTestBroker();
     app.use(streamsApi(kit.broker, { credentials: 'remote', unmatched: 'next' }).node);
@@ -111,7 +111,7 @@ describe('StreamsClient', () => {
 });
 
 describe('The rows of the interface of streams', () => {
-  it('have examples that are answered as the OpenAPI document shows', async () => {
+  it('contain examples that are answered as the OpenAPI document shows', async () => {
     await using kit = await createTestBroker();
     const api = streamsApi(kit.broker, { credentials: 'remote' });
     await using server = await serve(api.node);

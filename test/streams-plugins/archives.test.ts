@@ -62,7 +62,7 @@ describe('Archives of plugins', () => {
   });
 
   for (const [what, entries, message] of REFUSED)
-    it(`are refused with ${what}, and leave nothing`, async () => {
+    it(`refuse an archive with ${what}, and leave nothing behind`, async () => {
       const file = fixture.archive('bad.zip', ...entries);
       await assert.rejects(fixture.plugins.create('functions', { name: 'echo', file }), (error: Error) => {
         const prefix = 'fail to install plugin: invalid zip file: ';
@@ -77,7 +77,7 @@ describe('Archives of plugins', () => {
       assert.deepEqual(fixture.failures, []);
     });
 
-  it('are refused as files that do not exist if they are no zip files, or are truncated', async () => {
+  it('report files that are not zip files, or are truncated, like missing files', async () => {
     const whole = zip(MODULE);
     for (const bytes of [Buffer.from('not a zip'), whole.subarray(0, whole.length - 30), Buffer.alloc(0)]) {
       const path = join(fixture.folder, 'broken.zip');
@@ -90,7 +90,7 @@ describe('Archives of plugins', () => {
     }
   });
 
-  it('may have comments, folders and other files', async () => {
+  it('accept comments, folders and other files', async () => {
     const file = fixture.archive(
       'good.zip',
       { name: 'etc/', mode: 0o040755 },
@@ -101,7 +101,7 @@ describe('Archives of plugins', () => {
     assert.equal(fixture.streams.call('echo'), 1);
   });
 
-  it('of sources need a YAML file with the name of the plugin', async () => {
+  it('require a YAML file with the name of the plugin for sources', async () => {
     const library: ZipEntry = { name: 'Random@v1.js', content: 'exports.Random = { open() {}, close() {} }' };
     const refused = async (...entries: ZipEntry[]) => {
       const file = fixture.archive('source.zip', library, ...entries);
@@ -119,7 +119,7 @@ describe('Archives of plugins', () => {
 });
 
 describe('The URL of an archive', () => {
-  it('must be that of an archive, and the answer does not tell whether a file that is not one exists', async () => {
+  it('must belong to an archive, and the answer does not reveal whether another file exists', async () => {
     const { plugins, folder } = await pluginsFixture();
     writeFileSync(join(folder, 'x.tar'), '');
     mkdirSync(join(folder, 'folder.zip'));

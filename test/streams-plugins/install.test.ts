@@ -20,7 +20,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 describe('The files of a plugin', { skip: process.platform === 'win32' }, () => {
-  it('can be used by the user of the process only, whatever the umask', async () => {
+  it('restricts the files to the user of the process, whatever the umask', async () => {
     const { plugins, archive, folder } = await pluginsFixture();
     const file = archive(
       'e.zip',
@@ -45,7 +45,7 @@ describe('The files of a plugin', { skip: process.platform === 'win32' }, () => 
 });
 
 describe('The script of an archive', () => {
-  it('is run with its parameters beside its files, and its output is kept', async () => {
+  it('runs the script with its parameters next to its files, and keeps its output', async () => {
     const { plugins, archive, folder } = await pluginsFixture();
     const script = 'cat words.txt; echo "$1-$2" >&2; echo done > made.txt';
     const file = archive(
@@ -61,7 +61,7 @@ describe('The script of an archive', () => {
     assert.equal(readFileSync(join(installed, own, 'made.txt'), 'utf8'), 'done\n');
   });
 
-  it('undoes the installation if it fails or takes too long, with the processes that it has started', async () => {
+  it('undoes the installation if the script fails or takes too long, and ends the processes it has started', async () => {
     const fixture = await pluginsFixture({ installTimeout: 300 });
     const { plugins, archive, folder } = fixture;
     const run = async (content: string) => {
@@ -85,7 +85,7 @@ describe('The script of an archive', () => {
     assert.equal(isAlive(), false);
   });
 
-  it('is refused if the option installScripts is false', async () => {
+  it('refuses the script if the option installScripts is false', async () => {
     const { plugins, archive } = await pluginsFixture({ installScripts: false });
     const file = archive('e.zip', MODULE, { name: 'install.sh', content: 'exit 0' });
     await assert.rejects(plugins.create('functions', { name: 'echo', file }), {
@@ -95,7 +95,7 @@ describe('The script of an archive', () => {
     await plugins.create('functions', { name: 'echo', file: archive('f.zip', MODULE) });
   });
 
-  it('has parameters that are strings', async () => {
+  it('accepts only strings as parameters', async () => {
     const { plugins, archive } = await pluginsFixture();
     const file = archive('e.zip', MODULE);
     for (const shellParas of [[1], 'a', Array(101).fill('x'), ['a\0b']] as never[])
@@ -106,7 +106,7 @@ describe('The script of an archive', () => {
 });
 
 describe('The download of an archive', () => {
-  it('follows redirects, and sends credentials of the URL to its origin only', async () => {
+  it('follows redirects, and sends credentials of the URL only to its origin', async () => {
     const seen: string[] = [];
     const other = await serve((request, response) => {
       seen.push(`other ${request.url} ${request.headers.authorization}`);
@@ -123,7 +123,7 @@ describe('The download of an archive', () => {
     assert.deepEqual(seen, ['/a.zip?v=1 Basic dTpw', 'other /c undefined']);
   });
 
-  it('is refused in the same words whatever the server has answered, and the log has the cause', async () => {
+  it('refuses with the same words for any answer of the server, and logs the cause', async () => {
     const origin = await serve((request, response) => {
       const path = request.url?.replace(/\?.*/, '');
       if (path === '/loop.zip') response.writeHead(301, { location: '/loop.zip' }).end();
@@ -184,7 +184,7 @@ describe('The download of an archive', () => {
 describe('Prebuilt plugins', () => {
   const arch = { x64: 'amd64', ia32: '386' }[process.arch as string] ?? process.arch;
 
-  it('are those for this machine of all hosts, the first host first', async () => {
+  it('lists those for this machine of all hosts, the first host first', async () => {
     const paths: (string | undefined)[] = [];
     const page =
       (...names: string[]): RequestListener =>
@@ -204,7 +204,7 @@ describe('Prebuilt plugins', () => {
     assert.deepEqual(paths, [path, path]);
   });
 
-  it('fail with the cause', async () => {
+  it('reports the cause of a failure', async () => {
     const none = await pluginsFixture();
     await assert.rejects(none.plugins.prebuild('sinks'), {
       ...{ code: 'PLUGIN_HOSTS_MISSING', message: 'Invalid configruation for plugin host in kuiper.yaml.' }
@@ -217,14 +217,14 @@ describe('Prebuilt plugins', () => {
     });
   });
 
-  it('come from hosts with http or https', async () => {
+  it('accepts only hosts with http or https', async () => {
     await assert.rejects(pluginsFixture({ pluginHosts: 'file:///etc' }), { code: 'OPTION_INVALID' });
     await assert.rejects(pluginsFixture({ pluginOs: '../x' }), { code: 'OPTION_INVALID' });
   });
 });
 
 describe('The list of plugins', () => {
-  it('is not replaced if it cannot be read', async () => {
+  it('keeps the file if it cannot be read', async () => {
     const fixture = await pluginsFixture();
     await fixture.plugins.create('functions', { name: 'echo', file: fixture.archive('e.zip', MODULE) });
     for (const text of [

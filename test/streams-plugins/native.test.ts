@@ -7,7 +7,7 @@ import { pluginsFixture } from '../support/plugins.ts';
 const skip = skipWithoutCompiler();
 
 describe('Native plugins', { skip }, () => {
-  it('are loaded from a Node-API library', async () => {
+  it('loads plugins from a Node-API library', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = archive('version.zip', { name: 'Version@v1.2.3.so', content: compilePlugin(3) });
     assert.deepEqual(await plugins.create('functions', { name: 'version', file }), {
@@ -34,7 +34,7 @@ describe('Native plugins', { skip }, () => {
     });
   });
 
-  it('may be sources and sinks', async () => {
+  it('support sources and sinks', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const content = compilePlugin(5);
     const source = archive('random.zip', { name: 'Random.so', content }, { name: 'random.yaml' });
@@ -51,7 +51,7 @@ describe('Native plugins', { skip }, () => {
     await sent?.close();
   });
 
-  it('are updated by a drop, a restart of the service and a create, while the process goes on', async () => {
+  it('update plugins by deleting, restarting the service and creating, without a restart of the process', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const create = (version: number) => {
       // the URL of the archive and the name of the library are those of the version before
@@ -72,7 +72,7 @@ describe('Native plugins', { skip }, () => {
     assert.equal(streams.call('version'), 2);
   });
 
-  it('are updated at once by update, and rules keep the old code', async () => {
+  it('update plugins at once, and rules keep the old code', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = (version: number) =>
       archive('version.zip', { name: 'Version@v1.so', content: compilePlugin(version) });
@@ -84,7 +84,7 @@ describe('Native plugins', { skip }, () => {
     assert.equal(running?.(undefined as never), 1);
   });
 
-  it('are refused if they are no Node-API libraries, are damaged or lack symbols', async () => {
+  it('refuse files that are not Node-API libraries, are damaged or lack symbols', async () => {
     const { plugins, archive } = await pluginsFixture();
     const refuse = async (content: Buffer) => {
       const file = archive('bad.zip', { name: 'Bad@v1.so', content });
@@ -94,7 +94,7 @@ describe('Native plugins', { skip }, () => {
     };
     assert.equal(
       await refuse(compile('int answer(void) { return 42; }')),
-      'fail to install plugin: cannot open Bad@v1.so: it is no Node-API library, since it does not export napi_register_module_v1'
+      'fail to install plugin: cannot open Bad@v1.so: it is not a Node-API library, because it does not export napi_register_module_v1'
     );
     assert.match(await refuse(compilePlugin(1).subarray(0, 9000)), /cannot open Bad@v1\.so: it is truncated/);
     const lacking = 'extern void missing_symbol(void); void napi_register_module_v1(void) { missing_symbol(); }';

@@ -33,14 +33,14 @@ const FAILURES: readonly (readonly [script: string, message: RegExp])[] = [
   ['() => { const a = []; for (;;) a.push({}); }', /more memory|took longer/],
   ['() => "x".repeat(1e8)', /needs more memory than 20971520 bytes, the option scriptMemory/],
   ['() => f()', /stack overflow/],
-  ['() => f', /the result is a function, which is no value/],
+  ['() => f', /the result is a function, which is not a value/],
   ['() => Symbol()', /the result is a symbol/],
   ['async () => 1', /the result must not be a promise/],
   ['() => { const a = {}; a.a = a; return a; }', /circular reference/]
 ];
 
 describe('Functions in JavaScript', () => {
-  it('are made, listed, replaced and dropped', async () => {
+  it('creates, lists, replaces and deletes functions', async () => {
     const { plugins, streams } = await pluginsFixture();
     const { scripts } = plugins;
     const made = await scripts.create({ ...AREA, description: 'Area.' });
@@ -63,7 +63,7 @@ describe('Functions in JavaScript', () => {
       await assert.rejects(call, { code: 'SCRIPT_NOT_FOUND', message: 'not found' });
   });
 
-  it('are there after a restart', async () => {
+  it('restores the functions after a restart', async () => {
     const fixture = await pluginsFixture();
     await fixture.plugins.scripts.create(AREA);
     const again = await fixture.reopen();
@@ -89,7 +89,7 @@ describe('Functions in JavaScript', () => {
     }
   });
 
-  it('get arrays if they aggregate', async () => {
+  it('receive arrays if they aggregate', async () => {
     const { plugins, streams } = await pluginsFixture();
     await plugins.scripts.create({
       id: 'span',
@@ -103,7 +103,7 @@ describe('Functions in JavaScript', () => {
     assert.equal(rows.result(), 6);
   });
 
-  it('have limits of time and memory, and errors with positions', async () => {
+  it('enforces limits of time and memory, and reports errors with positions', async () => {
     const { plugins, streams } = await pluginsFixture({ scriptTime: 50, scriptMemory: '20MB' });
     for (const [script, message] of FAILURES) {
       await plugins.scripts.replace({ id: 'f', script: `const f = ${script}` });
@@ -111,7 +111,7 @@ describe('Functions in JavaScript', () => {
     }
   });
 
-  it('can be called again after a limit was reached, and count how often it was', async () => {
+  it('remain callable after a limit was reached, and count how often it was', async () => {
     const { plugins, streams } = await pluginsFixture({ scriptTime: 50, scriptMemory: '20MB' });
     const script = 'function f(n) { if (n === 0) for (;;); return "x".repeat(n).length; }';
     await plugins.scripts.create({ id: 'f', script });
@@ -121,7 +121,7 @@ describe('Functions in JavaScript', () => {
     assert.deepEqual(await plugins.scripts.figures('f'), { calls: 3, timeouts: 1, failures: 1 });
   });
 
-  it('are refused if the script is wrong, with its position', async () => {
+  it('reports the fault of an invalid script, with its position', async () => {
     const { plugins } = await pluginsFixture({ scriptTime: 50, maxScripts: 1 });
     const refused = async (input: unknown) => {
       const error = await plugins.scripts.create(input as never).catch((reason: Error) => reason);
@@ -146,7 +146,7 @@ describe('Functions in JavaScript', () => {
     await assert.rejects(plugins.scripts.create({ id: 'g', script: 'var g = 1' }), { code: 'SCRIPTS_FULL' });
   });
 
-  it('can log', async () => {
+  it('write to the log', async () => {
     const lines: string[] = [];
     const { plugins, streams } = await pluginsFixture({ onLog: (name, text) => void lines.push(`${name}: ${text}`) });
     await plugins.scripts.create({ id: 'f', script: 'function f(x) { log("got", x, {}); }' });

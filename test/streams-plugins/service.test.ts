@@ -10,7 +10,7 @@ import { functionModule } from '../support/plugins.ts';
 import { zip } from '../support/zip.ts';
 
 describe('Plugins of a broker', () => {
-  it('are used by statements until they are dropped and the service has restarted', async () => {
+  it('remain available to statements until they are deleted and the service has restarted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
     const broker = createBroker();
     await broker.start();
@@ -37,7 +37,7 @@ describe('Plugins of a broker', () => {
     }
   });
 
-  it('that were put into their folder by hand and are not loaded are reported once each', async () => {
+  it('report each plugin once that was put manually into the folder and is not loaded', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
     const broker = createBroker();
     const reported: string[] = [];

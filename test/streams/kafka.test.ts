@@ -145,7 +145,7 @@ describe('the sink kafka', () => {
 
   it('uses the package kafkajs without a client', async () => {
     const { emitter } = await openSink(kafkaSink(), { ...PROPERTIES, brokers: '127.0.0.1:1' });
-    await assert.rejects(async () => emitter.push([{}]), /kafka sink: no connection: it is being made/);
+    await assert.rejects(async () => emitter.push([{}]), /kafka sink: no connection: it is being established/);
     await emitter.close();
   });
 

@@ -222,7 +222,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await reconnect(false);
     assert.match(
       reported.join(),
-      /^stream demo: the server has no session embermq_.*_demo any more, so messages .* are lost/
+      /^stream demo: the server no longer has the session embermq_.*_demo, so messages .* are lost/
     );
     server.publish(2, 5);
     await until(() => kept.rows.length === 2);

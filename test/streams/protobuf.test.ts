@@ -116,14 +116,14 @@ describe('the format protobuf', () => {
     const { decode } = await codec('all.All');
     const fails = (payload: Uint8Array, message: RegExp) =>
       assert.throws(() => decode(payload), { code: 'STREAM_FAILED', message });
-    fails(bytes('18'), /the payload is no message All: index out of range/);
-    fails(bytes('72 01 ff'), /the payload is no message All/);
+    fails(bytes('18'), /the payload is not a message All: index out of range/);
+    fails(bytes('72 01 ff'), /the payload is not a message All/);
     fails(Buffer.alloc(1_048_577), /1048577 bytes, more than 1048576/);
     let deep = Buffer.alloc(0);
     const lengthOf = (size: number) => (size < 128 ? [size] : [(size % 128) + 128, size >> 7]);
     for (let level = 0; level < 200; level++)
       deep = Buffer.concat([Buffer.from([0x8a, 0x01, ...lengthOf(deep.length)]), deep]);
-    fails(deep, /the payload is no message All: max depth exceeded/);
+    fails(deep, /the payload is not a message All: max depth exceeded/);
     fails(Buffer.concat(Array.from({ length: 100_000 }, () => bytes('9a01 00'))), /more than 1000000 values/);
   });
 
@@ -231,7 +231,7 @@ describe('streams and sinks with the format protobuf', () => {
     assert.equal(Buffer.from(sink.sent[0], 'latin1').toString('hex'), '0a020105');
     const { metrics } = await streams.rules.status('r');
     assert.equal(metrics.source_demo_0_exceptions_total, 1);
-    assert.match(String(metrics.source_demo_0_last_exception), /^the payload is no message All: index out of range/);
+    assert.match(String(metrics.source_demo_0_last_exception), /^the payload is not a message All: index out of range/);
     const action = { test: { format: 'protobuf', schemaId: 'all.None' } };
     const wrong = { id: 'w', sql: 'SELECT * FROM demo', actions: [action] };
     await assert.rejects(streams.rules.create(wrong), {

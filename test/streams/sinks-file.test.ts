@@ -115,7 +115,7 @@ describe('The file sink', () => {
     for (const path of ['../x', '/etc/x', '.', 'a/../../x'])
       await assert.rejects(write({ path }), { code: 'PROPERTY_INVALID', field: 'path' }, path);
     await assert.rejects(write({ path: '{{.p}}' }, [{ p: '../x' }]), { field: 'path' });
-    await assert.rejects(openSink(fileSink(), { path: 'x' }), /the service has no folder of its own/);
+    await assert.rejects(openSink(fileSink(), { path: 'x' }), /the service has no folder/);
     const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
     const { emitter } = await openSink(fileSink({ folders: [other] }), { path: join(other, 'x') }, { dataDir, clock });
     await emitter.push([]);

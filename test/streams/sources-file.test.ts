@@ -181,7 +181,7 @@ describe('the source file', () => {
     for (const fileType of ['json', 'lines']) {
       const { kept, read, attachment } = open({ fileType });
       await read();
-      assert.deepEqual(kept.errors, [`${join(dataDir, 'rows')} is no file`]);
+      assert.deepEqual(kept.errors, [`${join(dataDir, 'rows')} is not a regular file`]);
       await attachment.detach();
     }
   });

@@ -258,7 +258,7 @@ describe('the types websocket on a port of their own', () => {
       count++;
       await until(() => good.got.length === count);
     }
-    assert.match(logged[0], /^WebSocket \/out: a client does not read, and more than 100000 bytes wait for it/);
+    assert.match(logged[0], /^WebSocket \/out: a client does not read, and more than 100000 bytes are queued for it/);
     slow.socket.resume();
     await slow.closed;
     await emitter.push([row]);
@@ -459,7 +459,10 @@ describe('the types websocket as clients of a server', () => {
     sockets.on('connection', (socket, { url }) => socket.on('message', (data) => got.push(`${url} ${data}`)));
     const { sink } = webSockets();
     const { emitter } = await openSink(sink, { addr, path: 'in', sendSingle: true }, { clock: systemClock });
-    await assert.rejects(async () => emitter.push([{ n: 0 }]), /no connection to 127\.0\.0\.1:\d+: it is being made/);
+    await assert.rejects(
+      async () => emitter.push([{ n: 0 }]),
+      /no connection to 127\.0\.0\.1:\d+: it is being established/
+    );
     await until(() => emitter.connection?.status === 1);
     await emitter.push([{ n: 1 }, { n: 2 }]);
     await until(() => got.length === 2);

@@ -35,7 +35,7 @@ function flags(table: FlagTable): string {
       isUnset || fallback === Number.MAX_SAFE_INTEGER ? '' : code(String(isMs ? Number(fallback) / 1000 : fallback));
     return [code(short === undefined ? spelled : `-${short}, ${spelled}`), shown, about];
   });
-  return markdown(['flag', 'default', 'what it is for'], rows);
+  return markdown(['flag', 'default', 'purpose'], rows);
 }
 
 function actions(): string {

@@ -35,7 +35,7 @@ function managementOptions(): string {
     DEFAULTS[name] ?? code(String(row.default)),
     row.about
   ]);
-  return markdown(['option', 'default', 'what it is for'], rows);
+  return markdown(['option', 'default', 'purpose'], rows);
 }
 
 function isExtension(path: string): boolean {
@@ -78,7 +78,7 @@ const MEANINGS: Readonly<Record<FaultKind, string | undefined>> = {
   exists: 'There is a record of this name.',
   wrongOldPassword: 'The old password is wrong.',
   administrator: 'The user `admin` cannot be deleted.',
-  running: 'It is loaded already, it cannot be stopped, or a backup is running.',
+  running: 'It is already loaded, it cannot be stopped, or a backup is running.',
   notRunning: 'It is not loaded, or not available.',
   sessionRunning: 'The client of the session is connected.',
   unauthorized: 'The credentials are missing or wrong.',
@@ -110,7 +110,7 @@ function codes(): string {
   });
   rows.sort((a, b) => a.number - b.number);
   return markdown(
-    ['what is wrong', 'status', '`code`', "with `errors: 'original'`"],
+    ['fault', 'status', '`code`', "with `errors: 'original'`"],
     rows.map(({ cells }) => cells)
   );
 }

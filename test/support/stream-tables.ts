@@ -77,7 +77,7 @@ function builtInSinkNamed(name: string): SinkType {
 /** A row for each member of an interface, with the text of its docstring. */
 function fields(file: string, name: string): string {
   const rows = interfaceMembers(file, name).map((member) => [code(member.name), member.about]);
-  return markdown(['option', 'what it is for'], rows);
+  return markdown(['option', 'purpose'], rows);
 }
 
 function ruleEventTable(): string {
@@ -110,14 +110,14 @@ function functions(
 
 function streamOptions(): string {
   return markdown(
-    ['option', 'what it is for'],
+    ['option', 'purpose'],
     [...DDL_OPTIONS].map(([name, { about }]) => [code(name), about])
   );
 }
 
 function types(list: readonly { readonly name: string; readonly about: string }[]): string {
   return markdown(
-    ['type', 'what it is for'],
+    ['type', 'purpose'],
     list.map(({ name, about }) => [code(name), about])
   );
 }
@@ -144,7 +144,7 @@ function properties(table: PropertyTable = {}): string {
     );
     return [code(name), valuesOf(row), defaultOf(row), [row.about, ...notes].join(' ')];
   });
-  return markdown(['property', 'values', 'default', 'what it is for'], rows);
+  return markdown(['property', 'values', 'default', 'purpose'], rows);
 }
 
 function valuesOf({ type, choices, range: [least, greatest] = [-Infinity, Infinity], unit }: PropertyTable[string]) {

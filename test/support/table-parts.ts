@@ -50,7 +50,7 @@ export function options(
       row.about
     ];
   });
-  return markdown(['option', 'default', 'values', 'what it is for'], rows);
+  return markdown(['option', 'default', 'values', 'purpose'], rows);
 }
 
 /**
@@ -69,7 +69,7 @@ export function params(table: ParamTable, hasDefaults = true): string {
       row.description.en
     ];
   });
-  return markdown(['parameter', hasDefaults ? 'default' : 'required', 'values', 'what it is for'], rows);
+  return markdown(['parameter', hasDefaults ? 'default' : 'required', 'values', 'purpose'], rows);
 }
 
 /** Returns a text as code. */

@@ -15,7 +15,7 @@ describe('traceFile', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('appends the lines of a trace to a file of its owner alone, and is closed with the trace', async () => {
+  it('appends the lines of a trace to a file readable only by its owner, and is closed with the trace', async () => {
     const path = join(folder, 't.jsonl');
     const broker = await createBroker().start();
     for (const round of [1, 2]) {
@@ -34,7 +34,7 @@ describe('traceFile', () => {
     if (process.platform !== 'win32') assert.equal(statSync(path).mode & 0o777, 0o600);
   });
 
-  it('keeps as many files as the option says, each within maxBytes and with whole lines', async () => {
+  it('keeps the configured number of files, each within maxBytes and with whole lines', async () => {
     const path = join(folder, 't.jsonl');
     const to = await traceFile(path, { maxBytes: '4KB', files: 3 });
     const line = (n: number) => `{"n":${n},"x":"${'x'.repeat(100)}"}\n`;
@@ -55,7 +55,7 @@ describe('traceFile', () => {
     );
   });
 
-  it('writes a line that is longer than maxBytes into a file of its own', async () => {
+  it('writes a line longer than maxBytes into a separate file', async () => {
     const path = join(folder, 't.jsonl');
     const to = await traceFile(path, { maxBytes: 4_096 });
     for (const text of ['short\n', `${'x'.repeat(10_000)}\n`]) to.write(text);

@@ -6,8 +6,8 @@ import { disposable, Receiver } from './receiver.ts';
 
 const SECOND = 1_700_000_000;
 
-describe('The body of', () => {
-  it('each event has the documented keys and values', async () => {
+describe('The bodies of events', () => {
+  it('contain the documented keys and values for each event', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ clock: { now: SECOND * 1000 + 123 }, leakCheck: false });
     const { broker } = kit;
@@ -60,7 +60,7 @@ describe('The body of', () => {
     assert.equal(receiver.received[0].headers['content-type'], 'application/json');
   });
 
-  it('message_acked has the retain flag of its delivery, as message_delivered has', async () => {
+  it('contain the retain flag of the delivery in message_acked, as in message_delivered', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const { broker } = kit;
@@ -83,7 +83,7 @@ describe('The body of', () => {
     assert.deepEqual(flags('message_acked'), expected);
   });
 
-  it('the events of one client has their order', async () => {
+  it('keep the order of the events of one client', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const hook = webhook(kit.broker, { url: receiver.url });
@@ -110,7 +110,7 @@ describe('The body of', () => {
     );
   });
 
-  it('a refused client names the reason', async () => {
+  it('name the reason for a refused client', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ allowAnonymous: false, leakCheck: false });
     const hook = webhook(kit.broker, { url: receiver.url });
@@ -132,7 +132,7 @@ describe('The body of', () => {
     ['base64', Buffer.from('A\u0000ü').toString('base64')],
     ['base62', encodeBase62(Buffer.from('A\u0000ü'))]
   ] as const)
-    it(`a message has its payload as the option says: ${encodePayload}`, async () => {
+    it(`encode the payload of a message as configured: ${encodePayload}`, async () => {
       await using receiver = await new Receiver().open();
       await using kit = await createTestBroker({ leakCheck: false });
       const hook = webhook(kit.broker, { url: receiver.url, encodePayload, rules: [{ event: 'message.publish' }] });
@@ -147,14 +147,14 @@ describe('The body of', () => {
 });
 
 describe('base62', () => {
-  it('is a form of Base64 without other characters than letters and digits', () => {
+  it('uses only letters and digits', () => {
     assert.equal(encodeBase62(Buffer.from([])), '');
     assert.equal(encodeBase62(Buffer.from([0, 0, 0])), 'AAAA');
     assert.equal(encodeBase62(Buffer.from([255, 255, 255])), '9C9C9C9C');
     assert.equal(encodeBase62(Buffer.from([0x41])), 'QB');
   });
 
-  it('can be decoded, whatever the bytes', () => {
+  it('decodes any encoded bytes', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     let state = seed;
     for (let length = 0; length < 200; length++) {

@@ -56,7 +56,7 @@ function secureReceiver(): Promise<Receiver> {
 }
 
 describe('A webhook over TLS', () => {
-  it('verifies the server and shows its own certificate', async () => {
+  it('verifies the server and presents its client certificate', async () => {
     await using receiver = await secureReceiver();
     const names: unknown[] = [];
     receiver.answer = ({ socket }, response) => {
@@ -106,11 +106,11 @@ describe('A webhook over TLS', () => {
   });
 });
 
-/** An answer that changes the protocol, which nobody has asked for. */
+/** An unrequested answer that changes the protocol. */
 const UPGRADE = 'HTTP/1.1 101 Yes\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
 
-describe('A webhook whose server', () => {
-  it('sends its answers byte by byte uses the connection again', () =>
+describe('A webhook with a faulty server', () => {
+  it('uses the connection again if the server sends its answers byte by byte', () =>
     withServer(
       async (socket) => {
         for (const byte of 'HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\nbody') {
@@ -130,7 +130,7 @@ describe('A webhook whose server', () => {
         })
     ));
 
-  it('sends answers without an end reads only their beginning', () =>
+  it('reads only the beginning of answers without an end', () =>
     withServer(
       (socket) => {
         socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${2 ** 30}\r\n\r\n`);
@@ -151,7 +151,7 @@ describe('A webhook whose server', () => {
         })
     ));
 
-  it('answers without reading the request does not keep the connection', { timeout: 30_000 }, () =>
+  it('does not keep the connection if the server answers without reading the request', { timeout: 30_000 }, () =>
     withServer(
       (socket) => {
         socket.pause();
@@ -166,7 +166,7 @@ describe('A webhook whose server', () => {
     )
   );
 
-  it('sends headers without an end, or no HTTP, has not received the event', async () => {
+  it('treats headers without an end, and answers that are not HTTP, as not received', async () => {
     for (const answer of [`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(10_000)}`, 'HELO\r\n', UPGRADE])
       await withServer(
         (socket) => socket.write(answer),
@@ -179,18 +179,18 @@ describe('A webhook whose server', () => {
       );
   });
 
-  it('changes the protocol fails at once, without waiting for the timeout', () =>
+  it('fails at once if the server changes the protocol, without waiting for the timeout', () =>
     withServer(
       (socket) => socket.write(UPGRADE),
       ({ url }) =>
         withHook(url, {}, async ({ kit, hook }) => {
           await kit.broker.publish('a', '');
           await hook.idle();
-          assert.match(hook.lastError?.message ?? '', /the server sent no valid answer/);
+          assert.match(hook.lastError?.message ?? '', /the server sent an invalid answer/);
         })
     ));
 
-  it('hangs keeps no more than its limits, has few connections, and delays no client', async () => {
+  it('keeps within its limits if the server hangs, has few connections, and delays no client', async () => {
     await using receiver = await new Receiver().open();
     receiver.answer = () => {};
     await withHook(receiver.url, { maxBytes: 100_000, concurrency: 4 }, async ({ kit, hook }) => {

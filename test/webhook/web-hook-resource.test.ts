@@ -63,7 +63,7 @@ describe('The action data_to_webserver', () => {
     }
   });
 
-  it('appends its path to the URL, with values that can be nothing but parts of it', async () => {
+  it('appends its path to the URL, with values that can only be parts of it', async () => {
     const output = { clientid: 'a b', topic: 't/ü', evil: 'x?y#z&q=%2f\r\nHost: other' };
     const cases: readonly (readonly [path: string, template: string, expected: string])[] = [
       ['/hook', '${clientid}', '/hook/a%20b'],
@@ -81,7 +81,7 @@ describe('The action data_to_webserver', () => {
     }
   });
 
-  it('fails for a path that leads upwards, and for characters that no request can have', () =>
+  it('fails for a path that leads upwards, and for invalid characters of a request', () =>
     withServer(
       { params: { path: 'a/${x}/b', headers: { 'x-a': '${header}' } } },
       async ({ action, add, outbox, receiver }) => {
@@ -98,7 +98,7 @@ describe('The action data_to_webserver', () => {
       }
     ));
 
-  it('adds headers to those of the resource, and a body of any characters stays whole', async () => {
+  it('adds headers to those of the resource, and preserves any characters of a body', async () => {
     const { headers, text } = await requestOf(
       { clientid: 'ü', id: 7 },
       { headers: { 'X-Client': '${clientid}', 'x-both': 'action ${id}' } },
@@ -113,7 +113,7 @@ describe('The action data_to_webserver', () => {
     assert.equal(own.headers['content-type'], 'application/cbor');
   });
 
-  it('refuses parameters that no request can have', async () => {
+  it('rejects parameters that no request can have', async () => {
     const cases: readonly (readonly [Params, string])[] = [
       [{ path: 'a b' }, 'path'],
       [{ path: 'ä' }, 'path'],
@@ -130,7 +130,7 @@ describe('The action data_to_webserver', () => {
 });
 
 describe('The resource web_hook', () => {
-  it('refuses a configuration that cannot be used, and shows no secret of it', async () => {
+  it('rejects an unusable configuration without showing a secret', async () => {
     const url = 'http://127.0.0.1/';
     const cases: readonly (readonly [Params, string])[] = [
       [{ url: 'http://user:secret@127.0.0.1/' }, 'url'],
@@ -152,13 +152,13 @@ describe('The resource web_hook', () => {
     assert.throws(() => webHook({ publiconly: true } as never), { code: 'OPTION_UNKNOWN' });
   });
 
-  it('has the limits of its outbox from its configuration', async () => {
+  it('applies the outbox limits of its configuration', async () => {
     const config = { url: 'http://127.0.0.1/', request_timeout: 2, pool_size: 3, persisted: true, ca: '' };
     await using host = await hostOf({ type: webHook(), config });
     assert.deepEqual(host.resource.outbox, { isPersisted: true, concurrency: 3, timeout: 2000 });
   });
 
-  it('sends the requests of a rule in their order, and no more than its pool at the same time', () =>
+  it('sends the requests of a rule in order, and no more than its pool concurrently', () =>
     withServer({ config: { pool_size: 2 } }, async ({ add, outbox, receiver }) => {
       for (let at = 0; at < 20; at++) for (const rule of ['a', 'b', 'c', 'd']) add({ rule, at }, undefined, rule);
       await outbox.idle();
@@ -179,7 +179,7 @@ describe('The resource web_hook', () => {
       assert.deepEqual(outcomes, ['sent', 'sent', 'sent', 'sent', 'sent']);
     }));
 
-  it('sends again what could not reach the server, with the same id', async () => {
+  it('sends requests again that did not reach the server, with the same id', async () => {
     const first = await new Receiver().open();
     const { url, port } = first;
     first.answer = ({ socket }) => socket.destroy();
@@ -204,7 +204,7 @@ describe('The resource web_hook', () => {
     assert.equal(again.received[0].headers['webhook-id'], first.received[0].headers['webhook-id']);
   });
 
-  it('gives up waiting for a server that hangs', () =>
+  it('stops waiting for a server that hangs', () =>
     withServer({ config: { request_timeout: 1 } }, async ({ kit, add, outbox, receiver }) => {
       receiver.answer = () => {};
       add({ n: 1 });
@@ -235,10 +235,10 @@ function withStatus(
 }
 
 describe('The answers that the resource web_hook gets', () => {
-  it('has sent what is answered with a status below 300', () =>
+  it('counts requests with a status below 300 as sent', () =>
     withStatus(204, {}, async ({ outcomes }) => assert.deepEqual(outcomes, ['sent', 'sent'])));
 
-  it('drops what the server refuses or redirects, and says why', async () => {
+  it('drops requests that the server refuses or redirects, with the reason', async () => {
     for (const status of [300, 302, 304, 400, 401, 404, 413])
       await withStatus(status, { 'retry-after': '9' }, async ({ outbox, outcomes }) => {
         assert.deepEqual(outcomes, ['refused', 'refused'], `${status}`);
@@ -250,7 +250,7 @@ describe('The answers that the resource web_hook gets', () => {
       });
   });
 
-  it('sends again, in order, what has failed for the moment', async () => {
+  it('sends temporarily failed requests again, in order', async () => {
     for (const status of [408, 425, 429, 500, 501, 503])
       await withStatus(status, {}, async ({ kit, outbox, outcomes, receiver }) => {
         assert.deepEqual([receiver.received.length, outcomes.length, outbox.size], [1, 0, 2]);
@@ -266,7 +266,7 @@ describe('The answers that the resource web_hook gets', () => {
       });
   });
 
-  it('waits as long as Retry-After says, but never longer than an hour', async () => {
+  it('waits as long as Retry-After requires, but never longer than an hour', async () => {
     const inSeconds = (seconds: number, now: number) => new Date(now + seconds * 1000).toUTCString();
     for (const [status, header, seconds] of [
       [429, () => '100', 100],
@@ -290,7 +290,7 @@ describe('The answers that the resource web_hook gets', () => {
       });
   });
 
-  it('ignores a Retry-After that has no meaning', async () => {
+  it('ignores an invalid Retry-After', async () => {
     for (const header of ['soon', '-5', 'Thu, 01 Jan 1970 00:00:00 GMT', ''])
       await withStatus(503, { 'retry-after': header }, async ({ kit, receiver }) => {
         receiver.answer = (_request, response) => response.end();
@@ -307,7 +307,7 @@ before(() => {
 after(() => certificates[Symbol.dispose]());
 
 describe('The resource web_hook over TLS', () => {
-  it('verifies the server, and shows its own certificate', async () => {
+  it('verifies the server, and presents its client certificate', async () => {
     const { server, ca, client, stranger } = certificates;
     await using receiver = await new Receiver({ ...server, ca: ca.cert, requestCert: true }).open();
     const { url } = receiver;
@@ -328,7 +328,7 @@ describe('The resource web_hook over TLS', () => {
     }
   });
 
-  it('gives up connecting to a server that does not answer the handshake', async () => {
+  it('stops connecting to a server that does not answer the handshake', async () => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => {
       sockets.add(socket);
@@ -368,7 +368,7 @@ describe('The resource web_hook over TLS', () => {
 });
 
 describe('The resource web_hook for public addresses only', () => {
-  it('connects to no private address', async () => {
+  it('does not connect to private addresses', async () => {
     await using receiver = await new Receiver().open();
     for (const name of ['127.0.0.1', 'localhost', '[::1]'])
       for (const [type, more] of [

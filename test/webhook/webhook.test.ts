@@ -28,7 +28,7 @@ function topics(receiver: Receiver): unknown[] {
 }
 
 describe('The answers to a webhook', () => {
-  it('count as refused and become an error event once a minute for each status if they are not 2xx, and nothing is sent again', () =>
+  it('counts a status other than 2xx as refused, reports it once a minute for each status, and sends nothing again', () =>
     withHook({}, async ({ kit, receiver, hook }) => {
       const errors: string[] = [];
       kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -59,7 +59,7 @@ describe('The answers to a webhook', () => {
 });
 
 describe('The rules of a webhook', () => {
-  it('select events and topics, and each that applies makes a request', async () => {
+  it('selects events and topics, and sends a request for each rule that applies', async () => {
     const rules = [
       { event: 'message.publish', topic: 'a/#' },
       { event: 'message.publish', topic: '+/b' },
@@ -81,7 +81,7 @@ describe('The rules of a webhook', () => {
     });
   });
 
-  it('with a topic apply to subscriptions as well, and leave messages of other topics on the fast path', async () => {
+  it('applies rules with a topic to subscriptions as well, and leaves messages of other topics on the fast path', async () => {
     const rules = [
       { event: 'session.subscribed', topic: 'a/#' },
       { event: 'message.publish', topic: 'a/#' }
@@ -98,7 +98,7 @@ describe('The rules of a webhook', () => {
     });
   });
 
-  it('may have the documented spelling', async () => {
+  it('accepts the documented spelling of rules', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const hook = webhook(kit.broker, {
@@ -114,7 +114,7 @@ describe('The rules of a webhook', () => {
     assert.equal(receiver.bodies[0].payload, 'eA==');
   });
 
-  it('may name the event message.deliver and its action as revision 3.x does', async () => {
+  it('accepts the names of the event message.deliver and its action of revision 3.x', async () => {
     const rules = { 'web.hook.rule.message.deliver.1': '{"action": "on_message_deliver", "topic": "a"}' };
     await withHook({ rules: undefined, ...rules } as never, async ({ kit, receiver, hook }) => {
       const c = await kit.connect({ clientId: 'c' });
@@ -129,7 +129,7 @@ describe('The rules of a webhook', () => {
     });
   });
 
-  it('send nothing if there are none beside web.hook.api.url, which becomes an error event', async () => {
+  it('sends nothing without rules beside web.hook.api.url, and emits an error event', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const errors: unknown[] = [];
@@ -146,7 +146,7 @@ describe('The rules of a webhook', () => {
     assert.deepEqual([errors.length, new Set(topics(receiver))], [1, new Set(['b'])]);
   });
 
-  it('are refused if their action is the one of another event, or a name is not known', async () => {
+  it('rejects rules with the action of another event, and unknown names', async () => {
     await using kit = await createTestBroker();
     const name = 'web.hook.rule.client.connected.1';
     for (const [setting, value, code, message] of [
@@ -172,7 +172,7 @@ describe('The rules of a webhook', () => {
       );
   });
 
-  it('are refused with the place of the fault', async () => {
+  it('names the place of the fault in rejected rules', async () => {
     await using kit = await createTestBroker();
     const url = 'http://127.0.0.1:1/';
     for (const [options, field] of [
@@ -196,7 +196,7 @@ describe('The rules of a webhook', () => {
     assert.deepEqual([...kit.broker.outboxes], []);
   });
 
-  it('do not show headers and secrets that are refused, nor anything in their place', async () => {
+  it('does not show rejected headers and secrets, or anything in their place', async () => {
     await using kit = await createTestBroker();
     const url = 'http://127.0.0.1:1/';
     const refused: WebhookOptions[] = [
@@ -211,7 +211,7 @@ describe('The rules of a webhook', () => {
       );
   });
 
-  it('are refused if there is a webhook of this name, which stays as it is', async () => {
+  it('rejects the name of an existing webhook, which stays unchanged', async () => {
     await withHook({}, async ({ kit, receiver, hook }) => {
       assert.throws(() => webhook(kit.broker, { url: receiver.url }), {
         code: 'RECORD_EXISTS',
@@ -223,7 +223,7 @@ describe('The rules of a webhook', () => {
     });
   });
 
-  it('are refused if the app has an outbox of this name, and leave nothing behind', async () => {
+  it('rejects the name of an outbox of the app, and leaves nothing behind', async () => {
     await using kit = await createTestBroker();
     const outbox = kit.broker.outboxes.open({ name: 'webhook:default', send: () => undefined });
     assert.throws(() => webhook(kit.broker, { url: 'http://127.0.0.1:1/' }), { code: 'OUTBOX_IN_USE' });
@@ -241,7 +241,7 @@ describe('A webhook', () => {
       assert.deepEqual(topics(receiver), ['x']);
     }));
 
-  it('is stopped when it sends no new events and none wait', () =>
+  it('reports stopped when it sends no new events and its queue is empty', () =>
     withHook({ backOff: '1s' }, async ({ kit, receiver, hook }) => {
       receiver.answer = (request) => request.socket.destroy();
       await kit.broker.publish('a', '');
@@ -267,7 +267,7 @@ describe('A webhook', () => {
       assert.equal(receiver.connections, 1);
     }));
 
-  it('keeps what it cannot send, and sends it in order with the same ids when the server is back', async () => {
+  it('keeps events that cannot be sent, and sends them in order with the same ids when the server is back', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     const first = await new Receiver().open();
     const { port, url } = first;
@@ -293,7 +293,7 @@ describe('A webhook', () => {
     assert.deepEqual(kit.broker.alarms.present(), []);
   });
 
-  it('gives up waiting for a server that does not answer, and never delays a client', () =>
+  it('stops waiting for a server that does not answer, and never delays a client', () =>
     withHook({ timeout: '5s' }, async ({ kit, receiver, hook }) => {
       receiver.answer = () => {};
       const c = await kit.connect({ clientId: 'c' });
@@ -312,7 +312,7 @@ describe('A webhook', () => {
       );
     }));
 
-  it('counts a request as delivered when the answer begins, also if it comes byte by byte or has no end', () =>
+  it('counts a request as delivered when the answer begins, even if it arrives byte by byte or has no end', () =>
     withHook({}, async ({ kit, receiver, hook }) => {
       receiver.answer = (_request, response) => {
         response.writeHead(200);
@@ -323,7 +323,7 @@ describe('A webhook', () => {
       assert.deepEqual([topics(receiver), hook.figures.failed], [['a', 'b', 'c'], 0]);
     }));
 
-  it('sends again what a reset connection has interrupted', async () => {
+  it('sends again requests interrupted by a reset connection', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     const sockets: Socket[] = [];
     let isBroken = true;
@@ -352,7 +352,7 @@ describe('A webhook', () => {
     assert.deepEqual([hook.figures.sent, hook.size], [1, 0]);
   });
 
-  it('signs its requests as the specification Standard Webhooks says', async () => {
+  it('signs its requests according to the specification Standard Webhooks', async () => {
     const key = Buffer.alloc(32, 7);
     const secret = `whsec_${key.toString('base64')}`;
     await withHook({ secret, headers: { 'x-site': 'one' } }, async ({ kit, receiver, hook }) => {
@@ -367,7 +367,7 @@ describe('A webhook', () => {
     });
   });
 
-  it('sends several events in one request if that is asked for', () =>
+  it('sends several events in one request if configured', () =>
     withHook({ batch: 10, concurrency: 1 }, async ({ kit, receiver, hook }) => {
       for (let at = 0; at < 25; at++) await kit.broker.publish('a', `${at}`);
       await hook.idle();
@@ -379,7 +379,7 @@ describe('A webhook', () => {
       );
     }));
 
-  it('gives requests with other events other ids, so that no receiver takes them for a repetition', () =>
+  it('gives requests with other events other ids, so that no receiver treats them as duplicates', () =>
     withHook({ batch: 10 }, async ({ kit, receiver, hook }) => {
       receiver.answer = (request) => request.socket.destroy();
       for (const payload of ['1', '2', '3']) await kit.broker.publish('a', payload);
@@ -394,7 +394,7 @@ describe('A webhook', () => {
       assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 4);
     }));
 
-  it('does not connect to private addresses if that is asked for', async () => {
+  it('does not connect to private addresses if configured', async () => {
     for (const host of ['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254', '10.0.0.1'])
       await withHook({ url: `http://${host}:1/`, publicOnly: true }, async ({ kit, hook }) => {
         await kit.broker.publish('a', '');
@@ -430,7 +430,7 @@ describe('A webhook', () => {
     assert.equal(hook.size, 0);
   });
 
-  it('calls a function that does not answer once for each event, and says so', async () => {
+  it('calls a function that does not answer once for each event, and reports it', async () => {
     await using kit = await createTestBroker({ leakCheck: false });
     const errors: unknown[] = [];
     kit.broker.on('error', ({ error }) => errors.push((error as { code?: string }).code));
@@ -477,7 +477,7 @@ describe('A webhook', () => {
       assert.deepEqual([errors, receiver.bodies], [[], []]);
     }));
 
-  it('sends what the stop of the broker causes before the stop is complete', () =>
+  it('sends the events of the stop of the broker before the stop is complete', () =>
     withHook({ rules: undefined }, async ({ kit, receiver }) => {
       await kit.connect({ clientId: 'c' });
       await kit.broker.stop();

@@ -9,18 +9,20 @@ import { readTextFile } from '../text-file.ts';
 export interface AclFileOptions {
   /** Path of the file: YAML if it ends in `.yaml` or `.yml`, otherwise JSON or the documented terms. */
   readonly file: string;
-  /** Identifies the source among those of a broker. Default `acl-file`. */
+  /** Name of the source at the broker. Default `acl-file`. */
   readonly name?: string;
 }
 
 /**
- * A source with the access rules of a file. The broker reads it when it starts, and again with `broker.access.reload('acl-file')`.
+ * A source with the access rules of a file. The broker reads it when it starts, and again with
+ * `broker.access.reload('acl-file')`.
  *
- * The file contains terms such as `{allow, {user, "ann"}, subscribe, ["sensors/#"]}.`, or a list of access rules in JSON or YAML; see
- * `parseAclFile` and `AccessRule`. The first rule that applies decides. The rules come after those of all other sources and after all
- * hooks. What no rule is about is refused, unless `aclNomatch` is `allow`.
+ * The file contains terms such as `{allow, {user, "ann"}, subscribe, ["sensors/#"]}.`, or a list of access rules in
+ * JSON or YAML; see `parseAclFile` and `AccessRule`. The first rule that applies decides. The rules come after those of
+ * all other sources and after all hooks. Actions without a rule are refused, unless `aclNomatch` is `allow`.
  *
- * A file with an error is refused as a whole: the broker does not start, or the previous rules stay in force. YAML needs the package `yaml`.
+ * A file with an error is refused as a whole: the broker does not start, or keeps the previous rules. YAML needs the
+ * package `yaml`.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function aclFile(options: AclFileOptions): AuthSource<never> {
@@ -61,7 +63,7 @@ function parseYaml(text: string, { LineCounter, parseDocument }: typeof import('
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [error] = document.errors;
-  // the message continues with the text around the error, on lines of its own
+  // the remaining lines of the message show the text around the error
   if (error !== undefined) throw new Error(error.message.split(/:?\n/, 1)[0], { cause: error });
   const list = document.toJS() as unknown;
   if (list === null) return [];

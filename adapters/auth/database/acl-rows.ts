@@ -35,7 +35,10 @@ export function ruleOfRow({ allow, ipaddr, username, clientid, access, topic }: 
   };
 }
 
-/** Read what a rule is about: 1 subscribe, 2 publish, 3 both. @throws Error */
+/**
+ * Read the action of a rule: 1 subscribe, 2 publish, 3 both.
+ * @throws Error
+ */
 export function actionOf(access: unknown, what: string): NonNullable<AccessRule['action']> {
   const action = ACTIONS[textOf(access, 'access') ?? ''];
   if (action === undefined) throw new Error(`the ${what} must be 1 (subscribe), 2 (publish) or 3 (both)`);
@@ -49,7 +52,7 @@ export function topicOf(value: unknown): Pick<AccessRule, 'topic' | 'exact'> {
   return topic.startsWith(EXACT) ? { topic: topic.slice(EXACT.length), exact: true } : { topic };
 }
 
-/** A condition about clients; undefined for everyone. */
+/** A condition on clients; undefined for everyone. */
 function condition(value: unknown, column: string): string | undefined {
   const text = textOf(value, column);
   return text === '' || text === EVERYONE ? undefined : text;

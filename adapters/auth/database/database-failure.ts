@@ -1,19 +1,22 @@
 import { BrokerError } from '../../../lib/index.ts';
 
 const MAX_CHARS = 500;
-/** Data exceptions, cardinality violations [SQL standard]: the value of a client does not suit its column. */
+/** Data exceptions and cardinality violations [SQL standard]: a value of a client does not fit its column. */
 const DATA_ERROR = /^2[12][0-9A-Z]{3}$/;
-/** The same as numbers of MySQL that have no such state: mixed collations, strings that the character set lacks, invalid characters. */
+/**
+ * The same as numbers of MySQL without such a state: mixed collations, strings that the character set lacks, invalid
+ * characters.
+ */
 const DATA_ERROR_NUMBERS: readonly unknown[] = [1267, 1270, 1366, 3854, 3988];
-/** The key of a client exists and is of another type [Redis]. */
+/** The key of a client exists and has another type [Redis]. */
 const TYPE_ERROR = /^WRONGTYPE /;
 
 /** A query has failed. The errors of drivers may contain the whole command with its secrets, so only the message is kept. */
 export class DatabaseFailure extends BrokerError {
-  /** The database works, and has refused a value of this client. */
+  /** True if the database works and has refused a value of this client. */
   readonly isCausedByClient: boolean;
 
-  /** @param cause what the function of the app has thrown */
+  /** @param cause the error thrown by the function of the app */
   constructor(cause: unknown) {
     const { message, code, sqlState, errno } = (cause ?? {}) as Readonly<Record<string, unknown>>;
     const reason = typeof message === 'string' && message !== '' ? message : (code ?? cause);
@@ -26,7 +29,7 @@ export class DatabaseFailure extends BrokerError {
   }
 }
 
-/** Messages may contain the values of clients. */
+/** Remove control characters: messages may contain values of clients. */
 function printable(text: string): string {
   return text.slice(0, MAX_CHARS).replace(/\p{Cc}/gu, ' ');
 }

@@ -44,16 +44,16 @@ interface Queries {
   readonly authenticate: Lookup | undefined;
   readonly superuser: Lookup | undefined;
   readonly acl: Lookup | undefined;
-  /** Whether a row of `authenticate` is about a client, and not only about one with a similar name. */
+  /** Check whether a row of `authenticate` belongs to a client, and not to one with a similar name. */
   readonly isRowOf: (row: Row, facts: Facts) => boolean;
-  /** The access rules of the rows of `acl`. Reading throws an error for a row that is not valid. */
+  /** The access rules in the rows of `acl`. Iterating throws an error for an invalid row. */
   readonly rulesOf: (rows: readonly Row[]) => Iterable<AccessRule>;
 }
 
-/** A source that asks a database. */
+/** A source that queries a database. */
 export class DatabaseSource implements AuthSource<never> {
   readonly name: string;
-  /** The source limits its queries itself, and a password may wait for its turn for longer than `hookTimeout`. */
+  /** The source limits its queries itself, and a password check may be queued for longer than `hookTimeout`. */
   readonly timeoutMs = 0;
   readonly authenticate: AuthSource<never>['authenticate'];
   readonly authorize: AuthSource<never>['authorize'];
@@ -81,13 +81,13 @@ export class DatabaseSource implements AuthSource<never> {
     await opened?.close();
   }
 
-  /** Forget the answers that are kept. */
+  /** Discard the cached answers. */
   reload(): void {
     this.#opened?.forget();
   }
 
   #login(request: AuthenticateRequest): Promise<Login> | Login {
-    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    if (request.method !== undefined) return undefined; // enhanced authentication is left to other sources
     return this.#opened === undefined ? UNAVAILABLE : this.#opened.login(request);
   }
 }
@@ -97,7 +97,7 @@ class Opened {
   readonly #settings: DatabaseSettings;
   readonly #queries: Queries;
   readonly #context: SourceContext;
-  /** Names the database in errors. */
+  /** The name of the database in errors. */
   readonly #what: string;
   readonly #server: Guard;
   readonly #passwords: PasswordVerifier;
@@ -119,7 +119,7 @@ class Opened {
     this.#answers = cacheMs === 0 ? undefined : new AnswerCache(context.clock, cacheSize);
     const { authenticate, superuser } = queries;
     this.#letters = [...new Set<Letter>(['u', 'c', ...(authenticate?.letters ?? []), ...(superuser?.letters ?? [])])];
-    setMaxListeners(0, this.#closing.signal); // each query in progress has one
+    setMaxListeners(0, this.#closing.signal); // each query in progress has a listener
   }
 
   open(): Promise<void> {
@@ -137,7 +137,7 @@ class Opened {
     this.#answers?.clear();
   }
 
-  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  /** Decide about a CONNECT. Synchronous if the answer is cached. */
   login(request: AuthenticateRequest): Promise<Login> | Login {
     const facts = { ...factsOf(request.client), u: request.username };
     if (facts.u === undefined && this.#queries.authenticate?.letters.includes('u')) return undefined;
@@ -177,7 +177,7 @@ class Opened {
     if (row === undefined || !isRight) return this.#keep(key, row === undefined ? undefined : WRONG);
     const isSuperuser = await this.#isSuperuser(row, facts, request.signal);
     if (this.#closing.signal.aborted) return this.#unavailable;
-    // without an answer about the rank, the client is asked about again next time
+    // without an answer about the superuser rank, the client is not cached
     if (isSuperuser === undefined) return true;
     return this.#keep(key, isSuperuser ? { allow: true, isSuperuser } : true);
   }
@@ -202,7 +202,7 @@ class Opened {
         throw new DatabaseFailure(error);
       }
     };
-    // a query cannot be ended, so it counts as one in progress for its whole time, also if the client has left
+    // a query cannot be cancelled, so it counts as in progress until it settles, even if the client has disconnected
     const outlast = () =>
       withDeadline(this.#context.clock, this.#settings.timeoutMs, this.#what, [this.#closing.signal], (ending) =>
         untilAborted(query(), ending)
@@ -226,13 +226,16 @@ class Opened {
     return this.#settings.onError === 'ignore' ? undefined : UNAVAILABLE;
   }
 
-  /** What the answer depends on, as an unambiguous string. */
+  /** The values on which the answer depends, as an unambiguous string. */
   #credentialsOf(facts: Facts, password: Buffer | undefined): string {
     return JSON.stringify([password?.toString('latin1'), ...this.#letters.map((letter) => facts[letter])]);
   }
 }
 
-/** Pass access rules on. @throws Error if there are too many */
+/**
+ * Pass on access rules.
+ * @throws Error if there are too many
+ */
 function* limited(rules: Iterable<AccessRule>): Iterable<AccessRule> {
   let number = 0;
   for (const rule of rules) {

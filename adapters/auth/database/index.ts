@@ -1,5 +1,5 @@
 /// <reference types="node" preserve="true" />
-/** Authentication and access control by queries to a database, which the app makes with its own driver. */
+/** Authentication and access control by database queries, which the app executes with its own driver. */
 export type { BreakerOptions, LimitOptions } from '../outgoing/limits.ts';
 export { type MongodbOptions, type MongodbQuery, mongodb } from './mongodb.ts';
 export type { DatabaseOptions } from './options.ts';

@@ -9,11 +9,11 @@ export type Letter = 'u' | 'c' | 'a' | 'C' | 'd';
 /** A row of a table, a document, or the fields of a key. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A query with placeholders, ready to be asked. */
+/** A query with placeholders, ready to be executed. */
 export interface Lookup {
-  /** The placeholders that occur: the rows depend on their facts alone. */
+  /** The placeholders that occur: the rows depend only on their facts. */
   readonly letters: readonly Letter[];
-  /** @throws or rejects with an error of the driver; Error if the answer is not one of this kind of query */
+  /** @throws or rejects with an error of the driver; Error if the answer does not fit this kind of query */
   find(facts: Facts): Promise<readonly Row[]>;
 }
 
@@ -28,13 +28,16 @@ export function isLetter(text: string): text is Letter {
   return text.length === 1 && LETTERS.includes(text);
 }
 
-/** A string of a query that may contain one placeholder, the value of which stays a part of this string. */
+/** A string of a query that may contain one placeholder, whose value remains a part of this string. */
 export class TextTemplate {
   readonly letter: Letter | undefined;
   readonly #before: string;
   readonly #after: string;
 
-  /** @throws InvalidInput OPTION_INVALID for an unknown placeholder, and for several: where one value ends would be ambiguous */
+  /**
+   * @throws InvalidInput OPTION_INVALID for an unknown placeholder, and for several: the boundary between values would
+   * be ambiguous
+   */
   constructor(text: string, field: string) {
     const parts: string[] = [''];
     let end = 0;
@@ -58,12 +61,15 @@ export class TextTemplate {
   }
 }
 
-/** Tell whether a client has all facts of some placeholders. */
+/** Check whether a client has all facts of some placeholders. */
 export function hasAll(facts: Facts, letters: readonly Letter[]): boolean {
   return letters.every((letter) => facts[letter] !== undefined);
 }
 
-/** Check that the answer of a function of the app is a list of rows. @throws Error */
+/**
+ * Check that a function of the app has returned a list of rows.
+ * @throws Error
+ */
 export function rowsOf(answer: unknown, name: string): readonly Row[] {
   if (Array.isArray(answer) && answer.every((row) => typeof row === 'object' && row !== null)) return answer;
   throw new Error(`the function "${name}" must return a list of objects`);

@@ -5,7 +5,7 @@ import { DatabaseSource } from './database-source.ts';
 import { type Facts, hasAll, type Letter, type Lookup, type Row, rowsOf, TextTemplate } from './lookup.ts';
 import { type DatabaseOptions, readDatabaseOptions } from './options.ts';
 
-/** Which documents are looked up. */
+/** The documents to look up. */
 export interface MongodbQuery {
   readonly collection?: string;
   /**
@@ -20,26 +20,27 @@ export interface MongodbOptions extends DatabaseOptions {
   /** Finds documents with the driver of the app and returns them as a list. */
   find: (collection: string, filter: Record<string, unknown>) => Awaitable<unknown>;
   /**
-   * The query for each CONNECT. The first document has the fields `password`, `salt` if `passwordHash` needs one, and perhaps
-   * `is_superuser`. Without a document, the next source decides. `false`: no authentication. Default collection `mqtt_user`
+   * The query for each CONNECT. The first document has the fields `password`, `salt` if `passwordHash` needs one, and
+   * optionally `is_superuser`. Without a document, the next source decides. `false`: no authentication. Default
+   * collection `mqtt_user`
    */
   authenticate?: MongodbQuery | false;
   /** A query for each client with the right password. `is_superuser` of its first document exempts it from access control. Default: none. */
   superuser?: MongodbQuery;
   /**
-   * The query for each topic and filter about which no rule of the broker decides. The documents have lists of topic filters: `publish`,
-   * `subscribe` and `pubsub`. All of them allow; if none applies, the next source decides. `false`: no access control. Default collection
-   * `mqtt_acl`
+   * The query for each topic and filter that the rules of the broker do not decide. The documents have lists of topic
+   * filters: `publish`, `subscribe` and `pubsub`. All of them allow; if none applies, the next source decides. `false`:
+   * no access control. Default collection `mqtt_acl`
    */
   acl?: MongodbQuery | false;
 }
 
-/** Operators whose values are compared as they are, or are filters themselves. Others may run or interpret a string. */
+/** Operators whose values are compared unchanged, or are filters themselves. Others may run or interpret a string. */
 const SAFE_OPERATORS = ['$eq', '$ne', '$in', '$nin', '$and', '$or', '$nor', '$not', '$elemMatch'];
 const ACTIONS = ['publish', 'subscribe', 'pubsub'] as const;
 
 /**
- * A source that asks MongoDB who clients are and what they may do.
+ * A source that authenticates and authorizes clients with MongoDB.
  *
  * ```ts
  * mongodb({ find: (collection, filter) => db.collection(collection).find(filter).toArray() });
@@ -89,7 +90,7 @@ function* rulesOf(rows: readonly Row[]): Iterable<AccessRule> {
     }
 }
 
-/** Makes a part of a filter. */
+/** Produces a part of a filter. */
 type Part = (facts: Facts) => unknown;
 
 /** A filter with placeholders, and its collection. */

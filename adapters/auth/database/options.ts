@@ -13,28 +13,29 @@ import { type PasswordFormat, readPasswordFormat } from './password-format.ts';
 /** Options of `postgresql`, `mysql`, `redis` and `mongodb`. */
 export interface DatabaseOptions extends LimitOptions {
   /**
-   * How passwords are stored.
+   * The format of stored passwords.
    *
-   * - `auto` (default): hashes that name their format: scrypt, PBKDF2, Argon2 (Node 24.7 or newer) and those of mosquitto, as `embermq passwd`
-   *   and `hashPassword` write them, and bcrypt (`npm install bcryptjs`, or the option `bcrypt`)
-   * - of old tables, as hexadecimal digits: `md5`, `sha`, `sha256`, `sha512`, with a salt before or after the password `salt,sha256` or
-   *   `sha256,salt`, or `pbkdf2,sha256,1000,20` (digest, iterations, bytes), which has a salt, too. Anyone who reads such a table can recover most
-   *   passwords within minutes, except with a large number of iterations
+   * - `auto` (default): hashes that name their format: scrypt, PBKDF2, Argon2 (Node 24.7 or newer) and those of
+   *   mosquitto, as `embermq passwd` and `hashPassword` write them, and bcrypt (`npm install bcryptjs`, or the option
+   *   `bcrypt`)
+   * - of old tables, as hexadecimal digits: `md5`, `sha`, `sha256`, `sha512`, with a salt before or after the password
+   *   `salt,sha256` or `sha256,salt`, or `pbkdf2,sha256,1000,20` (digest, iterations, bytes), which also has a salt.
+   *   Anyone who reads such a table can recover most passwords within minutes, except with a large number of iterations
    * - `bcrypt`, and `plain`: the password itself
    *
-   * The time of an answer does not tell whether a name is known. With `auto` and `bcrypt`, this is only true after the password of one user has
-   * been read, because the cost of the hashes is not known before.
+   * The time of an answer does not reveal whether a name is known. With `auto` and `bcrypt`, this is only true once the
+   * password of one user has been read, because the cost of the hashes is unknown before.
    */
   passwordHash?: string;
   /** Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`. Default: the package `bcryptjs`, in a thread. */
   bcrypt?: ForeignCheck;
   /**
-   * The answer if the database fails: the function rejects, takes too long, or returns something else than rows. `ignore` leaves the decision to
-   * the next source. About a topic, the broker does not keep this answer: it asks about the next message again, and about a subscription
-   * soon. Default `deny`.
+   * The answer if the database fails: the function rejects, takes too long, or does not return rows. `ignore` leaves
+   * the decision to the next source. For a topic, the broker does not cache this answer: it asks again for the next
+   * message, and soon for a subscription. Default `deny`.
    */
   onError?: 'deny' | 'ignore';
-  /** Most queries that wait. Further ones are answered at once, as `onError` says. Default 10,000. */
+  /** Maximum number of queued queries. Further ones are answered at once, according to `onError`. Default 10,000. */
   maxQueued?: number;
   /** Name of the source, if there are several. Default: the name of the function. */
   name?: string;
@@ -49,7 +50,7 @@ export function databaseOptions(name: string) {
     passwordHash: row(
       'text',
       readPasswordFormat('auto', '') as PasswordFormat,
-      'How passwords are stored, see above.',
+      'Format of stored passwords, see above.',
       {
         check: readPasswordFormat
       }
@@ -63,12 +64,12 @@ export function databaseOptions(name: string) {
   };
 }
 
-/** The common options after checks. */
+/** The checked common options. */
 export type DatabaseSettings = OptionValues<ReturnType<typeof databaseOptions>>;
 
 /**
  * Read the options of a kind of database.
- * @param rows of the options that only this kind has
+ * @param rows the options that only this kind has
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; a query about one client must have a placeholder
  */
 export function readDatabaseOptions<T extends OptionTable>(

@@ -6,22 +6,22 @@ import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
 import type { Row } from './lookup.ts';
 import { bytesOf, textOf } from './values.ts';
 
-/** The key of the digests in memory, which may be of passwords. */
+/** The key of digests in memory, which may be digests of passwords. */
 const MEMORY_KEY = randomBytes(32);
 const pbkdf2Async = promisify(pbkdf2);
 
 /** A password of a row. */
 export interface StoredPassword {
-  /** A digest of the stored password with everything on which its check depends. */
+  /** A digest of the stored password and of everything else on which its check depends. */
   readonly id: string;
-  /** Passwords of the same kind take the same time to check. */
+  /** The kind of hash: checks of the same kind take the same time. */
   readonly kind: string;
   readonly check: PasswordCheck;
 }
 
 /** A way to store passwords. */
 export interface PasswordFormat {
-  /** Whether a source cannot be opened without bcryptjs. */
+  /** True if the source cannot be opened without bcryptjs. */
   readonly needsBcrypt: boolean;
   /**
    * Read the password of a row.
@@ -30,7 +30,9 @@ export interface PasswordFormat {
    * @throws Error if it cannot be read
    */
   read(row: Row, bcrypt: ForeignCheck): StoredPassword | undefined;
-  /** A password that nobody has, for names that are unknown; undefined if a hash of the broker's own format is suitable. */
+  /**
+   * A password that no user has, checked for unknown names; undefined if a hash in the broker's own format is suitable.
+   */
   readonly dummy: StoredPassword | undefined;
 }
 
@@ -41,7 +43,7 @@ const SIMPLE = /^(?<before>salt,)?(?<digest>[a-z0-9]+)(?<after>,salt)?$/;
 const PBKDF2 = /^pbkdf2,(?<digest>[a-z0-9]+),(?<iterations>[1-9]\d{0,7}),(?<length>[1-9]\d{0,2})$/;
 const FORMATS =
   'auto, plain, bcrypt, md5, sha, sha256, sha512, "salt,sha256", "sha256,salt" or "pbkdf2,sha256,1000,20"';
-/** A hash for names that are unknown takes as long as one of these. */
+/** A hash for unknown names takes as long as one of these. */
 const EMPTY: Row = { password: '', salt: '' };
 
 /** Read the option `passwordHash`. @throws InvalidInput OPTION_INVALID */
@@ -68,7 +70,7 @@ export function readPasswordFormat(value: unknown, field: string): PasswordForma
   return fixed(text, isSalted, compute, hexKey);
 }
 
-/** Hashes that name their format themselves. */
+/** Hashes that contain the name of their format. */
 function selfNamed(needsBcrypt: boolean): PasswordFormat {
   return {
     needsBcrypt,
@@ -76,19 +78,22 @@ function selfNamed(needsBcrypt: boolean): PasswordFormat {
     read: ({ password }, bcrypt) => {
       const hash = textOf(password, 'password');
       if (hash === undefined || hash === '') return undefined;
-      // without salt and key, what is left are the format and its cost
+      // without salt and key, only the format and its cost remain
       return { id: digestOf(hash), kind: hash.slice(0, kindEnd(hash)), check: storedPasswordCheck(hash, { bcrypt }) };
     }
   };
 }
 
-/** Where format and cost of a hash end: at the third "$" of bcrypt and mosquitto, and of the others at the one before the last. */
+/**
+ * The index at which format and cost of a hash end: the third "$" of bcrypt and mosquitto, and the last but one of
+ * others.
+ */
 function kindEnd(hash: string): number {
   const marks = [...hash.matchAll(/\$/g)].map(({ index }) => index);
   return marks[hash.startsWith('$2') ? 2 : marks.length - 2] ?? 0;
 }
 
-/** Hashes of the same format, which is known from the options. */
+/** Hashes of a single format, given by the options. */
 function fixed(
   kind: string,
   isSalted: boolean,
@@ -127,7 +132,7 @@ function plainKey(stored: string): Buffer {
   return Buffer.from(stored);
 }
 
-/** Compare in a time that does not depend on where the difference is, and not on the length either. */
+/** Compare in a time that depends neither on the position of a difference nor on the length. */
 function isEqual(a: Buffer, b: Buffer): boolean {
   const [one, other] = [a, b].map((bytes) => createHash('sha256').update(bytes).digest());
   return timingSafeEqual(one, other);

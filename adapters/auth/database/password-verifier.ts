@@ -5,10 +5,10 @@ import { BcryptChecker } from '../hashes/bcrypt.ts';
 import type { Row } from './lookup.ts';
 import type { PasswordFormat, StoredPassword } from './password-format.ts';
 
-/** Kinds of hashes of which one is kept, to be checked for names that are unknown. */
+/** Maximum number of kinds of hashes of which one is kept, to be checked for unknown names. */
 const MAX_KINDS = 16;
 
-/** Checks passwords against those of rows. Once one has been read, the time does not tell whether there was a row. */
+/** Checks passwords against those of rows. Once one has been read, the time does not reveal whether there was a row. */
 export class PasswordVerifier {
   readonly #format: PasswordFormat;
   readonly #context: SourceContext;
@@ -73,7 +73,7 @@ export class PasswordVerifier {
     }
   }
 
-  /** Take the time of a wrong password. The same name is always checked against a hash of the same kind. */
+  /** Spend the time of a wrong password. The same name is always checked against a hash of the same kind. */
   async #pretend(request: AuthenticateRequest): Promise<void> {
     const samples = [...this.#samples.values()];
     const { username = '', client } = request;

@@ -10,16 +10,17 @@ export interface RedisOptions extends DatabaseOptions {
   /** Runs a command with the driver of the app and returns its reply. The first element is the name of the command. */
   command: (args: [string, ...string[]]) => Awaitable<unknown>;
   /**
-   * The command for each CONNECT: HMGET or HGETALL, whose fields are `password`, `salt` if `passwordHash` needs one, and perhaps
-   * `is_superuser`; or HGET or GET, whose reply is the password. Without a password, the next source decides. `false`: no authentication.
-   * Default `HMGET mqtt_user:%u password salt is_superuser`
+   * The command for each CONNECT: HMGET or HGETALL, whose fields are `password`, `salt` if `passwordHash` needs one,
+   * and optionally `is_superuser`; or HGET or GET, whose reply is the password. Without a password, the next source
+   * decides. `false`: no authentication. Default `HMGET mqtt_user:%u password salt is_superuser`
    */
   authenticate?: string | readonly string[] | false;
   /** A command for each client with the right password: HGET, GET or HMGET of `is_superuser`. Default: none. */
   superuser?: string | readonly string[];
   /**
-   * The command for each topic and filter about which no rule of the broker decides: a hash of topics with 1 (subscribe), 2 (publish) or 3
-   * (both). All of them allow; if none applies, the next source decides. `false`: no access control. Default `HGETALL mqtt_acl:%u`
+   * The command for each topic and filter that the rules of the broker do not decide: a hash of topics with 1
+   * (subscribe), 2 (publish) or 3 (both). All of them allow; if none applies, the next source decides. `false`: no
+   * access control. Default `HGETALL mqtt_acl:%u`
    */
   acl?: string | readonly string[] | false;
 }
@@ -28,15 +29,16 @@ export interface RedisOptions extends DatabaseOptions {
 const SCRIPTS = /^(eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro|script|function|module|config|acl)$/i;
 
 /**
- * A source that asks Redis, or a server with its protocol, who clients are and what they may do.
+ * A source that authenticates and authorizes clients with Redis, or a server with its protocol.
  *
  * ```ts
  * const client = new Redis(url); // of ioredis
  * redis({ command: (args) => client.call(...args) });
  * ```
  *
- * Commands are divided at spaces, or given as a list, and may contain the placeholders of `postgresql`, one in each element. A value is
- * never more than a part of its element. If the client does not have one of the values, the command is not sent, and there is no reply.
+ * Commands are split at spaces, or given as a list, and may contain the placeholders of `postgresql`, one in each
+ * element. A value is never more than a part of its element. If the client does not have one of the values, the command
+ * is not sent, and there is no reply.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function redis(options: RedisOptions): AuthSource<never> {
@@ -121,7 +123,10 @@ function fieldsOf(reply: unknown, { words }: CommandLine, name: string): Row {
   return isSingle ? { [name]: reply } : pairsOf(reply);
 }
 
-/** The pairs of a hash: a list of names and values in turn (RESP2), a Map, or an object. @throws Error */
+/**
+ * The pairs of a hash: alternating names and values (RESP2), a Map, or an object.
+ * @throws Error
+ */
 function pairsOf(reply: unknown): Row {
   if (reply === null || reply === undefined) return {};
   if (Array.isArray(reply)) {

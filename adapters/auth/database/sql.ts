@@ -13,18 +13,20 @@ export interface SqlOptions extends DatabaseOptions {
    */
   query: (text: string, values: (string | null)[]) => Awaitable<unknown>;
   /**
-   * The query for each CONNECT. A row has the columns `password`, `salt` if `passwordHash` needs one, and perhaps `is_superuser`. A
-   * row whose `username` or `clientid` is not exactly that of the client is ignored, because MySQL ignores case and
-   * trailing spaces by default. The first other row decides. Without a row, the next source decides. `false`: no authentication. Default
+   * The query for each CONNECT. A row has the columns `password`, `salt` if `passwordHash` needs one, and optionally
+   * `is_superuser`. A row whose `username` or `clientid` is not exactly that of the client is ignored, because MySQL
+   * ignores case and trailing spaces by default. The first other row decides. Without a row, the next source decides.
+   * `false`: no authentication. Default
    * `SELECT username, password, salt, is_superuser FROM mqtt_user WHERE username = %u`
    */
   authenticate?: string | false;
   /** A query for each client with the right password. `is_superuser` of its first row exempts it from access control. Default: none. */
   superuser?: string;
   /**
-   * The query for each topic and filter about which no rule of the broker decides. The rows have the columns `allow` (1 or 0), `access` (1:
-   * subscribe, 2: publish, 3: both) and `topic`, and perhaps `ipaddr`, `username` (`$all`: everyone) and `clientid`, which are conditions
-   * unless they are empty. The first row that applies decides. Without one, the next source decides. `false`: no access control. Default
+   * The query for each topic and filter that the rules of the broker do not decide. The rows have the columns `allow`
+   * (1 or 0), `access` (1: subscribe, 2: publish, 3: both) and `topic`, and optionally `ipaddr`, `username` (`$all`:
+   * everyone) and `clientid`, which are conditions unless they are empty. The first row that applies decides. Without
+   * one, the next source decides. `false`: no access control. Default
    * `SELECT allow, ipaddr, username, clientid, access, topic FROM mqtt_acl WHERE ipaddr = %a OR username = %u OR username = '$all' OR clientid = %c ORDER BY id`
    */
   acl?: string | false;
@@ -35,14 +37,14 @@ const ACL_QUERY =
   'SELECT allow, ipaddr, username, clientid, access, topic FROM mqtt_acl ' +
   "WHERE ipaddr = %a OR username = %u OR username = '$all' OR clientid = %c ORDER BY id";
 
-/** How the databases differ. */
+/** The differences between the databases. */
 interface Dialect {
   readonly name: 'postgresql' | 'mysql';
   /** The text for a parameter. @param number of the fact, beginning with 1 */
   readonly parameter: (number: number) => string;
-  /** Whether all parameters of the same fact have the same text and are sent once. */
+  /** True if all parameters of the same fact have the same text and are sent once. */
   readonly isNumbered: boolean;
-  /** A parameter that the text must not contain already. */
+  /** A parameter that the text must not already contain. */
   readonly ownParameter: RegExp;
   readonly hasBackslashes: boolean;
 }
@@ -63,15 +65,16 @@ const MYSQL: Dialect = {
 };
 
 /**
- * A source that asks PostgreSQL who clients are and what they may do.
+ * A source that authenticates and authorizes clients with PostgreSQL.
  *
  * ```ts
  * const pool = new pg.Pool({ connectionString });
  * postgresql({ query: (text, values) => pool.query(text, values).then(({ rows }) => rows) });
  * ```
  *
- * The queries may contain the placeholders `%u` (user name), `%c` (client id), `%a` (IP address), `%C` and `%d` (common name and subject of
- * the client certificate); quotes around them are removed. The values are never part of the text. What a client does not have is NULL.
+ * The queries may contain the placeholders `%u` (user name), `%c` (client id), `%a` (IP address), `%C` and `%d` (common
+ * name and subject of the client certificate); quotes around them are removed. The values are never part of the text.
+ * Missing facts of a client are NULL.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function postgresql(options: SqlOptions): AuthSource<never> {
@@ -79,7 +82,7 @@ export function postgresql(options: SqlOptions): AuthSource<never> {
 }
 
 /**
- * A source that asks MySQL or MariaDB who clients are and what they may do. See `postgresql` for placeholders.
+ * A source that authenticates and authorizes clients with MySQL or MariaDB. See `postgresql` for placeholders.
  *
  * ```ts
  * const pool = createPool({ uri }); // of mysql2/promise
@@ -117,7 +120,9 @@ function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource<never> {
   });
 }
 
-/** A column that is not selected, or not text, is not compared. */
+/**
+ * Compare the names in a row with those of the client. Columns that are not selected, or not text, are not compared.
+ */
 function isRowOf({ username, clientid }: Row, facts: Facts): boolean {
   return (
     (typeof username !== 'string' || username === facts.u) && (typeof clientid !== 'string' || clientid === facts.c)
@@ -134,7 +139,10 @@ class SqlText {
   /** The fact of each parameter. */
   readonly letters: readonly Letter[];
 
-  /** @throws InvalidInput OPTION_INVALID for something else than text, unknown placeholders, and placeholders inside quoted text */
+  /**
+   * @throws InvalidInput OPTION_INVALID for values other than strings, unknown placeholders, and placeholders inside
+   * quoted text
+   */
   constructor(value: unknown, dialect: Dialect, field: string) {
     if (typeof value !== 'string' || value.trim() === '')
       throw new InvalidInput('OPTION_INVALID', field, 'a query', value);
@@ -161,7 +169,7 @@ class SqlText {
   }
 }
 
-/** Divide SQL into quoted text and what is in between. */
+/** Split SQL into quoted text and the parts in between. */
 function piecesOf(text: string, hasBackslashes: boolean): string[] {
   const quoted = hasBackslashes
     ? /('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`)/s

@@ -9,14 +9,17 @@ export function textOf(value: unknown, name: string): string | undefined {
   throw new Error(`the field "${name}" is neither text nor a number`);
 }
 
-/** A value as bytes; undefined for NULL. @throws as `textOf` */
+/**
+ * A value as bytes; undefined for NULL.
+ * @throws like `textOf`
+ */
 export function bytesOf(value: unknown, name: string): Buffer | undefined {
   if (value instanceof Uint8Array) return Buffer.from(value);
   const text = textOf(value, name);
   return text === undefined ? undefined : Buffer.from(text);
 }
 
-/** Tell whether a value means yes: true, 1, `true` or `t`, or a bit that is set. */
+/** Check whether a value is truthy in a database: true, 1, `true` or `t`, or a set bit. */
 export function isTrue(value: unknown, name: string): boolean {
   if (value instanceof Uint8Array && value.length === 1 && value[0] < 2) return value[0] === 1;
   return ['1', 'true', 't'].includes(textOf(value, name) ?? '');

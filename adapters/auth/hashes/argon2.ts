@@ -16,7 +16,7 @@ type Argon2 = (
 ) => void;
 
 const HASH = /^\$(argon2(?:id|i|d))\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([\w+/]+)\$([\w+/]+)$/;
-/** Greatest parameters of a hash that are checked: a hash from elsewhere must not occupy a thread for minutes. */
+/** Maximum parameters of a hash: a foreign hash must not occupy a thread for minutes. */
 const MAX_MEMORY_KB = 262_144;
 const MAX_KB_PASSES = 2_097_152;
 
@@ -25,7 +25,7 @@ export const nodeArgon2 = (crypto as { readonly argon2?: Argon2 }).argon2;
 
 /**
  * Read an Argon2 hash.
- * @param argon2 does the work; that of Node is `nodeArgon2`
+ * @param argon2 the implementation; that of Node is `nodeArgon2`
  * @throws Error if it is not valid, too costly, or if this version of Node cannot check it
  */
 export function argon2Check(hash: string, argon2: Argon2 | undefined): PasswordCheck {

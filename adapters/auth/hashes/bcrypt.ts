@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { Worker } from 'node:worker_threads';
 import { BrokerError } from '../../../lib/index.ts';
 
-/** Greatest cost of a hash that is checked; such a check takes some seconds. */
+/** Maximum cost of a hash; checking one takes some seconds. */
 const MAX_COST = 16;
 
-/** Runs in a thread of its own, because bcryptjs computes in JavaScript and would occupy the event loop. */
+/** Runs in a separate thread, because bcryptjs computes in JavaScript and would block the event loop. */
 const CHECKER = `
   const { parentPort, workerData } = require('node:worker_threads');
   const loaded = import(workerData);
@@ -59,7 +59,7 @@ export class BcryptChecker {
       worker.ref();
       worker.postMessage({ number, password: password.toString(), hash });
     });
-    return isRight && isUtf8(password); // other bytes have been replaced in the string
+    return isRight && isUtf8(password); // invalid bytes have been replaced in the string
   }
 
   /** End the thread. */
@@ -69,7 +69,8 @@ export class BcryptChecker {
   }
 
   #start(): Worker {
-    // In an app that a bundler has joined into CommonJS, import.meta is empty, and the package is looked up from the working directory.
+    // in an app that a bundler has converted to CommonJS, import.meta is empty, and the package is resolved from the
+    // working directory
     const worker = new Worker(CHECKER, { eval: true, workerData: import.meta.resolve?.('bcryptjs') ?? 'bcryptjs' });
     worker.on('message', ({ number, isRight, fault }: Answer) => {
       const pending = this.#pending.get(number);

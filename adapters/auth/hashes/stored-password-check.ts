@@ -3,8 +3,8 @@ import { argon2Check, nodeArgon2 } from './argon2.ts';
 import { checkBcryptHash } from './bcrypt.ts';
 
 /**
- * Read a password hash of any format that names itself: those of `passwordCheckOf`, bcrypt with the function of the caller, and Argon2 with
- * Node 24.7 or newer.
+ * Read a password hash of any self-describing format: those of `passwordCheckOf`, bcrypt with the function of the
+ * caller, and Argon2 with Node 24.7 or newer.
  * @throws Error if it is not valid, too costly, or cannot be checked here
  */
 export function storedPasswordCheck(hash: string, foreign: Pick<ForeignChecks, 'bcrypt'>): PasswordCheck {

@@ -6,7 +6,7 @@ import type { Slots } from '../outgoing/slots.ts';
 import type { HttpSettings } from './options.ts';
 import type { RequestTemplate } from './request-template.ts';
 
-/** What a server has decided. */
+/** The decision of a server. */
 export interface Decision {
   readonly kind: 'allow' | 'deny' | 'ignore' | 'failed';
   readonly status: number;
@@ -15,12 +15,12 @@ export interface Decision {
 const FAILED: Decision = { kind: 'failed', status: 0 };
 const MAX_BODY_BYTES = 16 * 1024;
 /**
- * Status codes that say that the server does not work. 500 is not among them: a client may be able to cause it with an unusual name, and must
- * not be able to lock the others out.
+ * Status codes of a server that does not work. 500 is not among them: a client with an unusual name may cause it, and
+ * must not lock out others.
  */
 const DOWN = [502, 503, 504];
 
-/** Asks a server one kind of question. */
+/** Sends one kind of question to a server. */
 export class Endpoint {
   readonly template: RequestTemplate;
   readonly #client: HttpClient;
@@ -35,7 +35,7 @@ export class Endpoint {
     this.#guard = new Guard(this.#name, settings, context, slots);
   }
 
-  /** Send a request and read the decision. Failures are reported, and nothing is thrown. */
+  /** Send a request and read the decision. Failures are reported, not thrown. */
   async ask(call: HttpCall, signal: AbortSignal): Promise<Decision> {
     const decision = await this.#guard.run(signal, async (ending) => this.#read(await this.#client.send(call, ending)));
     return decision ?? FAILED;

@@ -32,14 +32,14 @@ const REASON_CODES: Readonly<Record<number, number>> = {
 };
 
 /**
- * A source that asks an HTTP server who clients are (`authenticate`, `superuser`) and what they may do (`acl`).
+ * A source that authenticates (`authenticate`, `superuser`) and authorizes (`acl`) clients with an HTTP server.
  *
  * ```ts
  * createBroker({ auth: [http({ authenticate: { url: 'https://auth.example/mqtt' } })] });
  * ```
  *
- * Values of clients are always encoded: in the query and in forms with percent signs, in JSON as strings. The broker keeps the answers of
- * `acl` for a time of its own (`aclCacheTtl`).
+ * Values of clients are always encoded: in the query and in forms with percent signs, in JSON as strings. The broker
+ * caches the answers of `acl` separately (`aclCacheTtl`).
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function http(options: HttpOptions): AuthSource<never> {
@@ -72,13 +72,13 @@ class HttpSource implements AuthSource<never> {
     this.#opened = undefined;
   }
 
-  /** Forget the answers that are kept. */
+  /** Discard the cached answers. */
   reload(): void {
     this.#opened?.forget();
   }
 
   #login(request: AuthenticateRequest): Promise<Login> | Login {
-    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    if (request.method !== undefined) return undefined; // enhanced authentication is left to other sources
     return this.#opened === undefined ? UNAVAILABLE : this.#opened.login(request);
   }
 }
@@ -114,7 +114,7 @@ class Opened {
     this.#answers?.clear();
   }
 
-  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  /** Decide about a CONNECT. Synchronous if the answer is cached. */
   login(request: AuthenticateRequest): Promise<Login> | Login {
     const { client, username, password } = request;
     const facts = { ...factsOf(client), u: username, P: password };
@@ -142,7 +142,7 @@ class Opened {
     const isAsked = decision.kind === 'allow' && superuserCall !== undefined;
     const rank = isAsked ? await this.#superusers?.ask(superuserCall, signal) : undefined;
     const login = answerFor(decision, rank?.kind === 'allow');
-    // without an answer about the rank, the client is asked about again next time
+    // without an answer about the superuser rank, the client is not cached
     if (rank?.kind !== 'failed') this.#answers?.set(key, { login }, this.#settings.cacheMs);
     return login;
   }

@@ -6,8 +6,8 @@ import { COMMON_PLACEHOLDERS } from '../outgoing/template.ts';
 import { type HttpRequest, RequestTemplate } from './request-template.ts';
 
 /**
- * Options of `http`. At least one of `authenticate` and `acl` is needed. The server fails if it cannot be reached, takes too long, or answers
- * with another status than those below. By default at most 32 requests run at the same time.
+ * Options of `http`. At least one of `authenticate` and `acl` is needed. The server fails if it cannot be reached,
+ * takes too long, or answers with a status other than those below. By default at most 32 requests run concurrently.
  */
 export interface HttpOptions extends OutgoingTls, LimitOptions {
   /**
@@ -17,7 +17,10 @@ export interface HttpOptions extends OutgoingTls, LimitOptions {
   authenticate?: HttpRequest;
   /** The request for each client that `authenticate` has let in. Status 200 or 204 exempts it from access control. Default: none. */
   superuser?: HttpRequest;
-  /** The request for each topic and filter about which no rule of the broker decides. The answers are as for `authenticate`. */
+  /**
+   * The request for each topic and filter that the rules of the broker do not decide. The answers are those of
+   * `authenticate`.
+   */
   acl?: HttpRequest;
   /** Name of the source, if there are several. Default `http`. */
   name?: string;
@@ -51,11 +54,11 @@ export const HTTP_OPTIONS = {
     SUPERUSER_PARAMETERS,
     'Request for each client that was let in: whether it is exempt from access control.'
   ),
-  acl: request('At', ACL_PARAMETERS, 'Request for each topic and filter about which no rule of the broker decides.'),
+  acl: request('At', ACL_PARAMETERS, 'Request for each topic and filter that the rules of the broker do not decide.'),
   name: row('text', 'http', 'Name of the source.')
 };
 
-/** Options after checks. */
+/** The checked options. */
 export type HttpSettings = OptionValues<typeof HTTP_OPTIONS>;
 
 /** Read the options of `http`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */

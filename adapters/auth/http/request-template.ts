@@ -21,14 +21,17 @@ export type JsonValue = string | number | boolean | null | readonly JsonValue[] 
  * | `%A`, `%t` | in `acl` only: 1 for subscribe and 2 for publish; topic name or filter |
  * | `%%` | a percent sign |
  *
- * Of `query`, `form` and `json`, the default has the documented parameters: in the query for GET, else as a form.
+ * By default, the documented parameters are sent: in `query` for GET, otherwise as `form`.
  */
 export interface HttpRequest {
   /** Without placeholders. */
   readonly url: string | URL;
   /** Default POST. */
   readonly method?: 'GET' | 'POST';
-  /** Additional headers. A client is refused if one of its values cannot be part of a header line: only printable ASCII can. */
+  /**
+   * Additional headers. A client is refused if one of its values is not printable ASCII, because it cannot be part of a
+   * header line.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /** Parameters of the query. Servers often log the query, so a password should not be part of it. */
   readonly query?: Readonly<Record<string, string>>;
@@ -38,11 +41,11 @@ export interface HttpRequest {
   readonly json?: JsonValue;
 }
 
-/** A fact of a client cannot be part of the request, so the client is refused. */
+/** Thrown if a fact of a client cannot be part of the request, so that the client is refused. */
 export class NotEncodable extends Error {}
 
 const KEYS = ['url', 'method', 'headers', 'query', 'form', 'json'];
-/** Headers that follow from the request. */
+/** Headers that are determined by the request. */
 const RESERVED_HEADERS = [
   'content-length',
   'content-type',
@@ -52,24 +55,24 @@ const RESERVED_HEADERS = [
   'expect',
   'upgrade'
 ];
-/** A value that servers and proxies read as it is: printable, and without spaces around it, which they remove. */
+/** A value that servers and proxies read unchanged: printable, and without surrounding spaces, which they remove. */
 const HEADER_VALUE = /^([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /** A request with placeholders, checked and ready to be filled. */
 export class RequestTemplate {
   readonly url: URL;
-  /** The placeholders that occur: the request depends on their facts alone. */
+  /** The placeholders that occur: the request depends only on their facts. */
   readonly letters: readonly string[];
   readonly #method: string;
   readonly #path: string;
   readonly #headers: readonly (readonly [string, Template])[];
   readonly #query: readonly (readonly [string, Template])[];
   readonly #form: readonly (readonly [string, Template])[] | undefined;
-  /** JSON text and templates of strings. */
+  /** JSON text and string templates. */
   readonly #json: readonly (string | Template)[] | undefined;
 
   /**
-   * @param letters the placeholders that are possible
+   * @param letters the allowed placeholders
    * @param defaults the parameters if the request has none
    * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
    */
@@ -158,7 +161,7 @@ function isHeaderName(name: string): boolean {
   }
 }
 
-/** Each value is checked by itself, so that a client cannot remove what is around its value. */
+/** Fill a header. Each value is checked separately, so that a client cannot remove the text around its value. */
 function headerValue(template: Template, facts: Facts): string {
   const isGood = (value: string | Buffer) => HEADER_VALUE.test(value.toString());
   const text = template.fill(facts).toString('latin1');
@@ -179,7 +182,10 @@ function jsonString(template: Template, facts: Facts): string {
   return JSON.stringify(bytes.toString());
 }
 
-/** The encoding of each byte: itself for letters, digits and `-._~` [RFC 3986 section 2.3], else `%` and two digits. */
+/**
+ * The encoding of each byte: unchanged for letters, digits and `-._~` [RFC 3986 section 2.3], otherwise `%` and two
+ * digits.
+ */
 const ENCODED = Array.from({ length: 256 }, (_, byte) => {
   const letter = String.fromCharCode(byte);
   return /[A-Za-z0-9._~-]/.test(letter) ? letter : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;

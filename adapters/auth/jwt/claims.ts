@@ -5,7 +5,7 @@ import { isUserName } from '../outgoing/user-name.ts';
 /** The claims of a token. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Names of a client that claims are compared with. */
+/** Names of a client that are compared with claims. */
 interface Names {
   readonly clientId: string;
   readonly username: string | undefined;
@@ -26,7 +26,10 @@ export function wrongClaim(claims: Claims, required: ReadonlyMap<string, string>
   return undefined;
 }
 
-/** The user name in a claim. @returns undefined if the claim is no name */
+/**
+ * The user name in a claim.
+ * @returns undefined if the claim is not a valid name
+ */
 export function usernameIn(claims: Claims, name: string): string | undefined {
   const value = own(claims, name);
   return isUserName(value) ? value : undefined;
@@ -34,7 +37,7 @@ export function usernameIn(claims: Claims, name: string): string | undefined {
 
 /**
  * The access rules in a claim: a list of rules, or topic filters by action, in which case everything else is denied.
- * @returns undefined if there is no such claim
+ * @returns undefined if the claim is missing
  * @throws InvalidInput if the rules are not valid
  */
 export function rulesIn(claims: Claims, name: string): readonly AccessRule[] | undefined {
@@ -50,7 +53,7 @@ const ACTIONS: Readonly<Record<string, AccessRule['action']>> = { pub: 'publish'
 
 function rulesByAction(lists: Readonly<Record<string, unknown>>): readonly unknown[] {
   const rules = Object.entries(lists).map(([key, topic]) => {
-    // an unknown key is left for the check to name
+    // an unknown key is passed on, so that the check reports it
     if (!Object.hasOwn(ACTIONS, key)) return { access: 'allow', [key]: topic };
     return { access: 'allow', action: ACTIONS[key], topic: topic ?? null };
   });
@@ -58,7 +61,7 @@ function rulesByAction(lists: Readonly<Record<string, unknown>>): readonly unkno
   return [...allowed, { access: 'deny', action: 'pubsub' }];
 }
 
-/** A claim of the token itself, not one that objects inherit. */
+/** A claim of the token itself, not an inherited property. */
 export function own(claims: Claims, name: string): unknown {
   return Object.hasOwn(claims, name) ? claims[name] : undefined;
 }

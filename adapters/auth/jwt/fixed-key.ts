@@ -1,7 +1,7 @@
 import { createPublicKey, createSecretKey, type JsonWebKeyInput, KeyObject, type PublicKeyInput } from 'node:crypto';
 import { InvalidInput } from '../../../lib/index.ts';
 
-/** A key that does not change, with the algorithms that it is for. */
+/** A constant key with its algorithms. */
 export interface FixedKey {
   readonly key: KeyObject;
   readonly algorithms: readonly string[];
@@ -10,10 +10,10 @@ export interface FixedKey {
 const SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 const ED_ALGORITHMS = ['EdDSA', 'Ed25519'];
-/** By the name of the curve. */
+/** Keyed by the name of the curve. */
 const EC_ALGORITHMS: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' };
 
-/** The algorithms of keys that an issuer publishes: none with a secret, because everybody knows these keys. */
+/** The algorithms of published keys: none with a secret, because these keys are public. */
 export const UNKNOWN_KEY_ALGORITHMS = [...RSA_ALGORITHMS, ...Object.values(EC_ALGORITHMS), ...ED_ALGORITHMS];
 
 /** Shorter secrets are refused: from one token, its secret can be guessed [RFC 7518 section 3.2]. */
@@ -28,7 +28,7 @@ export function secretKeyOf(value: unknown, field: string): FixedKey {
   };
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return fail('a string or bytes');
   const bytes = Buffer.from(value as Uint8Array);
-  // a public key as secret would let everybody sign tokens
+  // with a public key as the secret, anyone could sign tokens
   if (bytes.includes('-----BEGIN')) return fail('a secret; a key in PEM belongs to "publicKey"');
   if (bytes.length < MIN_SECRET_BYTES) return fail(`a secret of at least ${MIN_SECRET_BYTES} bytes (RFC 7518)`);
   return { key: createSecretKey(bytes), algorithms: SECRET_ALGORITHMS };
@@ -65,7 +65,7 @@ function read(value: unknown): KeyObject {
   return createPublicKey({ key: value as JsonWebKeyInput['key'], format: 'jwk' });
 }
 
-/** What was given, without its content. */
+/** A description of a value, without its content. */
 function kindOf(value: unknown): string {
   if (typeof value === 'string' || value instanceof Uint8Array)
     return `${value.length} ${typeof value === 'string' ? 'characters' : 'bytes'}`;

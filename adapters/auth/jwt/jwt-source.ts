@@ -35,14 +35,14 @@ export function jwt<Data = never>(options: JwtOptions<Data>): AuthSource<Data> {
   return new JwtSource(readJwtOptions(options)) as AuthSource as AuthSource<Data>;
 }
 
-/** A token that was verified is not verified again for this time. */
+/** Time for which a verified token is not verified again. */
 const VERIFIED_MS = 60_000;
-/** Tokens that are known to be verified. */
+/** Maximum number of verified tokens that are cached. */
 const MAX_VERIFIED = 10_000;
 
 const FAULTY_CLAIMS: Readonly<Record<string, string>> = {
   aud: 'the token is for another audience (aud; option audience)',
-  iss: 'the token is of another issuer (iss; option issuer)',
+  iss: 'the token is from another issuer (iss; option issuer)',
   nbf: 'the token is not valid yet (nbf)'
 };
 
@@ -69,7 +69,7 @@ class JwtSource implements AuthSource {
   async open(context: SourceContext): Promise<void> {
     const verifier = new Verifier(await loadJose(), this.#settings, context);
     this.#verifier = verifier;
-    await verifier.published?.fetch(); // without an answer the broker starts all the same, and asks again for the first client
+    await verifier.published?.fetch(); // without an answer the broker still starts, and asks again for the first client
   }
 
   close(): void {
@@ -81,7 +81,7 @@ class JwtSource implements AuthSource {
   async reload(): Promise<void> {
     const published = this.#verifier?.published;
     if (published !== undefined && !(await published.fetch()))
-      throw new BrokerError('JWKS_UNAVAILABLE', 'the keys could not be fetched; the previous ones stay in force');
+      throw new BrokerError('JWKS_UNAVAILABLE', 'the keys could not be fetched; the previous ones remain in use');
   }
 
   authenticate(request: AuthenticateRequest): Awaitable<Approval | Refusal | undefined> {
@@ -97,7 +97,7 @@ class JwtSource implements AuthSource {
 
 /** Verifies tokens while the source is open. */
 class Verifier {
-  /** undefined: the key is fixed. */
+  /** Undefined: the key is fixed. */
   readonly published: PublishedKeys | undefined;
   readonly #jose: Jose;
   readonly #settings: JwtSettings;
@@ -112,7 +112,10 @@ class Verifier {
     this.published = settings.jwksUrl === undefined ? undefined : new PublishedKeys(jose, settings, context);
   }
 
-  /** Decide about a token. It is synchronous if the token was verified before. @returns undefined if it is not a token */
+  /**
+   * Decide about a token. Synchronous if the token was verified before.
+   * @returns undefined if the password is not a token
+   */
   check(token: string, request: AuthenticateRequest): Awaitable<Approval | Refusal | undefined> {
     const key = this.#verified.keyOf(token);
     const known = this.#verified.get(key);
@@ -122,7 +125,7 @@ class Verifier {
   }
 
   async #checkNew(token: string, key: string, request: AuthenticateRequest): Promise<Approval | Refusal> {
-    const version = this.#version; // keys that arrive meanwhile may no longer contain that of the token
+    const version = this.#version; // keys that arrive meanwhile may not contain that of the token
     let claims: Claims;
     try {
       claims = Object.freeze(await this.#verify(token));
@@ -143,7 +146,7 @@ class Verifier {
     return this.published?.version ?? 0;
   }
 
-  /** Tell whether a token that was valid is still valid at this time. */
+  /** Check whether a token that was valid is still valid now. */
   #isInForce({ exp, nbf }: Claims): boolean {
     const { clockToleranceMs } = this.#settings;
     const nowMs = this.#context.clock.now();
@@ -190,20 +193,20 @@ class Verifier {
     return refuse('the token is not valid', this.#whyNot(error));
   }
 
-  /** Why a token is not valid, for the operator. It contains no value of the token. */
+  /** The reason why a token is not valid, for the operator. Contains no value of the token. */
   #whyNot(error: unknown): string {
     const { JWTClaimValidationFailed, JWSSignatureVerificationFailed, JOSEAlgNotAllowed, JWKSNoMatchingKey } =
       this.#jose.errors;
     if (error instanceof JWSSignatureVerificationFailed) return 'the signature of the token does not fit the key';
     if (error instanceof JOSEAlgNotAllowed) return 'the signature algorithm of the token is not accepted (alg)';
-    if (error instanceof JWKSNoMatchingKey) return 'none of the published keys is the one of the token (kid, alg)';
+    if (error instanceof JWKSNoMatchingKey) return 'none of the published keys is that of the token (kid, alg)';
     if (!(error instanceof JWTClaimValidationFailed)) return 'the token cannot be read';
     const { claim, reason } = error;
     if (reason === 'missing') return `the claim "${claim}" of the token is missing`;
     return FAULTY_CLAIMS[claim] ?? `the claim "${claim}" of the token is not accepted`;
   }
 
-  /** @throws what the option `data` throws */
+  /** @throws errors of the option `data` */
   #approve({ claims, rules }: Verified, request: AuthenticateRequest): Approval | Refusal {
     const { client, username, isReauthentication } = request;
     const { usernameClaim, superuserClaim, claims: required, clockToleranceMs, data } = this.#settings;
@@ -213,7 +216,8 @@ class Verifier {
     if (usernameClaim !== undefined && name === undefined)
       return refuse(`the token has no user name (${usernameClaim})`);
     // a connection keeps its user name
-    if (isReauthentication && name !== undefined && name !== username) return refuse('the token is of another user');
+    if (isReauthentication && name !== undefined && name !== username)
+      return refuse('the token belongs to another user');
     const approval: { -readonly [K in keyof Approval]: Approval[K] } = { allow: true };
     if (rules !== undefined) approval.rules = rules;
     if (data !== undefined) approval.clientData = data(claims);
@@ -224,7 +228,10 @@ class Verifier {
   }
 }
 
-/** @param reasonString is sent to the client @param why is for the operator */
+/**
+ * @param reasonString sent to the client
+ * @param why for the operator
+ */
 function refuse(reasonString: string, why = reasonString): Refusal {
   return { allow: false, reasonCode: ReasonCode.notAuthorized, reasonString, why };
 }

@@ -10,13 +10,14 @@ export interface JwtOptions<Data = unknown> extends OutgoingTls {
   secret?: string | Uint8Array;
   /** The key that verifies tokens: PEM (also of a certificate), a JWK, or a key of node:crypto. RSA, EC or Ed25519. */
   publicKey?: string | Uint8Array | webcrypto.JsonWebKey | KeyObject;
-  /** Where the issuer publishes its keys (JWK Set). */
+  /** The URL at which the issuer publishes its keys (JWK Set). */
   jwksUrl?: string | URL;
   /** Signature algorithms that are accepted. Default: all that fit the key. `none` is never accepted. */
   algorithms?: readonly string[];
   /**
-   * Where the token is in CONNECT. Default `password`. With `username`, the claim of `usernameClaim` becomes the user name. A client of MQTT
-   * 5.0 with the Authentication Method of `method` sends it as Authentication Data instead, and can renew it by a re-authentication.
+   * The location of the token in CONNECT. Default `password`. With `username`, the claim of `usernameClaim` becomes the
+   * user name. An MQTT 5.0 client with the Authentication Method of `method` sends it as Authentication Data instead,
+   * and can renew it by re-authentication.
    */
   from?: 'password' | 'username';
   /** Authentication Method of MQTT 5.0 for tokens in the Authentication Data. Default `JWT`. */
@@ -26,31 +27,32 @@ export interface JwtOptions<Data = unknown> extends OutgoingTls {
    * contain the value. Default: none. Without `usernameClaim` or a claim with `%u`, the holder of any valid token may use any user name.
    */
   claims?: Readonly<Record<string, string>>;
-  /** The required `iss` claim, or several of which it must be one. */
+  /** The required `iss` claim, or a list of allowed values. */
   issuer?: string | readonly string[];
-  /** The required `aud` claim, or several of which it must contain one. */
+  /** The required `aud` claim, or a list of which it must contain one. */
   audience?: string | readonly string[];
   /** Refuse tokens that never expire (without `exp`). Default false. */
   requireExpiry?: boolean;
-  /** Difference between the clocks of issuer and broker that is tolerated for `exp` and `nbf`, in milliseconds. Default 0. */
+  /** Tolerated difference between the clocks of issuer and broker for `exp` and `nbf`, in milliseconds. Default 0. */
   clockToleranceMs?: number | string;
   /** The claim that becomes the user name. Default: none with `from: 'password'`, `sub` with `from: 'username'`. */
   usernameClaim?: string;
   /**
-   * The claim with access rules for the client. Default `acl`. Either a list of rules as `acl` takes them, or
-   * `{ pub: [...], sub: [...], all: [...] }` with topic filters: what they do not allow is denied then. What a list is not about is
-   * decided by other rules and sources; if none decides, it is denied, unless `aclNomatch` is set to `allow`.
+   * The claim with access rules for the client. Default `acl`. Either a list of rules in the form of `acl`, or
+   * `{ pub: [...], sub: [...], all: [...] }` with topic filters, which deny everything else. Topics without a rule in a
+   * list are decided by other rules and sources; if none decides, they are denied, unless `aclNomatch` is set to
+   * `allow`.
    */
   aclClaim?: string;
   /** The claim that exempts a client from access control if it is `true`. Default: none. */
   superuserClaim?: string;
-  /** What to keep as `data` of the client. Default: nothing. */
+  /** Returns the `data` of the client from the claims. Default: none. */
   data?: (claims: Readonly<Record<string, unknown>>) => Data;
   /** Keys from `jwksUrl` are fetched again after this time, in milliseconds or such as `10m`. Default 10 minutes. */
   jwksCacheMs?: number | string;
-  /** They remain in use for this time if the URL does not answer. Default 1 hour. */
+  /** Time for which keys remain in use if the URL does not answer. Default 1 hour. */
   jwksStaleMs?: number | string;
-  /** Time for the request to `jwksUrl`. Default 5 seconds. */
+  /** Time limit for the request to `jwksUrl`. Default 5 seconds. */
   timeoutMs?: number | string;
   /** Name of the source, if there are several. Default `jwt`. */
   name?: string;
@@ -68,11 +70,13 @@ export const JWT_OPTIONS = {
     { check: secretKeyOf }
   ),
   publicKey: row('object', undefined as FixedKey | undefined, 'Key that verifies tokens.', { check: publicKeyOf }),
-  jwksUrl: row('object', undefined as URL | undefined, 'Where the issuer publishes its keys.', { check: checkUrl }),
+  jwksUrl: row('object', undefined as URL | undefined, 'URL at which the issuer publishes its keys.', {
+    check: checkUrl
+  }),
   algorithms: row('object', undefined as readonly string[] | undefined, 'Signature algorithms that are accepted.', {
     check: checkList
   }),
-  from: row('choice', 'password' as 'password' | 'username', 'Where the token is in CONNECT.', {
+  from: row('choice', 'password' as 'password' | 'username', 'Location of the token in CONNECT.', {
     choices: ['password', 'username']
   }),
   method: row('text', 'JWT', 'Authentication Method of MQTT 5.0 for tokens in the Authentication Data.'),
@@ -82,23 +86,20 @@ export const JWT_OPTIONS = {
     'Claims that a token must have, with their values; `%c` stands for the client id and `%u` for the user name.',
     { check: checkClaims }
   ),
-  issuer: row(
-    'object',
-    undefined as string[] | undefined,
-    'The required claim `iss`, or several of which it must be one.',
-    { check: checkTexts }
-  ),
+  issuer: row('object', undefined as string[] | undefined, 'The required claim `iss`, or a list of allowed values.', {
+    check: checkTexts
+  }),
   audience: row(
     'object',
     undefined as string[] | undefined,
-    'The required claim `aud`, or several of which it must contain one.',
+    'The required claim `aud`, or a list of which it must contain one.',
     { check: checkTexts }
   ),
   requireExpiry: row('boolean', false, 'Refuse tokens that never expire (without `exp`).'),
   clockToleranceMs: row(
     'duration',
     0,
-    'Difference between the clocks of issuer and broker that is tolerated for `exp` and `nbf`.',
+    'Tolerated difference between the clocks of issuer and broker for `exp` and `nbf`.',
     { unit: 'ms' }
   ),
   usernameClaim: row(
@@ -115,17 +116,17 @@ export const JWT_OPTIONS = {
   data: row(
     'function',
     undefined as JwtOptions['data'],
-    'Function of the claims that returns what to keep as `data` of the client.'
+    'Function that returns the `data` of the client from the claims.'
   ),
   jwksCacheMs: row('duration', 10 * MINUTE_MS, 'Age at which the keys of `jwksUrl` are fetched again.', { unit: 'ms' }),
-  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which they stay in use if the URL does not answer.', {
+  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which they remain in use if the URL does not answer.', {
     unit: 'ms'
   }),
-  timeoutMs: row('duration', 5_000, 'Time for the request to `jwksUrl`.', { unit: 'ms', min: 1 }),
+  timeoutMs: row('duration', 5_000, 'Time limit for the request to `jwksUrl`.', { unit: 'ms', min: 1 }),
   name: row('text', 'jwt', 'Name of the source.')
 };
 
-/** Options after checks. */
+/** The checked options. */
 export interface JwtSettings extends Omit<OptionValues<typeof JWT_OPTIONS>, 'algorithms'> {
   readonly algorithms: readonly string[];
 }

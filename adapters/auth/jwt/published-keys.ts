@@ -8,13 +8,13 @@ import type { JwtSettings } from './options.ts';
 type Jose = typeof import('jose');
 type FindKey = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey>;
 
-/** Time between two requests because of a key that is not known, so that forged tokens cause no load at the issuer. */
+/** Minimum time between two requests for unknown keys, so that forged tokens cause no load at the issuer. */
 const UNKNOWN_KEY_PAUSE_MS = 30_000;
-/** Time after a request that has failed. */
+/** Minimum time after a failed request. */
 const FAILURE_PAUSE_MS = 5_000;
 const MAX_BYTES = 256 * 1024;
 
-/** The keys that an issuer publishes at a URL, fetched when they are needed and at most a few times a minute. */
+/** The keys that an issuer publishes at a URL, fetched on demand and at most a few times a minute. */
 export class PublishedKeys {
   /** Changes whenever keys were fetched. */
   version = 0;
@@ -23,7 +23,7 @@ export class PublishedKeys {
   readonly #context: SourceContext;
   readonly #client: HttpClient;
   #find: FindKey | undefined = undefined;
-  /** Monotonic time of the request that has got `#find`. */
+  /** Monotonic time of the request that returned `#find`. */
   #fetchedMs = 0;
   /** Monotonic time of the last request. */
   #triedMs = -Infinity;
@@ -53,7 +53,10 @@ export class PublishedKeys {
     }
   };
 
-  /** Fetch the keys now. @returns false if that failed, which is reported */
+  /**
+   * Fetch the keys now.
+   * @returns false if the request failed, which is reported
+   */
   fetch(): Promise<boolean> {
     this.#fetching ??= this.#fetchOnce().finally(() => {
       this.#fetching = undefined;
@@ -78,7 +81,10 @@ export class PublishedKeys {
     return this.#find as FindKey;
   }
 
-  /** Fetch the keys, unless the last request was within this time. @returns whether they were fetched */
+  /**
+   * Fetch the keys, unless the last request was within this time.
+   * @returns true if they were fetched
+   */
   #fetchUnlessRecent(pauseMs: number): Promise<boolean> {
     if (this.#fetching !== undefined) return this.#fetching;
     const waitMs = this.#hasFailed ? FAILURE_PAUSE_MS : pauseMs;

@@ -4,7 +4,7 @@ import { BrokerError } from '../../../lib/index.ts';
 interface Element {
   readonly tag: number;
   readonly content: Buffer;
-  /** Where the next element begins. */
+  /** The position of the next element. */
   readonly end: number;
 }
 
@@ -12,7 +12,7 @@ interface Element {
 interface Response {
   /** Tag of the operation. */
   readonly operation: number;
-  /** The message without what is optional: controls, referrals and credentials of SASL. */
+  /** The message without optional parts: controls, referrals and SASL credentials. */
   readonly bytes: Buffer;
   /** Result code; undefined: the operation has none. */
   readonly result: number | undefined;
@@ -32,7 +32,11 @@ const SEARCH_DONE = 0x65;
 const SEARCH_REFERENCE = 0x73;
 export const EXTENDED_RESPONSE = 0x78;
 
-/** The bytes of the message at the beginning of some bytes. @returns undefined if it is not complete. @throws BrokerError LDAP_INVALID */
+/**
+ * The first complete message in some bytes.
+ * @returns undefined if it is not complete.
+ * @throws BrokerError LDAP_INVALID
+ */
 export function firstMessage(bytes: Buffer): Buffer | undefined {
   if (bytes.length > 0 && bytes[0] !== SEQUENCE) throw invalid();
   const element = elementAt(bytes, 0);
@@ -101,7 +105,10 @@ function isNumber({ content }: Element): boolean {
   return content.length >= 1 && content.length <= 4;
 }
 
-/** The elements that some bytes consist of. @throws BrokerError LDAP_INVALID */
+/**
+ * The elements in some bytes.
+ * @throws BrokerError LDAP_INVALID
+ */
 function elements(bytes: Buffer): Element[] {
   const found: Element[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -118,7 +125,7 @@ function elementAt(bytes: Buffer, at: number): Element | undefined {
   if (bytes.length - at < 2) return undefined;
   const [tag, first] = [bytes[at], bytes[at + 1]];
   const count = first < 0x80 ? 0 : first & 0x7f;
-  if (first === 0x80 || count > 4) throw invalid(); // of no definite length, or longer than any message
+  if (first === 0x80 || count > 4) throw invalid(); // indefinite length, or longer than any message
   const start = at + 2 + count;
   if (bytes.length < start) return undefined;
   const length = count === 0 ? first : bytes.readUIntBE(at + 2, count);
@@ -128,5 +135,5 @@ function elementAt(bytes: Buffer, at: number): Element | undefined {
 }
 
 function invalid(): BrokerError {
-  return new BrokerError('LDAP_INVALID', 'the server has sent something that is no valid LDAP message');
+  return new BrokerError('LDAP_INVALID', 'the server has sent an invalid LDAP message');
 }

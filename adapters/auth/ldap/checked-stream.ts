@@ -3,12 +3,12 @@ import { Duplex } from 'node:stream';
 import { BrokerError } from '../../../lib/index.ts';
 import { firstMessage, MAX_MESSAGE_BYTES, readResponse } from './ber.ts';
 
-/** The maximum size of the responses to one request. */
+/** Maximum size of the responses to one request. */
 const MAX_RESPONSE_BYTES = 4 * MAX_MESSAGE_BYTES;
 
 /**
- * An open connection to an LDAP server that hands on only valid messages, one at a time. The connection is closed at the first one that is
- * not valid. It has what the LDAP client uses of a socket.
+ * An open connection to an LDAP server that passes on only valid messages, one at a time. The first invalid message
+ * closes it. It has the members of a socket that the LDAP client uses.
  */
 export class CheckedStream extends Duplex {
   readonly connecting = false;
@@ -28,12 +28,12 @@ export class CheckedStream extends Duplex {
     socket.setKeepAlive(true, 60_000);
   }
 
-  /** Why the connection was closed; undefined: it is open, or it was closed without an error. */
+  /** The reason why the connection was closed; undefined: it is open, or was closed without an error. */
   get fault(): Error | undefined {
     return this.#fault;
   }
 
-  /** Whether the connection keeps the process running. */
+  /** Choose whether the connection keeps the process running. */
   keepRunning(isWanted: boolean): void {
     if (isWanted) this.#socket.ref();
     else this.#socket.unref();
@@ -51,7 +51,7 @@ export class CheckedStream extends Duplex {
     done();
   }
 
-  /** The error is kept and not emitted, because it has no other listener than those of a request in progress, which fails in any case. */
+  /** The error is stored instead of emitted: only requests in progress would listen, and they fail in any case. */
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#fault ??= error ?? undefined;
     this.#socket.destroy();

@@ -6,7 +6,7 @@ import type { CheckedStream } from './checked-stream.ts';
 /** The package, which is imported when the broker starts. */
 export type Ldapts = typeof import('ldapts');
 
-/** What a connection is for: searches with the rights of `bindDn`, or binds as clients, which take these rights from it. */
+/** The use of a connection: searches with the rights of `bindDn`, or binds as clients, which replace these rights. */
 export type Purpose = 'search' | 'bind';
 
 /** The connection was lost during a request. */
@@ -44,17 +44,17 @@ export class LdapConnection {
     });
   }
 
-  /** What it is authenticated for. */
+  /** The use for which the connection is authenticated. */
   get purpose(): Purpose {
     return this.#purpose;
   }
 
-  /** Whether the server has answered a request on it. */
+  /** True if the server has answered a request on this connection. */
   get wasUsed(): boolean {
     return this.#wasUsed;
   }
 
-  /** Since when it is idle, on the clock of the broker. */
+  /** The time at which it became idle, on the clock of the broker. */
   get idleSinceMs(): number {
     return this.#idleSinceMs;
   }
@@ -65,7 +65,7 @@ export class LdapConnection {
 
   /** @throws Refused, ConnectionLost; the reason of the signal */
   async bind(dn: string, password: string, signal: AbortSignal): Promise<void> {
-    // a string that is the name of a mechanism of SASL, such as EXTERNAL, would be taken for the mechanism
+    // a plain string with the name of a SASL mechanism, such as EXTERNAL, would select that mechanism
     const name = { toString: () => dn } as DN;
     await this.#run(signal, () => this.#client.bind(name, password));
   }
@@ -75,18 +75,18 @@ export class LdapConnection {
     return (await this.#run(signal, () => this.#client.search(base, options))).searchEntries;
   }
 
-  /** It is in use from now on. It keeps the process running. */
+  /** Mark the connection as in use. It keeps the process running. */
   begin(): void {
     this.#stream.keepRunning(true);
   }
 
-  /** It is idle from now on. */
+  /** Mark the connection as idle. */
   release(nowMs: number): void {
     this.#idleSinceMs = nowMs;
     this.#stream.keepRunning(false);
   }
 
-  /** Note what it is authenticated for. */
+  /** Record the use for which the connection is authenticated. */
   setPurpose(purpose: Purpose): void {
     this.#purpose = purpose;
   }

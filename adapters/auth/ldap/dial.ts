@@ -42,7 +42,7 @@ export async function dial(settings: LdapSettings, signal: AbortSignal): Promise
     socket?.destroy();
     if (signal.aborted) throw signal.reason;
     const { message, code } = error as NodeJS.ErrnoException;
-    const why = message === '' ? code : message; // several addresses that all failed have an error without a message
+    const why = message === '' ? code : message; // if all of several addresses fail, the error has no message
     throw new BrokerError('LDAP_FAILED', `cannot connect to ${url.host}: ${why}`, { cause: error });
   }
 }
@@ -53,7 +53,7 @@ function tlsOptions({ ca, cert, key, passphrase, servername }: LdapSettings, hos
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Ask for TLS. Nothing may follow the answer before TLS begins: it would not be protected. */
+/** Request TLS. Nothing may follow the answer before TLS begins, because it would not be protected. */
 async function requestTls(socket: Socket, signal: AbortSignal): Promise<void> {
   let bytes: Buffer = Buffer.alloc(0);
   let message: Buffer | undefined;

@@ -1,23 +1,29 @@
 import type { Entry } from 'ldapts';
 import { BrokerError } from '../../../lib/index.ts';
 
-/** The values of an attribute, whose name may be in upper or lower case. */
+/** The values of an attribute, whose name is compared without case. */
 export function valuesOf(entry: Entry | undefined, name: string): (string | Buffer)[] {
   const [, value = []] = Object.entries(entry ?? {}).find(([key]) => key.toLowerCase() === name.toLowerCase()) ?? [];
   return Array.isArray(value) ? [...value] : [value];
 }
 
-/** The values of an attribute that are text. */
+/** The text values of an attribute. */
 export function textsOf(entry: Entry | undefined, name: string): string[] {
   return valuesOf(entry, name).filter((value) => typeof value === 'string');
 }
 
-/** Tell whether an attribute is `TRUE` or `FALSE`. @param name undefined: no attribute tells it */
+/**
+ * Check whether an attribute is `TRUE` or `FALSE`.
+ * @param name undefined: there is no such attribute
+ */
 export function isValue(entry: Entry | undefined, name: string | undefined, expected: 'TRUE' | 'FALSE'): boolean {
   return name !== undefined && textsOf(entry, name).some((value) => value.toUpperCase() === expected);
 }
 
-/** There is more than one entry for a client. @param username as the client has given it */
+/**
+ * The error for more than one entry of a client.
+ * @param username as given by the client
+ */
 export function ambiguity(username: string): BrokerError {
   const who = shownName(username);
   return new BrokerError(

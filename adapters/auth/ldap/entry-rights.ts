@@ -11,15 +11,15 @@ import type { AclNames, LdapSettings } from './options.ts';
 
 type Entries = readonly Entry[];
 
-/** What clients may do, by the attributes of their entries. Questions about a client that arrive at the same time share one search. */
+/** The rights of clients, by the attributes of their entries. Concurrent questions about a client share one search. */
 export class EntryRights {
   readonly #acl: AclNames;
   readonly #settings: LdapSettings;
   readonly #guard: Guard;
   readonly #search: (values: Values) => Promise<Entries | undefined>;
-  /** The placeholders that occur: the entry depends on their values alone. */
+  /** The placeholders that occur: the entry depends only on their values. */
   readonly #letters: readonly string[];
-  /** Entries that are kept for `cacheMs`. */
+  /** Entries cached for `cacheMs`. */
   readonly #kept: AnswerCache<Entries> | undefined;
   /** Searches in progress. */
   readonly #searches = new Map<string, Promise<Entries | undefined>>();
@@ -41,13 +41,13 @@ export class EntryRights {
     this.#kept = cacheMs === 0 ? undefined : new AnswerCache(clock, cacheSize);
   }
 
-  /** Search again for each client, also if a search is in progress. */
+  /** Search again for each client, even if a search is in progress. */
   forget(): void {
     this.#kept?.clear();
     this.#searches.clear();
   }
 
-  /** Decide what a client may do. It is synchronous if the entry is kept. */
+  /** Authorize a client. Synchronous if the entry is cached. */
   authorize(request: AuthorizeRequest): Promise<boolean | undefined> | boolean | undefined {
     const { client, action, topic } = request;
     const decide = (entries: Entries | undefined) =>
@@ -56,9 +56,12 @@ export class EntryRights {
     return entries instanceof Promise ? entries.then(decide) : decide(entries);
   }
 
-  /** The entries of a client, which are kept, or searched for. @returns undefined if the server has failed */
+  /**
+   * The entries of a client, cached or searched for.
+   * @returns undefined if the server has failed
+   */
   entriesOf(values: Values): Promise<Entries | undefined> | Entries {
-    // a server could take what is before the NUL for the whole name
+    // a server could take the part before the NUL for the whole name
     if (this.#letters.some((letter) => values[letter] === '' || values[letter].includes('\0'))) return [];
     const names = credentialsOf(values, this.#letters);
     const known = this.#kept?.get(this.#kept.keyOf(names));
@@ -66,7 +69,7 @@ export class EntryRights {
     const current = this.#searches.get(names);
     if (current !== undefined) return current;
     const search = this.#search(values).then((entries) => {
-      if (this.#searches.get(names) !== search) return entries; // forgotten meanwhile
+      if (this.#searches.get(names) !== search) return entries; // forget was called meanwhile
       this.#searches.delete(names);
       if (entries !== undefined) this.#kept?.set(this.#kept.keyOf(names), entries, this.#settings.cacheMs);
       return entries;
@@ -94,12 +97,15 @@ export class EntryRights {
   }
 }
 
-/** The attributes that tell what a client may do. */
+/** The attributes that contain the rights of clients. */
 export function attributesOf({ publish, subscribe, all }: AclNames, { enabledAttribute }: LdapSettings): string[] {
   return [publish, subscribe, all, ...(enabledAttribute === undefined ? [] : [enabledAttribute])];
 }
 
-/** The access rules in an entry. What they do not allow is denied; an entry without the attributes has no rules. */
+/**
+ * The access rules in an entry. Everything that they do not allow is denied; an entry without the attributes has no
+ * rules.
+ */
 function rulesIn(entry: Entry, names: AclNames): AccessRule[] {
   const lists = [
     ['publish', names.publish],

@@ -51,27 +51,27 @@ const NO_SUCH_OBJECT = 32;
 const INVALID_DN_SYNTAX = 34;
 const UNKNOWN_NAME = [NO_SUCH_OBJECT, INVALID_DN_SYNTAX];
 /**
- * Result codes of a bind that say something about the server and not about the client: operationsError, protocolError,
+ * Result codes of a bind that concern the server and not the client: operationsError, protocolError,
  * authMethodNotSupported, strongerAuthRequired, adminLimitExceeded, confidentialityRequired, busy, unavailable, other.
  */
 const NOT_ABOUT_CLIENT = [1, 2, 7, 8, 11, 13, 51, 52, 80];
-/** Errors about a client whose password may be wrong: the answer must not show that there is an entry for the name. */
+/** Errors about a client whose password may be wrong: the answer must not reveal that an entry exists. */
 const BEFORE_PASSWORD = ['LDAP_AMBIGUOUS', 'PASSWORD_HASH_INVALID'];
-/** Asks for entries without attributes [RFC 4511 section 4.5.1.8]. */
+/** Requests entries without attributes [RFC 4511 section 4.5.1.8]. */
 const NO_ATTRIBUTES = '1.1';
-/** Values of `userPassword` that are compared. */
+/** Maximum number of values of `userPassword` that are compared. */
 const MAX_PASSWORDS = 8;
 
 /**
- * A source that asks an LDAP directory who clients are: it searches for the entry of a client and binds with its password. With the option
- * `acl` it also asks what they may do.
+ * A source that authenticates clients with an LDAP directory: it searches for the entry of a client and binds with its
+ * password. With the option `acl` it also authorizes them.
  *
  * ```ts
  * createBroker({ auth: [ldap({ url: 'ldaps://ldap.example', baseDn: 'ou=people,dc=example,dc=com' })] });
  * ```
  *
- * Values of clients are always escaped. An empty password never reaches the server, which would take it for a login without
- * authentication. Referrals to other servers are not followed.
+ * Values of clients are always escaped. An empty password is never sent, because the server would treat it as a login
+ * without authentication. Referrals to other servers are not followed.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function ldap(options: LdapOptions): AuthSource<never> {
@@ -92,7 +92,10 @@ class LdapSource implements AuthSource<never> {
     this.authorize = settings.acl && ((request) => this.#authorize(request));
   }
 
-  /** The broker starts also if the server does not answer. @throws BrokerError PACKAGE_MISSING, LDAP_FILTER_INVALID */
+  /**
+   * Open the source. The broker starts even if the server does not answer.
+   * @throws BrokerError PACKAGE_MISSING, LDAP_FILTER_INVALID
+   */
   async open(context: SourceContext): Promise<void> {
     const ldapts = await loadLdapts();
     checkFilters(ldapts, this.#settings);
@@ -104,13 +107,13 @@ class LdapSource implements AuthSource<never> {
     this.#directory = undefined;
   }
 
-  /** Forget the answers that are kept. */
+  /** Discard the cached answers. */
   reload(): void {
     this.#directory?.forget();
   }
 
   authenticate(request: AuthenticateRequest): Promise<Login> | Login {
-    if (request.method !== undefined) return undefined; // enhanced authentication is for another source
+    if (request.method !== undefined) return undefined; // enhanced authentication is left to other sources
     return this.#directory === undefined ? UNAVAILABLE : this.#directory.login(request);
   }
 
@@ -120,16 +123,16 @@ class LdapSource implements AuthSource<never> {
   }
 }
 
-/** What the directory says about a client. */
+/** The result of a search for a client. */
 type Found =
   | { readonly kind: 'nobody' }
   | { readonly kind: 'ambiguous' }
   | {
       readonly kind: 'client';
       readonly dn: string;
-      /** undefined: it was not read */
+      /** Undefined: not read. */
       readonly entry: Entry | undefined;
-      /** Whether the bind was successful; undefined: the password is to be compared. */
+      /** True if the bind was successful; undefined: the password is to be compared. */
       readonly isRight: boolean | undefined;
     };
 
@@ -141,12 +144,12 @@ class Directory {
   readonly #guard: Guard;
   readonly #pool: ConnectionPool;
   readonly #answers: AnswerCache<{ readonly login: Login }> | undefined;
-  /** The placeholders that occur: the answer about a login depends on them and the password. */
+  /** The placeholders that occur: the answer about a login depends only on them and the password. */
   readonly #letters: readonly string[];
   /** The attributes to read for a login; empty: the entry is not read. */
   readonly #attributes: readonly string[];
   readonly #closing = new AbortController();
-  /** undefined: it does not decide what clients may do. */
+  /** Undefined: the source does not authorize. */
   readonly rights: EntryRights | undefined;
 
   constructor(ldapts: Ldapts, settings: LdapSettings, context: SourceContext) {
@@ -164,7 +167,7 @@ class Directory {
       ...(method === 'compare' ? [passwordAttribute] : []),
       ...[enabledAttribute, usernameAttribute, superuserAttribute].filter((name) => name !== undefined)
     ];
-    setMaxListeners(0, this.#closing.signal); // each search in progress has one
+    setMaxListeners(0, this.#closing.signal); // each search in progress has a listener
     this.rights =
       acl &&
       new EntryRights(acl, settings, context.clock, this.#guard, async (values) => {
@@ -184,11 +187,11 @@ class Directory {
     this.rights?.forget();
   }
 
-  /** Decide about a CONNECT. It is synchronous if the answer is kept. */
+  /** Decide about a CONNECT. Synchronous if the answer is cached. */
   login(request: AuthenticateRequest): Promise<Login> | Login {
     const { client, username, password } = request;
     const values: Record<string, string> = { c: client.clientId, u: username ?? '' };
-    // a server could take what is before the NUL for the whole name
+    // a server could take the part before the NUL for the whole name
     if (this.#letters.some((letter) => values[letter] === '' || values[letter].includes('\0'))) return undefined;
     const credentials = credentialsOf({ ...values, P: password }, [...this.#letters, 'u', 'P']);
     const key = this.#answers?.keyOf(credentials) ?? '';
@@ -214,14 +217,17 @@ class Directory {
     }
   }
 
-  /** Whether a request about a client is short enough. If it is not, the directory knows no such client. */
+  /** Check whether a request about a client is short enough. If not, the directory does not know the client. */
   #isSendable(values: Values): boolean {
     const { userDn, filter } = this.#settings;
     const isName = userDn !== undefined;
     return isSendable(isName ? filledDn(this.#ldapts, userDn, values) : filledFilter(this.#ldapts, filter, values));
   }
 
-  /** Ask the server. A failure is reported. @returns undefined if it has failed */
+  /**
+   * Send a request to the server. Failures are reported.
+   * @returns undefined if it has failed
+   */
   #ask<T extends object>(signal: AbortSignal, task: (ending: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const isCausedByClient = (error: unknown) => error instanceof Refused && !NOT_ABOUT_CLIENT.includes(error.result);
     return this.#guard.run(signal, task, isCausedByClient);
@@ -250,12 +256,12 @@ class Directory {
     const nobody = { kind: isAmbiguous ? 'ambiguous' : 'nobody' } as const;
     if (method === 'compare') return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight: undefined };
     const text = passwordText(password);
-    // for an unknown or ambiguous client there is a bind as well, so that the time does not show it
+    // for an unknown or ambiguous client there is a bind as well, so that the time does not reveal it
     const isRight = text !== undefined && (await this.#bind(dn ?? name ?? `cn=unknown,${baseDn}`, text, signal));
     return dn === undefined ? nobody : { kind: 'client', dn, entry, isRight };
   }
 
-  /** Read the entries that may be those of a client: at most two. */
+  /** Read the entries of a client: at most two. */
   async #read(values: Values, attributes: readonly string[], signal: AbortSignal): Promise<Entry[]> {
     const { userDn, filter, scope, baseDn = '', passwordAttribute } = this.#settings;
     const name = userDn && filledDn(this.#ldapts, userDn, values);
@@ -276,7 +282,7 @@ class Directory {
     }
   }
 
-  /** Tell whether a bind is successful. */
+  /** Check whether a bind is successful. */
   async #bind(dn: string, password: string, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#pool.use('bind', signal, (connection) => connection.bind(dn, password, signal));
@@ -307,7 +313,7 @@ class Directory {
     return false;
   }
 
-  /** Decide about a client whose password is right. */
+  /** Decide about a client with the right password. */
   async #admit(dn: string, entry: Entry | undefined, values: Values, signal: AbortSignal): Promise<Login | 'failed'> {
     const { enabledAttribute, usernameAttribute, superuserAttribute } = this.#settings;
     if (isValue(entry, enabledAttribute, 'FALSE')) return DISABLED;
@@ -322,7 +328,7 @@ class Directory {
 
   /**
    * Check that the entry of a client will be found and can be read when the broker asks for its rights.
-   * @param username the name that the client gets in place of its own
+   * @param username the name that replaces that of the client
    * @returns undefined if the server has failed
    * @throws BrokerError LDAP_RIGHTS_UNREADABLE
    */
@@ -337,7 +343,10 @@ class Directory {
     throw new BrokerError('LDAP_RIGHTS_UNREADABLE', text);
   }
 
-  /** Tell whether the filter for superusers finds a client. @returns undefined if the server has failed */
+  /**
+   * Check whether the filter for superusers finds a client.
+   * @returns undefined if the server has failed
+   */
   async #isSuperuser(dn: string, values: Values, outer: AbortSignal): Promise<boolean | undefined> {
     const { superuserFilter, superuserBaseDn, baseDn } = this.#settings;
     if (superuserFilter === undefined) return false;
@@ -356,13 +365,19 @@ class Directory {
   }
 }
 
-/** A password that can be sent. An empty one would be a login without authentication, also if a server ends it at a NUL. */
+/**
+ * A password that can be sent. An empty one would be a login without authentication, even if a server truncates it at a
+ * NUL.
+ */
 function passwordText(password: Buffer | undefined): string | undefined {
   const isGood = password !== undefined && password.length > 0 && !password.includes(0) && isUtf8(password);
   return isGood ? password.toString() : undefined;
 }
 
-/** The user name in an entry: the one that the client has given, as the directory writes it, or the first one. @throws BrokerError LDAP_NAME_INVALID */
+/**
+ * The user name in an entry: the one given by the client, in the spelling of the directory, or the first one.
+ * @throws BrokerError LDAP_NAME_INVALID
+ */
 function nameIn(entry: Entry | undefined, attribute: string, given: string): string {
   const names = textsOf(entry, attribute);
   const name = names.find((one) => one.toLowerCase() === given.toLowerCase()) ?? names[0];

@@ -4,10 +4,10 @@ import type { Ldapts } from './connection.ts';
 /** The values of placeholders, before they are escaped. */
 export type Values = Readonly<Record<string, string>>;
 
-/** OpenLDAP closes the connection at a request of more than 256 KB, and a client must not be able to cause that. */
+/** OpenLDAP closes the connection on a request of more than 256 KB, which a client must not be able to cause. */
 const MAX_FILLED_BYTES = 65_536;
 
-/** Whether a filter or a distinguished name with the values of a client may be sent. */
+/** Check whether a filter or a distinguished name with the values of a client may be sent. */
 export function isSendable(filled: string): boolean {
   return Buffer.byteLength(filled) <= MAX_FILLED_BYTES;
 }
@@ -26,7 +26,7 @@ function escaped(values: Values, escapeValue: (value: string) => string): Values
   return Object.fromEntries(Object.entries(values).map(([letter, value]) => [letter, escapeValue(value)]));
 }
 
-/** The library puts a value with a space at its end in quotes, which are only valid around a whole value, so these spaces are escaped here. */
+/** Escape trailing spaces: the library puts such a value in quotes, which are only valid around a whole value. */
 function dnValue(DN: Ldapts['DN'], value: string): string {
   let [start, end] = [0, value.length];
   while (value[start] === ' ') start++;

@@ -10,41 +10,41 @@ import { Template } from '../outgoing/template.ts';
 
 /** Attributes of an entry with the topic filters that the client may use. */
 export interface LdapAclAttributes {
-  /** Default `mqttPublishTopic`. */
+  /** Topics to publish to. Default `mqttPublishTopic`. */
   publish?: string;
-  /** Default `mqttSubscriptionTopic`. */
+  /** Topics to subscribe to. Default `mqttSubscriptionTopic`. */
   subscribe?: string;
-  /** For both. Default `mqttPubSubTopic`. */
+  /** Topics for both. Default `mqttPubSubTopic`. */
   all?: string;
 }
 
 /**
- * Options of `ldap`. Either `baseDn` or `userDn` is needed. The server fails if it cannot be reached, takes too long, or refuses a search or
- * `bindDn`. By default at most 8 requests run at the same time, each of which has a connection.
+ * Options of `ldap`. Either `baseDn` or `userDn` is needed. The server fails if it cannot be reached, takes too long,
+ * or refuses a search or `bindDn`. By default at most 8 requests run concurrently, each on a separate connection.
  */
 export interface LdapOptions extends OutgoingTls, LimitOptions {
   /** The server: `ldaps://host`, `ldap://host`, with a port unless it is 636 or 389. */
   url: string | URL;
-  /** Begin TLS on a connection to `ldap://` before anything else is sent. Default false. */
+  /** Start TLS on a connection to `ldap://` before anything else is sent. Default false. */
   startTls?: boolean;
-  /** The name under which the broker searches. Default: none, so it searches without authentication. */
+  /** The name under which the broker searches. Default: none, which means a search without authentication. */
   bindDn?: string;
   /** The password of `bindDn`. */
   bindPassword?: string;
-  /** Where to search for the entry of a client. */
+  /** The base of the search for the entry of a client. */
   baseDn?: string;
   /** The filter of this search; `%u` stands for the user name and `%c` for the client id. Default `(uid=%u)`. */
   filter?: string;
-  /** How deep to search: all entries below `baseDn` (`sub`), or those directly below (`one`). Default `sub`. */
+  /** The depth of the search: all entries below `baseDn` (`sub`), or those directly below (`one`). Default `sub`. */
   scope?: 'sub' | 'one';
   /** The name of the entry instead of a search, with `%u` and `%c`: `uid=%u,ou=people,dc=example,dc=com`. */
   userDn?: string;
   /**
-   * How to check the password: `bind` as the client, or `compare` it with the attribute `passwordAttribute`, which `bindDn` must be allowed
-   * to read. Default `bind`.
+   * The check of the password: `bind` as the client, or `compare` with the attribute `passwordAttribute`, which
+   * `bindDn` must be allowed to read. Default `bind`.
    */
   method?: 'bind' | 'compare';
-  /** Default `userPassword`. */
+  /** The attribute with the password for `compare`. Default `userPassword`. */
   passwordAttribute?: string;
   /** Clients whose entry has the value `FALSE` here are refused. Default: `isEnabled`, with `userDn` none. */
   enabledAttribute?: string;
@@ -57,17 +57,18 @@ export interface LdapOptions extends OutgoingTls, LimitOptions {
    * `(&(cn=admins)(member=%d))`. Default: none.
    */
   superuserFilter?: string;
-  /** Where to search with `superuserFilter`. Default `baseDn`. */
+  /** The base of the search with `superuserFilter`. Default `baseDn`. */
   superuserBaseDn?: string;
   /**
-   * Attributes with access rules; `true` takes the default names. They are read when the broker asks what a client may do. What they do not
-   * allow is denied; a client without an entry, or whose entry has none of them, is left to the next source. `bindDn`, or without it everyone,
-   * must be allowed to read them. With `usernameAttribute`, `filter` or `userDn` must find the entry by this name as well. Default false.
+   * Attributes with access rules; `true` takes the default names. They are read when the broker authorizes a client.
+   * Everything that they do not allow is denied; a client without an entry, or whose entry has none of them, is left to
+   * the next source. `bindDn`, or without it everyone, must be allowed to read them. With `usernameAttribute`, `filter`
+   * or `userDn` must find the entry by this name as well. Default false.
    */
   acl?: boolean | LdapAclAttributes;
   /**
-   * Answers about logins, and with `acl` the entries, are kept for this time. After a change, the previous password is accepted until then, and a right that
-   * was withdrawn for this time and `aclCacheTtl`. Default 0: not at all.
+   * Time for which answers about logins, and with `acl` the entries, are cached. After a change, the previous password
+   * is accepted for this time, and a withdrawn right for this time and `aclCacheTtl`. Default 0: no cache.
    */
   cacheMs?: number | string;
   /** Name of the source, if there are several. Default `ldap`. */
@@ -99,24 +100,26 @@ export const LDAP_OPTIONS = {
     'The server: `ldaps://host` or `ldap://host`, with a port unless it is 636 or 389.',
     { check: checkUrl }
   ),
-  startTls: row('boolean', false, 'Begin TLS on a connection to `ldap://` before anything else is sent.'),
+  startTls: row('boolean', false, 'Start TLS on a connection to `ldap://` before anything else is sent.'),
   bindDn: row(
     'text',
     undefined as string | undefined,
-    'Name under which the broker searches; without it, it searches without authentication.',
+    'Name under which the broker searches; without it, the search is not authenticated.',
     { check: checkFilled }
   ),
   bindPassword: row('text', undefined as string | undefined, 'Password of `bindDn`.', { check: checkFilled }),
-  baseDn: row('text', undefined as string | undefined, 'Where to search for the entry of a client.'),
+  baseDn: row('text', undefined as string | undefined, 'Base of the search for the entry of a client.'),
   filter: template('uc', 'Filter of this search, with `%u` and `%c`.'),
   scope: row(
     'choice',
     'sub' as 'sub' | 'one',
-    'How deep to search: all entries below `baseDn`, or those directly below.',
+    'Depth of the search: all entries below `baseDn`, or those directly below.',
     { choices: ['sub', 'one'] }
   ),
   userDn: template('uc', 'Name of the entry instead of a search, with `%u` and `%c`.'),
-  method: row('choice', 'bind' as 'bind' | 'compare', 'How to check a password.', { choices: ['bind', 'compare'] }),
+  method: row('choice', 'bind' as 'bind' | 'compare', 'Method of checking a password.', {
+    choices: ['bind', 'compare']
+  }),
   passwordAttribute: attribute('userPassword', 'Attribute with the password, for `compare`.'),
   enabledAttribute: attribute(
     undefined as string | undefined,
@@ -131,7 +134,7 @@ export const LDAP_OPTIONS = {
     'ucd',
     'A client for whom this filter finds an entry is exempt from access control; `%d` is the name of its entry.'
   ),
-  superuserBaseDn: row('text', undefined as string | undefined, 'Where to search with `superuserFilter`.'),
+  superuserBaseDn: row('text', undefined as string | undefined, 'Base of the search with `superuserFilter`.'),
   acl: row(
     'object',
     undefined as AclNames | undefined,
@@ -141,7 +144,7 @@ export const LDAP_OPTIONS = {
   name: row('text', 'ldap', 'Name of the source.')
 };
 
-/** Options after checks. */
+/** The checked options. */
 export interface LdapSettings extends Omit<OptionValues<typeof LDAP_OPTIONS>, 'url' | 'filter'> {
   readonly url: URL;
   readonly filter: Template;
@@ -162,7 +165,7 @@ export function readLdapOptions(given: LdapOptions): LdapSettings {
   if ((bindDn === undefined) !== (bindPassword === undefined))
     fail('bindPassword', '"bindDn" and "bindPassword" together', bindPassword === undefined ? undefined : 'only one');
   if (superuserFilter !== undefined && (read.superuserBaseDn ?? baseDn) === undefined)
-    fail('superuserBaseDn', 'where to search with "superuserFilter"', undefined);
+    fail('superuserBaseDn', 'a base for the search with "superuserFilter"', undefined);
   const filter = read.filter ?? new Template('(uid=%u)', 'uc', 'ldap.filter');
   for (const [name, one] of Object.entries({ userDn: userDn ?? filter, superuserFilter }))
     if (one !== undefined && one.letters.length === 0)
@@ -192,7 +195,7 @@ function checkAcl(value: unknown, field: string): AclNames | undefined {
   return readOptions(ACL_OPTIONS, value === true ? {} : (value as object), field) as unknown as AclNames;
 }
 
-/** In particular, an empty password would be an unauthenticated bind, which servers let succeed [RFC 4513 section 5.1.2]. */
+/** In particular, an empty password would be an unauthenticated bind, which servers accept [RFC 4513 section 5.1.2]. */
 function checkFilled(value: unknown, field: string): unknown {
   if (value === '') throw new InvalidInput('OPTION_INVALID', field, 'a string that is not empty', value);
   return value;

@@ -3,16 +3,19 @@ import { ConnectionLost, LdapConnection, type Ldapts, type Purpose, Refused } fr
 import { dial } from './dial.ts';
 import type { LdapSettings } from './options.ts';
 
-/** A connection that was idle for longer is not used, because a firewall may have forgotten it. */
+/** Maximum idle time of a reused connection: a firewall may have dropped an older one. */
 const MAX_IDLE_MS = 60_000;
 
-/** The connections to an LDAP server. The caller limits how many requests run at a time; there are no more connections than that. */
+/**
+ * The connections to an LDAP server. The caller limits the number of concurrent requests, and thereby the number of
+ * connections.
+ */
 export class ConnectionPool {
   readonly #ldapts: Ldapts;
   readonly #settings: LdapSettings;
   readonly #clock: Clock;
   readonly #all = new Set<LdapConnection>();
-  /** Connections that are open or being opened. */
+  /** Number of connections that are open or being opened. */
   #count = 0;
   #isClosed = false;
   #idle: LdapConnection[] = [];
@@ -25,7 +28,7 @@ export class ConnectionPool {
 
   /**
    * Run a request. If the server has closed a connection while it was idle, the request is sent again on another one.
-   * @throws what the request throws; BrokerError LDAP_FAILED
+   * @throws errors of the request; BrokerError LDAP_FAILED
    */
   async use<T>(purpose: Purpose, signal: AbortSignal, request: (connection: LdapConnection) => Promise<T>): Promise<T> {
     for (;;) {
@@ -58,7 +61,7 @@ export class ConnectionPool {
     return this.#count < this.#settings.maxConcurrent ? undefined : this.#idle.shift();
   }
 
-  /** Forget connections that the server has closed, or may have closed. */
+  /** Remove connections that the server has closed, or may have closed. */
   #discard(): void {
     const nowMs = this.#clock.monotonic();
     for (const connection of [...this.#idle])
@@ -93,13 +96,17 @@ export class ConnectionPool {
     }
   }
 
-  /** Bind with the name for searches. @throws BrokerError LDAP_FAILED; ConnectionLost if another connection is needed */
+  /**
+   * Bind with the name for searches.
+   * @throws BrokerError LDAP_FAILED; ConnectionLost if another connection is needed
+   */
   async #identify(connection: LdapConnection, signal: AbortSignal): Promise<void> {
     const { bindDn, bindPassword = '' } = this.#settings;
     if (connection.purpose === 'search') return;
     const isFresh = !connection.wasUsed;
     try {
-      // without a name, a new connection needs no bind, and a bind without name and password ends the authentication of a client
+      // without a name, a new connection needs no bind; a bind without name and password ends the authentication of a
+      // client
       if (bindDn !== undefined || !isFresh) await connection.bind(bindDn ?? '', bindPassword, signal);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

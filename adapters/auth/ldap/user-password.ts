@@ -37,7 +37,7 @@ export function checkOfUserPassword(value: Buffer): PasswordCheck {
   return digestCheck(scheme, Buffer.from(hash, 'base64'), name);
 }
 
-/** A hash without a scheme must not be taken for a password: whoever knows the hash could log in with it. */
+/** Refuse a hash without a scheme as a password: anyone who knows the hash could log in with it. */
 function hashInText(text: string): PasswordCheck | undefined {
   if (!text.startsWith('$')) return undefined;
   const foreign = foreignFormatOf(text);

@@ -2,10 +2,13 @@ import { hash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../../lib/index.ts';
 
-/** Answers for a limited time, by the credentials that led to them. The credentials are not kept, only a keyed digest of them. */
+/**
+ * Answers for a limited time, by the credentials that led to them. The credentials are not stored, only a keyed digest
+ * of them.
+ */
 export class AnswerCache<T extends object> {
   readonly #clock: Clock;
-  /** The digest depends on it, so that it cannot be compared with digests of guessed passwords. */
+  /** The key of the digests, so that they cannot be compared with digests of guessed passwords. */
   #secret = randomSecret();
   readonly #answers: LRUCache<string, { readonly answer: T; readonly untilMs: number }>;
 
@@ -14,7 +17,7 @@ export class AnswerCache<T extends object> {
     this.#answers = new LRUCache({ max: size });
   }
 
-  /** The key of some credentials. Two passes, as in HMAC; `createHmac` takes four times as long. */
+  /** The cache key for some credentials. Two passes, as in HMAC; `createHmac` takes four times as long. */
   keyOf(credentials: string): string {
     const secret = this.#secret;
     return hash('sha256', secret + hash('sha256', secret + credentials, 'base64'), 'base64');
@@ -29,7 +32,7 @@ export class AnswerCache<T extends object> {
     this.#answers.set(key, { answer, untilMs: this.#clock.monotonic() + ttlMs });
   }
 
-  /** Forget the answers. Those that are still being asked for are kept in vain, because their keys are no longer used. */
+  /** Discard the answers. Pending ones are discarded later, because their keys are no longer used. */
   clear(): void {
     this.#secret = randomSecret();
     this.#answers.clear();

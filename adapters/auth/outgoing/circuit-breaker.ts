@@ -1,14 +1,15 @@
 import type { Clock } from '../../../lib/index.ts';
 
 /**
- * Stops asking a server that has failed several times in a row. After a pause one request is let through; if it succeeds, all are again.
+ * Stops sending requests to a server that has failed several times in a row. After a pause one request is let through;
+ * if it succeeds, all are again.
  */
 export class CircuitBreaker {
   readonly #clock: Clock;
   readonly #maxFailures: number;
   readonly #pauseMs: number;
   #failures = 0;
-  /** Until this time nothing is asked; undefined: the server is working. */
+  /** End of the pause; undefined: the server works. */
   #openUntilMs: number | undefined = undefined;
   #isTrying = false;
 
@@ -18,12 +19,12 @@ export class CircuitBreaker {
     this.#pauseMs = pauseMs;
   }
 
-  /** Whether the server has failed too often, and has not succeeded since. */
+  /** True if the server has failed too often and has not succeeded since. */
   get isOpen(): boolean {
     return this.#openUntilMs !== undefined;
   }
 
-  /** Whether the server may be asked now. If so, one of the other methods must be called afterwards. */
+  /** Check whether a request may be sent now. If so, one of the other methods must be called afterwards. */
   begin(): boolean {
     if (this.#openUntilMs === undefined) return true;
     if (this.#isTrying || this.#clock.monotonic() < this.#openUntilMs) return false;
@@ -43,7 +44,7 @@ export class CircuitBreaker {
     if (this.#failures >= this.#maxFailures) this.#openUntilMs = this.#clock.monotonic() + this.#pauseMs;
   }
 
-  /** The request ended without telling anything about the server. */
+  /** The request ended without information about the server. */
   abandoned(): void {
     this.#isTrying = false;
   }

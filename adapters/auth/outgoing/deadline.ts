@@ -1,9 +1,9 @@
 import { BrokerError, type Clock } from '../../../lib/index.ts';
 
 /**
- * Run something that ends by itself, when a time has passed on a clock, or when one of some signals is aborted.
+ * Run a function until it settles, a time has passed on a clock, or one of some signals is aborted.
  * @param what for the error message
- * @param run gets a signal that is aborted in the last two cases, and rejects with its reason then
+ * @param run gets a signal that is aborted in the last two cases, and then rejects with its reason
  * @throws BrokerError SOURCE_TIMEOUT; the reason of one of `outers`
  */
 export async function withDeadline<T>(
@@ -29,7 +29,10 @@ export async function withDeadline<T>(
   }
 }
 
-/** Wait for something that cannot be ended, at most until one of some signals is aborted. @throws the reason of the signal; what it throws */
+/**
+ * Wait for a promise that cannot be cancelled, at most until one of some signals is aborted.
+ * @throws the reason of the signal; the rejection of the promise
+ */
 export async function untilAborted<T>(awaited: PromiseLike<T>, ...signals: AbortSignal[]): Promise<T> {
   let abort = (_: AbortSignal) => {};
   const aborted = new Promise<never>((_, reject) => {

@@ -6,7 +6,7 @@ import { untilAborted, withDeadline } from './deadline.ts';
 import type { Limits } from './limits.ts';
 import type { Slots } from './slots.ts';
 
-/** Failures are reported at most once in this time. */
+/** Minimum time between two reports of failures. */
 const REPORT_PAUSE_MS = 1_000;
 
 /** Settings of a `Guard`. */
@@ -15,7 +15,7 @@ interface GuardSettings extends Pick<Limits, 'timeoutMs' | 'breaker'> {
   readonly name: string;
 }
 
-/** Asks a server: limits the time and the number of requests, stops asking a server that fails, and reports failures. */
+/** Sends requests to a server: limits their time and number, pauses while the server fails, and reports failures. */
 export class Guard {
   readonly #what: string;
   readonly #settings: GuardSettings;
@@ -24,25 +24,26 @@ export class Guard {
   readonly #breaker: CircuitBreaker;
   #reportedMs = -Infinity;
   readonly #closing = new AbortController();
-  /** Answers of the server, and failures that were counted. */
+  /** Number of counted answers and failures of the server. */
   #outcomes = 0;
 
-  /** @param what names the server in errors */
+  /** @param what the name of the server in errors */
   constructor(what: string, settings: GuardSettings, context: SourceContext, slots: Slots) {
     this.#what = what;
     this.#settings = settings;
     this.#context = context;
     this.#slots = slots;
     this.#breaker = new CircuitBreaker(context.clock, settings.breaker.failures, settings.breaker.pauseMs);
-    setMaxListeners(0, this.#closing.signal); // each request has one
+    setMaxListeners(0, this.#closing.signal); // each request has a listener
   }
 
   /**
-   * Send a request. A failure is reported, and nothing is thrown.
-   * @param task gets a signal that is aborted when the time is over, the client has left, or the source is closed. It is not waited for any
-   *   longer then, but counts as a request in progress until it settles. An error of it means that the server does not work
-   * @param isCausedByClient tells whether the server works nevertheless: a client may be able to cause an error with an unusual name, and must
-   *   not be able to lock the others out
+   * Send a request. Failures are reported, not thrown.
+   * @param task gets a signal that is aborted when the time is over, the client has disconnected, or the source is
+   * closed. It is then no longer awaited, but counts as a request in progress until it settles. Its rejection means
+   * that the server does not work
+   * @param isCausedByClient tells whether the server works nevertheless: a client with an unusual name may cause an
+   * error, and must not lock out others
    * @returns undefined if the request has failed
    */
   async run<T extends object>(
@@ -65,7 +66,8 @@ export class Guard {
     } catch (error) {
       const wasOpen = this.#breaker.isOpen;
       const { code } = error as BrokerError;
-      // a request that has waited shows that the server fails only if nothing else has shown how the server is meanwhile
+      // a timeout after waiting counts as a failure of the server only if no other request has shown its state
+      // meanwhile
       const isWaitOver = code === 'SOURCE_TIMEOUT' && hasWaited && this.#outcomes !== before;
       const isOwn = signal.aborted || this.#closing.signal.aborted || code === 'SOURCE_BUSY' || isWaitOver;
       if (isOwn) this.#breaker.abandoned();
@@ -77,8 +79,8 @@ export class Guard {
   }
 
   /**
-   * Report a failure, but not too often.
-   * @param hasOpened the server will not be asked for some time, because of this error
+   * Report a failure, with limited frequency.
+   * @param hasOpened no requests are sent for some time because of this error
    */
   report(error: unknown, hasOpened = false): void {
     const nowMs = this.#context.clock.monotonic();
@@ -89,12 +91,15 @@ export class Guard {
     this.#context.failed(error, `asking the server of the source ${name}${pause}`);
   }
 
-  /** End the requests in progress and those that wait. No more are sent, and no more failures are reported. */
+  /** Abort queued requests and those in progress. No more are sent, and no more failures are reported. */
   close(): void {
     this.#closing.abort(new BrokerError('SOURCE_CLOSED', `the source ${this.#settings.name} has been closed`));
   }
 
-  /** Run a task when there is room. @throws BrokerError SOURCE_BUSY, SOURCE_TIMEOUT, SOURCE_CLOSED; what the task throws */
+  /**
+   * Run a task when there is room.
+   * @throws BrokerError SOURCE_BUSY, SOURCE_TIMEOUT, SOURCE_CLOSED; errors of the task
+   */
   #send<T>(signal: AbortSignal, task: (ending: AbortSignal) => Promise<T>): Promise<T> {
     const { clock } = this.#context;
     const { timeoutMs } = this.#settings;

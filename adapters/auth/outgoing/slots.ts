@@ -1,22 +1,25 @@
 import { BrokerError } from '../../../lib/index.ts';
 
-/** Limits how much runs at the same time. The rest waits in a bounded queue, in order. */
+/** Limits the number of concurrent tasks. The rest waits in a bounded queue, in order. */
 export class Slots {
   readonly #maxRunning: number;
   readonly #maxWaiting: number;
   readonly #what: string;
   #running = 0;
-  /** Those that wait; each function begins one. A set keeps their order and lets one leave. */
+  /** Queued tasks; each function starts one. A set keeps their order and allows removal. */
   readonly #waiting = new Set<() => void>();
 
-  /** @param what names the requests in error messages */
+  /** @param what the name of the requests in error messages */
   constructor(maxRunning: number, maxWaiting: number, what: string) {
     this.#maxRunning = maxRunning;
     this.#maxWaiting = maxWaiting;
     this.#what = what;
   }
 
-  /** Run a task when there is room. @throws BrokerError SOURCE_BUSY if the queue is full; the reason of the signal; what the task throws */
+  /**
+   * Run a task when there is room.
+   * @throws BrokerError SOURCE_BUSY if the queue is full; the reason of the signal; errors of the task
+   */
   async run<T>(signal: AbortSignal, task: () => Promise<T>): Promise<T> {
     if (this.#running < this.#maxRunning) this.#running++;
     else await this.#wait(signal);
@@ -30,7 +33,7 @@ export class Slots {
 
   #wait(signal: AbortSignal): Promise<void> {
     if (this.#waiting.size >= this.#maxWaiting)
-      throw new BrokerError('SOURCE_BUSY', `${this.#maxWaiting} ${this.#what} are waiting already (option maxQueued)`);
+      throw new BrokerError('SOURCE_BUSY', `${this.#maxWaiting} ${this.#what} are already queued (option maxQueued)`);
     return new Promise((resolve, reject) => {
       const begin = () => {
         signal.removeEventListener('abort', leave);
@@ -45,7 +48,7 @@ export class Slots {
     });
   }
 
-  /** Give the place of a task that has ended to the next one. */
+  /** Pass the place of a finished task to the next one. */
   #release(): void {
     for (const begin of this.#waiting) {
       this.#waiting.delete(begin);

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../../lib/index.ts';
 
-/** What can be inserted into a request, by the letter of its placeholder. */
+/** The values that can be inserted into a request, by the letter of the placeholder. */
 export type Facts = Readonly<Record<string, string | Buffer | undefined>>;
 
 /** The facts of some placeholders as an unambiguous string. */
@@ -16,12 +16,14 @@ export function credentialsOf(facts: Facts, letters: readonly string[]): string 
 /** The letters of the placeholders, for error messages and checks. */
 export const COMMON_PLACEHOLDERS = 'ucarpCdm';
 
-/** A string with placeholders (`%u`), ready to be filled. Values are inserted as they are; the caller encodes the result. */
+/**
+ * A string with placeholders (`%u`), ready to be filled. Values are inserted unchanged; the caller encodes the result.
+ */
 export class Template {
-  /** Text and letters in turn, beginning with text. */
+  /** Alternating text and letters, beginning with text. */
   readonly #parts: readonly string[];
 
-  /** @throws InvalidInput OPTION_INVALID for a placeholder that is not among the letters */
+  /** @throws InvalidInput OPTION_INVALID for an unknown placeholder */
   constructor(text: string, letters: string, field: string) {
     const parts = [''];
     for (let at = 0; at < text.length; at++) {
@@ -57,7 +59,7 @@ export class Template {
     );
   }
 
-  /** Tell whether the values of all placeholders satisfy a condition. */
+  /** Check whether the values of all placeholders satisfy a condition. */
   everyValue(facts: Facts, isGood: (value: string | Buffer) => boolean): boolean {
     return this.#parts.every((part, at) => at % 2 === 0 || isGood(facts[part] ?? ''));
   }

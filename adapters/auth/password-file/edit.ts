@@ -8,13 +8,16 @@ import { linesOf, readLine } from './lines.ts';
 
 /** Options of `editPasswordFile`. */
 export interface EditPasswordFileOptions {
-  /** Store credentials for SCRAM-SHA-256 and SCRAM-SHA-512 beside the hash. Default false. */
+  /** Store credentials for SCRAM-SHA-256 and SCRAM-SHA-512 in addition to the hash. Default false. */
   readonly scram?: boolean;
-  /** Base-2 logarithm of the cost of the scrypt hash, 10 to 20. Default 14; one more doubles time and memory of each login. */
+  /**
+   * Base-2 logarithm of the cost of the scrypt hash, 10 to 20. Default 14; each increment doubles time and memory of a
+   * login.
+   */
   readonly cost?: number;
 }
 
-/** What `editPasswordFile` has done. */
+/** The effect of `editPasswordFile`. */
 export type PasswordFileEdit = 'added' | 'changed' | 'deleted';
 
 /** The mode of a new file. */
@@ -22,18 +25,19 @@ const PRIVATE = 0o600;
 /** Rights of the group that an existing file keeps, because the broker may read it as a member of the group. */
 const GROUP = 0o060;
 
-/** The last edit of this process, for which the next one waits. */
+/** The last edit of this process; the next one waits for it. */
 let previous: Promise<unknown> = Promise.resolve();
 
 /**
  * Set the password of a user in a password file, or delete the user. A file that does not exist is created.
  *
- * The file is replaced by a new one, so that a reader or a crash finds either the old content or the new one. All other lines stay as they
- * are. A new file can only be read by its owner; an existing one keeps its owner and group, and others lose access. Edits of this process
- * wait for each other; those of several processes must not overlap.
+ * The file is replaced by a new one, so that a reader or a crash finds either the old content or the new one. All other
+ * lines are preserved. A new file can only be read by its owner; an existing one keeps its owner and group, and others
+ * lose access. Edits of this process wait for each other; those of several processes must not overlap.
  * @param name must not contain a colon or control characters, begin with `#`, or begin or end with a space
  * @param password undefined: delete the user
- * @throws InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID; NotFound USER_UNKNOWN; BrokerError FILE_UNREADABLE, FILE_UNWRITABLE
+ * @throws InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID; NotFound USER_UNKNOWN; BrokerError
+ * FILE_UNREADABLE, FILE_UNWRITABLE
  */
 export async function editPasswordFile(
   file: string,
@@ -120,12 +124,12 @@ async function replaceFile(path: string, text: string, exists: boolean): Promise
   await syncFolder(dirname(path));
 }
 
-/** Make the change of a name survive a loss of power. Some systems cannot do this for a folder. */
+/** Make the renaming durable against a loss of power. Some systems cannot do this for a folder. */
 async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');
     await handle.sync().finally(() => handle.close());
   } catch {
-    // the content is safe, and the name will be written soon
+    // the content is durable, and the name will be written soon
   }
 }

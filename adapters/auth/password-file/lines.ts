@@ -1,9 +1,9 @@
 /** A user of a password file, as written. */
 export interface UserLine {
-  /** The first line has the number 1. */
+  /** The number of the line, from 1. */
   readonly number: number;
   readonly name: string;
-  /** The password hash, and after it the SCRAM credentials. */
+  /** The password hash, followed by the SCRAM credentials. */
   readonly words: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export function readLine(line: string, number: number): UserLine | undefined {
   return { number, name: text.slice(0, end).trim(), words: words === '' ? [] : words.split(/\s+/) };
 }
 
-/** Divide a text into lines that keep their line breaks. */
+/** Split text into lines that keep their line breaks. */
 export function linesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\n)/);
 }

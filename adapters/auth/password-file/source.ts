@@ -24,23 +24,26 @@ import { type FileUser, readUsers } from './users.ts';
 export interface PasswordFileOptions {
   /** Path of the file. */
   readonly file: string;
-  /** Identifies the source among those of a broker. Default `password-file`. */
+  /** Name of the source at the broker. Default `password-file`. */
   readonly name?: string;
   /**
-   * Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`. Default: the package `bcryptjs`, in a thread of
-   * its own; it must be installed if the file has bcrypt hashes.
+   * Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`. Default: the package
+   * `bcryptjs`, in a separate thread; it must be installed if the file has bcrypt hashes.
    */
   readonly bcrypt?: ForeignCheck;
 }
 
 /**
- * A source with the users of a password file. The broker reads it when it starts, and again with `broker.access.reload('password-file')`.
+ * A source with the users of a password file. The broker reads it when it starts, and again with
+ * `broker.access.reload('password-file')`.
  *
- * Each line is `name:HASH`; empty lines and lines that begin with `#` are skipped. The hash is one of scrypt, PBKDF2, bcrypt, Argon2 (Node
- * 24.7 or newer) or of mosquitto (`$6$`, `$7$`); password files of mosquitto can be used unchanged. After the hash there may be credentials
- * for SCRAM-SHA-256 and SCRAM-SHA-512. `editPasswordFile` and the command `embermq passwd` write such lines.
+ * Each line is `name:HASH`; empty lines and lines that begin with `#` are skipped. The hash is one of scrypt, PBKDF2,
+ * bcrypt, Argon2 (Node 24.7 or newer) or of mosquitto (`$6$`, `$7$`); password files of mosquitto can be used
+ * unchanged. After the hash there may be credentials for SCRAM-SHA-256 and SCRAM-SHA-512. `editPasswordFile` and the
+ * command `embermq passwd` write such lines.
  *
- * A file with an error is refused as a whole, with the number of the line: the broker does not start, or the previous users stay in force.
+ * A file with an error is refused as a whole, with the number of the line: the broker does not start, or keeps the
+ * previous users.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function passwordFile(options: PasswordFileOptions): AuthSource<never> {
@@ -51,14 +54,14 @@ const OPTIONS = ['file', 'name', 'bcrypt'];
 
 class PasswordFile implements AuthSource<never> {
   readonly name: string;
-  readonly timeoutMs = 0; // a password may wait for its turn for longer than hookTimeout; connections that end give up their place
+  readonly timeoutMs = 0; // a password check may be queued for longer than hookTimeout; ended connections give up their place
   readonly provides = ['authentication'] as const;
   readonly #path: string;
   readonly #bcrypt: ForeignCheck | undefined;
   readonly #checker = new BcryptChecker();
   readonly #key = randomBytes(32);
   #users: ReadonlyMap<string, FileUser> = new Map();
-  /** The users by number, from which `#pretend` takes one. */
+  /** The users by number, from which `#pretend` selects one. */
   #list: readonly FileUser[] = [];
   #context: SourceContext | undefined = undefined;
 
@@ -118,8 +121,8 @@ class PasswordFile implements AuthSource<never> {
   }
 
   /**
-   * Take the time of a wrong password, for a name that is not in the file. The formats of hashes take different times; the same name is
-   * always checked against a hash of the same user.
+   * Spend the time of a wrong password, for a name that is not in the file. Hash formats take different times; the same
+   * name is always checked against a hash of the same user.
    */
   async #pretend(context: SourceContext, username: string, request: AuthenticateRequest): Promise<void> {
     const number = createHmac('sha256', this.#key).update(username).digest().readUInt32BE();

@@ -21,7 +21,7 @@ export interface FileUser {
 /**
  * Read the users of a password file.
  * @param loadBcrypt returns the function that checks bcrypt hashes; called only if the file contains bcrypt hashes
- * @throws BrokerError PASSWORD_FILE_INVALID with the number of the line, without the hash; what `loadBcrypt` throws
+ * @throws BrokerError PASSWORD_FILE_INVALID with the number of the line, without the hash; errors of `loadBcrypt`
  */
 export async function readUsers(
   text: string,
@@ -40,7 +40,7 @@ export async function readUsers(
     try {
       const first = numbers.get(name);
       if (first !== undefined)
-        throw new Error(`the user "${name}" is in line ${first} already; remove one of the lines`);
+        throw new Error(`the user "${name}" is already in line ${first}; remove one of the lines`);
       users.set(name, userOf(line, foreign));
       numbers.set(name, number);
     } catch (cause) {

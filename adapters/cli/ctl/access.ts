@@ -9,7 +9,7 @@ const SHORT_FORMS = new Map([
   ['subscribe', 'sub']
 ]);
 
-/** A rule is for a client id, for a user name, or for all. */
+/** The subject of a rule: a client id, a user name, or all. */
 function subjectOf({ client: clientid, user: username }: ActionContext['flags']): {
   clientid?: string;
   username?: string;
@@ -26,7 +26,7 @@ async function* allRules(client: ManagementClient): AsyncGenerator<object> {
   yield* client.list('/acl/$all');
 }
 
-/** Who may do what. */
+/** Access control: who may do what. */
 export const ACCESS_CONTROL: readonly Action[] = [
   {
     usage: 'ban list',

@@ -7,26 +7,31 @@ import { type FlagValues, flag, listFlag } from '../flags.ts';
 export const ACTION_FLAGS = {
   qos: flag('integer', 0, 'QoS', { short: 'q', value: 'QOS', min: 0, max: 2 }),
   retain: flag('boolean', false, 'publish as the retained message of the topic', { short: 'r' }),
-  as: flag('choice', 'clientid' as 'clientid' | 'username' | 'peerhost', 'what WHO is', {
+  as: flag('choice', 'clientid' as 'clientid' | 'username' | 'peerhost', 'kind of WHO', {
     choices: ['clientid', 'username', 'peerhost'],
     value: 'clientid|username|peerhost'
   }),
   reason: flag('text', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
-  seconds: flag('integer', undefined as number | undefined, 'how long, in seconds; a ban 300, a trace 600 by default', {
-    value: 'N',
-    min: 1
-  }),
+  seconds: flag(
+    'integer',
+    undefined as number | undefined,
+    'duration in seconds; default 300 for a ban, 600 for a trace',
+    {
+      value: 'N',
+      min: 1
+    }
+  ),
   client: flag('text', undefined as string | undefined, 'this client id', { value: 'ID' }),
   user: flag('text', undefined as string | undefined, 'this user name', { value: 'NAME' }),
   address: flag('text', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
   topic: flag('text', undefined as string | undefined, 'topics that this topic filter matches', { value: 'FILTER' }),
-  payload: flag('choice', undefined as 'none' | 'text' | 'hex' | 'base64' | undefined, 'how payloads are written', {
+  payload: flag('choice', undefined as 'none' | 'text' | 'hex' | 'base64' | undefined, 'form of payloads', {
     choices: ['none', 'text', 'hex', 'base64'],
     value: 'none|text|hex|base64'
   }),
   ask: flag('boolean', false, 'also ask hooks of the app, and sources that ask a server or database'),
   records: flag('boolean', false, 'count the records by kind, which reads the whole store'),
-  failed: flag('boolean', undefined as boolean | undefined, 'only what was refused or has failed'),
+  failed: flag('boolean', undefined as boolean | undefined, 'only refused and failed changes'),
   threshold: flag('integer', undefined as number | undefined, 'shorter latencies are not considered [500]', {
     value: 'MS',
     min: 1
@@ -64,7 +69,7 @@ export const ACTION_FLAGS = {
 /** Names of flags of actions. */
 export type ActionFlag = keyof typeof ACTION_FLAGS;
 
-/** What an action prints: rows, a single record, text, or nothing. */
+/** The output of an action: rows, a single record, text, or nothing. */
 export type Output =
   | AsyncIterable<object>
   | Iterable<object>
@@ -72,50 +77,61 @@ export type Output =
   | { readonly lines: AsyncIterable<string> | Iterable<string>; readonly isWhole?: true }
   | undefined;
 
-/** How the rows of an action are printed on a terminal. */
+/** The form in which the rows of an action are printed on a terminal. */
 export interface RowForm {
   /** The columns of the table. Default: all fields of the first row. */
   readonly columns?: readonly string[];
-  /** A line for each row, at once, instead of a table. */
+  /** Prints each row in a line, immediately, instead of in a table. */
   readonly line?: (row: object) => string;
-  /** The unit of times since 1970, which are printed as ISO times. Default `ms`; `none`: nothing is known to be a time. */
+  /** The unit of times since 1970, which are printed as ISO times. Default `ms`; `none`: no field is a time. */
   readonly times?: 'ms' | 's' | 'none';
 }
 
-/** What an action works with. */
+/** The context of an action. */
 export interface ActionContext {
   /** @throws InvalidInput OPTION_MISSING without `--app` */
   readonly client: ManagementClient<'later'>;
   /** A client of the interface of streams. */
   readonly streams: StreamsClient;
   readonly flags: FlagValues<typeof ACTION_FLAGS>;
-  /** Read a password from the terminal or standard input. @param owner whose it is */
+  /**
+   * Read a password from the terminal or standard input.
+   * @param owner the name of its owner
+   */
   password(owner: string): Promise<string>;
-  /** Read a file, or with `-` standard input. */
+  /** Read a file, or standard input for `-`. */
   read(file: string): Promise<string>;
   /** Write a line to standard error. */
   note(line: string): void;
-  /** A signal that aborts when the user interrupts the command. The process then no longer ends by itself. */
+  /** A signal that aborts when the user interrupts the command. The process then no longer ends on its own. */
   interruption(): AbortSignal;
 }
 
 /** An action of `embermq ctl`. */
 export interface Action extends RowForm {
-  /** The words of the command line: `clients show ID`. Words in capitals are arguments, those in brackets may be left out. */
+  /**
+   * The words of the command line: `clients show ID`. Words in capitals are arguments; those in brackets are optional.
+   */
   readonly usage: string;
   readonly about: string;
-  /** The flags that it takes, besides those of all actions. */
+  /** The flags that it takes in addition to those of all actions. */
   readonly flags?: readonly ActionFlag[];
   run(context: ActionContext, args: readonly string[]): Promise<Output> | Output;
 }
 
-/** What shows a record. @throws BrokerError NOT_FOUND if there is none */
+/**
+ * The output for a record.
+ * @throws BrokerError NOT_FOUND if there is none
+ */
 export function one(found: readonly object[], what: string): Output {
   if (found.length === 0) throw new BrokerError('NOT_FOUND', `there is no ${what}`);
   return { record: found[0] };
 }
 
-/** One of some words. @throws InvalidInput OPTION_INVALID */
+/**
+ * Check that a string is one of several words.
+ * @throws InvalidInput OPTION_INVALID
+ */
 export function choice<T extends string>(text: string, choices: readonly T[], field: string): T {
   const found = choices.find((candidate) => candidate === text);
   if (found === undefined) throw new InvalidInput('OPTION_INVALID', field, choices.join(', '), text);

@@ -21,7 +21,7 @@ export const ACTION_GROUPS: Readonly<Record<string, readonly Action[]>> = {
 };
 const ACTIONS: readonly Action[] = Object.values(ACTION_GROUPS).flat();
 
-/** Words for which there is an action with another name. */
+/** Words for actions that have another name. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
   banned: 'ban',
   bans: 'ban',
@@ -43,7 +43,11 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   restore: 'import'
 };
 
-/** Find the action of a command line. @returns it and its arguments @throws InvalidInput COMMAND_UNKNOWN, FLAG_INVALID */
+/**
+ * Find the action of a command line.
+ * @returns the action and its arguments
+ * @throws InvalidInput COMMAND_UNKNOWN, FLAG_INVALID
+ */
 export function actionOf(words: readonly string[]): { readonly action: Action; readonly given: readonly string[] } {
   const action = matching(words);
   if (action !== undefined) return { action, given: checked(action, words.slice(shapeOf(action).fixed.length)) };
@@ -71,14 +75,17 @@ export function actionOf(words: readonly string[]): { readonly action: Action; r
   );
 }
 
-/** What a command line asks for help about: `help clients` and `clients help`. @returns undefined if it does not */
+/**
+ * The words that a command line asks for help about: `help clients` and `clients help`.
+ * @returns undefined if it does not ask for help
+ */
 export function helpWords(words: readonly string[]): readonly string[] | undefined {
   if (words[0] === 'help') return words.slice(1);
   return words.length === 2 && words[1] === 'help' && matching(words) === undefined ? words.slice(0, 1) : undefined;
 }
 
 /**
- * The actions that a command line may mean: one, or all whose first word it has.
+ * The actions that a command line may mean: one, or all that begin with its first word.
  * @throws InvalidInput COMMAND_UNKNOWN
  */
 export function actionsOf(words: readonly string[]): readonly Action[] {

@@ -3,7 +3,11 @@ import type { Action } from './action.ts';
 
 const COLUMNS = ['name', 'started', 'status', 'waiting', 'last_error'];
 
-/** The options in a JSON file. @param file names it, for errors @throws InvalidInput OPTION_INVALID */
+/**
+ * The options in a JSON file.
+ * @param file the name of the file, for errors
+ * @throws InvalidInput OPTION_INVALID
+ */
 export function settingsOf(text: string, file: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(text);
@@ -18,7 +22,10 @@ export function settingsOf(text: string, file: string): Readonly<Record<string, 
   }
 }
 
-/** The actions for one kind of connector. @param whenStopped what happens to its queue when it is stopped */
+/**
+ * The actions for one kind of connector.
+ * @param whenStopped the effect of a stop on its queue
+ */
 function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Action[] {
   const all = `/x/${kind}s` as const;
   const one = `${all}/{name}` as const;
@@ -36,7 +43,7 @@ function actionsOf(kind: 'webhook' | 'bridge', whenStopped: string): readonly Ac
     },
     {
       usage: `${kind}s add FILE`,
-      about: `make a ${kind} of the options in a JSON file; -: standard input`,
+      about: `create a ${kind} with the options in a JSON file; -: standard input`,
       run: async ({ client, read }, [file]) => {
         const body = settingsOf(await read(file), file);
         return { record: await client.post(all, { body }) };

@@ -16,9 +16,9 @@ import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './actions.ts';
 import { connectionRemedy, fetchTrusting } from './fetch.ts';
 import { print } from './output.ts';
 
-/** The same variable gives a broker its application. */
+/** The environment variable with the application, which also gives a broker its application. */
 const APP_VARIABLE = spelledAsVariable('app');
-/** Files that are read may have this size. */
+/** Maximum size of files that are read. */
 const MAX_FILE_BYTES = 256 * 1_048_576;
 
 /** The flags of all actions. */
@@ -26,19 +26,14 @@ export const CONNECTION_FLAGS = {
   url: flag(
     'text',
     'http://127.0.0.1:8081/api/v4',
-    'where the management interface is mounted (later or hosted revision); without a path, /api/v4 is appended',
+    'URL of the management interface (later or hosted revision); without a path, /api/v4 is appended',
     {
       value: 'URL'
     }
   ),
-  rulesUrl: flag(
-    'text',
-    'http://127.0.0.1:9081',
-    'where the interface of stream rules is mounted, for stream actions',
-    {
-      value: 'URL'
-    }
-  ),
+  rulesUrl: flag('text', 'http://127.0.0.1:9081', 'URL of the interface of stream rules, for stream actions', {
+    value: 'URL'
+  }),
   app: flag(
     'text',
     undefined as string | undefined,
@@ -137,12 +132,15 @@ function contextOf(
 function checkFlags({ usage, flags = [] }: Action, given: readonly string[]): void {
   const wrong = given.find((name) => name in ACTION_FLAGS && !flags.includes(name as ActionFlag));
   if (wrong === undefined) return;
-  const taken = flags.length === 0 ? 'it has no flags of its own' : `it takes ${flags.map(spelledAsFlag).join(', ')}`;
+  const taken = flags.length === 0 ? 'it has no specific flags' : `it takes ${flags.map(spelledAsFlag).join(', ')}`;
   const message = `${spelledAsFlag(wrong)} is not a flag of "ctl ${usage}"; ${taken}`;
   throw new InvalidInput('FLAG_INVALID', spelledAsFlag(wrong), 'a flag of the action', undefined, message);
 }
 
-/** @param args of an action; none: describe all @throws InvalidInput COMMAND_UNKNOWN, FLAG_UNKNOWN */
+/**
+ * @param args the words of an action; none: describe all
+ * @throws InvalidInput COMMAND_UNKNOWN, FLAG_UNKNOWN
+ */
 function help(args: readonly string[]): string {
   const { words } = gatherFlags(
     { ...CTL_FLAGS, help: flag('boolean', false, 'describe an action', { short: 'h' }) },
@@ -162,7 +160,7 @@ function overview(): string {
 
 ${lists.join('\n\n')}
 
-"list" may be left out. Actions have flags of their own: embermq ctl help ACTION, or embermq ctl ACTION -h
+"list" may be left out. Actions have more flags: embermq ctl help ACTION, or embermq ctl ACTION -h
 
 connection and output
 ${describeFlags(CONNECTION_FLAGS)}
@@ -180,7 +178,7 @@ function describe({ usage, about, flags = [] }: Action): string {
   return `usage: embermq ctl ${usage}${flags.length === 0 ? '' : ' [flags]'}\n\n  ${about}${described}`;
 }
 
-/** Make the clients that an action uses. */
+/** Creates the clients that an action uses. */
 interface Clients {
   management(): ManagementClient;
   streams(): StreamsClient;
@@ -194,7 +192,7 @@ async function clientsOf(
 ): Promise<Clients> {
   const [, id, secret] = /^([^:]+):(.+)$/s.exec(app ?? shell.env[APP_VARIABLE] ?? '') ?? [];
   const [flagName, target] = isForStreams ? ['--rules-url', rulesUrl] : ['--url', url];
-  // before the file is read: this says more
+  // checked before the file is read, because this error is more specific
   if (!isForStreams && id === undefined) {
     const message = `ctl needs --app ID:SECRET or ${APP_VARIABLE}=ID:SECRET, the id and the secret of an application`;
     throw new InvalidInput('OPTION_MISSING', '--app', 'ID:SECRET', undefined, message);
@@ -219,7 +217,10 @@ async function clientsOf(
   };
 }
 
-/** Append the default prefix to a URL that ends with the port. A slash at the end stands for an interface without a prefix. */
+/**
+ * Append the default prefix to a URL that ends with the port. A trailing slash stands for an interface without a
+ * prefix.
+ */
 function withPrefix(url: string): string {
   return /^https?:\/\/[^/?#]+$/i.test(url) ? `${url}/api/v4` : url;
 }

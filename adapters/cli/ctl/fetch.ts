@@ -7,13 +7,13 @@ import { InvalidInput } from '../../../lib/index.ts';
 import type { ManagementClientOptions } from '../../management/client/index.ts';
 import { UNTRUSTED_CERTIFICATE } from '../../outgoing/index.ts';
 
-/** Statuses of answers that have no body. */
+/** Statuses of answers without a body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
- * A `fetch` that trusts the certificates of a file, and no others. The one of Node 20 takes no certificates.
+ * A `fetch` that trusts only the certificates of a file. The one of Node 20 takes no certificates.
  * @param ca in PEM
- * @throws InvalidInput OPTION_INVALID if it has no certificate
+ * @throws InvalidInput OPTION_INVALID if the file contains no certificate
  */
 export function fetchTrusting(ca: Buffer, file: string): NonNullable<ManagementClientOptions['fetch']> {
   checkCertificate(ca, file);
@@ -47,11 +47,12 @@ function checkCertificate(ca: Buffer, file: string): void {
   }
 }
 
-/** The codes of addresses where nothing listens, or which do not exist. */
+/** Error codes for addresses without a server, or that do not exist. */
 const UNREACHABLE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH']);
 
 /**
- * What to do if a request has failed because of the certificate of the server, or because no server was found; `''`: it has not.
+ * The remedy for a request that failed because of the certificate of the server, or because no server was found; `''`
+ * for other errors.
  * @param urlFlag the flag with the URL
  */
 export function connectionRemedy(error: unknown, urlFlag: string): string {

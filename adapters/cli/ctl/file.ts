@@ -1,7 +1,7 @@
 import { type FileHandle, link, lstat, open, rename, rm } from 'node:fs/promises';
 import { BrokerError } from '../../../lib/index.ts';
 
-/** Only the owner may read the file: exports and backups have hashes of passwords. */
+/** Only the owner may read the file: exports and backups contain password hashes. */
 const PRIVATE = 0o600;
 /** Characters that are written at once. */
 const WRITTEN_AT_ONCE = 65_536;
@@ -22,10 +22,10 @@ async function checkWritable(file: string, mayReplace: boolean): Promise<void> {
 }
 
 /**
- * Write a file as a whole: it appears under its name when its last byte is on the disk. Until then its name has the suffix `.partial`, and if
- * anything fails, it is removed.
- * @param parts its text. If they fail, so does the file, with the same error
- * @throws as `checkWritable`
+ * Write a file as a whole: it appears under its name when its last byte is on the disk. Until then its name has the
+ * suffix `.partial`, and it is removed after a failure.
+ * @param parts the text. If they fail, the write fails with the same error
+ * @throws errors of `checkWritable`
  */
 export async function writeWhole(file: string, parts: AsyncIterable<string>, mayReplace: boolean): Promise<void> {
   await checkWritable(file, mayReplace);

@@ -13,7 +13,7 @@ const TOPIC_COLUMNS = [
   ...['in', 'out', 'dropped'].flatMap((name) => [`messages.${name}.count`, `messages.${name}.rate`])
 ];
 
-/** The state of the broker, and what it counts and records. */
+/** The state of the broker, its counters and its records. */
 export const MONITORING: readonly Action[] = [
   {
     usage: 'nodes',
@@ -41,7 +41,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'stats',
-    about: 'print the present and the highest numbers of clients, sessions, subscriptions and so on',
+    about: 'print the current and the highest numbers of clients, sessions, subscriptions and so on',
     run: async ({ client }) => ({ record: (await client.get('/stats'))[0].stats })
   },
   {
@@ -70,7 +70,11 @@ export const MONITORING: readonly Action[] = [
       // the broker checks the reason
       client.list('/x/drops', { query: { clientid, topic, reason: reason as 'expired' | undefined } })
   },
-  { usage: 'drops clear', about: 'forget the dropped messages', run: ({ client }) => client.delete('/x/drops') },
+  {
+    usage: 'drops clear',
+    about: 'delete the list of dropped messages',
+    run: ({ client }) => client.delete('/x/drops')
+  },
   {
     usage: 'audit [OPERATION]',
     about: 'list the last changes that were made over management interfaces, the newest first',
@@ -150,13 +154,13 @@ export const MONITORING: readonly Action[] = [
     columns: ['clientid', 'topic', 'latency_ms', 'count', 'at'],
     run: async ({ client, note }) => {
       const { enabled, subscriptions } = await client.get('/x/slow_subscriptions');
-      if (!enabled) note('latencies are not measured; begin with embermq ctl slow start');
+      if (!enabled) note('latencies are not measured; start with embermq ctl slow start');
       return subscriptions;
     }
   },
   {
     usage: 'slow start',
-    about: 'begin to measure how long messages take to subscribers',
+    about: 'start measuring how long messages take to subscribers',
     flags: ['threshold', 'places'],
     run: async ({ client, flags: { threshold: threshold_ms, places: limit } }) => {
       await client.put('/x/slow_subscriptions', { body: { threshold_ms, limit } });
@@ -165,7 +169,7 @@ export const MONITORING: readonly Action[] = [
   },
   {
     usage: 'slow stop',
-    about: 'stop measuring how long messages take to subscribers, and forget the ranking',
+    about: 'stop measuring how long messages take to subscribers, and delete the ranking',
     run: ({ client }) => client.delete('/x/slow_subscriptions')
   },
   {

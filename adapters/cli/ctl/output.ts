@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { printable, type Shell } from '../command.ts';
 import type { Output, RowForm } from './action.ts';
 
-/** How the output of an action is printed. */
+/** The style in which the output of an action is printed. */
 interface OutputStyle extends RowForm {
-  /** One line of JSON for each row, instead of a table. */
+  /** True to print one line of JSON for each row instead of a table. */
   readonly json: boolean;
-  /** Rows that are printed at most. */
+  /** Maximum number of rows that are printed. */
   readonly limit: number;
 }
 
-/** Rows whose widths decide on those of the columns of a table. */
+/** Number of rows whose widths determine those of the columns of a table. */
 const MEASURED_ROWS = 1_000;
-/** Columns are not made narrower than this, so that the table of a narrow terminal is wider than the terminal. */
+/** Columns are not made narrower than this, so the table may be wider than a narrow terminal. */
 const MIN_WIDTH = 8;
 /** The names of fields that are times since 1970, if they have numbers. */
 const TIME = /(^|[._])(at|since|until|expired|expires_at|exportedAt)$/;
 
-/** Print what an action has found. */
+/** Print the output of an action. */
 export async function print(shell: Shell, output: Output, style: OutputStyle): Promise<void> {
   if (output === undefined) return;
   if ('record' in output) {
@@ -52,7 +52,7 @@ async function printLines<T>(
   }
 }
 
-/** Print a table, with the rows that are there if the list fails. */
+/** Print a table, including the rows received before the list failed. */
 async function printRows(
   shell: Shell,
   output: AsyncIterable<object> | Iterable<object>,
@@ -129,7 +129,7 @@ function timeText(value: number, unit: 'ms' | 's'): string {
   return Number.isNaN(time.getTime()) ? `${value}` : time.toISOString();
 }
 
-/** @param room the width of the terminal: the widest columns are cut so that the lines fit */
+/** @param room the width of the terminal: the widest columns are truncated so that the lines fit */
 function table(lines: readonly (readonly string[])[], room = Infinity): string {
   const wanted = lines[0]?.map((_, at) => Math.max(...lines.map((line) => line[at].length))) ?? [];
   const widths = fitted(wanted, room);
@@ -150,7 +150,7 @@ function fitted(widths: readonly number[], room: number): readonly number[] {
 
 function cut(text: string, width: number): string {
   if (text.length <= width) return text;
-  // not between the two halves of a character
+  // not between the two halves of a surrogate pair
   return `${text.slice(0, width - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 

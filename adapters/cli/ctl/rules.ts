@@ -6,19 +6,19 @@ import { InvalidInput } from '../../../lib/index.ts';
 import type { Action, ActionContext, ActionFlag, Output } from './action.ts';
 import { settingsOf } from './connectors.ts';
 
-/** A body of a request. What is undefined is not sent. */
+/** A request body. Undefined fields are not sent. */
 type Fields = Readonly<Record<string, unknown>>;
-/** The broker checks what a file has. */
+/** The broker checks the content of the file. */
 type RuleBody = { readonly rawsql: string };
 
 const RULE_FLAGS: readonly ActionFlag[] = ['sql', 'action', 'description'];
 
-/** The fields that a file has, or none without a file. */
+/** The fields in a file, or none without a file. */
 async function fieldsIn(file: string | undefined, { read }: ActionContext): Promise<Fields> {
   return file === undefined ? {} : settingsOf(await read(file), file);
 }
 
-/** A rule: what the file has, and what the flags say. */
+/** A rule: the fields of the file, overridden by the flags. */
 async function ruleOf(context: ActionContext, file: string | undefined): Promise<Fields> {
   const { sql, action: actions, description } = context.flags;
   return {
@@ -29,7 +29,7 @@ async function ruleOf(context: ActionContext, file: string | undefined): Promise
   };
 }
 
-/** An action of a flag: its name, or `NAME={"a":1}` with its parameters. */
+/** The action in a flag: its name, or `NAME={"a":1}` with its parameters. */
 function actionOf(text: string): Fields {
   const at = text.indexOf('=');
   if (at < 0) return { name: text };
@@ -58,7 +58,10 @@ function asRecord(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : { value };
 }
 
-/** A request that needs a file or flags. @throws InvalidInput OPTION_MISSING */
+/**
+ * Check that a request has a file or flags.
+ * @throws InvalidInput OPTION_MISSING
+ */
 function checkGiven(given: Fields, usage: string, flags: string): void {
   if (Object.keys(given).length > 0) return;
   throw new InvalidInput('OPTION_MISSING', 'FILE', flags, undefined, `"ctl ${usage}" needs FILE or ${flags}`);
@@ -67,7 +70,7 @@ function checkGiven(given: Fields, usage: string, flags: string): void {
 const RULE_COLUMNS = ['id', 'enabled', 'state', 'for', 'matched', 'passed', 'failed', 'description'];
 const RESOURCE_COLUMNS = ['id', 'type', 'is_alive', 'waiting', 'description', 'last_error'];
 
-/** Rules, the actions that they can have, and the resources of these. */
+/** Rules, their actions, and the resources of these. */
 export const RULES: readonly Action[] = [
   {
     usage: 'rules list [PART]',
@@ -83,12 +86,12 @@ export const RULES: readonly Action[] = [
   },
   {
     usage: 'rules show ID',
-    about: 'show a rule with its actions and figures',
+    about: 'show a rule with its actions and metrics',
     run: async ({ client }, [id]) => ({ record: await client.get('/rules/{id}', { params: { id } }) })
   },
   {
     usage: 'rules add [FILE]',
-    about: 'make a rule of a JSON file with rawsql and actions (-: standard input), of flags, or of both',
+    about: 'create a rule from a JSON file with rawsql and actions (-: standard input), from flags, or from both',
     flags: ['id', ...RULE_FLAGS],
     run: async (context, [file]) => {
       const { id } = context.flags;
@@ -114,7 +117,7 @@ export const RULES: readonly Action[] = [
   },
   {
     usage: 'rules disable ID',
-    about: 'disable a rule; it keeps its figures',
+    about: 'disable a rule; it keeps its metrics',
     run: (context, [id]) => changed(context, id, { enabled: false })
   },
   {
@@ -126,7 +129,7 @@ export const RULES: readonly Action[] = [
   },
   {
     usage: 'rules reset ID',
-    about: 'set the figures of a rule and its actions to 0',
+    about: 'set the metrics of a rule and its actions to 0',
     run: ({ client }, [id]) => client.put('/rules/{id}/reset_metrics', { params: { id } })
   },
   {
@@ -182,7 +185,7 @@ function resourceActions(): readonly Action[] {
     },
     {
       usage: 'resources add FILE',
-      about: 'make a resource of a JSON file with type and config (-: standard input)',
+      about: 'create a resource from a JSON file with type and config (-: standard input)',
       flags: ['id'],
       run: async ({ client, read, flags: { id } }, [file]) => {
         const given = settingsOf(await read(file), file) as { readonly type: string };
@@ -197,7 +200,7 @@ function resourceActions(): readonly Action[] {
     },
     {
       usage: 'resources test FILE',
-      about: 'find out whether the target of a resource could be reached, and make none',
+      about: 'check whether the target of a resource could be reached, without creating it',
       run: async ({ client, read }, [file]) => {
         const body = settingsOf(await read(file), file) as { readonly type: string };
         await client.post('/resources', { query: { test: true }, body });

@@ -10,7 +10,7 @@ async function nodeOf(client: ManagementClient): Promise<string> {
   return (await client.get('/nodes'))[0].node;
 }
 
-/** The name of an option as the interface takes it: flags (`max-inflight`) have hyphens. */
+/** The name of an option in the spelling of the interface: flags (`max-inflight`) have hyphens. */
 function keyOf(given: string): string {
   const [, path, name] = /^(.*\.)?([^.]*)$/s.exec(given.replace(/^--/, '')) as RegExpExecArray;
   return (path ?? '') + name.replaceAll('-', '_');
@@ -53,12 +53,12 @@ async function* backupLines({ client, interruption }: ActionContext): AsyncGener
     throw new ManagementError('the backup has ended early: its last line is missing');
 }
 
-/** The number of lines that the last line of a backup gives; undefined: it is none. */
+/** The number of lines given by the last line of a backup; undefined: not a last line. */
 function recordsIn(line: string): number | undefined {
   try {
     return (JSON.parse(line) as { readonly records?: number }).records;
   } catch {
-    return undefined; // cut
+    return undefined; // truncated
   }
 }
 
@@ -98,7 +98,7 @@ function asRecord(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : { value };
 }
 
-/** @param what names the text in errors */
+/** @param what the name of the text in errors */
 function parsed(json: string, what: string): unknown {
   try {
     return JSON.parse(json);
@@ -107,7 +107,7 @@ function parsed(json: string, what: string): unknown {
   }
 }
 
-/** Options, plugins, and the configuration and the store as files. */
+/** Options and plugins, and files of the configuration and the store. */
 export const SETTINGS: readonly Action[] = [
   {
     usage: 'config list',

@@ -7,16 +7,16 @@ import type { PluginType } from '../../streams-plugins/index.ts';
 import { type Action, type ActionContext, type ActionFlag, choice, type Output } from './action.ts';
 import { settingsOf } from './connectors.ts';
 
-/** A body of a request. What is undefined is not sent. */
+/** A request body. Undefined fields are not sent. */
 type Fields = Readonly<Record<string, unknown>>;
-/** The service checks what a file has. */
+/** The service checks the content of the file. */
 type RuleBody = { readonly id: string; readonly sql: string; readonly actions: Record<string, unknown>[] };
 
 const RULE_FLAGS: readonly ActionFlag[] = ['sql', 'action'];
 const PLUGIN_TYPES = ['sources', 'sinks', 'functions'] as const satisfies readonly PluginType[];
 const PLUGIN_TYPES_TEXT = 'sources, sinks or functions';
 
-/** The sentence with which a command is answered. */
+/** The message in the answer to a command. */
 function said(sentence: string): Output {
   return { lines: sentence.split('\n').filter((line) => line !== ''), isWhole: true };
 }
@@ -26,14 +26,20 @@ function pluginType(text: string): PluginType {
   return choice(text, PLUGIN_TYPES, 'TYPE');
 }
 
-/** The text in a file, or of the flag `--sql`. @throws InvalidInput OPTION_MISSING */
+/**
+ * The text of a file, or of the flag `--sql`.
+ * @throws InvalidInput OPTION_MISSING
+ */
 async function statementOf({ flags, read }: ActionContext, file: string | undefined, usage: string): Promise<string> {
   const text = file === undefined ? flags.sql : await read(file);
   if (text !== undefined) return text.trim();
   throw new InvalidInput('OPTION_MISSING', '--sql', '--sql', undefined, `"ctl ${usage}" needs FILE or --sql`);
 }
 
-/** A rule: what the file has, and what the flags say. @throws InvalidInput OPTION_MISSING */
+/**
+ * A rule: the fields of the file, overridden by the flags.
+ * @throws InvalidInput OPTION_MISSING
+ */
 async function ruleOf(context: ActionContext, id: string | undefined, file: string | undefined, usage: string) {
   const { sql, action: actions } = context.flags;
   const body: Fields = {
@@ -47,7 +53,7 @@ async function ruleOf(context: ActionContext, id: string | undefined, file: stri
   throw new InvalidInput('OPTION_MISSING', 'FILE', '--sql and --action', undefined, message);
 }
 
-/** An action of a flag: the type of its sink, or `TYPE={"a":1}` with its properties. */
+/** The action in a flag: the type of its sink, or `TYPE={"a":1}` with its properties. */
 function actionOf(text: string): Record<string, unknown> {
   const at = text.indexOf('=');
   if (at < 0) return { [text]: {} };
@@ -55,7 +61,7 @@ function actionOf(text: string): Record<string, unknown> {
   return { [type]: settingsOf(text.slice(at + 1), `what follows "--action ${type}="`) };
 }
 
-/** A statement over sample rows. */
+/** Test a statement with sample rows. */
 async function tested(context: ActionContext, file: string | undefined): Promise<Output> {
   const given = file === undefined ? {} : settingsOf(await context.read(file), file);
   const { sql } = context.flags;
@@ -65,7 +71,7 @@ async function tested(context: ActionContext, file: string | undefined): Promise
   return emissions.flat();
 }
 
-/** Streams and tables, or one of the two. */
+/** The actions for streams or for tables. */
 function definitions(kind: 'stream' | 'table'): readonly Action[] {
   // the paths of both have the same form
   const [list, one] = [`/${kind}s` as '/streams', `/${kind}s/{name}` as '/streams/{name}'];
@@ -100,7 +106,7 @@ function definitions(kind: 'stream' | 'table'): readonly Action[] {
   ];
 }
 
-/** Start, stop and restart. */
+/** The action that starts, stops or restarts a rule. */
 function command(word: 'start' | 'stop' | 'restart', about: string): Action {
   const path = `/rules/{id}/${word}` as '/rules/{id}/start';
   return {
@@ -125,7 +131,7 @@ const RULES: readonly Action[] = [
   {
     usage: 'stream add ID [FILE]',
     about:
-      'create and start a stream rule, of a JSON file with sql and actions (-: standard input), of flags, or of both',
+      'create and start a stream rule, from a JSON file with sql and actions (-: standard input), from flags, or from both',
     flags: RULE_FLAGS,
     run: async (context, [id, file]) =>
       said(await context.streams.post('/rules', { body: await ruleOf(context, id, file, 'stream add ID') }))
@@ -149,7 +155,7 @@ const RULES: readonly Action[] = [
   },
   {
     usage: 'stream status ID',
-    about: 'show the state and the figures of a stream rule',
+    about: 'show the state and the metrics of a stream rule',
     times: 'none',
     run: async ({ streams }, [id]) => ({ record: await streams.get('/v2/rules/{id}/status', { params: { id } }) })
   },
@@ -235,7 +241,7 @@ const PLUGINS: readonly Action[] = [
   }
 ];
 
-/** Streams, tables, the rules over them, and plugins: over the interface of `--rules-port`. */
+/** Streams, tables, their rules, and plugins: over the interface of `--rules-port`. */
 export const STREAMS: readonly Action[] = [
   ...RULES,
   {

@@ -6,7 +6,7 @@ import type { Credentials } from '../../rest/index.ts';
 import { log, type Shell } from '../command.ts';
 import { interfaceUrl, type Opened } from './listeners.ts';
 
-/** The name of the file in the data folder with the application that the first start makes. */
+/** The name of the file in the data folder with the application that the first start creates. */
 const FIRST_APPLICATION = 'first-application';
 
 /** The option `credentials` of the two interfaces. */
@@ -15,7 +15,7 @@ interface ServedCredentials {
   readonly rules: Credentials;
 }
 
-/** Describe what each value of the option `credentials` allows. */
+/** Describe the access that a value of the option `credentials` allows. */
 function allowed(credentials: Credentials): string {
   if (credentials === 'none')
     return 'everyone who can reach it, without credentials; only applications and administrators load code';
@@ -27,7 +27,7 @@ function allowed(credentials: Credentials): string {
   return `${who} may do everything, users without this role may read`;
 }
 
-/** Say in one line who may use the interfaces that are open. */
+/** Log in one line the access to the open interfaces. */
 export function logAccess(opened: readonly Opened[], { management, rules }: ServedCredentials, shell: Shell): void {
   const parts = [
     { name: 'management interface', credentials: management, isOf: isManagement },
@@ -47,7 +47,7 @@ function isRules({ plan: { http } }: Opened): boolean {
   return http === 'rules';
 }
 
-/** Warn if nobody can log in to an interface that is open: only users may, and there are none. */
+/** Warn if an open interface admits only users and there are none. */
 export function warnOfNobody(
   { users }: Broker,
   opened: readonly Opened[],
@@ -59,10 +59,10 @@ export function warnOfNobody(
   const both = 'add a user with embermq ctl users add';
   if (isOnlyUsers(management) && opened.some(isManagement)) {
     const remedy = `set management.credentials to ["applications","users"], and ${both}`;
-    log(shell, `warning: nobody can use the management interface, which asks for users, but there are none: ${remedy}`);
+    log(shell, `warning: the management interface cannot be used: it admits only users, and there are none: ${remedy}`);
   }
   if (isOnlyUsers(rules) && opened.some(isRules))
-    log(shell, `warning: nobody can use the port of stream rules, which asks for users, but there are none: ${both}`);
+    log(shell, `warning: the port of stream rules cannot be used: it admits only users, and there are none: ${both}`);
 }
 
 /** The parameters of `ensureApplication`. */
@@ -71,13 +71,14 @@ interface FirstStart {
   readonly app: string | undefined;
   readonly opened: readonly Opened[];
   readonly credentials: ServedCredentials;
-  /** The data folder; undefined: there is none. */
+  /** The data folder; undefined: none. */
   readonly folder: string | undefined;
 }
 
 /**
- * Ensure that there is an application which can use the interfaces: add that of the flag, or change its secret. Without the flag, if there
- * is no application and an open interface asks for one, make it. A store that cannot be written does not keep the broker from its start.
+ * Ensure that an application can use the interfaces: add the one in the flag, or change its secret. Without the flag,
+ * if there is no application and an open interface requires one, create it. A store that cannot be written does not
+ * prevent the start of the broker.
  */
 export async function ensureApplication(
   { applications }: Broker,
@@ -107,7 +108,10 @@ async function applyApp(applications: Broker['applications'], app: string, shell
   if (known?.isEnabled === false) log(shell, `warning: application ${JSON.stringify(id)} (--app) is disabled`);
 }
 
-/** Make an application for both interfaces. Its secret goes to a file, and to standard error only if a person reads that, or there is no folder. */
+/**
+ * Create an application for both interfaces. Its secret is written to a file, and to standard error only if that is a
+ * terminal or there is no folder.
+ */
 async function makeApplication(
   applications: Broker['applications'],
   { folder, url }: { readonly folder: string | undefined; readonly url: string | undefined },
@@ -116,7 +120,7 @@ async function makeApplication(
   const id = `app-${randomBytes(4).toString('hex')}`;
   const secret = randomBytes(36).toString('base64url');
   const file = folder === undefined ? undefined : join(folder, FIRST_APPLICATION);
-  // first the file: an application whose secret is not known would be of no use
+  // the file first, because an application with an unknown secret would be useless
   if (file !== undefined) await writeSecret(file, `${id}:${secret}`);
   await applications.add({ id, secret, description: 'made by the first start of embermq serve' });
   if (file !== undefined) {
@@ -129,7 +133,7 @@ async function makeApplication(
   } else if (url !== undefined) log(shell, `try it: curl -u "$(head -n 1 ${shellWord(file)})" ${url}`);
 }
 
-/** A path as a word of a shell. */
+/** Quote a path for a shell. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
@@ -141,7 +145,7 @@ async function writeSecret(file: string, app: string): Promise<void> {
 This is the application that the first start of "embermq serve" has made. It may use the management interface (--http-port) and stream rules
 (--rules-port): curl -u ID:SECRET. The broker keeps only a hash of the secret. Put this line in a safe place, and delete this file.
 `;
-  await rm(file, { force: true }); // a file that is there may have other permissions
+  await rm(file, { force: true }); // an existing file may have other permissions
   const handle = await open(file, 'wx', 0o600);
   try {
     await handle.writeFile(text);

@@ -3,9 +3,9 @@ import type { BridgeOptions } from '../../bridge/index.ts';
 import type { Shell } from '../command.ts';
 import { filledOptions } from '../config-values.ts';
 
-/** A bridge of the settings. */
+/** A bridge in the settings. */
 export interface ConfiguredBridge {
-  /** For messages: `FILE: bridges[0]`. */
+  /** The place of its settings, for messages: `FILE: bridges[0]`. */
   readonly place: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
@@ -32,7 +32,10 @@ export async function configuredBridges(
   return bridges;
 }
 
-/** Begin the bridges. They connect when the broker has started. @throws InvalidInput OPTION_INVALID, whose message names the place */
+/**
+ * Start the bridges. They connect when the broker has started.
+ * @throws InvalidInput OPTION_INVALID, whose message names the place
+ */
 export async function beginBridges(broker: Broker, bridges: readonly ConfiguredBridge[]): Promise<void> {
   if (bridges.length === 0) return;
   const { bridge } = await import('../../bridge/index.ts');

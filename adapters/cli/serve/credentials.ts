@@ -1,7 +1,9 @@
 import { InvalidInput } from '../../../lib/index.ts';
 import { type Credentials, readCredentials } from '../../rest/index.ts';
 
-/** The words that the option `credentials` of an interface may be under `serve`, beside the identities of the broker. */
+/**
+ * The values of the option `credentials` of an interface under `serve`, in addition to the identities of the broker.
+ */
 export const SERVED = ['remote', 'none'] as const;
 
 /** Read `--rules-credentials`: one word, or both kinds of identities separated by a comma. @throws InvalidInput OPTION_INVALID */

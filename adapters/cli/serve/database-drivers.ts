@@ -12,16 +12,16 @@ import type pg from 'pg';
 /** TLS settings of a connection, PEM. */
 type DatabaseTls = Readonly<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string | undefined>>;
 
-/** How to reach a database. */
+/** The address of a database. */
 export interface DatabaseConnection {
   /** URL with user name, password, host and name of the database. */
   readonly url: URL;
-  /** The same as written, because the hosts of a replica set are no URL. */
+  /** The URL as written, because the hosts of a replica set do not form a valid URL. */
   readonly text: string;
-  /** undefined: without TLS. */
+  /** Undefined: without TLS. */
   readonly tls: DatabaseTls | undefined;
   readonly poolSize: number;
-  /** Time for a connection, in milliseconds. */
+  /** Time limit for a connection, in milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -33,12 +33,12 @@ export interface Driver<A extends unknown[]> {
   close(): Promise<unknown>;
 }
 
-/** The maximum number of documents of an answer. All of them allow, so those beyond it allow nothing. */
+/** Maximum number of documents of an answer. Every document allows topics, so those beyond it allow nothing. */
 const MAX_DOCUMENTS = 10_000;
 
 type SqlArguments = [text: string, values: (string | null)[]];
 
-/** The kinds of databases with their drivers. `open` starts no query, so the database may be down. */
+/** The kinds of databases with their drivers. `open` sends no query, so the database may be down. */
 export const DRIVERS = {
   postgresql: {
     package: 'pg',
@@ -55,7 +55,7 @@ export const DRIVERS = {
         host: tls?.servername ?? host,
         port,
         stream: () => new DirectSocket(host),
-        // older versions of the driver compare the certificate of an IP address with this name only
+        // older versions of the driver compare the certificate of an IP address only with this name
         ssl: tls && { host: tls.servername ?? host, ...pemsOf(tls), rejectUnauthorized: true },
         max: poolSize,
         connectionTimeoutMillis: timeoutMs,
@@ -98,7 +98,7 @@ export const DRIVERS = {
               () => {}
             )
           );
-          // nor for preparing a statement, and after that of a query it keeps the connection
+          // nor for preparing a statement, and after the timeout of a query it keeps the connection
           const asked = connection.execute(text, values);
           const leftMs = timeoutMs - (performance.now() - sentMs);
           const [rows] = await withTimeout(asked, leftMs, `no answer within ${timeoutMs} ms`, () =>
@@ -130,10 +130,10 @@ export const DRIVERS = {
           ? {}
           : { tls: { ...pemsOf(tls), servername: tls.servername, rejectUnauthorized: true } as never }),
         connectTimeout: timeoutMs,
-        socketTimeout: timeoutMs, // ends a connection that does not answer
+        socketTimeout: timeoutMs, // ends a connection that does not respond
         maxRetriesPerRequest: 1
       });
-      client.on('error', () => {}); // the next command fails, or the client has connected again
+      client.on('error', () => {}); // the next command fails, unless the client has reconnected
       return {
         ask: (args) => client.call(...args),
         close: async () => client.disconnect()
@@ -167,7 +167,7 @@ export const DRIVERS = {
 
 export type DriverKind = keyof typeof DRIVERS;
 
-/** A socket that connects to a host of its own, whatever name the driver expects in the certificate. */
+/** A socket that connects to a given host, whatever name the driver expects in the certificate. */
 class DirectSocket extends Socket {
   readonly #host: string;
 
@@ -182,7 +182,10 @@ class DirectSocket extends Socket {
   }
 }
 
-/** Wait for an answer. If there is none in time, `giveUp` is called. @throws Error with the message */
+/**
+ * Wait for a response. On timeout, `giveUp` is called.
+ * @throws Error with the message
+ */
 async function withTimeout<T>(answer: Promise<T>, timeoutMs: number, message: string, giveUp: () => void): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -216,7 +219,7 @@ function portOf({ port }: URL, usual: number): number {
   return port === '' ? usual : Number(port);
 }
 
-/** The options of TLS as node:tls takes them. */
+/** The TLS options in the form of node:tls. */
 function pemsOf({ ca, cert, key, passphrase }: DatabaseTls): Record<string, unknown> {
   const given: Record<string, string | undefined> = { ca, cert, key, passphrase };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

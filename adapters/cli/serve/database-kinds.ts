@@ -13,7 +13,7 @@ import { mongodb, mysql, postgresql, redis } from '../../auth/database/index.ts'
 import type { Shell } from '../command.ts';
 import { type DatabaseConnection, DRIVERS, type Driver, type DriverKind, hostOf } from './database-drivers.ts';
 
-/** The name of the option for the function of an app, in place of which `serve` has a driver. */
+/** The name of the option with the function of an app, which `serve` replaces by a driver. */
 const FUNCTIONS = {
   postgresql: { name: 'query', create: postgresql },
   mysql: { name: 'query', create: mysql },
@@ -31,26 +31,26 @@ const CONNECTION_OPTIONS = {
   passphrase: text('Passphrase of the key.'),
   servername: text('Name that the certificate of the server must have.'),
   connection: text('URL of the database.'),
-  tls: row('boolean', undefined as boolean | undefined, 'Whether to use TLS.')
+  tls: row('boolean', undefined as boolean | undefined, 'Use TLS.')
 };
 const POOL_OPTIONS = {
   ...CONNECTION_OPTIONS,
-  poolSize: row('integer', 10, 'Connections at the same time.', { min: 1, max: 1_000 })
+  poolSize: row('integer', 10, 'Maximum number of concurrent connections.', { min: 1, max: 1_000 })
 };
 type ConnectionOptions = OptionValues<typeof CONNECTION_OPTIONS> & Partial<OptionValues<typeof POOL_OPTIONS>>;
 
-/** Parameters of a URL that would weaken the check of certificates, or that have an option here. */
+/** URL parameters that would weaken the check of certificates, or that have an option here. */
 const TLS_PARAMETER = /^(ssl|tls)/i;
 /** The hosts of a replica set: credentials with the first host, and the others. */
 const HOSTS = /^([^/]*\/\/(?:[^@/?]*@|(?![^/?]*@))[^,/?]*),[^/?]*/;
 const REDIS_DATABASE = /^\/?$|^\/\d{1,4}$/;
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** Time to close connections, which wait for their queries. */
+/** Time limit for closing connections, which wait for their queries. */
 const CLOSE_MS = 2_000;
 
 /**
  * Load the driver of a kind of database.
- * @returns a function that makes a source from the options of a config file
+ * @returns a function that creates a source from the options of a config file
  * @throws BrokerError PACKAGE_MISSING
  */
 export async function databaseKind(kind: DriverKind, shell: Shell): Promise<(options: object) => AuthSource> {
@@ -70,7 +70,7 @@ export async function databaseKind(kind: DriverKind, shell: Shell): Promise<(opt
   };
 }
 
-/** A source together with the driver that it asks. */
+/** A source together with its driver. */
 class ConnectedSource implements AuthSource {
   readonly name: string;
   readonly timeoutMs: AuthSource['timeoutMs'];
@@ -81,7 +81,7 @@ class ConnectedSource implements AuthSource {
   #driver: Driver<unknown[]> | undefined = undefined;
   #context: SourceContext | undefined = undefined;
 
-  /** @param open makes a driver; what it opens is closed with the source */
+  /** @param open creates a driver; its connections are closed with the source */
   constructor(kind: DriverKind, options: object, open: () => Driver<unknown[]>) {
     const { name, create } = FUNCTIONS[kind];
     const ask = async (...args: unknown[]) => this.#driver?.ask(...args);
@@ -105,7 +105,7 @@ class ConnectedSource implements AuthSource {
     this.#driver = undefined;
     await this.#source.close?.();
     if (driver === undefined || context === undefined) return;
-    // what is still in progress then is ended by the timeouts of the driver
+    // queries still in progress then are ended by the timeouts of the driver
     await new Promise<void>((resolve) => {
       const timer = context.clock.setTimeout(resolve, CLOSE_MS);
       const closed = () => {
@@ -124,7 +124,7 @@ class ConnectedSource implements AuthSource {
 /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 function readConnection(kind: DriverKind, options: object): { connection: DatabaseConnection; others: object } {
   const [own, others]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
-  const table = kind === 'redis' ? CONNECTION_OPTIONS : POOL_OPTIONS; // a client of Redis has one connection
+  const table = kind === 'redis' ? CONNECTION_OPTIONS : POOL_OPTIONS; // a Redis client has one connection
   for (const [key, value] of Object.entries(options))
     (optionName(table, key) === undefined ? others : own)[key] = value;
   const settings = readOptions(table, own, kind) as unknown as ConnectionOptions;
@@ -140,7 +140,7 @@ function readConnection(kind: DriverKind, options: object): { connection: Databa
   return { connection, others };
 }
 
-/** TLS is on if the URL or one of its options says so. */
+/** TLS is on if the URL or one of its options requires it. */
 function tlsOf(kind: DriverKind, url: URL, settings: ConnectionOptions): DatabaseConnection['tls'] {
   const { ca, cert, key, passphrase, servername } = settings;
   const isWanted = [ca, cert, key, passphrase, servername].some((value) => value !== undefined);
@@ -158,7 +158,7 @@ function tlsOf(kind: DriverKind, url: URL, settings: ConnectionOptions): Databas
   return hasTls ? ({ ca, cert, key, passphrase, servername } as DatabaseConnection['tls']) : undefined;
 }
 
-/** The URL contains a password, so errors do not show it. */
+/** Check the URL. It contains a password, so errors do not show it. */
 function checkConnection(kind: DriverKind, text: string | undefined): URL {
   const { schemes } = DRIVERS[kind];
   const fail = (expected: string): never => {

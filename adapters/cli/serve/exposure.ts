@@ -14,11 +14,12 @@ const ADMISSION = {
 };
 
 /**
- * Refuse a listener that other machines can reach and that lets anyone connect, unless the configuration allows this explicitly.
+ * Refuse a listener that other machines can reach and that lets anyone connect, unless the configuration allows this
+ * explicitly.
  *
  * The check uses the options after reading, so it applies to every spelling.
  * @param place the place where the listener is configured, for messages
- * @param hasSource whether a source of authentication is configured, which by default refuses clients that it does not know
+ * @param hasSource true if a source of authentication is configured, which by default refuses unknown clients
  * @throws InvalidInput ANONYMOUS_EXPOSED
  */
 export function checkExposure(place: string, transport: Transport, broker: BrokerOptions, hasSource: boolean): void {

@@ -4,7 +4,10 @@ import type { HealthOptions, ManagementOptions, MetricsOptions } from '../../man
 import { readCredentials } from '../../rest/index.ts';
 import { SERVED } from './credentials.ts';
 
-/** The content of an HTTP port: all of the management interface that is new, its earlier revision alone, or stream rules. */
+/**
+ * The content of an HTTP port: the management interface without its earlier revision, only the earlier revision, or
+ * stream rules.
+ */
 export type HttpKind = 'later' | 'earlier' | 'rules';
 
 /** The option `management` of the config file. */
@@ -13,13 +16,13 @@ export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'pre
   readonly health?: Omit<HealthOptions, 'prefix'>;
 }
 
-/** The options that the ports decide. */
+/** The options that are determined by the ports. */
 const DECIDED = ['revision', 'prefix', 'unmatched'];
 const NESTED = ['metrics', 'health'] as const;
 
 /**
  * Check the form of the option `management`; the functions of `embermq/management` check its values.
- * @param place where it is, for messages
+ * @param place the place of the option, for messages
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function readServedOptions(value: unknown, place: string): ServedOptions {

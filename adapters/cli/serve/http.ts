@@ -13,7 +13,7 @@ import type { PluginsApi } from '../../streams-plugins/index.ts';
 import type { HttpKind, ServedOptions } from './http-options.ts';
 import type { ServedStreamsOptions } from './streams.ts';
 
-/** Options, and the place where they are. */
+/** Options with their place. */
 interface Served<O> {
   readonly options: O;
   readonly place: string;
@@ -65,14 +65,14 @@ export class ServedHttp {
     };
   }
 
-  /** Answer the requests that wait, and all further ones at once. */
+  /** Answer the waiting requests, and all later ones immediately. */
   begin(): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
     for (const { go } of waiting) go();
   }
 
-  /** Give up the requests that wait. */
+  /** Reject the waiting requests. */
   end(): void {
     for (const { response } of this.#waiting?.splice(0) ?? []) response.destroy();
   }
@@ -86,13 +86,13 @@ export class ServedHttp {
   }
 }
 
-/** Let the first handler answer that has the path. */
+/** Pass a request to the first handler that has the path. */
 function inTurn(mounts: readonly HttpMounts[], at: number, request: IncomingMessage, response: ServerResponse): void {
   if (at < mounts.length) mounts[at].node(request, response, () => inTurn(mounts, at + 1, request, response));
   else answerUnknown(mounts, request, response);
 }
 
-/** Answer a method that a path does not have, or a path that nothing has. */
+/** Answer a method that a path does not have, or an unknown path. */
 function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: IncomingMessage, response: ServerResponse) {
   const methods = mounts.flatMap((mount) => mount.methods(url));
   const allow = methods.length === 0 ? undefined : ['OPTIONS', ...methods].join(', ');

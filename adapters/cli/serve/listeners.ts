@@ -11,7 +11,7 @@ export interface Opened {
   readonly listening: Listening;
 }
 
-/** What SIGHUP reloads. */
+/** The listeners and files that SIGHUP reloads. */
 export interface Served {
   readonly opened: Opened[];
   readonly files: ReloadedFile[];
@@ -19,7 +19,7 @@ export interface Served {
 
 /** A file or a source that is read again on SIGHUP. */
 interface ReloadedFile {
-  /** What it is, for messages: `password file users`. */
+  /** The description in messages: `password file users`. */
   readonly label: string;
   /** @throws Error */
   reload(): Promise<void>;
@@ -51,7 +51,7 @@ async function reloadFiles(shell: Shell, files: readonly ReloadedFile[]): Promis
   for (const file of files) {
     const outcome = await file.reload().then(
       () => `${file.label} reloaded`,
-      (error: Error) => `${error.message}; the previous content stays in force`
+      (error: Error) => `${error.message}; the previous content remains in use`
     );
     log(shell, `SIGHUP: ${outcome}`);
   }
@@ -70,7 +70,7 @@ async function reloadCertificates(shell: Shell, { opened, files }: Served): Prom
   }
 }
 
-/** Adds a listener to the broker, and opens it if that has started. */
+/** Adds a listener to the broker, and opens it if the broker has started. */
 export type OpenListener = (plan: PlannedListener) => Listening;
 
 /**
@@ -102,7 +102,7 @@ export async function openOptional(
   }
 }
 
-/** Warn if credentials for the management interface could be read on their way. */
+/** Warn if credentials for the management interface could be intercepted. */
 export function warnOfClearHttp(opened: readonly Opened[], shell: Shell): void {
   const clear = opened.filter(({ plan: { http, transport } }) => {
     return (

@@ -18,9 +18,9 @@ type Fields = Readonly<Record<string, unknown>> & {
   readonly error?: { readonly message?: string; readonly stack?: string; readonly code?: unknown };
 };
 
-/** The command itself reports these events. */
+/** Events that the command reports separately. */
 const REPORTED: readonly string[] = ['broker.started', 'broker.stopped', 'source.reloaded'];
-/** The message already contains these fields. */
+/** Fields that the message already contains. */
 const IN_MESSAGE: readonly string[] = ['event', 'error', 'during', 'record'];
 
 /** The flags of the options that select what is traced. */
@@ -49,14 +49,14 @@ function lineOf(level: LogLevel, message: string, fields: Fields): string {
   return [`${level}: ${oneLine(message)}${shown.join('')}`, ...calls].join('\n');
 }
 
-/** The lines of the stack of an error that follow its message, which may have several lines and could imitate others. */
+/** The stack of an error without its message, which may have several lines and could imitate others. */
 function callsOf({ message = '', stack = '' }: NonNullable<Fields['error']> = {}): string[] {
   const from = stack.indexOf(message);
   const calls = from < 0 ? stack : stack.slice(from + message.length);
   return calls.split('\n').filter((line) => /^\s+at /.test(line));
 }
 
-/** A value that could be mistaken for something else is quoted: names of clients must not be able to imitate lines or fields. */
+/** Quote values that are ambiguous: names of clients must not be able to imitate lines or fields. */
 function valueText(value: unknown): string {
   if (typeof value !== 'string')
     return typeof value === 'object' ? inspect(value, { breakLength: Infinity }) : String(value);
@@ -69,7 +69,7 @@ function oneLine(text: string): string {
 
 /**
  * Start the trace of the flags, if there is one.
- * @returns waits until its file is complete, after the stop of the broker
+ * @returns a function that waits until its file is complete, after the stop of the broker
  * @throws InvalidInput OPTION_MISSING; BrokerError TRACE_FILE_FAILED
  */
 export async function startTrace(
@@ -93,7 +93,7 @@ export async function startTrace(
     throw error instanceof InvalidInput ? namedByFlag(error) : error;
   }
   if (file === undefined) return async () => {};
-  return () => finished(to).catch(() => undefined); // the broker has reported the error
+  return () => finished(to).catch(() => undefined); // already reported by the broker
 }
 
 /** The error about an option of a trace with the flag in its message. */

@@ -2,20 +2,23 @@ import { InvalidInput } from '../../../lib/index.ts';
 
 /** Settings of EMQX that a config file does not accept under their own name. */
 interface MovedSettings {
-  /** Their names, without `zone.NAME.` and `mqtt.`; one that ends in a full stop stands for all that begin with it. */
+  /**
+   * The names, without `zone.NAME.` and `mqtt.`; a name with a trailing full stop stands for all names that begin with
+   * it.
+   */
   readonly names: readonly string[];
-  /** The place of the same setting here, for messages; undefined: there is none. */
+  /** The place of the same setting here, for messages; undefined: none. */
   readonly place: string | undefined;
-  /** Why there is none: the end of a sentence that begins with the name of the setting. */
+  /** The reason why there is none: the end of a sentence that begins with the name of the setting. */
   readonly why?: string;
-  /** The page about it, as seen from the one about the migration. */
+  /** The page about it, as a link from the page about the migration. */
   readonly page?: string;
 }
 
 const NOT_HERE = 'belongs to a part that does not exist here';
 const OF_RUNTIME = 'is about the Erlang runtime';
 
-/** In this order: the first row that has a name counts. The page for those who come from EMQX has this table. */
+/** Ordered: the first row with a name applies. The page about the migration from EMQX has this table. */
 export const MOVED_SETTINGS: readonly MovedSettings[] = [
   {
     names: ['listener.tcp.', 'listener.ssl.', 'listener.ws.', 'listener.wss.'],
@@ -84,7 +87,10 @@ export const MOVED_SETTINGS: readonly MovedSettings[] = [
   { names: ['prometheus.', 'statsd.'], place: 'GET /metrics', page: 'README.md' }
 ];
 
-/** The error for a setting of EMQX that has another place here, or none; undefined if EMQX does not have it. @param where the file */
+/**
+ * The error for a setting of EMQX that has another place here, or none; undefined if it is not a setting of EMQX.
+ * @param where the file
+ */
 export function movedSetting(key: string, where: string): InvalidInput | undefined {
   const name = key.replace(/^(zone\.[^.]+|mqtt)\./, '');
   const row = MOVED_SETTINGS.find(({ names }) =>

@@ -14,7 +14,7 @@ export type Port = number | 'off';
 
 const FILE = { value: 'FILE', check: notEmpty('a file') };
 
-/** The options of the command itself. Each is a flag, a key of the config file and an environment variable. */
+/** The options of the command. Each is a flag, a key of the config file and an environment variable. */
 export const SERVE_OPTIONS = {
   host: flag('text', '127.0.0.1', 'address to bind to', { value: 'ADDRESS', check: notEmpty('an address') }),
   mqttPort: port(1883, 'MQTT over TCP'),
@@ -165,7 +165,7 @@ export const SERVE_OPTIONS = {
   )
 };
 
-/** The path of the config file, which can only be set on the command line and in the environment. */
+/** The path of the config file, which can be set only on the command line and in the environment. */
 export const CONFIG_FLAG = {
   config: flag('text', undefined as string | undefined, 'read options from a JSON or YAML file', {
     ...FILE,
@@ -187,7 +187,7 @@ function port(value: Port, about: string) {
   return flag('object', value, `${about}; 0: any free port, off: none`, { check: checkPort, value: 'PORT' });
 }
 
-/** Check the origins as a listener would, so that the error names the flag. */
+/** Check the origins like a listener, so that the error names the flag. */
 function checkOrigins(value: unknown): unknown {
   const origins = typeof value === 'string' ? value.split(',').map((origin) => origin.trim()) : value;
   ws({ port: 0, origins: origins as string[] });

@@ -6,14 +6,17 @@ import { zoneOf } from './exposure.ts';
 import type { PlannedListener } from './settings.ts';
 
 /**
- * Tells where an option of the broker is given: `--max-inflight`, `EMBERMQ_MAX_INFLIGHT`, `embermq.json: max_inflight`. For
- * `managementApi` (`optionSource`), too.
+ * Returns the place where an option of the broker is given: `--max-inflight`, `EMBERMQ_MAX_INFLIGHT`,
+ * `embermq.json: max_inflight`. Also used for `managementApi` (`optionSource`).
  * @param name the name in camelCase
  * @param zone undefined: for the broker or for all zones
  */
 export type OptionPlace = (name: string, zone?: string) => string | undefined;
 
-/** Make an `OptionPlace`. @param layers the sources of options; later ones override earlier ones */
+/**
+ * Create an `OptionPlace`.
+ * @param layers the sources of options; later ones override earlier ones
+ */
 export function optionPlaceIn(layers: readonly Layer[]): OptionPlace {
   const last = (name: string) => layers.findLast(({ given }) => given[name] !== undefined);
   return (name, zone) => {
@@ -26,8 +29,8 @@ export function optionPlaceIn(layers: readonly Layer[]): OptionPlace {
 }
 
 /**
- * Warn if anyone can connect from other machines because of an option that was set over REST. That is no reason not to start, as it is without
- * the option: it was set on purpose, and a broker that does not start cannot be asked to reset it.
+ * Warn if anyone can connect from other machines because of an option that was set over REST. Unlike such an option of
+ * the command, this does not prevent the start: it was set on purpose, and only a running broker can reset it.
  */
 export function warnOfOverrides({ configuration }: Broker, listeners: readonly PlannedListener[], shell: Shell): void {
   const told = new Set<string>();
@@ -36,7 +39,7 @@ export function warnOfOverrides({ configuration }: Broker, listeners: readonly P
     if (http !== undefined || host === undefined) continue;
     const zone = zoneOf(transport);
     const allowed = configuration.get(`zone.${zone}.allow_anonymous`);
-    if (allowed.value === true && allowed.source === 'option') continue; // it is written out
+    if (allowed.value === true && allowed.source === 'option') continue; // explicitly allowed
     for (const name of ['allowAnonymous', 'bypassAuthPlugins']) {
       const { key, value, source } = configuration.get(`zone.${zone}.${name}`);
       const overrides = configuration.overrides().filter((one) => one.name === name);
@@ -53,7 +56,10 @@ export function warnOfOverrides({ configuration }: Broker, listeners: readonly P
   }
 }
 
-/** Write a line for each option that was set over REST, and for each source that was stopped: they win over flags, environment and file. */
+/**
+ * Write a line for each option that was set over REST, and for each source that was stopped: they override flags,
+ * environment and file.
+ */
 export function reportOverrides({ configuration, access }: Broker, shell: Shell, placeOf: OptionPlace): void {
   for (const { key, name, zone, value, replaces, replacedSource } of configuration.overrides()) {
     const { kind, unit } = configuration.get(key);

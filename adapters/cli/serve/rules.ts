@@ -6,7 +6,7 @@ import { filledOptions } from '../config-values.ts';
 const IN_CODE = ['actions', 'functions'] as const;
 
 /**
- * The object `rules` of the config file: rules, resources, and which events are published as messages.
+ * Read the object `rules` of the config file: rules, resources, and events that are published as messages.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, whose message names the place
  */
 export async function configuredRules(given: unknown, config: string | undefined, shell: Shell): Promise<RulesOptions> {

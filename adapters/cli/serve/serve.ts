@@ -38,7 +38,7 @@ import { beginWebhooks } from './webhooks.ts';
 
 /** On smaller file systems, a flood of messages can be faster than LevelDB's compactions. */
 const SMALL_DISK_BYTES = 67_108_864;
-/** Exit code if a plugin was dropped [stream rules 1.4]. */
+/** Exit code after a plugin was deleted [stream rules 1.4]. */
 const DROP_CODE = 100;
 const SECOND_SIGNAL_CODE = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -50,7 +50,7 @@ export const serve: Command = {
 Runs an MQTT broker. When all listeners accept connections, it prints one line on standard output: "ready" and a JSON object with the
 actual ports and the process id. All other output goes to standard error. On SIGTERM or SIGINT it stops gracefully and exits with code 0;
 a second signal ends it immediately. SIGHUP reloads the sources of authentication, the access rules and the certificates of the TLS
-listeners; if a new file has an error, the error is reported and the previous content stays in force. Sessions, queued and retained messages
+listeners; if a new file has an error, the error is reported and the previous content remains in use. Sessions, queued and retained messages
 are persisted in --data-dir and survive every kind of exit, including kill -9. With --memory, nothing is persisted.
 
 ${describeFlags({ ...CONFIG_FLAG, ...SERVE_OPTIONS })}
@@ -121,7 +121,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
   }
 };
 
-/** Ensure that there is an application for the HTTP ports, and log which credentials they accept. */
+/** Ensure that an application exists for the HTTP ports, and log the accepted credentials. */
 async function admit(
   broker: Broker,
   { own, management, streamsApi }: ServeSettings,
@@ -139,8 +139,8 @@ async function admit(
 }
 
 /**
- * Load the interfaces over HTTP and make the handlers of their ports. They take 15 MB of memory, so they are loaded only if there is a port, or
- * an option to check.
+ * Load the HTTP interfaces and create the handlers of their ports. They take 15 MB of memory, so they are loaded only
+ * if there is a port, or an option to check.
  */
 async function servedHttp(
   broker: Broker,
@@ -156,7 +156,7 @@ async function servedHttp(
 
 /** Warn if the file system of the data folder is smaller than the README recommends. */
 async function warnOfSmallDisk(folder: string, shell: Shell): Promise<void> {
-  const fileSystem = await statfs(folder).catch(() => undefined); // the store reports a folder that is gone
+  const fileSystem = await statfs(folder).catch(() => undefined); // the store reports a missing folder
   if (fileSystem === undefined || fileSystem.blocks * fileSystem.bsize >= SMALL_DISK_BYTES) return;
   const text = 'if queues fill it, messages are refused and the store may fail; use 64 MB or more';
   log(shell, `warning: the file system of ${folder} is smaller than 64 MB; ${text}`);
@@ -176,7 +176,10 @@ function awaitSignals(shell: Shell): { first: Promise<string>; release: () => vo
   return { first, release };
 }
 
-/** Reload a source, unless an operator has stopped it. @throws its error; the previous content then stays in force */
+/**
+ * Reload a source, unless an operator has stopped it.
+ * @throws its error; the previous content then remains in use
+ */
 async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
   if (broker.access.list().some(({ name, isStarted }) => name === source.name && !isStarted)) return;
   await broker.access.reload(source.name);

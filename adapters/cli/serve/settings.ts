@@ -22,15 +22,15 @@ import { type ConfiguredWebhook, configuredWebhooks } from './webhooks.ts';
 
 /** A listener to open. */
 export interface PlannedListener {
-  /** Its name in the `ready` line. Default: the name of the listener. */
+  /** The name in the `ready` line. Default: the name of the listener. */
   readonly label?: string;
-  /** The place where it is configured, for messages. */
+  /** The place of its configuration, for messages. */
   readonly place: string;
-  /** Its options, after reading. */
+  /** The checked options. */
   readonly transport: Transport;
-  /** Whether it uses a default port that the user has not set. It is then omitted if the port is in use. */
+  /** True if it uses a default port that the user has not set. It is then omitted if the port is in use. */
   readonly isOptional?: boolean;
-  /** What it serves over HTTP; undefined: it serves MQTT. */
+  /** The content served over HTTP; undefined: MQTT. */
   readonly http?: HttpKind | undefined;
 }
 
@@ -39,21 +39,21 @@ export interface ServeSettings {
   readonly own: FlagValues<typeof SERVE_OPTIONS>;
   readonly broker: BrokerOptions;
   readonly listeners: readonly PlannedListener[];
-  /** Sources of authentication and of access rules, in the order in which they are asked. */
+  /** Sources of authentication and of access rules, in order. */
   readonly sources: readonly ConfiguredSource[];
   /** Web servers that receive events. */
   readonly webhooks: readonly ConfiguredWebhook[];
-  /** Other servers that messages are exchanged with. */
+  /** Other servers with which messages are exchanged. */
   readonly bridges: readonly ConfiguredBridge[];
-  /** Options of the management interface, and the place where they are. */
+  /** Options of the management interface, with their place. */
   readonly management: { readonly options: ServedOptions; readonly place: string };
-  /** The same of the interface of stream rules. */
+  /** Options of the interface of stream rules, with their place. */
   readonly streamsApi: { readonly options: ServedStreamsOptions; readonly place: string };
   /** Folders that sources and sinks of the type `file` may use. */
   readonly folders: readonly string[];
   /** Schemas of the format protobuf. */
   readonly schemas: Schemas;
-  /** Tells where an option of the broker is given. */
+  /** Returns the place where an option of the broker is given. */
   readonly optionPlace: OptionPlace;
 }
 
@@ -148,7 +148,10 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, folders, optionPlace };
 }
 
-/** Refuse to show the interface to other machines without asking for credentials. @throws InvalidInput MANAGEMENT_EXPOSED */
+/**
+ * Refuse to open the interface to other machines without credentials.
+ * @throws InvalidInput MANAGEMENT_EXPOSED
+ */
 function checkHttpExposure(
   { httpHost }: ServeSettings['own'],
   http: readonly PlannedListener[],
@@ -168,13 +171,13 @@ function checkZone(place: string, { common: { zone } }: Transport, broker: Broke
   throw new InvalidInput('ZONE_UNKNOWN', `${place}.zone`, `one of ${known.join(', ')}`, zone, message);
 }
 
-/** The config file that the flags or the environment name. */
+/** Read the flag of the config file from the flags or the environment. */
 function readConfigFlag(layers: readonly Layer[]): FlagValues<typeof CONFIG_FLAG> {
   const { given, spelled } = layers.find(({ given }) => 'config' in given) ?? layers[0];
   return readAs(CONFIG_FLAG, pick(given, CONFIG_FLAG), spelled) as FlagValues<typeof CONFIG_FLAG>;
 }
 
-/** Options that have no effect with `memory`. Setting one means that the state is to be persisted. */
+/** Options without an effect with `memory`. Setting one means that the state is to be persisted. */
 const DATA_FOLDER_OPTIONS = ['dataDir', 'durability', 'verifyStore', 'reserve'] as const;
 
 /** Check the options of one source, so that errors can name the source. */
@@ -209,7 +212,7 @@ function pick(given: Readonly<Record<string, unknown>>, table: object): Record<s
   return Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(table, name)));
 }
 
-/** Where MQTT over TLS is found by convention. */
+/** The conventional port for MQTT over TLS. */
 const MQTTS_PORT = 8883;
 
 function portListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {
@@ -227,7 +230,7 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
       '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port, --wss-port or --https-port';
     throw new InvalidInput('OPTION_MISSING', 'mqttsPort', 'a TLS port', 'off', message);
   }
-  // A renewed certificate usually replaces the file, and is then loaded without a restart.
+  // a renewed certificate usually replaces the file, and is then loaded without a restart
   const secure = { certFile: cert, keyFile: key, watchInterval: '1m', ...(ca === undefined ? {} : { caFile: ca }) };
   const pages = own.wsOrigins === undefined ? {} : { origins: own.wsOrigins };
   const plans = [
@@ -244,7 +247,7 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
     });
 }
 
-/** Greatest number of connections of an HTTP port. */
+/** Maximum number of connections of an HTTP port. */
 const MAX_HTTP_CONNECTIONS = 1_024;
 
 function httpListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {

@@ -16,19 +16,25 @@ import { filledOptions, type Inserted } from '../config-values.ts';
 
 /** A kind of source that the list `auth` of the config file may contain. */
 interface SourceKind {
-  /** Load the entry point. @returns a function that makes a source from its options, and throws InvalidInput if one is not valid */
+  /**
+   * Load the entry point.
+   * @returns a function that creates a source from its options, and throws InvalidInput for invalid ones
+   */
   load(shell: Shell): Promise<(options: never) => Awaitable<AuthSource>>;
-  /** Whether the string at a path is a template, so that a percent sign in a value from a file or the environment is doubled there. */
+  /**
+   * Check whether the string at a path is a template, so that a percent sign in a value from a file or the environment
+   * is doubled there.
+   */
   readonly isTemplate?: (path: string) => boolean;
 }
 
-/** A database that `serve` asks with a driver of its own. A query that is taken from a file as a whole has placeholders. */
+/** A database that `serve` queries with its own driver. A query taken completely from a file has placeholders. */
 const database = (kind: 'postgresql' | 'mysql' | 'redis' | 'mongodb'): SourceKind => ({
   load: async (shell) => (await import('./database-kinds.ts')).databaseKind(kind, shell),
   isTemplate: (path) => /^(authenticate|superuser|acl)[.[]/.test(path)
 });
 
-/** The kinds. The field names in the errors of a kind begin with its name. */
+/** The kinds. The field names in the errors of a kind begin with the name of the kind. */
 const KINDS: Readonly<Record<string, SourceKind>> = {
   'password-file': { load: async () => (await import('../../auth/password-file/index.ts')).passwordFile },
   'acl-file': { load: async () => (await import('../../auth/acl-file/index.ts')).aclFile },
@@ -44,19 +50,19 @@ const KINDS: Readonly<Record<string, SourceKind>> = {
   mongodb: database('mongodb')
 };
 
-/** Where a source is configured, and with which options. */
+/** The place and the options of a configured source. */
 interface SourceEntry {
   readonly kind: string;
-  /** For messages: `FILE: auth[0]`. */
+  /** The place for messages: `FILE: auth[0]`. */
   readonly place: string;
-  /** What it is, for the report of a reload: `password file users`. Default: its name. */
+  /** The description for the report of a reload: `password file users`. Default: its name. */
   readonly label?: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Make the sources of the settings, in the order in which they are asked: the files of `passwordFile` and `aclFile`, then the list `auth` of
- * the config file. Each entry of the list has the options of its function, and `kind`.
+ * Create the sources of the settings, in order: the files of `passwordFile` and `aclFile`, then the list `auth` of the
+ * config file. Each entry of the list has the options of its function, and `kind`.
  * @throws InvalidInput, whose message names the place of the invalid setting
  */
 export async function configuredSources(
@@ -100,11 +106,11 @@ function listEntries(list: unknown, field: string): SourceEntry[] {
   });
 }
 
-/** A source that was made from its entry, and the values that were inserted into its options. */
+/** A source created from its entry, with the values that were inserted into its options. */
 class MadeSource {
   readonly source: AuthSource;
   readonly inserted: readonly Inserted[];
-  /** Questions in progress. */
+  /** Pending questions. */
   readonly #asked = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined = undefined;
 
@@ -121,7 +127,7 @@ class MadeSource {
     return this.#noted(this.source.authorize?.(request));
   }
 
-  /** Wait for the questions in progress. Each source limits their time. */
+  /** Wait for the pending questions. Each source limits their time. */
   async finish(): Promise<void> {
     await Promise.allSettled(this.#asked);
   }
@@ -143,8 +149,8 @@ class MadeSource {
 }
 
 /**
- * A source of the settings. When it is reloaded, it reads its files again. If a file has changed from which an option was taken, it makes the
- * source again; the previous one is closed when it has answered the questions in progress.
+ * A source of the settings. A reload reads its files again. If a file with an option has changed, the source is created
+ * again; the previous one is closed when it has answered its pending questions.
  */
 export class ConfiguredSource implements AuthSource {
   readonly label: string;
@@ -157,7 +163,7 @@ export class ConfiguredSource implements AuthSource {
   readonly #entry: SourceEntry;
   readonly #shell: Shell;
   #made: MadeSource;
-  /** Previous ones that are not closed yet. */
+  /** Previous sources that are not closed yet. */
   readonly #previous = new Set<MadeSource>();
   #context: SourceContext | undefined = undefined;
   #failure: Error | undefined = undefined;
@@ -181,12 +187,12 @@ export class ConfiguredSource implements AuthSource {
     return new ConfiguredSource(entry, shell, await make(entry, shell));
   }
 
-  /** Whether the source decides who may connect. */
+  /** True if the source authenticates clients. */
   get isAuthenticating(): boolean {
     return this.provides?.includes('authentication') ?? this.authenticate !== undefined;
   }
 
-  /** The error of the last reload; the previous content has stayed in force. */
+  /** The error of the last reload, after which the previous content is still in use. */
   get failure(): Error | undefined {
     return this.#failure;
   }
@@ -201,7 +207,7 @@ export class ConfiguredSource implements AuthSource {
     await Promise.all([this.#made, ...this.#previous].map((made) => made.close()));
   }
 
-  /** It never rejects, because a source that cannot be reloaded must keep its place in the order. See `failure`. */
+  /** Never rejects, because a source that cannot be reloaded must keep its place in the order. See `failure`. */
   async reload(): Promise<void> {
     this.#failure = undefined;
     try {
@@ -223,7 +229,7 @@ export class ConfiguredSource implements AuthSource {
     void this.#retire(before, context);
   }
 
-  /** Close a previous source when it has answered the questions in progress. */
+  /** Close a previous source when it has answered its pending questions. */
   async #retire(made: MadeSource, context: SourceContext): Promise<void> {
     this.#previous.add(made);
     await made.finish();
@@ -257,10 +263,10 @@ async function make({ kind, place, options }: SourceEntry, shell: Shell): Promis
   }
 }
 
-/** Options that may contain a secret, in any part of them. */
+/** Options that may contain a secret in any part. */
 const SECRET = /^(bindPassword|connection|key|passphrase|secret)\b|^\w+\.(headers|query|form|json)\b/;
 
-/** The error with the place of the entry in its message, and without values that are secret. */
+/** The error with the place of the entry in its message, and without secret values. */
 function located(error: InvalidInput, kind: string, place: string, inserted: readonly Inserted[]): InvalidInput {
   const { code, field, expected, message } = error;
   const own = field.startsWith(`${kind}.`) ? field.slice(kind.length + 1) : field;

@@ -8,14 +8,14 @@ import { log } from '../command.ts';
 import type { FlagValues } from '../flags.ts';
 import type { Port, SERVE_OPTIONS } from './options.ts';
 
-/** How long after the drop of a plugin the process begins to end, in milliseconds: the answer is sent before. */
+/** Delay between the deletion of a plugin and the end of the process, in milliseconds: the answer is sent before. */
 const DROP_DELAY_MS = 1_000;
 
 /**
  * All types of sources and sinks that need an adapter, for the option `streams`.
- * @param pushPort where the source `httppush` and paths of `websocket` are served; `off`: nowhere
+ * @param pushPort the port of the source `httppush` and of paths of `websocket`; `off`: none
  * @param places the folders that the types `file` may use
- * @param pages which pages of browsers may push rows, and connect to paths
+ * @param pages the web pages that may push rows, and connect to paths
  */
 export async function streamTypes(
   pushPort: Port,
@@ -65,16 +65,14 @@ type PluginFlags = Pick<
   'exitOnPluginDrop' | 'pluginHosts' | 'installScripts' | 'autoLoadPlugins'
 >;
 
-/** The plugins of the streams, and when the process is to end because one of them was dropped. */
+/** The plugins of the streams, and the end of the process after one of them was deleted. */
 export interface ServedPlugins {
   readonly plugins: StreamPlugins | undefined;
   /** Resolves to the reason. */
   readonly ended: Promise<string>;
 }
 
-/**
- * Load the plugins from the folder of the streams; without a folder there are none.
- */
+/** Load the plugins from the folder of the streams; without a folder there are none. */
 export async function servePlugins(
   broker: Broker,
   { dataDir }: StreamsOptions,

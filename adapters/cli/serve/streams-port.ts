@@ -2,7 +2,7 @@ import type { Broker } from '../../../lib/index.ts';
 import { log, type Shell } from '../command.ts';
 import type { Opened } from './listeners.ts';
 
-/** Write the lines of the sink `log`, and what sources and sinks warn of. */
+/** Log the lines of the sink `log`, and the warnings of sources and sinks. */
 export function logStreams(broker: Broker, shell: Shell): void {
   broker.on('streams.logged', ({ text }) => log(shell, text));
   broker.on('streams.warned', ({ text }) => log(shell, `warning: ${text}`));
@@ -12,7 +12,7 @@ export function logStreams(broker: Broker, shell: Shell): void {
 export function followStreams(broker: Broker, opened: readonly Opened[], shell: Shell): void {
   const listeners = opened.filter(({ plan }) => plan.http === 'rules').map(({ listening }) => listening);
   if (listeners.length === 0) return;
-  // one after the other: a service that is started again at once does not find its port in use
+  // sequential: a service that is restarted immediately must not find its port in use
   let last: Promise<unknown> = Promise.resolve();
   const follow = (change: (listener: Opened['listening']) => Promise<void>, done: string) => {
     last = last

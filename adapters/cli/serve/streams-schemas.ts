@@ -5,10 +5,10 @@ import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { readFileFor, type Shell } from '../command.ts';
 import { filledOptions } from '../config-values.ts';
 
-/** The texts of .proto files by the names of schemas. */
+/** The contents of .proto files by the names of schemas. */
 export type Schemas = Readonly<Record<string, string>>;
 
-/** Most files of the folder. */
+/** Maximum number of files in the folder. */
 const MOST_FILES = 1000;
 const MOST_BYTES = 4_194_304;
 
@@ -29,8 +29,9 @@ export async function configuredSchemas(given: unknown, config: string | undefin
 }
 
 /**
- * The format protobuf with the schemas of the config file and of `schemas/protobuf` in the folder of the streams. Those of the config file come first.
- * Without a schema the package `protobufjs` is not loaded, and the format says where schemas are expected.
+ * The format protobuf with the schemas of the config file and of `schemas/protobuf` in the folder of the streams. Those
+ * of the config file come first. Without a schema the package `protobufjs` is not loaded, and errors of the format name
+ * the expected place of schemas.
  * @param dataDir the folder of the streams
  * @throws BrokerError PACKAGE_MISSING, FILE_UNREADABLE; InvalidInput OPTION_INVALID, which names the schema
  */
@@ -68,7 +69,7 @@ function withoutSchemas(folder: string | undefined): StreamFormatType {
   };
 }
 
-/** The files of a folder and of the folders in it, by their paths from there with `/`. No folder is an empty one. */
+/** The files of a folder and its subfolders, by relative path with `/`. A missing folder counts as empty. */
 async function readProtoFiles(folder: string, shell: Shell): Promise<Record<string, string>> {
   let paths: string[];
   try {

@@ -12,17 +12,20 @@ export type ServedStreamsOptions = Omit<StreamsApiOptions, 'prefix' | 'unmatched
 interface ConfiguredStreams {
   /** The option `streams` of `createBroker`. */
   readonly streams?: StreamsOptions;
-  /** `streams.folders`: what sources and sinks of the type `file` may use, beside `DATA_DIR/streams/files`. `/`: all. */
+  /**
+   * `streams.folders`: the folders that sources and sinks of the type `file` may use, in addition to
+   * `DATA_DIR/streams/files`. `/`: all.
+   */
   readonly folders: readonly string[];
 }
 
 /** Parts of the option `streams` that need code. */
 const IN_CODE = ['sources', 'sinks', 'functions', 'formats'] as const;
-/** Options of the interface that the port decides. */
+/** Options of the interface that are determined by the port. */
 const DECIDED = ['prefix', 'unmatched', 'plugins'] as const;
 
 /**
- * The object `streams` of the config file: streams, tables, rules over them, and properties of their sources.
+ * Read the object `streams` of the config file: streams, tables, their rules, and properties of their sources.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, whose message names the place
  */
 export async function configuredStreams(

@@ -3,16 +3,16 @@ import type { WebhookOptions } from '../../webhook/index.ts';
 import type { Shell } from '../command.ts';
 import { filledOptions } from '../config-values.ts';
 
-/** A webhook of the settings. */
+/** A webhook in the settings. */
 export interface ConfiguredWebhook {
-  /** For messages: `FILE: webhooks[0]`. */
+  /** The place of its settings, for messages: `FILE: webhooks[0]`. */
   readonly place: string;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** What the settings say about webhooks. */
+/** The settings of webhooks. */
 interface WebhookSettings {
-  /** `--webhook-url`. */
+  /** The value of `--webhook-url`. */
   readonly url: string | undefined;
   /** The list `webhooks` of the config file. */
   readonly list: unknown;
@@ -22,7 +22,7 @@ interface WebhookSettings {
 }
 
 /**
- * The webhooks of the settings: the one of `--webhook-url` and the documented settings, then those of the list.
+ * The webhooks of the settings: the one from `--webhook-url` and the documented settings, then those in the list.
  * @throws InvalidInput OPTION_INVALID, OPTION_MISSING, whose message names the place
  */
 export async function configuredWebhooks(settings: WebhookSettings, shell: Shell): Promise<ConfiguredWebhook[]> {
@@ -53,7 +53,10 @@ export async function configuredWebhooks(settings: WebhookSettings, shell: Shell
   return webhooks;
 }
 
-/** Begin the webhooks. @throws InvalidInput OPTION_INVALID, whose message names the place */
+/**
+ * Start the webhooks.
+ * @throws InvalidInput OPTION_INVALID, whose message names the place
+ */
 export async function beginWebhooks(broker: Broker, webhooks: readonly ConfiguredWebhook[]): Promise<void> {
   if (webhooks.length === 0) return;
   const { webhook } = await import('../../webhook/index.ts');

@@ -16,9 +16,10 @@ interface Changes {
 }
 
 /**
- * Write a batch into a closed folder, as a log of its own that LevelDB replays when it opens the folder.
+ * Write a batch into a closed folder, as a separate log that LevelDB replays when it opens the folder.
  *
- * Nothing else can be written while LevelDB finds no space for a compaction, because it starts that as soon as it has the folder.
+ * Nothing else can be written while LevelDB finds no space for a compaction, because it starts that as soon as it has
+ * the folder.
  * @param sync wait for the disk
  * @throws Error from the file system; then the folder is unchanged
  */

@@ -22,8 +22,9 @@ export async function checkFiles(path: string, sound: Set<string>, mark: ClosedM
 }
 
 /**
- * Check that CURRENT exists if there are tables or logs, and names a manifest. Without CURRENT, LevelDB treats the folder as new and
- * deletes what is in it; if CURRENT names no manifest, LevelDB reports whatever the system says about that name.
+ * Check that CURRENT exists if there are tables or logs, and names a manifest. Without CURRENT, LevelDB treats the
+ * folder as new and deletes what is in it; if CURRENT names no manifest, LevelDB reports the system error for that
+ * name.
  * @throws Error LEVEL_CORRUPTION
  */
 export async function checkCurrent(path: string): Promise<void> {

@@ -17,7 +17,9 @@ interface ClosedFile {
 /** The content of the file CLOSED: this object as one line of JSON, and the checksum of that line as a second line. */
 interface ClosedState {
   readonly version: number;
-  /** The manifest that was in force. LevelDB starts a new one at each open, so the mark is void once the folder has been opened. */
+  /**
+   * The current manifest. LevelDB starts a new one at each open, so the mark is void once the folder has been opened.
+   */
   readonly manifest: string;
   readonly files: readonly ClosedFile[];
 }
@@ -36,7 +38,7 @@ export class ClosedMark {
     this.#folder = folder;
   }
 
-  /** Remember which manifest is in force; to be called before LevelDB closes the folder. */
+  /** Record the current manifest; to be called before LevelDB closes the folder. */
   async rememberManifest(): Promise<void> {
     this.#manifestAtClose = await this.#currentManifest();
   }

@@ -12,17 +12,20 @@ const CHECK_EVERY_MS = 1_000;
  */
 const LOCKS = new Set<string>();
 
-/** The last open or repair. They run one after the other, because nothing shows who will have a folder until LevelDB has it. */
+/**
+ * The last open or repair. They run sequentially, because the owner of a folder is unknown until LevelDB has opened it.
+ */
 let lastUse: Promise<void> = Promise.resolve();
 
 /**
  * The two files that reserve a folder for one store, LOCK and OWNER.
  *
- * LevelDB locks the file LOCK. The system releases that lock when the process closes any descriptor of the file: after the app has copied
- * the folder, or after another thread or another copy of this package has asked for it. So the file OWNER names the process as well.
+ * LevelDB locks the file LOCK. The system releases that lock when the process closes any descriptor of the file: after
+ * the app has copied the folder, or after another thread or another copy of this package has asked for it. Therefore
+ * the file OWNER also names the process.
  *
- * If LOCK is missing, the folder was deleted or moved. LevelDB does not notice, and continues to write into files that nobody can open any
- * more.
+ * If LOCK is missing, the folder was deleted or moved. LevelDB does not notice, and continues to write into files that
+ * can no longer be opened.
  */
 export class FolderLock {
   readonly #folder: string;
@@ -45,7 +48,7 @@ export class FolderLock {
 
   /**
    * Open or repair the folder while no other store of this process opens or repairs one.
-   * @throws Error LEVEL_LOCKED if another store or process has the folder; what `action` throws
+   * @throws Error LEVEL_LOCKED if another store or process has the folder; errors of `action`
    */
   whileFree(action: () => Promise<void>): Promise<void> {
     const done = lastUse.then(async () => {
@@ -100,7 +103,10 @@ export class FolderLock {
     await unlink(this.#newOwner).catch(() => {});
   }
 
-  /** Delete OWNER; to be called after LevelDB has closed the folder. Synchronous, because another process may be about to write its own. */
+  /**
+   * Delete OWNER; to be called after LevelDB has closed the folder. Synchronous, because another process may be about
+   * to write the file.
+   */
   closed(): void {
     try {
       if (stampOf(statSync(this.#owner, { bigint: true })) === this.#stamp) unlinkSync(this.#owner);
@@ -112,7 +118,7 @@ export class FolderLock {
     this.#identity = '';
   }
 
-  /** Whether a second has passed since the last check. */
+  /** True if a second has passed since the last check. */
   get isCheckDue(): boolean {
     return performance.now() - this.#checkedAtMs >= CHECK_EVERY_MS;
   }
@@ -150,7 +156,9 @@ export class FolderLock {
   }
 }
 
-/** Tells whether a file has been written, without opening it: the process may have no free file descriptor. */
+/**
+ * A stamp that shows whether a file has been written, without opening it: the process may have no free file descriptor.
+ */
 function stampOf({ dev, ino, mtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${mtimeNs}`;
 }

@@ -1,14 +1,17 @@
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Only the user of the process may use a folder that it creates, and so all files of LevelDB in it, which have the mode of the umask. */
+/**
+ * Restricts a folder that the store creates to the user of the process, and thereby all files of LevelDB in it, which
+ * have the mode of the umask.
+ */
 const FOLDER_MODE = 0o700;
-/** The same of a file. */
+/** The same for a file. */
 export const FILE_MODE = 0o600;
 const OTHERS = 0o077;
 
 /**
- * Tell whether other users may use a folder.
+ * Check whether other users may use a folder.
  * @returns a warning with the remedy; undefined if there is none, or the system has no file modes
  */
 export async function exposureOf(folder: string): Promise<string | undefined> {
@@ -20,9 +23,10 @@ export async function exposureOf(folder: string): Promise<string | undefined> {
 }
 
 /**
- * Create a folder and its parents, for the user of the process alone.
+ * Create a folder and its parents, for the user of the process only.
  *
- * Node's recursive `mkdir` never ends below a folder such as /proc, where the system reports ENOENT for a folder that cannot be created.
+ * Node's recursive `mkdir` never ends below a folder such as /proc, where the system reports ENOENT for a folder that
+ * cannot be created.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;

@@ -6,17 +6,17 @@ import { checkUnlocked } from './repair.ts';
 import { numberedFiles } from './tables.ts';
 
 /**
- * Delete what failed attempts to write have left in a closed folder: tables of compactions that were not completed, logs that are not
+ * Delete the leftovers of failed writes in a closed folder: tables of incomplete compactions, logs that are not
  * replayed, and empty logs, one for each failed open.
  *
- * LevelDB deletes them itself, but only after it has written a new manifest, for which they may leave no space.
+ * LevelDB deletes them as well, but only after it has written a new manifest, for which they may leave no space.
  * @throws Error with the cause LEVEL_LOCKED if another process has the folder; errors of the file system
  */
 export async function removeLeftovers(folder: string): Promise<void> {
   const files = await numberedFiles(folder);
   const stats = await Promise.all(files.map(({ name }) => statOf(join(folder, name))));
   const { tables, isReplayed, firstLog, badAt, isTruncated } = await readManifest(folder);
-  // LevelDB, too, takes a truncated end of the manifest for its end; anything else is for the checks to report
+  // LevelDB also treats a truncated end of the manifest as its end; anything else is reported by the checks
   if (firstLog === undefined || (badAt !== undefined && !isTruncated)) return;
   const numbers = new Set(files.map(({ number }) => number));
   if ([...tables.keys()].some((table) => !numbers.has(table))) return;
@@ -24,7 +24,7 @@ export async function removeLeftovers(folder: string): Promise<void> {
     name.endsWith('.log') ? !isReplayed(number) || (size === 0n && number !== firstLog) : !tables.has(number);
   if (!files.some((file, at) => isLeftover(file, stats[at]?.size))) return;
   await checkUnlocked(folder);
-  // synchronous, and only files that are still the same: another process may be about to open the folder
+  // synchronous, and only unchanged files: another process may be about to open the folder
   for (const [at, file] of files.entries()) {
     const path = join(folder, file.name);
     const now = statSync(path, { bigint: true, throwIfNoEntry: false });

@@ -54,7 +54,10 @@ interface LogRecords {
   readonly records: readonly Buffer[];
   /** Offset of the first bad record; undefined if all are sound. */
   readonly badAt: number | undefined;
-  /** Whether the bad record is the last one and may be truncated, which LevelDB takes for the end of the file without reporting it. */
+  /**
+   * True if the bad record is the last one and may be truncated, which LevelDB treats as the end of the file without
+   * reporting it.
+   */
   readonly isTruncated: boolean;
 }
 
@@ -99,7 +102,9 @@ export function logOf(record: Buffer): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Whether the first record of a log is complete and contains changes, so that LevelDB reads at least that one. */
+/**
+ * Check whether the first record of a log is complete and contains changes, so that LevelDB reads at least that one.
+ */
 export function hasSoundFirstRecord(log: Buffer): boolean {
   let bytes = 0;
   for (const part of partsOf(log)) {
@@ -136,8 +141,9 @@ export function findLogDamage(log: Buffer): { why: string } | undefined {
 }
 
 /**
- * Find the end of what a loss of power has left of a file. Behind it are only zeros: the system may record a new size before it writes the
- * bytes. They are lost from the end of an earlier write on, which is the beginning of a part, or by sectors.
+ * Find the end of the part of a file that survived a loss of power. Behind it are only zeros: the system may record a
+ * new size before it writes the bytes. They are lost from the end of an earlier write on, which is the beginning of a
+ * part, or by sectors.
  * @param partAt offset of the first bad part
  * @returns Infinity if nothing is lost
  */
@@ -162,9 +168,9 @@ function isTruncatedPart(log: Buffer, { type, bytes, at, end }: Part, sequence: 
   return !isChecksumOfPrefix(log.readUInt32LE(at), log, at + HEADER_BYTES - 1, log.length);
 }
 
-/** What the parts read so far say about the next one. */
+/** The state of the parts read so far, which determines the possible next part. */
 class PartSequence {
-  /** Whether a record has begun and not ended. */
+  /** True if a record has begun and not ended. */
   #isInRecord = false;
   /** The batch header of the last record, or as much of it as has been read. */
   #batchHeader: Buffer | undefined;
@@ -177,7 +183,10 @@ class PartSequence {
     this.#isInRecord = type === FIRST || type === MIDDLE;
   }
 
-  /** Whether the next part may be of this type and begin with these bytes. Changes have consecutive sequence numbers. */
+  /**
+   * Check whether the next part may be of this type and begin with these bytes. Changes have consecutive sequence
+   * numbers.
+   */
   canContinueWith(type: number, bytes: Buffer): boolean {
     const isBeginning = type === FULL || type === FIRST;
     if (isBeginning === this.#isInRecord) return false;

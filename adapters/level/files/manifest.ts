@@ -12,18 +12,18 @@ interface Manifest {
   readonly tables: ReadonlyMap<number, number>;
   /** The last sequence number in the tables. Each change of a record has one; the latest change of a key counts. */
   readonly lastSequence: number;
-  /** Whether LevelDB replays this log when it opens the database. */
+  /** Check whether LevelDB replays this log when it opens the database. */
   isReplayed(log: number): boolean;
   /**
    * Number of the oldest log that is replayed. It must exist, because LevelDB creates a log before the manifest names it. undefined if
    * there is none yet, or the manifest cannot be read.
    */
   readonly firstLog: number | undefined;
-  /** Whether newer tables replace this one, as far as the manifest can be read. */
+  /** Check whether newer tables replace this one, as far as the manifest can be read. */
   isObsolete(table: number): boolean;
   /** Offset of the first bad record, at which reading stops; undefined if all records are sound. */
   readonly badAt: number | undefined;
-  /** Whether the bad record may be a truncated last record, which LevelDB does not report. */
+  /** True if the bad record may be a truncated last record, which LevelDB does not report. */
   readonly isTruncated: boolean;
 }
 

@@ -14,8 +14,8 @@ const SEQUENCE_BYTES = 8;
 /**
  * Find tables that newer tables have replaced but that are still in the folder.
  *
- * These are the tables that the manifest lists as deleted and, if the end of the manifest is lost, the tables that were compacted into
- * tables which it does not name. Two tables contain the same change to a key only if one was compacted from the other.
+ * These are the tables that the manifest lists as deleted and, if the end of the manifest is lost, the tables that were
+ * compacted into unnamed tables. Two tables contain the same change to a key only if one was compacted from the other.
  * @param damaged names of damaged tables, which are left out of the comparison
  * @returns names of tables
  */

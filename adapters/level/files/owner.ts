@@ -41,8 +41,8 @@ async function startOf(pid: number): Promise<string> {
 }
 
 /**
- * Whether a process has a file open. A process whose descriptors may not be read (of another user, or with more rights) counts as having it
- * open.
+ * Check whether a process has a file open. A process whose descriptors may not be read (of another user, or with more
+ * rights) counts as having it open.
  */
 function hasOpen(pid: number, identity: string): boolean {
   const descriptors = `/proc/${pid}/fd`;

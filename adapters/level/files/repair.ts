@@ -7,7 +7,7 @@ import { readManifest } from './manifest.ts';
 import { obsoleteTables } from './obsolete.ts';
 import { findDamagedTables } from './tables.ts';
 
-/** A block type that does not exist: LevelDB skips such a block and logs that, whatever it contains. */
+/** A block type that does not exist: LevelDB skips such a block and logs this, regardless of its content. */
 const INVALID_BLOCK_TYPE = 0xff;
 /** File that is written to test for free space. LevelDB deletes a file of this name when it opens the folder. */
 const TRIAL = '000000.dbtmp';
@@ -18,9 +18,9 @@ const MANIFEST_ENTRY_BYTES = 512;
 /**
  * Repair a damaged folder, so that it can be opened again.
  *
- * Bad blocks of tables are marked so that LevelDB skips them. Files of which nothing can be saved are moved into the folder `lost` in it.
- * Then LevelDB's own repair builds a new manifest. If that fails, all sound files are still there, and the folder is refused until a repair
- * succeeds.
+ * Bad blocks of tables are marked so that LevelDB skips them. Files of which nothing can be saved are moved into its
+ * folder `lost`. Then LevelDB's repair builds a new manifest. If that fails, all sound files still exist, and the
+ * folder is refused until a repair succeeds.
  * @throws Error LEVEL_LOCKED; other errors of LevelDB and the file system
  */
 export async function repairFolder(folder: string): Promise<void> {
@@ -44,7 +44,7 @@ export async function repairFolder(folder: string): Promise<void> {
       await table.close();
     }
   }
-  // LevelDB takes in every table that it finds, so records deleted since would come back
+  // LevelDB includes every table that it finds, so records deleted since would come back
   for (const name of await obsoleteTables(folder, damaged)) {
     await makeFolder(lost);
     await rename(join(folder, name), join(lost, name));
@@ -98,9 +98,9 @@ async function countFullLogs(folder: string, files: readonly string[]): Promise<
 }
 
 /**
- * Check that LevelDB's repair has saved all sound files, because it reports success whatever happens to single files.
+ * Check that LevelDB's repair has saved all sound files, because it reports success even if single files fail.
  * @param files names of the tables and logs before the repair
- * @param logs how many of the logs had to be converted into tables
+ * @param logs number of logs that had to be converted into tables
  * @throws Error if a sound table or the content of a log is missing from the new manifest
  */
 async function checkResult(

@@ -18,7 +18,10 @@ const MAX_BYTES = 67_108_864;
 const FILE_SYSTEM_SHARE = 5;
 /** The file is created when less than this many times the reserve is free. */
 const CREATE_BELOW_TIMES = 16;
-/** One of these steps of the reserve is kept for a new manifest and log when the folder is opened, besides the tables made from the logs. */
+/**
+ * One of these steps of the reserve is kept for a new manifest and log when the folder is opened, in addition to the
+ * tables made from the logs.
+ */
 const STEPS = 16;
 /**
  * This fraction of the reserve is kept for small commits, such as the deletions of delivered messages, and for the first commit after the
@@ -37,10 +40,13 @@ const CHECK_EVERY_BYTES = 1_048_576;
 const CHECK_EVERY_FRACTION = 256;
 /** A commit takes space twice: in the log, and in the table that the log becomes. */
 const COMMIT_COST_FACTOR = 2;
-/** After repeated failures the file does not grow for this long: LevelDB's compactions need space, and a quota may be exhausted unnoticed. */
+/**
+ * After repeated failures the file does not grow for this time: LevelDB's compactions need space, and a quota may be
+ * exhausted unnoticed.
+ */
 const REGROW_AFTER_MS = 60_000;
 
-/** Why the size of the file is adjusted. */
+/** The reason for adjusting the size of the file. */
 type Purpose = 'check' | 'commit' | 'open' | 'openAgain' | 'openWithMore' | 'openWithAll';
 
 /** The last value of `attempt` for which `Reserve.release` releases more than for the previous one. */
@@ -67,9 +73,10 @@ export async function logLimit(folder: string): Promise<number> {
 }
 
 /**
- * The file RESERVE, which keeps disk space for a store. It contains random bytes, which no file system compresses, so the space is really
- * allocated. On a full disk the file shrinks as far as commits, compactions and opening the folder need it, and grows again when there is
- * space. The share for opening is released for nothing else, and the share for small commits not for large ones or compactions.
+ * The file RESERVE, which keeps disk space for a store. It contains random bytes, which no file system compresses, so
+ * the space is actually allocated. On a full disk the file shrinks as far as commits, compactions and opening the
+ * folder need it, and grows again when there is space. The share for opening is released for nothing else, and the
+ * share for small commits not for large ones or compactions.
  */
 export class Reserve {
   readonly #folder: string;
@@ -81,7 +88,7 @@ export class Reserve {
   /** Compactions and repairs under way. */
   #users = 0;
   #regrowAtMs = 0;
-  /** The next commit is the first one since the folder was opened. */
+  /** True if the next commit is the first one since the folder was opened. */
   #isFirst = false;
   #isNeeded = false;
   /** Bytes that may be written before the free space is checked again. */
@@ -113,9 +120,10 @@ export class Reserve {
 
   /**
    * Release the space that opening the folder may need.
-   * @param failures number of failed commits since the last successful one. LevelDB may compact as soon as it is open, and the space for that
-   *   is released, too, but not after the first failure: another program is likely to take it
-   * @param attempt number of attempts to open the folder that have failed for lack of space; with each one more is released, at last all
+   * @param failures number of failed commits since the last successful one. LevelDB may compact as soon as it is open,
+   * and the space for that is released as well, but not after the first failure: another program is likely to take it
+   * @param attempt number of attempts to open the folder that have failed for lack of space; with each attempt more is
+   * released, finally all of it
    */
   async release(failures: number, attempt: number): Promise<void> {
     if (failures > 1) this.#regrowAtMs = performance.now() + REGROW_AFTER_MS;
@@ -128,7 +136,10 @@ export class Reserve {
     await this.#tryAdjust();
   }
 
-  /** Release what is not kept for opening and small commits while an action runs, and take it again when the action has ended. */
+  /**
+   * Release the space not kept for opening and small commits while an action runs, and take it again when the action
+   * has ended.
+   */
   async releaseDuring<T>(action: () => Promise<T>): Promise<T> {
     this.#users++;
     try {
@@ -136,7 +147,7 @@ export class Reserve {
       return await action();
     } finally {
       this.#users--;
-      // at once, before another program takes the free space; but nothing is written once the folder is closed
+      // taken now, before another program takes the free space; but nothing is written once the folder is closed
       if (this.#timer !== undefined) await this.#tryAdjust();
     }
   }
@@ -155,12 +166,12 @@ export class Reserve {
     return this.#uncheckedBytes >= 0 ? undefined : this.#checkSpace(bytes, this.#isNeeded);
   }
 
-  /** Whether the folder has a reserve. */
+  /** True if the folder has a reserve. */
   get isKept(): boolean {
     return this.#configuredBytes !== 0;
   }
 
-  /** Whether the commit of the last `beforeWrite` may use the share for small commits. */
+  /** True if the commit of the last `beforeWrite` may use the share for small commits. */
   get isNeeded(): boolean {
     return this.#isNeeded;
   }
@@ -202,7 +213,7 @@ export class Reserve {
       if (purpose === 'check' && this.#users === 0) await this.#growAgain(space);
       else if (purpose !== 'commit' || hasSpaceFor(space, bytes, isNeeded)) {
         const wanted = Math.max(0, Math.floor(this.#leastBytes(space, purpose, bytes, isNeeded)));
-        // space released without need would be taken by another program that fills the disk
+        // space released needlessly would be taken by another program that fills the disk
         if (wanted < space.fileBytes) await truncate(this.#file, wanted);
       }
       return space;
@@ -271,7 +282,10 @@ function openingBytes({ reserve, logBytes }: Space): number {
   return logBytes + reserve / STEPS;
 }
 
-/** Bytes that must be left after a commit. @param bytes size of the commit, which is in the log then */
+/**
+ * Bytes that must be left after a commit.
+ * @param bytes size of the commit, which is in the log by then
+ */
 function keptFrom(space: Space, bytes: number, isNeeded: boolean): number {
   return openingBytes(space) + bytes + (isNeeded ? 0 : space.reserve / DRAIN_SHARE);
 }

@@ -7,8 +7,8 @@ const MAGIC = Buffer.from('57fb808b247547db', 'hex');
 
 /**
  * Verify the checksums of a table.
- * @returns undefined if the table is sound; else what is wrong, and the offset of the type byte behind each bad block (none if the index
- * cannot be read)
+ * @returns undefined if the table is sound; otherwise the fault, and the offset of the type byte behind each bad block
+ * (none if the index cannot be read)
  */
 export function findTableDamage(table: Buffer): { why: string; blockEnds: readonly number[] } | undefined {
   try {

@@ -8,7 +8,7 @@ import { findTableDamage } from './table.ts';
 /** A damaged or missing file of LevelDB. */
 export interface Damage {
   readonly file: string;
-  /** What is wrong, as part of an error message; undefined if the file is missing. */
+  /** The fault, as part of an error message; undefined if the file is missing. */
   readonly why: string | undefined;
   /** For a table, the offset of the type byte behind each bad block; empty if no block of the file can be saved. */
   readonly blockEnds: readonly number[];
@@ -17,9 +17,11 @@ export interface Damage {
 /**
  * Read the tables and logs that make up a database, and verify the checksums that LevelDB has written.
  *
- * LevelDB does not verify those of tables: it returns whatever a damaged block contains, omits what it cannot read, or aborts the process.
- * In a log it skips a bad record and all that follow within 32 KiB, and then deletes the log. It does not notice that a log is missing.
- * @param known names of tables that need no check; tables found sound are added, because LevelDB never changes a table nor reuses its name
+ * LevelDB does not verify those of tables: it returns the content of a damaged block, omits unreadable records, or
+ * aborts the process. In a log it skips a bad record and all that follow within 32 KiB, and then deletes the log. It
+ * does not notice that a log is missing.
+ * @param known names of tables that need no check; tables found sound are added, because LevelDB never changes a table
+ * nor reuses its name
  */
 export async function findDamage(folder: string, known: Set<string>): Promise<Damage[]> {
   const { tables, isReplayed, firstLog, file, badAt, isTruncated } = await readManifest(folder);
@@ -83,7 +85,7 @@ async function findDamageIn(
   try {
     const stats = await file.stat();
     const { size } = stats;
-    // reading it would fail with an error that does not name it
+    // reading a folder would fail with an error that does not name it
     if (stats.isDirectory()) throw new Error(`EISDIR: ${join(folder, name)} is a folder`);
     if (bytes !== undefined && size !== bytes)
       return { file: name, why: `it has ${size} bytes instead of ${bytes}`, blockEnds: [] };

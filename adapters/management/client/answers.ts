@@ -6,12 +6,15 @@ const DOCUMENTS: ReadonlySet<string> = new Set(['GET /openapi.json', 'GET /x/exp
 /** Operations whose answer is lines of text, which may have no end. */
 const STREAMS: ReadonlySet<string> = new Set(['GET /x/events', 'POST /x/backup']);
 
-/** Whether `ManagementClient.lines` reads the answer of an operation, and not `request`. */
+/** Check whether the answer of an operation is a stream, read by `ManagementClient.lines` instead of `request`. */
 export function isStream(method: string, path: string): boolean {
   return STREAMS.has(`${method} ${path}`);
 }
 
-/** Read an answer. @throws ManagementError if it is a refusal, or not from a management interface */
+/**
+ * Read an answer.
+ * @throws ManagementError if it is an error, or does not come from a management interface
+ */
 export function answerOf(
   { status, text }: { readonly status: number; readonly text: string },
   { method, path, url }: { readonly method: string; readonly path: string; readonly url: string }
@@ -43,7 +46,7 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Split a body into lines, without line ends. */
+/** Split a body into lines without line ends. */
 export async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -59,7 +62,7 @@ export async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator
     rest += decoder.decode();
     if (rest !== '') yield rest;
   } finally {
-    // of a body that has ended or failed, nothing is left to cancel
+    // if the body has ended or failed, there is nothing left to cancel
     await reader.cancel().catch(() => undefined);
   }
 }

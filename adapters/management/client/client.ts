@@ -13,21 +13,24 @@ import type { ArgumentsOf, ClientRevision, DataOf, InputOf, ListOf, Page, PageMe
 
 /** Options of a `ManagementClient`. */
 export interface ManagementClientOptions<R extends ClientRevision = ClientRevision> {
-  /** Where the interface is mounted, with its prefix: `http://127.0.0.1:8081/api/v4`. */
+  /** The URL of the mounted interface, with its prefix: `http://127.0.0.1:8081/api/v4`. */
   readonly url: string;
   /** Id of an application, or name of a user. */
   readonly id: string;
-  /** Its secret or password. */
+  /** The secret of the application or the password of the user. */
   readonly secret: string;
   /** The revision that is mounted there. It only selects the types. Default `later`. */
   readonly revision?: R;
   /** Time for a whole request, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
-  /** What sends the requests, for example through a proxy, or with a certificate authority of its own. Default: the global `fetch`. */
+  /**
+   * A function that sends the requests, for example through a proxy or with a custom certificate authority. Default:
+   * the global `fetch`.
+   */
   readonly fetch?: (request: Request, init: { readonly signal: AbortSignal }) => Promise<Response>;
 }
 
-/** Rows that `list` asks for at once, unless the query has a `_limit`. */
+/** Rows that `list` requests at once, unless the query has a `_limit`. */
 const ROWS_AT_ONCE = 1_000;
 
 /**
@@ -46,7 +49,7 @@ const ROWS_AT_ONCE = 1_000;
 export class ManagementClient<R extends ClientRevision = 'later'> {
   readonly #sender: RequestSender;
 
-  /** @throws TypeError if the URL is not one of HTTP, or has credentials */
+  /** @throws TypeError if the URL is not an HTTP URL or has credentials */
   constructor({ url, id, secret, timeoutMs, fetch }: ManagementClientOptions<R>) {
     const headers = { authorization: basicAuthorization(id, secret) };
     const error = (message: string, facts?: ErrorFacts) => new ManagementError(message, facts);
@@ -76,7 +79,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
     return (await this.request('DELETE', path, input)).data as DataOf<R, 'DELETE', P>;
   }
 
-  /** Get a page of a list, and what the answer says about the whole list. */
+  /** Get a page of a list, with the paging information of the answer. */
   async page<P extends ListOf<R>>(path: P, ...[input]: ArgumentsOf<R, 'GET', P>): Promise<Page<DataOf<R, 'GET', P>>> {
     return (await this.request('GET', path, input)) as Page<DataOf<R, 'GET', P>>;
   }
@@ -98,8 +101,9 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   }
 
   /**
-   * Send a request of which the types are not known. A deletion whose path is too long for a URL is sent as `POST /x/delete`. The data of an answer without an envelope (`/openapi.json`, `/x/export`) is the document;
-   * streams are read with `lines`.
+   * Send a request whose types are not known. A deletion whose path is too long for a URL is sent as `POST /x/delete`.
+   * The data of an answer without an envelope (`/openapi.json`, `/x/export`) is the document; streams are read with
+   * `lines`.
    * @param path with parameters in braces or encoded: `/clients/{clientid}`, `/clients/a%2Fb`
    */
   async request(method: string, path: string, request: AnyRequest = {}): Promise<Page<unknown>> {
@@ -135,10 +139,10 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   }
 }
 
-/** A path that is longer does not fit into a URL, which servers limit. */
+/** Servers limit the length of URLs; longer paths are not sent in one. */
 const MAX_PATH = 8_000;
 
-/** The request for a deletion whose path cannot be sent; undefined: it can. */
+/** The request for a deletion whose path is too long to be sent; undefined: it is short enough. */
 function deletion(path: string, request: AnyRequest): AnyRequest | undefined {
   const { params = {}, query, body, ...more } = request;
   const isLong = path.length + Object.values(params).reduce((sum, value) => sum + value.length * 3, 0) > MAX_PATH;
@@ -151,7 +155,10 @@ function isJson({ headers }: Response): boolean {
   return /^application\/json\b/.test(headers.get('content-type') ?? '');
 }
 
-/** The parameters of the next page. @returns undefined: there is none */
+/**
+ * The parameters of the next page.
+ * @returns undefined: there is no next page
+ */
 function nextPage(rows: number, meta: PageMeta | undefined): Record<string, string | number> | undefined {
   if (meta === undefined || rows === 0) return undefined;
   const { page, limit, count, hasnext, cursor } = meta;

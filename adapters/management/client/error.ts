@@ -1,4 +1,4 @@
-/** A request to the management interface that was refused, or that had no answer. */
+/** A request to the management interface that was rejected or not answered. */
 export class ManagementError extends Error {
   /** HTTP status; undefined: the server did not answer. */
   readonly status: number | undefined;

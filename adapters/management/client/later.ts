@@ -1,11 +1,11 @@
 // Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
 
 export interface ActionOfRule {
-  /** Its id */
+  /** The id */
   id: string;
   /** The name of the action */
   name: string;
-  /** Its parameters as they were given, with ****** for secrets */
+  /** The parameters as they were given, with ****** for secrets */
   params: { [name: string]: unknown };
   metrics: RuleActionMetrics[];
   /** The actions that run if this one has failed, in the same form */
@@ -17,7 +17,7 @@ export interface AlarmDetails {
   severity: string;
   /** A few words */
   title: string;
-  /** What has happened, and what can be done */
+  /** A description of the condition and its remedy */
   summary: string;
   /** When the alarm was raised: local time, YYYY-MM-DD HH:mm:ss */
   timestamp: string;
@@ -30,7 +30,7 @@ export interface Application {
   name: string;
   /** A description */
   desc: string;
-  /** Whether the application may send requests */
+  /** True if the application may send requests */
   status: boolean;
   /** The time from which its requests are refused, in seconds since 1970; "undefined": never */
   expired: number | 'undefined';
@@ -39,13 +39,13 @@ export interface Application {
 export interface Ban {
   /** The client id, the user name, or the IP address or network */
   who: string;
-  /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+  /** The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
   as: string;
-  /** Who has made the ban */
+  /** The author of the ban */
   by: string;
   /** The reason; "undefined" if there is none */
   reason: string;
-  /** When the ban was made, in seconds since 1970 */
+  /** When the ban was created, in seconds since 1970 */
   at: number;
   /** When the ban ends, in seconds since 1970; "undefined": never */
   until: number | 'undefined';
@@ -69,7 +69,7 @@ export interface Broker {
 }
 
 export interface CachedDecision {
-  /** What was asked */
+  /** The action that was checked */
   access: 'publish' | 'subscribe';
   /** The topic name or topic filter */
   topic: string;
@@ -86,7 +86,7 @@ export interface Client {
   clientid: string;
   /** The user name; "undefined" if there is none */
   username: string;
-  /** Whether the last CONNECT asked for a new session */
+  /** True if the last CONNECT asked for a new session */
   clean_start: boolean;
   /** Packets of the client that wait for the store */
   mailbox_len: number;
@@ -102,9 +102,9 @@ export interface Client {
   ip_address: string;
   /** The port of the client; 0 if the transport has none */
   port: number;
-  /** Whether the client is a bridge */
+  /** True if the client is a bridge */
   is_bridge: boolean;
-  /** Whether the client is connected */
+  /** True if the client is connected */
   connected: boolean;
   /** When the client connected last: local time, YYYY-MM-DD HH:mm:ss */
   connected_at?: string;
@@ -161,16 +161,16 @@ export interface EntryResult {
   clientid?: string;
   /** The topic or topics of the entry */
   topic?: string;
-  /** 0: success; otherwise what is wrong with the entry */
+  /** 0: success; otherwise the code of the fault of the entry */
   code: number;
-  /** What is wrong with the entry, for people */
+  /** The description of the fault of the entry, for people */
   message?: string;
 }
 
 export interface GivenRuleAction {
   /** The name of the action */
   name: string;
-  /** Its parameters */
+  /** The parameters */
   params?: { [name: string]: unknown };
   /** Actions in the same form, which run in this order if the action has failed */
   fallbacks?: { [name: string]: unknown }[];
@@ -234,7 +234,7 @@ export interface Login {
   login: string;
   /** SHA-256 of salt and password, in hexadecimal */
   password: string;
-  /** Whether access control does not apply to the client */
+  /** True if access control does not apply to the client */
   is_superuser: boolean;
 }
 
@@ -278,7 +278,7 @@ export interface Operation {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Path behind the prefix; parameters begin with a colon */
   path: string;
-  /** What the operation does */
+  /** The purpose of the operation */
   descr: string;
 }
 
@@ -297,17 +297,17 @@ export interface PresentAlarm {
 }
 
 export interface Resource {
-  /** Its id */
+  /** The id */
   id: string;
-  /** The name of its type */
+  /** The name of the type */
   type: string;
-  /** Its parameters as they were given, with ****** for secrets */
+  /** The parameters as they were given, with ****** for secrets */
   config: { [name: string]: unknown };
   /** A description */
   description: string;
-  /** When it was made, in milliseconds since 1970 */
+  /** When it was created, in milliseconds since 1970 */
   created_at: number;
-  /** Whether its target could be reached when that was tried last */
+  /** True if its target could be reached when that was tried last */
   is_alive: boolean;
   /** Number of queued entries */
   waiting: number;
@@ -318,14 +318,14 @@ export interface Resource {
 export interface ResourceStatus {
   /** Name of the node */
   node: string;
-  /** Whether its target can be reached at present */
+  /** True if its target can be reached at present */
   is_alive: boolean;
 }
 
 export interface ResourceType {
-  /** Its name */
+  /** The name */
   name: string;
-  /** What provides it */
+  /** The provider */
   provider: string;
   /** The parameters by name. Each has type, title and description, and may have required, default, enum and more */
   params: { [name: string]: unknown };
@@ -334,17 +334,17 @@ export interface ResourceType {
 }
 
 export interface ResourceWithStatus {
-  /** Its id */
+  /** The id */
   id: string;
-  /** The name of its type */
+  /** The name of the type */
   type: string;
-  /** Its parameters as they were given, with ****** for secrets */
+  /** The parameters as they were given, with ****** for secrets */
   config: { [name: string]: unknown };
   /** A description */
   description: string;
-  /** When it was made, in milliseconds since 1970 */
+  /** When it was created, in milliseconds since 1970 */
   created_at: number;
-  /** Whether its target could be reached when that was tried last */
+  /** True if its target could be reached when that was tried last */
   is_alive: boolean;
   /** Number of queued entries */
   waiting: number;
@@ -361,19 +361,19 @@ export interface Route {
 }
 
 export interface Rule {
-  /** Its id */
+  /** The id */
   id: string;
   /** The statement */
   rawsql: string;
   /** The topics of FROM, in their order */
   for: string[];
-  /** Whether it is enabled */
+  /** True if it is enabled */
   enabled: boolean;
-  /** Whether the later actions run if one has failed */
+  /** True if the later actions run if one has failed */
   on_action_failed: 'continue' | 'stop';
   /** A description */
   description: string;
-  /** When it was made, in milliseconds since 1970 */
+  /** When it was created, in milliseconds since 1970 */
   created_at: number;
   /** idle: it is disabled; connected: events reach it; disconnected: it does not work, see "reason" */
   state: 'idle' | 'connected' | 'disconnected';
@@ -384,15 +384,15 @@ export interface Rule {
 }
 
 export interface RuleAction {
-  /** Its name */
+  /** The name */
   name: string;
-  /** What provides it */
+  /** The provider */
   app: string;
   /** The events that it is meant for; $any: all */
   for: string;
   /** The types of resources that it can use */
   types: string[];
-  /** What it is for */
+  /** The purpose */
   category: 'debug' | 'data_forward' | 'other';
   /** The parameters by name. Each has type, title and description, and may have required, default, enum and more */
   params: { [name: string]: unknown };
@@ -439,7 +439,7 @@ export interface RuleMetrics {
   speed: number;
   /** The highest of these values */
   speed_max: number;
-  /** Their mean in the last 5 minutes */
+  /** The mean in the last 5 minutes */
   speed_last5m: number;
   /** Events with an output */
   passed: number;
@@ -644,7 +644,7 @@ export interface LaterOperations {
           login: string;
           /** The password, in clear */
           password: string;
-          /** Whether access control does not apply to the client */
+          /** True if access control does not apply to the client */
           is_superuser: boolean;
         }
       | {
@@ -652,7 +652,7 @@ export interface LaterOperations {
           login: string;
           /** The password, in clear */
           password: string;
-          /** Whether access control does not apply to the client */
+          /** True if access control does not apply to the client */
           is_superuser: boolean;
         }[];
     data: { [name: string]: string };
@@ -676,7 +676,7 @@ export interface LaterOperations {
     body: {
       /** The password, in clear */
       password: string;
-      /** Whether access control does not apply to the client */
+      /** True if access control does not apply to the client */
       is_superuser: boolean;
     };
     data: undefined;
@@ -709,7 +709,7 @@ export interface LaterOperations {
       action: string;
       /** allow or deny */
       access: string;
-      /** ok, or what is wrong: `{error,topic}` */
+      /** ok, or the fault: `{error,topic}` */
       result: string;
     }[];
     isPaged: true;
@@ -733,7 +733,7 @@ export interface LaterOperations {
       action: string;
       /** allow or deny */
       access: string;
-      /** ok, or what is wrong: `{error,topic}` */
+      /** ok, or the fault: `{error,topic}` */
       result: string;
     }[];
     isPaged: true;
@@ -757,7 +757,7 @@ export interface LaterOperations {
       action: string;
       /** allow or deny */
       access: string;
-      /** ok, or what is wrong: `{error,topic}` */
+      /** ok, or the fault: `{error,topic}` */
       result: string;
     }[];
     isPaged: true;
@@ -814,7 +814,7 @@ export interface LaterOperations {
           topic: string;
           /** Publish, subscribe, or both: pubsub and subpub are the same */
           action: 'pub' | 'sub' | 'pubsub' | 'subpub';
-          /** Whether it is allowed */
+          /** True if it is allowed */
           access: 'allow' | 'deny';
         }
       | {
@@ -828,16 +828,16 @@ export interface LaterOperations {
           topic: string;
           /** Publish, subscribe, or both: pubsub and subpub are the same */
           action: 'pub' | 'sub' | 'pubsub' | 'subpub';
-          /** Whether it is allowed */
+          /** True if it is allowed */
           access: 'allow' | 'deny';
         }[];
     data:
       | {
-          /** ok, or what is wrong: `{error,topic}` */
+          /** ok, or the fault: `{error,topic}` */
           result: string;
         }
       | {
-          /** ok, or what is wrong: `{error,topic}` */
+          /** ok, or the fault: `{error,topic}` */
           result: string;
         }[];
   };
@@ -1005,7 +1005,7 @@ export interface LaterOperations {
       name?: string;
       /** A description */
       desc?: string;
-      /** Whether the application may send requests */
+      /** True if the application may send requests */
       status?: boolean;
       /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
@@ -1038,7 +1038,7 @@ export interface LaterOperations {
       name?: string;
       /** A description */
       desc?: string;
-      /** Whether the application may send requests */
+      /** True if the application may send requests */
       status?: boolean;
       /** The time from which its requests are refused, in seconds or milliseconds since 1970; null or "undefined": never */
       expired?: number | null | 'undefined';
@@ -1074,15 +1074,15 @@ export interface LaterOperations {
     body: {
       /** The client id, the user name, or the IP address or network */
       who: string;
-      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      /** The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
       as: string;
-      /** Who has made the ban */
+      /** The author of the ban */
       by?: string;
       /** The reason */
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
+      /** The time at which the ban was created, in seconds or milliseconds since 1970. Default: now */
       at?: number;
       /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
       until?: number | 'undefined';
@@ -1090,15 +1090,15 @@ export interface LaterOperations {
     data: {
       /** The client id, the user name, or the IP address or network */
       who: string;
-      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      /** The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
       as: string;
-      /** Who has made the ban */
+      /** The author of the ban */
       by?: string;
       /** The reason */
       reason?: string;
       /** More about the reason */
       desc?: string;
-      /** The time at which the ban was made, in seconds or milliseconds since 1970. Default: now */
+      /** The time at which the ban was created, in seconds or milliseconds since 1970. Default: now */
       at?: number;
       /** The time at which the ban ends, in seconds or milliseconds since 1970; "undefined": it does not end. Default: in five minutes; in the earlier revision: it does not end */
       until?: number | 'undefined';
@@ -1112,11 +1112,11 @@ export interface LaterOperations {
       who: string;
     };
     query?: {
-      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      /** The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
       as?: string;
     };
     body?: {
-      /** What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
+      /** The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address */
       as?: string;
     };
     data: undefined;
@@ -1197,7 +1197,7 @@ export interface LaterOperations {
     body: {
       /** Name of the option in any accepted spelling */
       key: string;
-      /** Its new value: "64", 64, "90s", "1MB", true; "": none */
+      /** The new value: "64", 64, "90s", "1MB", true; "": none */
       value: unknown;
     };
     data: undefined;
@@ -1213,7 +1213,7 @@ export interface LaterOperations {
     body: {
       /** Name of the option in any accepted spelling */
       key: string;
-      /** Its new value: "64", 64, "90s", "1MB", true; "": none */
+      /** The new value: "64", 64, "90s", "1MB", true; "": none */
       value: unknown;
     };
     data: undefined;
@@ -1273,7 +1273,7 @@ export interface LaterOperations {
       ip_address?: string;
       /** The state of the connection */
       conn_state?: 'connected' | 'idle' | 'disconnected';
-      /** Whether the last CONNECT asked for a new session */
+      /** True if the last CONNECT asked for a new session */
       clean_start?: boolean;
       /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
       proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
@@ -1317,7 +1317,7 @@ export interface LaterOperations {
       ip_address?: string;
       /** The state of the connection */
       conn_state?: 'connected' | 'idle' | 'disconnected';
-      /** Whether the last CONNECT asked for a new session */
+      /** True if the last CONNECT asked for a new session */
       clean_start?: boolean;
       /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
       proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
@@ -1484,11 +1484,11 @@ export interface LaterOperations {
         name: string;
         /** Version of the broker */
         version: string;
-        /** What it does */
+        /** The purpose of the plugin */
         description: string;
-        /** Whether it is loaded */
+        /** True if it is loaded */
         active: boolean;
-        /** "auth": it decides about clients */
+        /** "auth": it authenticates or authorizes clients */
         type: 'auth' | 'bridge' | 'feature';
       }[];
     }[];
@@ -1505,11 +1505,11 @@ export interface LaterOperations {
       name: string;
       /** Version of the broker */
       version: string;
-      /** What it does */
+      /** The purpose of the plugin */
       description: string;
-      /** Whether it is loaded */
+      /** True if it is loaded */
       active: boolean;
-      /** "auth": it decides about clients */
+      /** "auth": it authenticates or authorizes clients */
       type: 'auth' | 'bridge' | 'feature';
     }[];
   };
@@ -1700,7 +1700,7 @@ export interface LaterOperations {
       _match_for?: string;
       /** Rules whose description contains this */
       _like_description?: string;
-      /** Whether the list has pages; default: if "_page" or "_limit" is given */
+      /** True if the list has pages; default: if "_page" or "_limit" is given */
       enable_paging?: boolean;
       /** Number of the page; less than 1 counts as 1 */
       _page?: number;
@@ -1725,13 +1725,13 @@ export interface LaterOperations {
       id?: string;
       /** The statement */
       rawsql: string;
-      /** What is done with each output; required unless it is a test */
+      /** The actions for each output; required except for a test */
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;
-      /** Whether events reach the rule */
+      /** True if events reach the rule */
       enabled?: boolean;
-      /** Whether the later actions run if one has failed */
+      /** True if the later actions run if one has failed */
       on_action_failed?: 'continue' | 'stop';
       /** As in the query */
       test?: boolean | 'true' | 'false';
@@ -1763,9 +1763,9 @@ export interface LaterOperations {
       actions?: GivenRuleAction[];
       /** A description */
       description?: string;
-      /** Whether events reach the rule */
+      /** True if events reach the rule */
       enabled?: boolean;
-      /** Whether the later actions run if one has failed */
+      /** True if the later actions run if one has failed */
       on_action_failed?: 'continue' | 'stop';
     };
     data: Rule;
@@ -1859,9 +1859,9 @@ export interface LaterOperations {
     body: {
       /** The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits */
       id?: string;
-      /** The name of its type */
+      /** The name of the type */
       type: string;
-      /** Its parameters, as its type defines them */
+      /** The parameters, as defined by the type */
       config?: { [name: string]: unknown };
       /** A description */
       description?: string;
@@ -1920,7 +1920,7 @@ export interface LaterOperations {
       id: string;
     };
     data: {
-      /** Whether it can */
+      /** True if it can be reached */
       is_alive: boolean;
     };
   };
@@ -2101,7 +2101,7 @@ export interface LaterOperations {
       topic: string;
       /** The QoS */
       qos: number;
-      /** Whether it was published with the RETAIN flag */
+      /** True if it was published with the RETAIN flag */
       retain: boolean;
       /** When the broker accepted it, in milliseconds since 1970 */
       at: number;
@@ -2113,7 +2113,7 @@ export interface LaterOperations {
       payload_size: number;
       /** The payload */
       payload: string;
-      /** How the payload is written */
+      /** The encoding of the payload */
       encoding: 'plain' | 'base64';
       /** The properties of MQTT 5.0 */
       properties: {
@@ -2125,7 +2125,7 @@ export interface LaterOperations {
         content_type?: string;
         /** The topic for a response */
         response_topic?: string;
-        /** What identifies the request, as Base64 */
+        /** The identification of the request, as Base64 */
         correlation_data?: string;
         user_properties?: {
           /** The name */
@@ -2168,9 +2168,9 @@ export interface LaterOperations {
       topic: string;
       /** The parameter "prefix" of the level below */
       prefix: string;
-      /** Whether the topic has a retained message */
+      /** True if the topic has a retained message */
       retained: boolean;
-      /** Whether there are subscriptions with this topic filter */
+      /** True if there are subscriptions with this topic filter */
       subscribed: boolean;
       /** Number of topics below this one that have a retained message */
       retained_below: number;
@@ -2198,7 +2198,7 @@ export interface LaterOperations {
       ip_address?: string;
       /** The state of the connection */
       conn_state?: 'connected' | 'idle' | 'disconnected';
-      /** Whether the last CONNECT asked for a new session */
+      /** True if the last CONNECT asked for a new session */
       clean_start?: boolean;
       /** The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others */
       proto_name?: 'MQTT' | 'MQIsdp' | 'CoAP' | 'LwM2M' | 'MQTT-SN';
@@ -2230,7 +2230,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Do what DELETE does for a path that is too long for a URL, or that has "." or ".." as a name */
+  /** Execute a DELETE for a path that is too long for a URL, or that has "." or ".." as a name */
 
   'POST /x/delete': {
     body: {
@@ -2240,19 +2240,19 @@ export interface LaterOperations {
     data: unknown | undefined;
   };
 
-  /** Tell whether a client may publish to a topic or subscribe to a topic filter, and what decides about it */
+  /** Check whether a client may publish to a topic or subscribe to a topic filter, and report what decides */
 
   'GET /x/rights': {
     query: {
-      /** The client id. If it has a session, the client of the session is judged */
+      /** The client id. If it has a session, the rights of the client of the session are checked */
       clientid?: string;
-      /** The user name of a client that is judged by the given names, whether or not it has a session */
+      /** The user name of a client whose rights are checked by the given names, with or without a session */
       username?: string;
       /** The IP address of such a client */
       ip_address?: string;
       /** The zone of such a client */
       zone?: string;
-      /** What the client wants to do */
+      /** The requested action */
       action: 'publish' | 'subscribe';
       /** The topic name, or the topic filter of a subscription */
       topic: string;
@@ -2264,7 +2264,7 @@ export interface LaterOperations {
       access: 'allow' | 'deny' | 'unknown';
       /** The topic after rewriting; of a delayed message, the one to which it is published */
       topic: string;
-      /** Whether the client of a session was judged */
+      /** True if the rights of the client of a session were checked */
       has_session: boolean;
       /** The client id */
       clientid: string;
@@ -2272,7 +2272,7 @@ export interface LaterOperations {
       username?: string;
       /** The IP address */
       ip_address?: string;
-      /** Whether it is exempt from access control */
+      /** True if it is exempt from access control */
       is_superuser: boolean;
       decided_by: {
         /** ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch */
@@ -2295,7 +2295,7 @@ export interface LaterOperations {
           clientid?: string;
           /** The user name to which it applies */
           username?: string;
-          /** It applies to clients with any user name */
+          /** The rule applies to clients with any user name */
           has_username?: boolean;
           /** The addresses to which it applies */
           ip_address?: string | string[];
@@ -2307,7 +2307,7 @@ export interface LaterOperations {
         /** The topic filter that a hook has put in place of the requested one */
         topic?: string;
       };
-      /** What was asked, in order; the last one has decided */
+      /** The checks in order; the last one has decided */
       steps: {
         /** ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch */
         by: string;
@@ -2329,7 +2329,7 @@ export interface LaterOperations {
           clientid?: string;
           /** The user name to which it applies */
           username?: string;
-          /** It applies to clients with any user name */
+          /** The rule applies to clients with any user name */
           has_username?: boolean;
           /** The addresses to which it applies */
           ip_address?: string | string[];
@@ -2363,7 +2363,7 @@ export interface LaterOperations {
         retain_as_published: boolean;
         /** When retained messages are sent: 0 always, 1 if it is new, 2 never */
         retain_handling: number;
-        /** Its subscription identifier */
+        /** The subscription identifier */
         subscription_id?: number;
       }[];
       /** Messages to the client, in the order in which they were first sent */
@@ -2374,7 +2374,7 @@ export interface LaterOperations {
         awaits: 'puback' | 'pubrec' | 'pubcomp';
         /** The QoS */
         qos: number;
-        /** Whether the PUBLISH has been sent */
+        /** True if the PUBLISH has been sent */
         sent: boolean;
         /** The topic, if the message is in memory */
         topic?: string;
@@ -2431,7 +2431,7 @@ export interface LaterOperations {
         content_type?: string;
         /** The topic for a response */
         response_topic?: string;
-        /** What identifies the request, as Base64 */
+        /** The identification of the request, as Base64 */
         correlation_data?: string;
         user_properties?: {
           /** The name */
@@ -2446,7 +2446,7 @@ export interface LaterOperations {
       expires_at?: number;
       /** The payload */
       payload?: string;
-      /** How the payload is written */
+      /** The encoding of the payload */
       encoding?: 'plain' | 'base64';
     }[];
     isPaged: true;
@@ -2566,7 +2566,7 @@ export interface LaterOperations {
       errors: {
         /** The section, the rest of which was left as it is */
         section: string;
-        /** What the entry is about */
+        /** The subject of the entry */
         entry: string;
         /** Why it could not be changed */
         message: string;
@@ -2588,40 +2588,40 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     }[];
     isPaged: true;
   };
 
-  /** Make a webhook, which is started and made again at each start of the broker */
+  /** Create a webhook, which is started now and at each start of the broker */
 
   'POST /x/webhooks': {
     body: { [name: string]: unknown };
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
@@ -2635,22 +2635,22 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
 
-  /** Replace the options of a webhook; unless they are the present ones, its queue is dropped without isPersisted */
+  /** Replace the options of a webhook; unless they are unchanged, its queue is dropped if isPersisted is not set */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2660,17 +2660,17 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
@@ -2716,40 +2716,40 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     }[];
     isPaged: true;
   };
 
-  /** Make a bridge to another MQTT server, which is started and made again at each start of the broker */
+  /** Create a bridge to another MQTT server, which is started now and at each start of the broker */
 
   'POST /x/bridges': {
     body: { [name: string]: unknown };
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
@@ -2763,22 +2763,22 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; unless they are the present ones, its queue is dropped without isPersisted */
+  /** Replace the options of a bridge to another MQTT server; unless they are unchanged, its queue is dropped if isPersisted is not set */
 
   'PUT /x/bridges/{name}': {
     params: {
@@ -2788,17 +2788,17 @@ export interface LaterOperations {
     data: {
       /** The name: letters, digits, ".", "-" and "_" */
       name: string;
-      /** Whether it is started */
+      /** True if it is started */
       started: boolean;
-      /** What it does at present; missing: it could not be made, see last_error */
+      /** The current state; missing: it could not be created, see last_error */
       status: string;
       /** Number of queued entries */
       waiting: number;
-      /** Counters since it was made, such as sent and dropped */
+      /** Counters since it was created, such as sent and dropped */
       figures: { [name: string]: number };
       /** Why the last attempt has failed; absent after a success */
       last_error?: string;
-      /** Its options, with ****** for secrets; absent: the app or the configuration of the process has made it */
+      /** The options, with ****** for secrets; absent: created by the app or the configuration of the process */
       settings?: { [name: string]: unknown };
     };
   };
@@ -2965,7 +2965,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** Their size */
+      /** The size of these lines */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -2982,7 +2982,7 @@ export interface LaterOperations {
       topic?: string;
       /** Trace the clients of this IP address or network */
       ip_address?: string;
-      /** How payloads are written */
+      /** The form of payloads */
       payload?: 'text' | 'hex' | 'base64' | 'none';
       /** Bytes of each payload that are written */
       max_payload_bytes?: number;
@@ -3001,7 +3001,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** Their size */
+      /** The size of these lines */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -3026,7 +3026,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** Their size */
+      /** The size of these lines */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -3069,7 +3069,7 @@ export interface LaterOperations {
 
   'GET /x/figures': {
     query?: {
-      /** Names of figures, separated by commas: bytes.received, bytes.sent, packets.received, packets.sent, packets.connect.received, packets.connack.sent, packets.connack.error, packets.connack.auth_error, packets.publish.received, packets.publish.sent, packets.publish.error, packets.publish.auth_error, packets.publish.inuse, packets.publish.dropped, packets.puback.received, packets.puback.sent, packets.puback.missed, packets.puback.inuse, packets.pubrec.received, packets.pubrec.sent, packets.pubrec.missed, packets.pubrec.inuse, packets.pubrel.received, packets.pubrel.sent, packets.pubrel.missed, packets.pubcomp.received, packets.pubcomp.sent, packets.pubcomp.missed, packets.pubcomp.inuse, packets.subscribe.received, packets.subscribe.error, packets.subscribe.auth_error, packets.suback.sent, packets.unsubscribe.received, packets.unsubscribe.error, packets.unsuback.sent, packets.pingreq.received, packets.pingresp.sent, packets.disconnect.received, packets.disconnect.sent, packets.auth.received, packets.auth.sent, messages.received, messages.sent, messages.qos0.received, messages.qos0.sent, messages.qos1.received, messages.qos1.sent, messages.qos2.received, messages.qos2.sent, messages.qos2.expired, messages.qos2.dropped, messages.publish, messages.dropped, messages.dropped.expired, messages.dropped.no_subscribers, messages.not_retained, messages.expired, messages.forward, messages.delivered, messages.acked, delivery.dropped, delivery.dropped.no_local, delivery.dropped.too_large, delivery.dropped.qos0_msg, delivery.dropped.queue_full, delivery.dropped.expired, delivery.dropped.hook, delivery.dropped.slow_consumer, client.connect, client.connack, client.connected, client.authenticate, client.auth.anonymous, client.auth.success, client.auth.failure, client.auth.ignore, client.check_acl, client.acl.allow, client.acl.deny, client.acl.ignore, client.acl.cache_hit, client.subscribe, client.unsubscribe, client.disconnected, session.created, session.resumed, session.takeovered, session.discarded, session.terminated, connections.refused, overload.shed, outbox.sent, outbox.failed, outbox.dropped, rules.matched, actions.success, actions.failure, connections.count, channels.count, sessions.count, sessions.persistent.count, topics.count, suboptions.count, subscribers.count, subscriptions.count, subscriptions.shared.count, routes.count, retained.count, rules.count, actions.count, resources.count, messages.retained, messages.delayed, outbox.waiting. Default: messages.received, messages.sent, messages.dropped, delivery.dropped, bytes.received, bytes.sent, client.connected, client.disconnected, connections.count, sessions.count, subscriptions.count, retained.count */
+      /** Names of counters and gauges, separated by commas: bytes.received, bytes.sent, packets.received, packets.sent, packets.connect.received, packets.connack.sent, packets.connack.error, packets.connack.auth_error, packets.publish.received, packets.publish.sent, packets.publish.error, packets.publish.auth_error, packets.publish.inuse, packets.publish.dropped, packets.puback.received, packets.puback.sent, packets.puback.missed, packets.puback.inuse, packets.pubrec.received, packets.pubrec.sent, packets.pubrec.missed, packets.pubrec.inuse, packets.pubrel.received, packets.pubrel.sent, packets.pubrel.missed, packets.pubcomp.received, packets.pubcomp.sent, packets.pubcomp.missed, packets.pubcomp.inuse, packets.subscribe.received, packets.subscribe.error, packets.subscribe.auth_error, packets.suback.sent, packets.unsubscribe.received, packets.unsubscribe.error, packets.unsuback.sent, packets.pingreq.received, packets.pingresp.sent, packets.disconnect.received, packets.disconnect.sent, packets.auth.received, packets.auth.sent, messages.received, messages.sent, messages.qos0.received, messages.qos0.sent, messages.qos1.received, messages.qos1.sent, messages.qos2.received, messages.qos2.sent, messages.qos2.expired, messages.qos2.dropped, messages.publish, messages.dropped, messages.dropped.expired, messages.dropped.no_subscribers, messages.not_retained, messages.expired, messages.forward, messages.delivered, messages.acked, delivery.dropped, delivery.dropped.no_local, delivery.dropped.too_large, delivery.dropped.qos0_msg, delivery.dropped.queue_full, delivery.dropped.expired, delivery.dropped.hook, delivery.dropped.slow_consumer, client.connect, client.connack, client.connected, client.authenticate, client.auth.anonymous, client.auth.success, client.auth.failure, client.auth.ignore, client.check_acl, client.acl.allow, client.acl.deny, client.acl.ignore, client.acl.cache_hit, client.subscribe, client.unsubscribe, client.disconnected, session.created, session.resumed, session.takeovered, session.discarded, session.terminated, connections.refused, overload.shed, outbox.sent, outbox.failed, outbox.dropped, rules.matched, actions.success, actions.failure, connections.count, channels.count, sessions.count, sessions.persistent.count, topics.count, suboptions.count, subscribers.count, subscriptions.count, subscriptions.shared.count, routes.count, retained.count, rules.count, actions.count, resources.count, messages.retained, messages.delayed, outbox.waiting. Default: messages.received, messages.sent, messages.dropped, delivery.dropped, bytes.received, bytes.sent, client.connected, client.disconnected, connections.count, sessions.count, subscriptions.count, retained.count */
       names?: string;
       /** The first time, in milliseconds since 1970. Default: all samples */
       from?: number;
@@ -3082,7 +3082,7 @@ export interface LaterOperations {
     };
   };
 
-  /** List the figures of all topic filters whose messages are counted */
+  /** List the counters of all topic filters whose messages are counted */
 
   'GET /x/topic_figures': {
     query?: {
@@ -3154,7 +3154,7 @@ export interface LaterOperations {
     data: undefined;
   };
 
-  /** Look up the figures of a topic filter */
+  /** Look up the counters of a topic filter */
 
   'GET /x/topic_figures/{topic}': {
     params: {
@@ -3213,11 +3213,11 @@ export interface LaterOperations {
     data: undefined;
   };
 
-  /** The clients and topics whose messages take longest, the slowest first */
+  /** List the clients and topics with the longest latencies, the slowest first */
 
   'GET /x/slow_subscriptions': {
     data: {
-      /** Whether latencies are measured */
+      /** True if latencies are measured */
       enabled: boolean;
       /** Shorter latencies are not considered */
       threshold_ms?: number;
@@ -3241,11 +3241,11 @@ export interface LaterOperations {
     };
   };
 
-  /** Begin to measure latencies, or go on with other limits */
+  /** Start measuring latencies, or change the limits */
 
   'PUT /x/slow_subscriptions': {
     body: {
-      /** false: measure latencies no longer */
+      /** false: stop measuring latencies */
       enabled?: boolean;
       /** Shorter latencies are not considered */
       threshold_ms?: number;
@@ -3255,7 +3255,7 @@ export interface LaterOperations {
       expiry_s?: number;
     };
     data: {
-      /** Whether latencies are measured */
+      /** True if latencies are measured */
       enabled: boolean;
       /** Shorter latencies are not considered */
       threshold_ms?: number;
@@ -3279,13 +3279,13 @@ export interface LaterOperations {
     };
   };
 
-  /** Measure latencies no longer, and forget the ranking */
+  /** Stop measuring latencies, and delete the ranking */
 
   'DELETE /x/slow_subscriptions': {
     data: undefined;
   };
 
-  /** List the clients that do not read as fast as is sent to them, now */
+  /** List the clients that currently read more slowly than messages are sent to them */
 
   'GET /x/slow_consumers': {
     query?: {
@@ -3305,7 +3305,7 @@ export interface LaterOperations {
       unsent_bytes: number;
       /** Messages that wait behind them in memory */
       queued_messages: number;
-      /** Their size */
+      /** The size of these messages, in bytes */
       queued_bytes: number;
     }[];
     isPaged: true;
@@ -3319,11 +3319,11 @@ export interface LaterOperations {
       records?: boolean;
     };
     data: {
-      /** Whether the broker has a store; if not, nothing else is there */
+      /** True if the broker has a store; otherwise the other fields are absent */
       has_store: boolean;
       /** Name of the store, for example its folder */
       name?: string;
-      /** Whether the last commit has failed, so that nothing can be persisted */
+      /** True if the last commit has failed, so that nothing can be persisted */
       failed?: boolean;
       /** Size, with the space of deleted records; absent if the store does not tell */
       size_bytes?: number;
@@ -3365,7 +3365,7 @@ export interface LaterOperations {
       key: string;
       /** Name in camelCase */
       name: string;
-      /** Zone; absent: the broker, or all zones without a value of their own */
+      /** Zone; absent: the broker, or all zones without their own value */
       zone?: string;
       /** Present value, as it can be sent back; "": none */
       value: string | number | boolean;
@@ -3375,7 +3375,7 @@ export interface LaterOperations {
       kind: string;
       /** "option": given to the broker; "override": set at run time */
       source: 'default' | 'option' | 'override';
-      /** Where the app has the option from: "--max-inflight" */
+      /** The source of the value in the app: "--max-inflight" */
       origin?: string;
       /** When a change takes effect */
       takes_effect: 'now' | 'next connection' | 'restart';
@@ -3396,7 +3396,7 @@ export interface LaterOperations {
       key: string;
       /** Name in camelCase */
       name: string;
-      /** Zone; absent: the broker, or all zones without a value of their own */
+      /** Zone; absent: the broker, or all zones without their own value */
       zone?: string;
       /** Present value, as it can be sent back; "": none */
       value: string | number | boolean;
@@ -3406,7 +3406,7 @@ export interface LaterOperations {
       kind: string;
       /** "option": given to the broker; "override": set at run time */
       source: 'default' | 'option' | 'override';
-      /** Where the app has the option from: "--max-inflight" */
+      /** The source of the value in the app: "--max-inflight" */
       origin?: string;
       /** When a change takes effect */
       takes_effect: 'now' | 'next connection' | 'restart';

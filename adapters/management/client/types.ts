@@ -40,7 +40,7 @@ export interface RequestSettings {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What an operation takes, and the settings of the request. */
+/** The input of an operation, with the settings of the request. */
 export type InputOf<R extends ClientRevision, M extends ClientMethod, P extends string> = Omit<
   OperationOf<R, M, P>,
   'data' | 'isPaged'
@@ -51,7 +51,7 @@ export type InputOf<R extends ClientRevision, M extends ClientMethod, P extends 
 export type ArgumentsOf<R extends ClientRevision, M extends ClientMethod, P extends string> =
   Record<never, never> extends InputOf<R, M, P> ? [input?: InputOf<R, M, P>] : [input: InputOf<R, M, P>];
 
-/** The data that an operation answers: `DataOf<'later', 'GET', '/clients'>`. */
+/** The data in the answer of an operation: `DataOf<'later', 'GET', '/clients'>`. */
 export type DataOf<R extends ClientRevision, M extends ClientMethod, P extends string> =
   OperationOf<R, M, P> extends { data: infer D } ? D : never;
 
@@ -59,16 +59,16 @@ export type DataOf<R extends ClientRevision, M extends ClientMethod, P extends s
 export type RowOf<R extends ClientRevision, P extends string> =
   DataOf<R, 'GET', P> extends readonly (infer Entry)[] ? Entry : never;
 
-/** What an answer says about a list. */
+/** The paging information in an answer. */
 export interface PageMeta {
   /** Number of the page; the first one is 1. */
   readonly page: number;
   readonly limit: number;
   /** Rows of the whole list; -1: not counted, because the query has conditions. */
   readonly count: number;
-  /** Whether a next page exists. */
+  /** True if there is a next page. */
   readonly hasnext?: boolean;
-  /** Lists below `/x/`: the parameter `cursor` of the next page. */
+  /** For lists below `/x/`: the parameter `cursor` of the next page. */
   readonly cursor?: string;
 }
 

@@ -1,8 +1,8 @@
 import type { Sample } from './metric-row.ts';
 
-/** A metric with its values, ready to be written. */
+/** A metric with its values. */
 export interface Family {
-  /** Without `_total`. */
+  /** The name without `_total`. */
   readonly name: string;
   readonly kind: 'counter' | 'gauge';
   readonly about: string;
@@ -43,7 +43,7 @@ export const OPEN_METRICS: Exposition = {
   }
 };
 
-/** The format that a request asks for: OpenMetrics if it accepts that at least as much as plain text. */
+/** The format for a request: OpenMetrics if it is accepted with at least the weight of plain text. */
 export function expositionFor(accept: string | undefined): Exposition {
   if (accept === undefined) return PROMETHEUS_TEXT;
   let open = 0;

@@ -11,19 +11,22 @@ import { BROKER_ROWS, readingOf } from './rows.ts';
 export interface MetricsOptions extends GuardOptions {
   /** The path of the metrics, or several. Default `/metrics`. */
   prefix?: string | readonly string[];
-  /** Also show CPU time, memory and event loop of the process. Default true; false for an app that shows them itself. */
+  /**
+   * Also show CPU time, memory and event loop of the process. Default true; false for an app that exports them on its
+   * own.
+   */
   processFigures?: boolean;
 }
 
 const METRICS_OPTIONS = {
   ...GUARD_OPTIONS,
   prefix: prefixRow(['/metrics']),
-  processFigures: row('boolean', true, 'Whether the figures of the process are shown.')
+  processFigures: row('boolean', true, 'True if the metrics of the process are shown.')
 };
 
 /**
- * Make a handler that shows the counters and gauges of a broker to Prometheus, in its text format or, if the request asks for it, in that of
- * OpenMetrics. Each value has the label `node`.
+ * Make a handler that exposes the counters and gauges of a broker to Prometheus, in its text format or, on request, in
+ * the OpenMetrics format. Each value has the label `node`.
  *
  * ```ts
  * app.use(metricsHandler(broker).node); // GET /metrics

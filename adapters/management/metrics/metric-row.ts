@@ -1,17 +1,17 @@
-/** One value of a metric, with the labels that distinguish it from the others. */
+/** One value of a metric, with the labels that identify it. */
 export interface Sample {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** A metric: what it is called in each format, and where its values come from. */
+/** A metric: its names and the source of its values. */
 export interface MetricRow<R> {
-  /** In the Prometheus formats, without `_total`: `embermq_received_bytes`. */
+  /** The name in the Prometheus formats, without `_total`: `embermq_received_bytes`. */
   readonly name: string;
-  /** In OpenTelemetry: `embermq.bytes.received`. */
+  /** The name in OpenTelemetry: `embermq.bytes.received`. */
   readonly dottedName: string;
   readonly kind: 'counter' | 'gauge';
-  /** As OpenTelemetry writes units: `By`, `s`, `{packet}`. */
+  /** The unit as OpenTelemetry writes it: `By`, `s`, `{packet}`. */
   readonly unit: string;
   readonly about: string;
   samples(reading: R): readonly Sample[];

@@ -5,12 +5,12 @@ import { BROKER_ROWS, readingOf } from './rows.ts';
 /** A counter or a gauge of a meter. */
 export type ObservableInstrument = object;
 
-/** What receives the values of instruments. */
+/** The receiver of the values of instruments. */
 export interface ObservationResult {
   observe(instrument: never, value: number, attributes: Record<string, string>): void;
 }
 
-/** What is used of a meter of `@opentelemetry/api`, version 1.3 or newer: `metrics.getMeter('my-app')`. */
+/** The part of a meter of `@opentelemetry/api` that is used, version 1.3 or newer: `metrics.getMeter('my-app')`. */
 export interface ObservingMeter {
   createObservableCounter(name: string, options: { description: string; unit: string }): ObservableInstrument;
   createObservableGauge(name: string, options: { description: string; unit: string }): ObservableInstrument;
@@ -19,15 +19,15 @@ export interface ObservingMeter {
 }
 
 /**
- * Show the counters and gauges of a broker to OpenTelemetry. They are read when the meter collects. Each value has the attribute
- * `embermq.node`. The figures of the process are left to the instrumentation of the app.
+ * Export the counters and gauges of a broker to OpenTelemetry. They are read when the meter collects. Each value has
+ * the attribute `embermq.node`. Process metrics are left to the instrumentation of the app.
  *
  * ```ts
  * import { metrics } from '@opentelemetry/api';
  * const stop = observeMetrics(broker, metrics.getMeter('my-app'));
  * ```
- * @returns a function that ends this
- * @throws InvalidInput OPTION_INVALID: this is no broker
+ * @returns a function that stops the export
+ * @throws InvalidInput OPTION_INVALID: the argument is not a broker
  */
 export function observeMetrics(broker: Broker, meter: ObservingMeter): () => void {
   checkBroker(broker, 'observeMetrics');

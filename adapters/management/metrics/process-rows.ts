@@ -1,22 +1,22 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { MetricRow } from './metric-row.ts';
 
-/** The figures of the process at one moment. Times are in seconds, sizes in bytes. */
+/** The process metrics at one moment. Times are in seconds, sizes in bytes. */
 interface ProcessReading {
   readonly cpuUser: number;
   readonly cpuSystem: number;
   readonly memory: NodeJS.MemoryUsage;
-  /** Since the previous reading; undefined: there was none yet. */
+  /** Delay since the previous reading; undefined on the first reading. */
   readonly delay: { readonly mean: number; readonly p99: number; readonly max: number } | undefined;
 }
 
-/** Interval in which the delay of the event loop is measured; it costs 0.3 % of a core. */
+/** Interval at which the delay of the event loop is measured; it costs 0.3 % of a core. */
 const RESOLUTION_MS = 20;
 const NS = 1e9;
 /** In seconds since 1970. Computed once, because the difference of the two clocks varies. */
 const START_TIME = Date.now() / 1000 - process.uptime();
 
-/** Reads the figures of this process. The delay of the event loop is measured from the first reading. */
+/** Reads the metrics of this process. The delay of the event loop is measured from the first reading. */
 export class ProcessFigures {
   #delays: IntervalHistogram | undefined;
 
@@ -38,7 +38,7 @@ export class ProcessFigures {
     }
     const { count, mean, max } = this.#delays;
     if (count === 0) return undefined;
-    // Node records the intervals themselves
+    // Node records the intervals, not the delays
     const seconds = (ns: number) => Math.max(0, ns / NS - RESOLUTION_MS / 1000);
     const delay = { mean: seconds(mean), p99: seconds(this.#delays.percentile(99)), max: seconds(max) };
     this.#delays.reset();
@@ -65,7 +65,7 @@ function row(
   };
 }
 
-/** The metrics of the process, under the names that Prometheus clients use. */
+/** The metrics of the process, under the names that Prometheus client libraries use. */
 export const PROCESS_ROWS: readonly MetricRow<ProcessReading>[] = [
   row('process_cpu_seconds', 'counter', 'CPU time of the process', ({ cpuUser, cpuSystem }) => cpuUser + cpuSystem),
   row('process_cpu_user_seconds', 'counter', 'CPU time of the process in user mode', ({ cpuUser }) => cpuUser),
@@ -106,7 +106,7 @@ export const PROCESS_ROWS: readonly MetricRow<ProcessReading>[] = [
   row(
     'nodejs_eventloop_lag_max_seconds',
     'gauge',
-    'Greatest delay of the event loop since the previous scrape',
+    'Maximum delay of the event loop since the previous scrape',
     (reading) => {
       return reading.delay?.max;
     }

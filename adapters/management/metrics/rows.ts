@@ -11,14 +11,14 @@ import {
 import type { MetricRow } from './metric-row.ts';
 import { RULE_ROWS, type RuleReading, ruleReadingOf } from './rule-rows.ts';
 
-/** The figures of a broker at one moment. */
+/** The metrics of a broker at one moment. */
 interface Reading extends RuleReading {
   readonly broker: Broker;
   readonly counters: Readonly<Record<CounterName, number>>;
   readonly gauges: ReturnType<Broker['metrics']['gauges']>;
 }
 
-/** Read the figures of a broker. */
+/** Read the metrics of a broker. */
 export async function readingOf(broker: Broker): Promise<Reading> {
   const rules = await ruleReadingOf(broker);
   return { broker, counters: broker.metrics.counters(), gauges: broker.metrics.gauges(), ...rules };
@@ -48,7 +48,7 @@ const UNITS: Readonly<Record<string, string>> = {
   resources: '{resource}'
 };
 
-/** Those of gauges, where they differ from those of counters. */
+/** The units of gauges, where they differ from those of counters. */
 const UNITS_OF_GAUGES: Readonly<Record<string, string>> = { rules: '{rule}', actions: '{action}' };
 
 function broker(
@@ -120,7 +120,7 @@ export const BROKER_ROWS: readonly MetricRow<Reading>[] = [
     dottedName: 'embermq.connector.waiting',
     kind: 'gauge',
     unit: '{message}',
-    about: 'Events or messages of a webhook or bridge that wait to be sent',
+    about: 'Events or messages of a webhook or bridge that are queued',
     samples: ({ broker }) =>
       broker.connectors.list().map(({ kind, name, size }) => ({ labels: { kind, name }, value: size }))
   },
@@ -138,7 +138,7 @@ export const BROKER_ROWS: readonly MetricRow<Reading>[] = [
     dottedName: 'embermq.connector.messages',
     kind: 'counter',
     unit: '{message}',
-    about: 'Events or messages of a webhook or bridge since it was made, by what was done with them',
+    about: 'Events or messages of a webhook or bridge since it was created, by outcome',
     samples: ({ broker }) =>
       broker.connectors
         .list()

@@ -1,19 +1,19 @@
 import type { ActionState, Broker, ResourceState, RuleState } from '../../../lib/index.ts';
 import type { MetricRow } from './metric-row.ts';
 
-/** Rules and resources that have values of their own: the first ones, so that their number does not grow without end. */
+/** Maximum number of rules and resources with separate values. The limit bounds the number of time series. */
 const MOST = 200;
 
-/** What is known of rules and resources. */
+/** Metrics of rules and resources. */
 export interface RuleReading {
   readonly rules: readonly RuleState[];
   readonly resources: readonly ResourceState[];
 }
 
-/** Read the figures of the rules of a broker. While it is stopped there are none. */
+/** Read the metrics of the rules of a broker. A stopped broker has none. */
 export async function ruleReadingOf({ rules, metrics }: Broker): Promise<RuleReading> {
   const none: RuleReading = { rules: [], resources: [] };
-  // the engine is loaded by its first use
+  // do not load the engine, which happens on first use
   if (metrics.gauge('rules') + metrics.gauge('resources') === 0) return none;
   try {
     const [all, resources] = await Promise.all([rules.list(), rules.resources.list()]);
@@ -38,7 +38,7 @@ export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
     dottedName: 'embermq.rule.events',
     kind: 'counter',
     unit: '{event}',
-    about: `Events of the topics of a rule, by what became of them; of the first ${MOST} rules`,
+    about: `Events of the topics of a rule, by outcome; of the first ${MOST} rules`,
     samples: ({ rules }) =>
       rules.flatMap(({ id: rule, figures: { passed, noResult, exception } }) => [
         { labels: { rule, result: 'passed' }, value: passed },
@@ -74,7 +74,7 @@ export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
     dottedName: 'embermq.resource.alive',
     kind: 'gauge',
     unit: '1',
-    about: `Whether the target of a resource could be reached when that was tried last: 1 or 0; of the first ${MOST} resources`,
+    about: `Reachability of the target of a resource when last tried: 1 or 0; of the first ${MOST} resources`,
     samples: ({ resources }) =>
       resources.map(({ id: resource, type, isAlive }) => ({ labels: { resource, type }, value: isAlive ? 1 : 0 }))
   },

@@ -11,11 +11,11 @@ import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, checkName, entryWord, errorTerm, resultOf } from '../records.ts';
 
-/** What stands for all clients. */
+/** The value that stands for all clients. */
 const ALL = '$all';
 const name = (description: string) => Type.Optional(Type.String({ minLength: 1, description }));
 
-/** A rule. Parameters that are not known are refused: a rule whose client is misspelt must not apply to all. */
+/** A rule. Unknown parameters are refused: a rule with a misspelt client must not apply to all. */
 const RULE = Type.Object(
   {
     clientid: name('The client id to which the rule applies'),
@@ -26,8 +26,8 @@ const RULE = Type.Object(
     action: Type.Enum(['pub', 'sub', 'pubsub', 'subpub'], {
       description: 'Publish, subscribe, or both: pubsub and subpub are the same'
     }),
-    access: Type.Enum(['allow', 'deny'], { description: 'Whether it is allowed' }),
-    // answers have it
+    access: Type.Enum(['allow', 'deny'], { description: 'True if it is allowed' }),
+    // part of answers only
     result: Type.Optional(Type.Unknown(documentedAs({ in: [] })))
   },
   { additionalProperties: false }
@@ -37,12 +37,12 @@ type Rule = Type.Static<typeof RULE>;
 const TOPIC = Type.String({ description: 'The topic filter' });
 const ACTION = Type.String({ description: 'pub, sub, or both: pubsub or subpub, as it was written' });
 const ACCESS = Type.String({ description: 'allow or deny' });
-const RESULT = Type.String({ description: 'ok, or what is wrong: `{error,topic}`' });
+const RESULT = Type.String({ description: 'ok, or the fault: `{error,topic}`' });
 const OF_CLIENT_ID = { clientid: Type.String({ description: 'The client id' }) };
 const OF_USERNAME = { username: Type.String({ description: 'The user name' }) };
 const OF_ALL = { all: Type.String({ description: '$all' }) };
 const SHOWN = { topic: TOPIC, action: ACTION, access: ACCESS };
-/** A rule with its result. What is wrong in a request is echoed as it is. */
+/** A rule with its result. Invalid parts of a request are echoed unchanged. */
 const ECHOED = Type.Object({ result: RESULT });
 
 /** Rules of the examples. */
@@ -50,15 +50,15 @@ const OF_SENSOR = { clientid: 'sensor-1', topic: 'commands/sensor-1', action: 's
 const OF_SENSORS = { username: 'sensors', topic: 'sensors/#', action: 'pub', access: 'allow' };
 const OF_EVERYONE = { all: ALL, topic: 'secret/#', action: 'pubsub', access: 'deny' };
 
-/** Entries of a batch that are worked on in one turn. Their writes leave together. */
+/** Entries of a batch that are processed in one turn. Their writes are committed together. */
 const ENTRIES_AT_ONCE = 50;
 
-/** The parameters that name whom a rule applies to. */
+/** The parameters that name the subject of a rule. */
 const SUBJECTS: readonly string[] = ['clientid', 'client_id', 'username', 'all'];
 
 const ACTIONS = { publish: 'pub', subscribe: 'sub', pubsub: 'pubsub', subpub: 'subpub' } as const;
 
-/** The parameter that is wrong, as the original products call it; undefined: it is not the rule that is wrong. */
+/** The invalid parameter, under its name in the original products; undefined: the rule itself is valid. */
 function wordOf({ kind, original }: Fault): string | undefined {
   if (kind === 'wrongTopic') return 'topic';
   if (kind !== 'missingParameter' && kind !== 'wrongParameter') return undefined;
@@ -81,7 +81,10 @@ async function add(context: Context, rule: Rule): Promise<void> {
   await context.broker.access.acl.set({ topic, action, access, ...(subject === 'all' ? {} : subject) });
 }
 
-/** Set the rules of a batch. @returns them with a result each, in order */
+/**
+ * Set the rules of a batch.
+ * @returns the rules with their results, in order
+ */
 async function addEach(context: Context, entries: readonly unknown[]): Promise<Record<string, unknown>[]> {
   const results: Record<string, unknown>[] = [];
   const wordOfEntry = entryWord(context, wordOf, SUBJECTS);
@@ -104,7 +107,7 @@ function echoed(entry: unknown, result: string): Record<string, unknown> {
   const given = (typeof entry === 'object' && entry !== null ? entry : {}) as Partial<Rule>;
   const { clientid = given.client_id, username, topic, action, access } = given;
   const isForAll = clientid === undefined && username === undefined;
-  // what is undefined is not written
+  // undefined fields are not written
   return { clientid, username, ...(isForAll ? { all: ALL } : {}), topic, action, access, result };
 }
 
@@ -118,9 +121,9 @@ function shown({ clientId, username, topic, action, access }: AclRecord): Record
   };
 }
 
-/** The rules of a group, the oldest first: a new rule does not move the others to another page. */
+/** The rules of a group, the oldest first: a new rule does not move existing ones to another page. */
 async function list({ broker, page }: Context, group: AclGroup): Promise<Listing<AclRecord>> {
-  // the documentation shows rules of lists with a result, and those of look-ups without
+  // the documentation shows a result with the rules of lists, but not with those of look-ups
   const { acl } = broker.access;
   const records = await acl.part(group, page);
   return new Listing(records, { count: acl.count(group) }, (record) => ({ ...shown(record), result: 'ok' }));

@@ -11,7 +11,7 @@ const DETAILS = Type.Object(
   {
     severity: Type.String({ description: 'notice, warning, error or critical' }),
     title: Type.String({ description: 'A few words' }),
-    summary: Type.String({ description: 'What has happened, and what can be done' }),
+    summary: Type.String({ description: 'A description of the condition and its remedy' }),
     timestamp: time('When the alarm was raised')
   },
   { title: 'AlarmDetails' }
@@ -61,7 +61,7 @@ function ofNode(context: Context, node: string, alarms: AlarmList) {
   return alarms(context);
 }
 
-/** The conditions that an operator should know, and those that have ended. */
+/** Active and past alarms. */
 export const ALARMS: readonly Operation[] = [
   operation({
     name: 'list_all_alarms',

@@ -4,13 +4,13 @@ import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, lookedUp } from '../records.ts';
 
-/** What is written in place of a time that is not set. */
+/** The value that is written for a time that is not set. */
 const UNDEFINED = 'undefined';
 
 const CHANGE = {
   name: Type.Optional(Type.String({ description: 'The name for people' })),
   desc: Type.Optional(Type.String({ description: 'A description' })),
-  status: Type.Optional(Type.Boolean({ description: 'Whether the application may send requests' })),
+  status: Type.Optional(Type.Boolean({ description: 'True if the application may send requests' })),
   expired: Type.Optional(
     Type.Unsafe<number | null | typeof UNDEFINED>({
       anyOf: [{ type: 'integer' }, { type: 'null' }, { const: UNDEFINED }],
@@ -23,13 +23,13 @@ const APPLICATION = Type.Object({
   app_id: Type.String({
     minLength: 1,
     maxLength: 256,
-    pattern: '^[^:]*$', // HTTP Basic credentials have a colon behind the id
+    pattern: '^[^:]*$', // in HTTP Basic credentials, a colon follows the id
     description: 'The id, with which it sends requests'
   }),
   secret: Type.Optional(Type.String({ minLength: 1, description: 'The secret; without it, a random one is made' })),
   ...CHANGE
 });
-/** The original products make a secret in place of an empty one. */
+/** The original products generate a secret in place of an empty one. */
 const ORIGINAL_APPLICATION = Type.Object({ ...APPLICATION.properties, secret: Type.Optional(Type.String()) });
 const UPDATE = Type.Object({
   secret: Type.Optional(
@@ -45,7 +45,7 @@ const SHOWN = Type.Object(
     app_id: Type.String({ description: 'The id' }),
     name: Type.String({ description: 'The name for people' }),
     desc: Type.String({ description: 'A description' }),
-    status: Type.Boolean({ description: 'Whether the application may send requests' }),
+    status: Type.Boolean({ description: 'True if the application may send requests' }),
     expired: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], {
       description: 'The time from which its requests are refused, in seconds since 1970; "undefined": never'
     })
@@ -57,7 +57,7 @@ const REPORTS = { app_id: 'reports', name: 'Reports', desc: 'Monthly reports', s
 
 type Change = Type.Static<Type.TObject<typeof CHANGE>>;
 
-/** Only the fields that are given are changed. */
+/** Only the given fields are changed. */
 function changeOf(
   { isOriginal }: Context,
   { name, desc, status, expired }: Change,
@@ -80,7 +80,10 @@ function shown(application: Application): Record<string, unknown> {
 
 const named = (id: string) => `application "${id}"`;
 
-/** The applications that may use the interface. A secret is shown once, when its application is added: only its hash is kept. */
+/**
+ * The applications that may use the interface. A secret is shown once, when its application is added: only its hash is
+ * stored.
+ */
 export const APPLICATIONS: readonly Operation[] = [
   operation({
     name: 'add_app',
@@ -96,7 +99,7 @@ export const APPLICATIONS: readonly Operation[] = [
     body: APPLICATION,
     originalBody: ORIGINAL_APPLICATION,
     data: Type.Object({ secret: Type.String({ description: 'The secret, which cannot be read later' }) }),
-    // misspelt there
+    // misspelt in the original
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
     run: (context, { body: { app_id: id, secret, ...change } }) =>
       context.broker.applications.add({ id, ...(secret ? { secret } : {}), ...changeOf(context, change) })

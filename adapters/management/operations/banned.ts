@@ -12,22 +12,22 @@ import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, checkName } from '../records.ts';
 import { EARLIER, LATER, type Revision } from '../revisions.ts';
 
-/** What is written in place of a value that is not set. */
+/** The value that is written for a field that is not set. */
 const UNDEFINED = 'undefined';
 
 const AS = Type.String({
   description:
-    'What "who" is: clientid, username or peerhost; in the earlier revision client_id, username or ip_address'
+    'The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address'
 });
 const moment = (description: string) => Type.Optional(Type.Number({ description }));
 
 const BAN = Type.Object({
   who: Type.String({ minLength: 1, description: 'The client id, the user name, or the IP address or network' }),
   as: AS,
-  by: Type.Optional(Type.String({ default: 'user', description: 'Who has made the ban' })),
+  by: Type.Optional(Type.String({ default: 'user', description: 'The author of the ban' })),
   reason: Type.Optional(Type.String({ description: 'The reason' })),
   desc: Type.Optional(Type.String({ description: 'More about the reason' })),
-  at: moment('The time at which the ban was made, in seconds or milliseconds since 1970. Default: now'),
+  at: moment('The time at which the ban was created, in seconds or milliseconds since 1970. Default: now'),
   until: Type.Optional(
     Type.Unsafe<number | typeof UNDEFINED>({
       anyOf: [{ type: 'number' }, { const: UNDEFINED }],
@@ -40,7 +40,7 @@ const SHOWN = Type.Object(
   {
     who: Type.String({ description: 'The client id, the user name, or the IP address or network' }),
     as: AS,
-    by: Type.String({ description: 'Who has made the ban' }),
+    by: Type.String({ description: 'The author of the ban' }),
     reason: Type.String({ description: 'The reason; "undefined" if there is none' }),
     desc: Type.Optional(
       Type.String({
@@ -50,7 +50,7 @@ const SHOWN = Type.Object(
     ),
     at: Type.Optional(
       Type.Integer({
-        description: 'When the ban was made, in seconds since 1970',
+        description: 'When the ban was created, in seconds since 1970',
         ...documentedAs({ in: LATER, isRequired: true })
       })
     ),
@@ -84,17 +84,20 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-/** The original products take all times for seconds. */
+/** The original products interpret all times as seconds. */
 function ms({ isOriginal }: Context, time: number | undefined): number | undefined {
   return time === undefined || isOriginal ? time && time * 1000 : msOf(time);
 }
 
-/** A text of a request; "undefined" is what is shown if there is none. */
+/** A string of a request; "undefined" is shown for an absent one. */
 function textOf(text: string | undefined): string | undefined {
   return text === UNDEFINED ? undefined : text;
 }
 
-/** When a ban ends. @throws Fault wrongParameter if that is in the past */
+/**
+ * The end of a ban.
+ * @throws Fault wrongParameter if it is in the past
+ */
 function endOf(context: Context, until: number | typeof UNDEFINED | undefined): number | undefined {
   if (until === UNDEFINED || (until === undefined && !context.revision.bansEnd)) return Infinity;
   const end = ms(context, until);
@@ -108,7 +111,7 @@ function shown(ban: Ban, revision: Revision): Record<string, unknown> {
   return Object.fromEntries(fields.map(({ name, from }) => [name, from(ban, revision)]));
 }
 
-/** True if a ban is sent back as it was listed, which changes nothing: the times of a list have no milliseconds. */
+/** True if a ban is sent back as it was listed, and is therefore unchanged: listed times have no milliseconds. */
 function isAsShown(listed: Record<string, unknown>, body: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(listed).every(([name, value]) => body[name] === value);
 }
@@ -132,7 +135,10 @@ async function lift(context: Context, as: string, who: string): Promise<void> {
   checkDeleted(context, await broker.access.banned.delete(kindNamed(revision, as), who), `ban of the ${as} "${who}"`);
 }
 
-/** What the original products answer. @param mandatory the parameters of which one is missing */
+/**
+ * The answer of the original products.
+ * @param mandatory the parameters of which one is missing
+ */
 function originalAnswer({ kind, original }: Fault, { bannedKinds }: Revision, mandatory: readonly string[]) {
   const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
   if (kind === 'missingParameter') return { code: 107, message: `missing mandatory params: [${quoted(mandatory)}]` };
@@ -140,7 +146,7 @@ function originalAnswer({ kind, original }: Fault, { bannedKinds }: Revision, ma
   return { code: 108, message: `value of 'as' must be one of: [${quoted(Object.values(bannedKinds))}]` };
 }
 
-/** The clients that may not connect. */
+/** Bans of clients. */
 export const BANNED: readonly Operation[] = [
   operation({
     name: 'list_banned',

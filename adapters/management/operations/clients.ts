@@ -20,7 +20,7 @@ const text = (description: string) => Type.Optional(Type.String({ description })
 const moment = (description: string) =>
   Type.Optional(Type.Integer({ description: `${description}, in seconds or milliseconds since 1970` }));
 
-/** The conditions of lists of clients. All that are given must hold. */
+/** The conditions of client lists. All given conditions must hold. */
 export const CONDITIONS = Type.Object({
   clientid: text('The client id'),
   username: text('The user name'),
@@ -29,7 +29,7 @@ export const CONDITIONS = Type.Object({
   conn_state: Type.Optional(
     Type.Enum(['connected', 'idle', 'disconnected'], { description: 'The state of the connection' })
   ),
-  clean_start: Type.Optional(Type.Boolean({ description: 'Whether the last CONNECT asked for a new session' })),
+  clean_start: Type.Optional(Type.Boolean({ description: 'True if the last CONNECT asked for a new session' })),
   proto_name: Type.Optional(
     Type.Enum(['MQTT', 'MQIsdp', 'CoAP', 'LwM2M', 'MQTT-SN'], {
       description: 'The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others'
@@ -44,7 +44,7 @@ export const CONDITIONS = Type.Object({
   _lte_connected_at: moment('The client connected at this time or earlier')
 });
 
-/** The original products list no client for a protocol that does not exist. */
+/** The original products return an empty list for an unknown protocol. */
 const ORIGINAL_CONDITIONS = Type.Object({
   ...CONDITIONS.properties,
   proto_name: text('The protocol'),
@@ -57,7 +57,7 @@ const DATA = Type.Array(CLIENT);
 const CACHE = Type.Array(
   Type.Object(
     {
-      access: Type.Enum(['publish', 'subscribe'], { description: 'What was asked' }),
+      access: Type.Enum(['publish', 'subscribe'], { description: 'The action that was checked' }),
       topic: Type.String({ description: 'The topic name or topic filter' }),
       result: Type.Enum(['allow', 'deny'], { description: 'The answer' }),
       updated_time: Type.Integer({ description: 'When it was given, in milliseconds since 1970' })
@@ -68,7 +68,10 @@ const CACHE = Type.Array(
 
 export type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;
 
-/** The query for the list of clients that conditions mean. @throws Fault wrongParameter, not with `isOriginal` */
+/**
+ * The directory query for the conditions of a list.
+ * @throws Fault wrongParameter, except with `isOriginal`
+ */
 export function queryOf({ isOriginal }: Pick<Context, 'isOriginal'>, given: Conditions): ClientQuery {
   const ms = (value: unknown) => (typeof value === 'number' ? msOf(value) : undefined);
   const address = given.ip_address as string | undefined;
@@ -90,7 +93,10 @@ export function queryOf({ isOriginal }: Pick<Context, 'isOriginal'>, given: Cond
   };
 }
 
-/** An IP address as records have it. @throws Fault wrongParameter */
+/**
+ * An IP address in the form of the records.
+ * @throws Fault wrongParameter
+ */
 function writtenAddress(given: string): string {
   const plain = plainAddress(given.toLowerCase()) ?? given;
   const version = isIP(plain);
@@ -102,7 +108,7 @@ function writtenAddress(given: string): string {
 async function list(context: Context, given: Conditions): Promise<Listing<ClientRecord>> {
   const { broker, walks, revision } = context;
   const query = queryOf(context, given);
-  // a client without CONNECT has no record
+  // there are no records of clients without CONNECT
   if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
   const parts = walks.page(context, 'clients', given, (page) =>
     broker.directory.parts('clients', { ...query, ...page })
@@ -120,7 +126,7 @@ async function byUsername({ broker, page }: Context, username: string): Promise<
 }
 
 async function kick({ broker }: Context, clientId: string): Promise<void> {
-  // as the original: the session ends, and its will is not published
+  // as in the original: the session ends, and its will is not published
   if (!broker.sessions.has(clientId)) throw new Fault('unknownClient', `there is no client "${clientId}"`, 'not_found');
   await broker.sessions.kick(clientId, { will: 'drop' });
 }

@@ -26,7 +26,7 @@ const CONFIG = Type.Object({
 });
 const CHANGE = Type.Object({
   key: Type.String({ description: 'Name of the option in any accepted spelling' }),
-  value: Type.Unknown({ description: 'Its new value: "64", 64, "90s", "1MB", true; "": none' })
+  value: Type.Unknown({ description: 'The new value: "64", 64, "90s", "1MB", true; "": none' })
 });
 const PLUGIN_CONFIG = Type.Object({
   key: Type.String({ description: 'Documented name of the option' }),
@@ -35,7 +35,7 @@ const PLUGIN_CONFIG = Type.Object({
   required: Type.Boolean({ description: 'True if a value was given: as an option, or at run time' })
 });
 
-/** All options of a plugin that are to have a value, or the list of them as it was read. */
+/** All options of a plugin that get a value, or the list of options as it was read. */
 const PLUGIN_CHANGE = Type.Union([
   Type.Record(Type.String(), VALUE, { description: 'All options of the plugin that are to have a value' }),
   Type.Array(
@@ -53,7 +53,7 @@ const PLUGIN_CHANGE = Type.Union([
 ]);
 type PluginChange = Type.Static<typeof PLUGIN_CHANGE>;
 
-/** The names of the application to which the options belong that belong to no plugin. */
+/** The names of the application that holds the options without a plugin. */
 const OWN_APPS: readonly string[] = ['emqx', 'embermq'];
 
 const appOf = ({ name }: Setting) => pluginOfSetting(name) ?? OWN_APPS[0];
@@ -76,12 +76,17 @@ async function update({ broker }: Context, app: string, change: Type.Static<type
   await broker.configuration.set(key, givenValue(value, setting));
 }
 
-/** True if a change is a record as it is listed, not a value that a client sets: an option that has this value stays as it is. */
+/**
+ * True if a change is a record as listed, not a value set by a client: an option with an equal value is left unchanged.
+ */
 function isRecord(change: Type.Static<typeof CHANGE>): boolean {
   return 'datatype' in change || 'datatpye' in change;
 }
 
-/** The names of the options of a plugin. @throws Fault wrongParameter if they are part of the app */
+/**
+ * The names of the options of a plugin.
+ * @throws Fault wrongParameter if the app sets them
+ */
 function ownSettings({ name, settings }: Plugin): readonly string[] {
   if (settings !== undefined) return settings;
   const why = `the options of "${name}" are given where it is made, in the app that runs the broker or its command; change them there`;
@@ -98,8 +103,8 @@ function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PL
 }
 
 /**
- * Change all options of a plugin: those that are not given have the value of the options of the broker again. A loaded plugin is restarted. If
- * that fails, the options are as they were before.
+ * Change all options of a plugin: options that are not given return to the value in the options of the broker. A loaded
+ * plugin is restarted. If that fails, the previous options are restored.
  */
 async function updatePlugin({ broker }: Context, name: string, given: PluginChange): Promise<void> {
   const plugin = pluginNamed(broker, name);
@@ -138,7 +143,7 @@ function valuesIn(given: PluginChange, configuration: Broker['configuration']): 
   return given.filter(isSet).map(({ key, value }) => [key, value]);
 }
 
-/** What the original products answer to a change that is refused. */
+/** The answer of the original products to a refused change. */
 const failure =
   (said: string | undefined): Operation['originalAnswer'] =>
   ({ kind, message }) => {

@@ -9,7 +9,7 @@ import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
 
-/** The clients that are connected, under the names of a connection. */
+/** The connected clients, under the field names of a connection. */
 const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
 const DATA = Type.Array(CONNECTION);
 
@@ -37,7 +37,7 @@ async function byUsername({ broker, page: { limit } }: Context, username: string
 async function kick({ broker: { sessions } }: Context, clientId: string): Promise<void> {
   if (!sessions.has(clientId) || sessions.get(clientId).state !== 'connected')
     throw new Fault('unknownClient', `the client "${clientId}" is not connected`, 'not_found');
-  // as the original: a session that outlives its connection stays, and the will is published
+  // as in the original: a session that outlives its connection is kept, and the will is published
   await sessions.kick(clientId, { session: 'keep' });
 }
 
@@ -72,7 +72,7 @@ export const CONNECTIONS = [
       run: (context, { params }) => lookUp(context, params.clientid)
     }
   ),
-  // the documentation lists the form for a node first, and has exchanged the descriptions of the two
+  // the documentation lists the form for a node first, and has swapped the two descriptions
   ...inClusterAndOnNode(
     {
       cluster: ['lookup_connection_via_username', 'Lookup a connection via username on a node'],

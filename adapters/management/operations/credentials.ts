@@ -14,34 +14,37 @@ import type { RevisionName } from '../revisions.ts';
 
 const LATER: readonly RevisionName[] = ['later', 'hosted'];
 
-/** A batch whose entries are all refused leaves time for other work after this number. */
+/** A batch whose entries are all refused yields to other work after this many entries. */
 const ENTRIES_AT_ONCE = 100;
 
 const PASSWORD = Type.String({ description: 'The password, in clear' });
-const IS_SUPERUSER = Type.Boolean({ description: 'Whether access control does not apply to the client' });
+const IS_SUPERUSER = Type.Boolean({ description: 'True if access control does not apply to the client' });
 
 const HASH = Type.String({ description: 'SHA-256 of salt and password, in hexadecimal' });
 const RESULTS = Type.Record(Type.String(), Type.String(), {
-  description: 'For each name `ok`, or what is wrong: `{error,existed}`'
+  description: 'For each name `ok`, or the fault: `{error,existed}`'
 });
 
 const HASH_EXAMPLE = 'ef2868be11bf717699bb766af0621e5ae6aac416df8353d690861f3d2d1e3962';
 
 /** Records of names with passwords. */
 interface CredentialKind {
-  /** The name of their names. */
+  /** The name of the field with the names. */
   readonly field: 'clientid' | 'username';
-  /** What the names are, for people. */
+  /** The noun for the names, for people. */
   readonly subject: string;
-  /** One that the examples are about. */
+  /** The name that the examples use. */
   readonly known: string;
-  /** What the original products say about a name that exists, or does not exist; those of client ids are misspelt there. */
+  /**
+   * The words of the original products for a name that exists or does not exist; those of client ids are misspelt
+   * there.
+   */
   readonly originalWords: { readonly existed: string; readonly unknown: string };
-  /** The schema of what else is shown when a record is looked up. */
+  /** The schema of additional fields that are shown when a record is looked up. */
   readonly alsoShown?: { readonly clientid: TString };
   /** See `Operation.named`. */
   readonly named?: Readonly<Record<string, string>>;
-  /** How a record is shown when it is looked up. */
+  /** The record as shown when it is looked up. */
   shown(record: CredentialRecord): Record<string, string>;
   records(broker: Broker): CredentialRecords;
 }
@@ -67,7 +70,7 @@ const USERNAMES: CredentialKind = {
   records: (broker) => broker.access.usernames
 };
 
-/** What is wrong with a new record, as the original products call it; undefined: it is not the record that is wrong. */
+/** The problem of a new record, in the words of the original products; undefined: the record itself is valid. */
 function wordOf({ kind, original }: Fault): 'existed' | 'login' | 'password' | 'is_superuser' | undefined {
   if (kind === 'exists') return 'existed';
   if (kind !== 'missingParameter' && kind !== 'wrongParameter' && kind !== 'emptyCredentials') return undefined;
@@ -100,7 +103,7 @@ async function update(
   if (!isAsShown(context, records, { name, password })) await records.update(name, password);
 }
 
-/** The oldest first: a new record does not move the others to another page. */
+/** The oldest first: a new record does not move existing ones to another page. */
 async function listOf(
   records: CredentialRecords,
   page: PageRequest,
@@ -209,7 +212,11 @@ function credentialOperations(kind: CredentialKind): Operation[] {
   ];
 }
 
-/** Add the records of a batch. @returns the result for each name; the first one if a name occurs several times: it says what is stored */
+/**
+ * Add the records of a batch.
+ * @returns the result for each name; for a name that occurs several times, the first result, which describes the stored
+ * record
+ */
 async function addEach(
   context: Context,
   entries: readonly unknown[],
@@ -218,11 +225,11 @@ async function addEach(
 ): Promise<Record<string, string>> {
   const results = new Map<string, string>();
   const wordOfEntry = entryWord(context, wordOf, [field]);
-  // one after the other: records are listed in the order in which their passwords were hashed
+  // sequentially: records are listed in the order in which their passwords were hashed
   for (const [at, entry] of entries.entries()) {
     if (at > 0 && at % ENTRIES_AT_ONCE === 0) await context.broker.directory.nextSlice();
     const name = (entry as Record<string, unknown> | null)?.[field];
-    // a name that is no string has no better key
+    // there is no better key for a name that is not a string
     const key = typeof name === 'string' ? name : '';
     const result = await resultOf(() => add(entry), wordOfEntry);
     if (!results.has(key)) results.set(key, result);
@@ -334,7 +341,7 @@ const LOGINS = [
   })
 ];
 
-/** The records of client ids, user names and logins with which MQTT clients are authenticated. */
+/** The records of client ids, user names and logins that authenticate MQTT clients. */
 export const CREDENTIALS: readonly Operation[] = [
   ...credentialOperations(CLIENT_IDS),
   ...credentialOperations(USERNAMES),

@@ -21,7 +21,7 @@ const STATS_DATA = Type.Record(Type.String(), Type.Integer(), { description: STA
 const METRICS_EXAMPLE = { 'messages.received': 2, 'messages.sent': 1 };
 const STATS_EXAMPLE = { 'connections.count': 2, 'connections.max': 3 };
 
-/** The figures that a revision has. */
+/** The counters and gauges of a revision. */
 interface FigureNames {
   /** Counters by their names in the interface. */
   readonly counters: readonly (readonly [name: string, counter: CounterName])[];
@@ -91,7 +91,7 @@ export const METRICS = [
   })
 ];
 
-/** How many there are now of what, and how many there have been at most. */
+/** Current values of gauges, and their maxima. */
 export const STATS = [
   operation({
     name: 'list_stats',
@@ -101,7 +101,7 @@ export const STATS = [
     example: ({ hasFlatStats }) => ({
       data: [hasFlatStats ? { node: NODE_NAME, ...STATS_EXAMPLE } : { node: NODE_NAME, stats: STATS_EXAMPLE }]
     }),
-    // in the earlier revision the figures are beside the node
+    // in the earlier revision the values are beside the name of the node
     data: Type.Array(
       Type.Object({
         node: NODE,

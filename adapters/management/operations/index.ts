@@ -33,7 +33,7 @@ const INDEX: Operation = operation({
         name: Type.String({ description: 'Name of the operation; some operations share one' }),
         method: Type.Enum(['GET', 'POST', 'PUT', 'DELETE'], { description: 'Method of the request' }),
         path: Type.String({ description: 'Path behind the prefix; parameters begin with a colon' }),
-        descr: Type.String({ description: 'What the operation does' })
+        descr: Type.String({ description: 'The purpose of the operation' })
       },
       { title: 'Operation' }
     )

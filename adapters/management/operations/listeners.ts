@@ -33,7 +33,7 @@ const EXAMPLE = {
   shutdown_count: []
 };
 
-/** The listeners of the broker, with the HTTP servers of `listenHttp`. Those of the host app are not known. */
+/** The listeners of the broker, with the HTTP servers of `listenHttp`. Listeners of the host app are not known. */
 function listeners({ broker, revision }: Context): Record<string, unknown>[] {
   return broker.listeners().map((listener) => {
     const { acceptors, maxConnections, currentConnections, shutdownCount } = listener.info();
@@ -43,7 +43,7 @@ function listeners({ broker, revision }: Context): Record<string, unknown>[] {
       acceptors,
       max_conns: maxConnections,
       current_conns: currentConnections,
-      // as the original: a list if it is empty, otherwise an object
+      // as in the original: a list if empty, otherwise an object
       shutdown_count: Object.keys(shutdownCount).length === 0 ? [] : shutdownCount
     };
   });

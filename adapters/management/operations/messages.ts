@@ -11,7 +11,10 @@ import { batchOf, checkEntry } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision } from '../revisions.ts';
 
-/** Each revision accepts both names. @param isRequired the operation itself checks that there is a client id */
+/**
+ * Every revision accepts both names.
+ * @param isRequired the operation itself checks that a client id is given
+ */
 const clientIdNamed = (description: string, isRequired?: true) => ({
   clientid: Type.Optional(Type.String({ description, ...documentedAs({ in: LATER, isRequired }) })),
   client_id: Type.Optional(Type.String({ description, ...documentedAs({ in: EARLIER, isRequired }) }))
@@ -39,7 +42,9 @@ const PUBLISH = Type.Object({
     })
   )
 });
-/** The original products take other encodings for plain, all values but true for false, and no payload for an empty one. */
+/**
+ * The original products treat unknown encodings as plain, all values but true as false, and a missing payload as empty.
+ */
 const ORIGINAL_PUBLISH = Type.Object({
   ...PUBLISH.properties,
   payload: Type.Optional(Type.String()),
@@ -49,7 +54,7 @@ const ORIGINAL_PUBLISH = Type.Object({
 const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
 const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
 
-/** What is known of an entry, as it was given. What is wrong in a request is echoed as it is. */
+/** The entry as far as it was valid. Invalid parts of a request are echoed unchanged. */
 const ENTRY_RESULTS = Type.Array(
   Type.Object(
     {
@@ -62,8 +67,8 @@ const ENTRY_RESULTS = Type.Array(
       topic: Type.Optional(
         Type.Unknown(documentedAs({ as: Type.String({ description: 'The topic or topics of the entry' }) }))
       ),
-      code: Type.Integer({ description: '0: success; otherwise what is wrong with the entry' }),
-      message: Type.Optional(Type.String({ description: 'What is wrong with the entry, for people' }))
+      code: Type.Integer({ description: '0: success; otherwise the code of the fault of the entry' }),
+      message: Type.Optional(Type.String({ description: 'The description of the fault of the entry, for people' }))
     },
     { title: 'EntryResult' }
   )
@@ -75,8 +80,8 @@ type Unsubscribe = Type.Static<typeof UNSUBSCRIBE>;
 type Names = Pick<Publish, 'clientid' | 'client_id'>;
 
 /**
- * The topics of a request, each once. With `errors: 'original'`, `topics` counts only without `topic`, and those that are not valid are left
- * out if another one is valid.
+ * The topics of a request without duplicates. With `errors: 'original'`, `topics` is used only without `topic`, and
+ * invalid topics are left out if another one is valid.
  * @throws Fault wrongTopic
  */
 function topicsIn(
@@ -100,7 +105,7 @@ function listed(topics: string | undefined): readonly string[] {
   return topics?.split(',') ?? [];
 }
 
-/** @throws Fault wrongParameter if both names are given, with different values */
+/** @throws Fault wrongParameter if both names are given with different values */
 function clientIdIn({ revision, isOriginal }: Context, { clientid, client_id }: Names): string | undefined {
   if (!isOriginal && clientid !== undefined && client_id !== undefined && clientid !== client_id)
     throw new Fault('wrongParameter', '"clientid" and "client_id" name different clients; give one of them');
@@ -151,22 +156,25 @@ function unsubscribe(context: Context, given: Unsubscribe): void {
   sessionOf(context, given).unsubscribe(topic);
 }
 
-/** Entries that are begun before any is waited for, and after which other work has its turn. */
+/** Number of entries that are started before any is awaited, and after which the batch yields to other work. */
 const AT_ONCE = 100;
 
-/** What is wrong with an entry. */
+/** The problem of an entry. */
 interface EntryFault {
   readonly code: number;
   readonly message: string | undefined;
 }
 
-/** What is answered about an entry of a list, by the name of the client id. */
+/** The result for an entry of a list, by the name of the client id. */
 const RESULTS = {
   clientid: (clientid: string | undefined, topic: string | undefined, code: number) => ({ clientid, topic, code }),
   client_id: (client_id: string | undefined, topic: string | undefined, code: number) => ({ client_id, topic, code })
 };
 
-/** Do something for each entry of a list. @returns the entries with a code each, in order */
+/**
+ * Call a function for each entry of a list.
+ * @returns the entries with a code each, in order
+ */
 async function each<T extends Names & { readonly topic?: string; readonly topics?: string }>(
   context: Context,
   list: readonly unknown[],
@@ -202,7 +210,7 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
 
 const WRONG_TOPIC = `the topic "commands/#" is not valid: ${checkTopicName('commands/#')}`;
 
-/** Publishing, and subscribing on behalf of clients. */
+/** Publishing messages, and subscribing on behalf of clients. */
 export const MESSAGES = [
   operation({
     name: 'mqtt_subscribe',
@@ -224,7 +232,7 @@ export const MESSAGES = [
     }),
     body: PUBLISH,
     originalBody: ORIGINAL_PUBLISH,
-    // the first revision accepts such a payload, and its subscribers crash
+    // the earlier revision accepts such a payload, and its subscribers crash
     originalAnswer: ({ kind, original }, { name }) =>
       kind === 'wrongParameter' && original === 'payload' && name !== 'earlier'
         ? { code: 108, message: 'Request parameter type error' }

@@ -73,7 +73,7 @@ const NODE_EXAMPLE = {
   process_used: 3
 };
 
-/** What the records of brokers and nodes have in common. */
+/** Common fields of the records of brokers and nodes. */
 function commonFacts({ startedAt, clock, version }: Broker): Record<string, unknown> {
   return {
     version,
@@ -87,7 +87,7 @@ function brokerFacts(broker: Broker): Record<string, unknown> {
   return { ...commonFacts(broker), sysdescr: SYSTEM_DESCRIPTION, datetime: dateTimeText(broker.clock.now()) };
 }
 
-/** @param writeSize writes a number of bytes: as text in lists, as a number when a node is looked up */
+/** @param writeSize formats a number of bytes: text in lists, a number when a node is looked up */
 async function nodeFacts(
   { broker }: Context,
   writeSize: (bytes: number) => string | number
@@ -111,7 +111,7 @@ async function nodeFacts(
   };
 }
 
-/** What the brokers of the cluster are. */
+/** The brokers of the cluster. */
 export const BROKERS = [
   operation({
     name: 'list_brokers',

@@ -15,8 +15,8 @@ interface Forms {
 }
 
 /**
- * Make the two rows of an operation for the cluster and for one of its nodes. They differ in their names, in `/nodes/:node` before the path,
- * and in the check of the node.
+ * Make two rows of an operation: one for the cluster and one for a single node. They differ in the name, in
+ * `/nodes/:node` before the path, and in the check of the node.
  * @returns the row for the cluster, and the one for a node
  */
 export function inClusterAndOnNode<const P extends string, Q extends TObject, B extends TSchema>(

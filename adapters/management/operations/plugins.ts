@@ -8,9 +8,9 @@ import { checkNode } from './on-node.ts';
 const PLUGIN = Type.Object({
   name: Type.String({ description: 'Name of the feature or source, or "management"' }),
   version: Type.String({ description: 'Version of the broker' }),
-  description: Type.String({ description: 'What it does' }),
-  active: Type.Boolean({ description: 'Whether it is loaded' }),
-  type: Type.Enum(['auth', 'bridge', 'feature'], { description: '"auth": it decides about clients' })
+  description: Type.String({ description: 'The purpose of the plugin' }),
+  active: Type.Boolean({ description: 'True if it is loaded' }),
+  type: Type.Enum(['auth', 'bridge', 'feature'], { description: '"auth": it authenticates or authorizes clients' })
 });
 
 function plugins(broker: Broker): Type.Static<typeof PLUGIN>[] {
@@ -20,11 +20,14 @@ function plugins(broker: Broker): Type.Static<typeof PLUGIN>[] {
   });
 }
 
-/** Load a plugin. @returns what the revision answers */
+/**
+ * Load a plugin.
+ * @returns the answer of the revision
+ */
 async function load({ broker, revision }: Context, name: string): Promise<unknown> {
   const plugin = pluginNamed(broker, name);
   if (!(await plugin.start()))
-    throw new Fault('running', `the plugin "${plugin.name}" is loaded already`, 'already_started');
+    throw new Fault('running', `the plugin "${plugin.name}" is already loaded`, 'already_started');
   return revision.listsLoaded ? [plugin.name] : undefined;
 }
 
@@ -34,18 +37,21 @@ async function unload({ broker }: Context, name: string): Promise<void> {
     throw new Fault('notRunning', `the plugin "${plugin.name}" is not loaded; load it first`, 'not_started');
 }
 
-/** Stop and start a plugin: a source reads its files again. One that is not loaded is loaded, as in the original products. */
+/**
+ * Stop and start a plugin; a source reads its files again. A plugin that is not loaded is loaded, as in the original
+ * products.
+ */
 async function reload({ broker }: Context, name: string): Promise<void> {
   await pluginNamed(broker, name).restart();
 }
 
-/** What the original products answer to an operation for all nodes that has failed. */
+/** The answer of the original products to a failed operation for all nodes. */
 const clusterAnswer: Operation['originalAnswer'] = ({ kind, message, original = message }, { clusterPluginCode }) => {
   const isOfPlugin = kind === 'notRunning' || kind === 'unknownRecord' || kind === 'running';
   return isOfPlugin && clusterPluginCode !== undefined ? { code: clusterPluginCode, message: original } : undefined;
 };
 
-/** What can be loaded and unloaded: features, sources of authentication and rules. */
+/** Plugins that can be loaded and unloaded: features, and sources of authentication and rules. */
 export const PLUGINS: readonly Operation[] = [
   operation({
     name: 'list_all_plugins',

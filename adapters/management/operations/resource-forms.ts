@@ -13,11 +13,11 @@ const PARAMS = fields(
 /** A kind of actions, in answers. */
 export const ACTION = Type.Object(
   {
-    name: text('Its name'),
-    app: text('What provides it'),
+    name: text('The name'),
+    app: text('The provider'),
     for: text('The events that it is meant for; $any: all'),
     types: Type.Array(Type.String(), { description: 'The types of resources that it can use' }),
-    category: Type.Enum(['debug', 'data_forward', 'other'], { description: 'What it is for' }),
+    category: Type.Enum(['debug', 'data_forward', 'other'], { description: 'The purpose' }),
     params: PARAMS,
     title: LOCALIZED,
     description: LOCALIZED
@@ -28,8 +28,8 @@ export const ACTION = Type.Object(
 /** A type of resources, in answers. */
 export const RESOURCE_TYPE = Type.Object(
   {
-    name: text('Its name'),
-    provider: text('What provides it'),
+    name: text('The name'),
+    provider: text('The provider'),
     params: PARAMS,
     title: LOCALIZED,
     description: LOCALIZED
@@ -38,12 +38,12 @@ export const RESOURCE_TYPE = Type.Object(
 );
 
 const RESOURCE_FIELDS = {
-  id: text('Its id'),
-  type: text('The name of its type'),
-  config: fields('Its parameters as they were given, with ****** for secrets'),
+  id: text('The id'),
+  type: text('The name of the type'),
+  config: fields('The parameters as they were given, with ****** for secrets'),
   description: text('A description'),
-  created_at: Type.Integer({ description: 'When it was made, in milliseconds since 1970' }),
-  is_alive: Type.Boolean({ description: 'Whether its target could be reached when that was tried last' }),
+  created_at: Type.Integer({ description: 'When it was created, in milliseconds since 1970' }),
+  is_alive: Type.Boolean({ description: 'True if its target could be reached when that was tried last' }),
   waiting: Type.Integer({ description: 'Number of queued entries' }),
   last_error: Type.Optional(text('Why its target could not be reached, or why the last delivery has failed'))
 };
@@ -59,7 +59,7 @@ export const RESOURCE_WITH_STATUS = Type.Object(
       Type.Object(
         {
           node: text('Name of the node'),
-          is_alive: Type.Boolean({ description: 'Whether its target can be reached at present' })
+          is_alive: Type.Boolean({ description: 'True if its target can be reached at present' })
         },
         { title: 'ResourceStatus' }
       )
@@ -68,14 +68,14 @@ export const RESOURCE_WITH_STATUS = Type.Object(
   { title: 'ResourceWithStatus' }
 );
 
-/** A kind of actions as answers have it. */
+/** A kind of actions, in the form of answers. */
 export function shownAction(action: ActionInfo): Static<typeof ACTION> {
   const { name, app, for: event, types, category, title, description } = action;
   const params = shownParams(action.params);
   return { name, app, for: event, types: [...types], category, params, title, description };
 }
 
-/** A type of resources as answers have it. */
+/** A type of resources, in the form of answers. */
 export function shownResourceType(type: ResourceTypeInfo): Static<typeof RESOURCE_TYPE> {
   const { name, provider, params, title, description } = type;
   return { name, provider, params: shownParams(params), title, description };
@@ -89,7 +89,7 @@ function shownParam({ isSecret: _, schema, ...row }: ParamRow): object {
   return schema === undefined ? row : { ...row, schema: shownParams(schema) };
 }
 
-/** A resource as lists have it. */
+/** A resource, in the form of lists. */
 export function shownResource(resource: ResourceState): Static<typeof RESOURCE> {
   const { id, type, config, description, createdAt, isAlive, size, lastError } = resource;
   return {

@@ -8,7 +8,7 @@ import { type Operation, operation } from '../operation.ts';
 import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './resource-forms.ts';
 import { isTest, ruleFault, TEST } from './rule-faults.ts';
 
-const CONFIG = Type.Record(Type.String(), Type.Unknown(), { description: 'Its parameters, as its type defines them' });
+const CONFIG = Type.Record(Type.String(), Type.Unknown(), { description: 'The parameters, as defined by the type' });
 const DESCRIPTION = Type.String({ default: '', description: 'A description' });
 const GIVEN = Type.Object({
   id: Type.Optional(
@@ -17,7 +17,7 @@ const GIVEN = Type.Object({
         'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits'
     })
   ),
-  type: Type.String({ description: 'The name of its type' }),
+  type: Type.String({ description: 'The name of the type' }),
   config: Type.Optional(CONFIG),
   description: Type.Optional(DESCRIPTION),
   test: TEST
@@ -34,14 +34,20 @@ const CHANGE = Type.Object({
 const params = { id: examples.RESOURCE.id };
 const unknown = (id: string) => new Fault('notFound', `Resource ${id} Not Found`);
 
-/** A resource, and an error if there is none. @throws Fault notFound */
+/**
+ * Get a resource.
+ * @throws Fault notFound
+ */
 async function resourceOf({ rules }: { readonly rules: RulesApi }, id: string): Promise<ResourceState> {
   const resource = await rules.resources.get(id);
   if (resource === undefined) throw unknown(id);
   return resource;
 }
 
-/** Check that there is the type that a request names. @throws Fault badArguments */
+/**
+ * Check that the type named by a request exists.
+ * @throws Fault badArguments
+ */
 async function checkType({ rules }: { readonly rules: RulesApi }, type: string): Promise<void> {
   const names = (await rules.resourceTypes()).map(({ name }) => name);
   if (names.includes(type)) return;
@@ -50,7 +56,10 @@ async function checkType({ rules }: { readonly rules: RulesApi }, type: string):
   throw new Fault('badArguments', `Resource Type ${type} Not Found${hint}`);
 }
 
-/** The fault that a target which cannot be reached means. @param message in both modes; in the documented one, the reason follows */
+/**
+ * The fault for a target that cannot be reached.
+ * @param message in both modes; in the documented mode the reason follows
+ */
 const down = (kind: 'testFailed' | 'badArguments', message: string) => (error: unknown) => {
   if (!(error instanceof BrokerError) || error.code !== 'RESOURCE_DOWN') throw error;
   throw new Fault(kind, `${message}: ${error.message}`, message);
@@ -155,7 +164,7 @@ export const RESOURCES: readonly Operation[] = [
     method: 'GET',
     path: '/resource_status/:id',
     descr: 'Find out whether the target of a resource can be reached at present',
-    data: Type.Object({ is_alive: Type.Boolean({ description: 'Whether it can' }) }),
+    data: Type.Object({ is_alive: Type.Boolean({ description: 'True if it can be reached' }) }),
     example: { params, data: { is_alive: true } },
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {

@@ -28,7 +28,7 @@ async function list(context: Context): Promise<Listing<RouteRecord>> {
   );
 }
 
-/** The topic filters that have subscriptions. */
+/** Topic filters with subscriptions. */
 export const ROUTES = [
   operation({
     name: 'list_routes',

@@ -7,7 +7,7 @@ const speed = (description: string) => Type.Number({ description });
 const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });
 
 const NODE = text('Name of the node');
-const CREATED = count('When it was made, in milliseconds since 1970');
+const CREATED = count('When it was created, in milliseconds since 1970');
 
 const ACTION_METRICS = Type.Object(
   {
@@ -20,9 +20,9 @@ const ACTION_METRICS = Type.Object(
 );
 const RULE_ACTION = Type.Object(
   {
-    id: text('Its id'),
+    id: text('The id'),
     name: text('The name of the action'),
-    params: fields('Its parameters as they were given, with ****** for secrets'),
+    params: fields('The parameters as they were given, with ****** for secrets'),
     metrics: Type.Array(ACTION_METRICS),
     fallbacks: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
       description: 'The actions that run if this one has failed, in the same form'
@@ -36,7 +36,7 @@ const RULE_METRICS = Type.Object(
     matched: count('Events of the topics of the rule'),
     speed: speed('Matched events per second, in the last 10 seconds'),
     speed_max: speed('The highest of these values'),
-    speed_last5m: speed('Their mean in the last 5 minutes'),
+    speed_last5m: speed('The mean in the last 5 minutes'),
     passed: count('Events with an output'),
     failed: count('Events without an output: exception and no_result'),
     exception: count('Events for which the evaluation has failed'),
@@ -48,12 +48,12 @@ const RULE_METRICS = Type.Object(
 /** A rule, in answers. */
 export const RULE = Type.Object(
   {
-    id: text('Its id'),
+    id: text('The id'),
     rawsql: text('The statement'),
     for: Type.Array(Type.String(), { description: 'The topics of FROM, in their order' }),
-    enabled: Type.Boolean({ description: 'Whether it is enabled' }),
+    enabled: Type.Boolean({ description: 'True if it is enabled' }),
     on_action_failed: Type.Enum(['continue', 'stop'], {
-      description: 'Whether the later actions run if one has failed'
+      description: 'True if the later actions run if one has failed'
     }),
     description: text('A description'),
     created_at: CREATED,
@@ -71,7 +71,7 @@ export const RULE = Type.Object(
 export const GIVEN_ACTION = Type.Object(
   {
     name: text('The name of the action'),
-    params: Type.Optional(fields('Its parameters')),
+    params: Type.Optional(fields('The parameters')),
     fallbacks: Type.Optional(
       Type.Array(Type.Record(Type.String(), Type.Unknown()), {
         description: 'Actions in the same form, which run in this order if the action has failed'
@@ -83,7 +83,10 @@ export const GIVEN_ACTION = Type.Object(
 
 type Shown<S extends TSchema> = Static<S>;
 
-/** A rule as answers have it. @param node the name of the node */
+/**
+ * A rule, in the form of answers.
+ * @param node the name of the node
+ */
 export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
   const { id, sql, topics, isEnabled, onActionFailed, description, createdAt, state, reason, figures, actions } = rule;
   const { matched, passed, failed, exception, noResult, speed, speedMax, speedLast5m } = figures;
@@ -128,7 +131,7 @@ function shownActionOfRule(
   };
 }
 
-/** Two decimals, as documented. */
+/** Round to two decimals, as documented. */
 function rounded(value: number): number {
   return Math.round(value * 100) / 100;
 }

@@ -21,7 +21,7 @@ const EVENT = Type.Object(
   { title: 'RuleEvent' }
 );
 
-/** @throws Fault notFound if there is no such type of resources */
+/** @throws Fault notFound if the type of resources does not exist */
 async function checkType({ rules }: { readonly rules: RulesApi }, type: string): Promise<void> {
   if ((await rules.resourceTypes()).some(({ name }) => name === type)) return;
   throw new Fault('notFound', `Resource Type ${type} Not Found`);
@@ -29,7 +29,7 @@ async function checkType({ rules }: { readonly rules: RulesApi }, type: string):
 
 const { type } = examples.GIVEN_RESOURCE;
 
-/** What rules can do, where to, and for which events. */
+/** The kinds of actions, resources and events of the rule engine. */
 export const RULE_KINDS: readonly Operation[] = [
   operation({
     name: 'list_actions',

@@ -16,11 +16,11 @@ import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
 const SQL = Type.String({ description: 'The statement' });
 const FIELDS = {
   description: Type.Optional(Type.String({ default: '', description: 'A description' })),
-  enabled: Type.Optional(Type.Boolean({ default: true, description: 'Whether events reach the rule' })),
+  enabled: Type.Optional(Type.Boolean({ default: true, description: 'True if events reach the rule' })),
   on_action_failed: Type.Optional(
     Type.Enum(['continue', 'stop'], {
       default: 'continue',
-      description: 'Whether the later actions run if one has failed'
+      description: 'True if the later actions run if one has failed'
     })
   )
 };
@@ -33,7 +33,7 @@ const GIVEN = Type.Object({
   ),
   rawsql: Type.Optional(Type.String({ description: 'The statement', ...documentedAs({ isRequired: true }) })),
   actions: Type.Optional(
-    Type.Array(GIVEN_ACTION, { description: 'What is done with each output; required unless it is a test' })
+    Type.Array(GIVEN_ACTION, { description: 'The actions for each output; required except for a test' })
   ),
   ...FIELDS,
   test: TEST,
@@ -60,23 +60,29 @@ const CONDITIONS = Type.Object({
   ),
   _like_description: Type.Optional(Type.String({ description: 'Rules whose description contains this' })),
   enable_paging: Type.Optional(
-    Type.Boolean({ description: 'Whether the list has pages; default: if "_page" or "_limit" is given' })
+    Type.Boolean({ description: 'True if the list has pages; default: if "_page" or "_limit" is given' })
   )
 });
 
-/** What the audit log has of actions: not their parameters, which may be secrets. */
+/** The audit entries of actions, without their parameters, which may be secret. */
 function namesOf(actions: readonly Static<typeof GIVEN_ACTION>[] | undefined): AuditedNames {
   return { actions: actions?.map(({ name }) => name) };
 }
 
-/** A rule, and an error if there is none. @throws Fault notFound */
+/**
+ * Get a rule.
+ * @throws Fault notFound
+ */
 async function ruleOf({ rules }: { readonly rules: RulesApi }, id: string): Promise<RuleState> {
   const rule = await rules.get(id);
   if (rule === undefined) throw new Fault('notFound', `Rule ${id} Not Found`);
   return rule;
 }
 
-/** Check that there are the actions which a request names. Those of fallbacks are checked with the rule. @throws Fault badArguments */
+/**
+ * Check that the actions named by a request exist. Those of fallbacks are checked with the rule.
+ * @throws Fault badArguments
+ */
 async function checkActions(rules: RulesApi, actions: readonly Static<typeof GIVEN_ACTION>[]): Promise<void> {
   const names = (await rules.actions()).map(({ name }) => name);
   const unknown = actions.find(({ name }) => !names.includes(name));
@@ -91,7 +97,11 @@ function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly Actio
   return actions as readonly ActionInput[];
 }
 
-/** Evaluate a statement. @returns its output; of FOREACH, the list of outputs @throws Fault notFound */
+/**
+ * Evaluate a statement.
+ * @returns the output; for FOREACH, a list of outputs
+ * @throws Fault notFound
+ */
 async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<EncodedData> {
   const { result, isForeach, outputs, hints } = await context.broker.rules.test(sql, exact(context, ctx));
   if (result !== 'matched') throw new Fault('notFound', ['SQL Not Match', ...hints].join('; '), 'SQL Not Match');
@@ -101,7 +111,7 @@ async function tested(context: Context, sql: string, ctx: Readonly<Record<string
 /** The columns of a test with all digits of their numbers. */
 function exact({ text }: Context, ctx: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (text === undefined) return ctx;
-  // undefined: it has more levels than `decodeJson` accepts
+  // undefined: the body has more levels than `decodeJson` accepts
   const body = decodeJson(text) as { readonly ctx?: Readonly<Record<string, unknown>> } | undefined;
   return body?.ctx ?? ctx;
 }

@@ -8,10 +8,10 @@ import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.t
 import { listedFilter, writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
 
-/** Subscriptions that are read at once where an answer has no pages. */
+/** Subscriptions that are read at once for answers without pages. */
 const AT_ONCE = 10_000;
 
-/** The conditions on the subscriptions of a client. All that are given must hold. */
+/** The conditions on the subscriptions of a client. All given conditions must hold. */
 const OF_CLIENT = Type.Object({
   qos: Type.Optional(Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' })),
   share: Type.Optional(
@@ -21,7 +21,7 @@ const OF_CLIENT = Type.Object({
     Type.String({ description: 'A topic filter that covers the topic filter of the subscription' })
   )
 });
-/** The conditions of lists of subscriptions. */
+/** The conditions of subscription lists. */
 const OF_ALL = Type.Object({
   clientid: Type.Optional(Type.String({ description: 'The client id' })),
   topic: Type.Optional(
@@ -85,7 +85,11 @@ function exampleOf(clientIdName: string): object {
   return { node: NODE, [clientIdName]: 'sensor-1', topic: 'commands/sensor-1', qos: 1 };
 }
 
-/** The operations of some revisions. @param ofAll the conditions of lists @param one those on the subscriptions of a client */
+/**
+ * The operations of some revisions.
+ * @param ofAll the conditions of lists
+ * @param one the conditions on the subscriptions of a client
+ */
 function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
   return [
     ...inClusterAndOnNode(

@@ -10,7 +10,7 @@ const TAGS = Type.String({
   description: 'Any text; "administrator" makes the user one, others may only read'
 });
 
-/** What the original products say about users. */
+/** The answers of the original products about users. */
 function originalAnswer({ kind }: Fault): OriginalAnswer | undefined {
   if (kind === 'unknownRecord') return { message: 'Username Not Found' };
   if (kind === 'exists') return { message: 'Username Already Exist' };
@@ -110,7 +110,7 @@ export const USERS: readonly Operation[] = [
       old_pwd: Type.String({ description: 'The password until now' }),
       new_pwd: Type.String({ description: 'The password from now on' })
     }),
-    // a caller of another kind has no password here, whatever its id is
+    // only users have a password here, whatever the id of another caller is
     isForViewer: ({ kind, id }, { username }) => kind === 'user' && id === username,
     originalAnswer,
     run: ({ broker }, { params: { username }, body: { old_pwd: before, new_pwd: after } }) => {

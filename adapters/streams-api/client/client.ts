@@ -10,17 +10,17 @@ import type { StreamsArguments, StreamsData, StreamsPath } from './types.ts';
 
 /** Options of a `StreamsClient`. */
 export interface StreamsClientOptions {
-  /** Where the interface is mounted: `http://127.0.0.1:9081`. */
+  /** The URL of the mounted interface: `http://127.0.0.1:9081`. */
   readonly url: string;
   /** Id of an application, or name of a user. Default: requests have no credentials. */
   readonly id?: string | undefined;
-  /** Its secret or password. */
+  /** The secret of the application or the password of the user. */
   readonly secret?: string | undefined;
   /** A bearer token, instead of id and secret. */
   readonly token?: string | undefined;
   /** Time for a whole request, in milliseconds. Default 30,000. */
   readonly timeoutMs?: number | undefined;
-  /** What sends the requests. Default: the global `fetch`. */
+  /** The function that sends the requests. Default: the global `fetch`. */
   readonly fetch?: SendFetch | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface StreamsClientOptions {
 export class StreamsClient {
   readonly #sender: RequestSender;
 
-  /** @throws TypeError if the URL is not one of HTTP, or has credentials */
+  /** @throws TypeError if the URL is not an HTTP URL, or has credentials */
   constructor({ url, id, secret = '', token, timeoutMs, fetch }: StreamsClientOptions) {
     const credentials = id === undefined ? undefined : basicAuthorization(id, secret);
     const authorization = token === undefined ? credentials : `Bearer ${token}`;
@@ -85,7 +85,7 @@ export class StreamsClient {
   }
 
   /**
-   * Send a request of which the types are not known.
+   * Send a request whose types are not known.
    * @param path with parameters in braces or encoded: `/rules/{id}`, `/rules/a%20b`
    * @returns the value of the JSON, or the text
    */

@@ -1,8 +1,8 @@
-/** A request to the interface of streams that was refused, or that had no answer. */
+/** A request to the interface of streams that was rejected or not answered. */
 export class StreamsError extends Error {
   /** HTTP status; undefined: the server did not answer. */
   readonly status: number | undefined;
-  /** What is wrong: 1002 if something does not exist; undefined: the answer does not say. */
+  /** The error code: 1002 if something does not exist; undefined: the answer has none. */
   readonly code: number | undefined;
 
   constructor(

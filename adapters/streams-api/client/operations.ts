@@ -3,7 +3,7 @@
 export interface BulkOutcome {
   ruleId: string;
   success: boolean;
-  /** Why it has failed */
+  /** The reason of the failure */
   error?: string;
 }
 
@@ -12,7 +12,7 @@ export interface Function {
   family: string;
   /** scalar, context, aggregate, analytic, rows or columns */
   kind: string;
-  /** Their types */
+  /** The types of the arguments */
   params: string[];
   about: string;
 }
@@ -20,7 +20,7 @@ export interface Function {
 export interface PlanNode {
   /** Name of the node in the status */
   name: string;
-  /** What it does */
+  /** The operation of the node */
   about: string;
   /** The nodes before it */
   inputs: { [name: string]: unknown }[];
@@ -39,7 +39,7 @@ export interface PluginFunction {
 }
 
 export interface Rule {
-  /** Whether it runs after a start of the service */
+  /** True if it runs after a start of the service */
   triggered: boolean;
   id: string;
   sql: string;
@@ -98,14 +98,14 @@ export interface Stream {
   StreamType: number;
   /** The statement, so that the answer can be sent back */
   sql: string;
-  /** Only of a stored definition that is not valid in this version: why. Rules that read it do not run */
+  /** The fault of a stored definition that is not valid in this version. Rules that read it do not run */
   Fault?: string;
 }
 
 export interface Topology {
   /** The entry points */
   sources: string[];
-  /** What follows each node */
+  /** The successors of each node */
   edges: { [name: string]: string[] };
 }
 
@@ -326,19 +326,19 @@ export interface StreamsOperations {
       id: string;
       /** The query: one SELECT */
       sql: string;
-      /** Where the results go */
+      /** The targets of the results */
       actions: { [name: string]: unknown }[];
       /** Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults */
       options?: { [name: string]: unknown };
-      /** Whether it is started */
+      /** True if it is started */
       triggered?: boolean;
       /** A name for people */
       name?: string;
       /** A version for people */
       version?: string;
-      /** Words by which rules are found */
+      /** Words for finding rules */
       tags?: string[];
-      /** It is not persisted */
+      /** True if the rule is not persisted */
       temp?: boolean;
     };
     data: string;
@@ -353,30 +353,30 @@ export interface StreamsOperations {
     data: Rule;
   };
 
-  /** Replace a rule; if the new one is invalid, the old one goes on */
+  /** Replace a rule; if the new one is invalid, the old one continues */
 
   'PUT /rules/{id}': {
     params: {
       id: string;
     };
     body: {
-      /** The identifier, that of the path */
+      /** The identifier, as in the path */
       id?: string;
       /** The query: one SELECT */
       sql: string;
-      /** Where the results go */
+      /** The targets of the results */
       actions: { [name: string]: unknown }[];
       /** Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults */
       options?: { [name: string]: unknown };
-      /** Whether it is started */
+      /** True if it is started */
       triggered?: boolean;
       /** A name for people */
       name?: string;
       /** A version for people */
       version?: string;
-      /** Words by which rules are found */
+      /** Words for finding rules */
       tags?: string[];
-      /** It is not persisted */
+      /** True if the rule is not persisted */
       temp?: boolean;
     };
     data: string;
@@ -391,7 +391,7 @@ export interface StreamsOperations {
     data: string;
   };
 
-  /** Start a rule; nothing happens if it runs */
+  /** Start a rule; no effect if it is running */
 
   'POST /rules/{id}/start': {
     params: {
@@ -418,7 +418,7 @@ export interface StreamsOperations {
     data: string;
   };
 
-  /** The figures of a rule as JSON in text; if it does not run, "Stopped: REASON" */
+  /** The metrics of a rule as JSON in text; if it does not run, "Stopped: REASON" */
 
   'GET /rules/{id}/status': {
     params: {
@@ -427,7 +427,7 @@ export interface StreamsOperations {
     data: string;
   };
 
-  /** The state and the figures of a rule */
+  /** The state and the metrics of a rule */
 
   'GET /v2/rules/{id}/status': {
     params: {
@@ -436,13 +436,13 @@ export interface StreamsOperations {
     data: { [name: string]: number | string };
   };
 
-  /** The state and the figures of all rules, by id */
+  /** The state and the metrics of all rules, by id */
 
   'GET /rules/status/all': {
     data: { [name: string]: { [name: string]: number | string } };
   };
 
-  /** The nodes of a rule and what follows each */
+  /** The nodes of a rule and the successors of each */
 
   'GET /rules/{id}/topo': {
     params: {
@@ -459,23 +459,23 @@ export interface StreamsOperations {
       id: string;
       /** The query: one SELECT */
       sql: string;
-      /** Where the results go */
+      /** The targets of the results */
       actions: { [name: string]: unknown }[];
       /** Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults */
       options?: { [name: string]: unknown };
-      /** Whether it is started */
+      /** True if it is started */
       triggered?: boolean;
       /** A name for people */
       name?: string;
       /** A version for people */
       version?: string;
-      /** Words by which rules are found */
+      /** Words for finding rules */
       tags?: string[];
-      /** It is not persisted */
+      /** True if the rule is not persisted */
       temp?: boolean;
     };
     data: {
-      /** Its streams and tables */
+      /** The streams and tables of the rule */
       sources: string[];
       valid: true;
     };
@@ -506,9 +506,9 @@ export interface StreamsOperations {
         stream: string;
         /** The columns */
         values: { [name: string]: unknown };
-        /** When it arrives, in milliseconds. Default: with the row before */
+        /** The time of arrival, in milliseconds. Default: that of the previous row */
         at?: number;
-        /** What meta() gives */
+        /** The values of meta() */
         meta?: { [name: string]: unknown };
       }[];
       /** Rows by the name of the stream, instead of "rows" */
@@ -686,7 +686,7 @@ export interface StreamsOperations {
       name: string;
     };
     body: {
-      /** That of the path */
+      /** The same as in the path */
       name?: string;
       /** URL of the archive (http, https or file), which ends with .zip */
       file: string;
@@ -738,7 +738,7 @@ export interface StreamsOperations {
       description?: string;
       /** The code: function area(x, y) { return x * y; } */
       script: string;
-      /** It aggregates: parameters are arrays */
+      /** True for an aggregate: parameters are arrays */
       isAgg?: boolean;
     };
     data: string;
@@ -760,12 +760,12 @@ export interface StreamsOperations {
       id: string;
     };
     body: {
-      /** That of the path */
+      /** The same as in the path */
       id?: string;
       description?: string;
       /** The code: function area(x, y) { return x * y; } */
       script: string;
-      /** It aggregates: parameters are arrays */
+      /** True for an aggregate: parameters are arrays */
       isAgg?: boolean;
     };
     data: string;

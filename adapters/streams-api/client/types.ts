@@ -22,7 +22,7 @@ export interface StreamsRequestSettings {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What an operation takes, and the settings of the request. */
+/** The input of an operation, with the settings of the request. */
 export type StreamsInput<M extends StreamsMethod, P extends string> = Omit<StreamsOperation<M, P>, 'data'> &
   StreamsRequestSettings;
 
@@ -30,6 +30,6 @@ export type StreamsInput<M extends StreamsMethod, P extends string> = Omit<Strea
 export type StreamsArguments<M extends StreamsMethod, P extends string> =
   Record<never, never> extends StreamsInput<M, P> ? [input?: StreamsInput<M, P>] : [input: StreamsInput<M, P>];
 
-/** What an operation answers: `StreamsData<'GET', '/rules'>`. Commands answer a sentence. */
+/** The answer of an operation: `StreamsData<'GET', '/rules'>`. Commands answer a sentence. */
 export type StreamsData<M extends StreamsMethod, P extends string> =
   StreamsOperation<M, P> extends { data: infer D } ? D : never;

@@ -27,14 +27,14 @@ const SCRIPT = Type.Object({
   id: Type.String({ description: 'The name of the function, which the script defines' }),
   description: Type.Optional(Type.String()),
   script: Type.String({ description: 'The code: function area(x, y) { return x * y; }' }),
-  isAgg: Type.Optional(Type.Boolean({ default: false, description: 'It aggregates: parameters are arrays' }))
+  isAgg: Type.Optional(Type.Boolean({ default: false, description: 'True for an aggregate: parameters are arrays' }))
 });
 const SCRIPT_ROW = Type.Object(
   { id: Type.String(), description: Type.String(), script: Type.String(), isAgg: Type.Boolean() },
   { title: 'Script' }
 );
 
-/** Codes of errors that are not those of a rule. All that plugins refuse is 400, but what is not there. */
+/** Codes of errors that are not those of a rule. Refusals of plugins are 400, except for missing objects. */
 const CODES: Readonly<Record<string, CodeName>> = {
   PLUGIN_NOT_FOUND: 'notFound',
   SCRIPT_NOT_FOUND: 'notFound',
@@ -45,7 +45,7 @@ const CODES: Readonly<Record<string, CodeName>> = {
   PLUGIN_HOSTS_MISSING: 'configuration'
 };
 
-/** Errors of plugins have the documented sentences already. */
+/** Errors of plugins already have the documented messages. */
 function faultOf(error: unknown): StreamFault | undefined {
   if (!(error instanceof BrokerError)) return undefined;
   const { code, message } = error;
@@ -54,14 +54,14 @@ function faultOf(error: unknown): StreamFault | undefined {
   return new StreamFault(named === 'notFound' ? 404 : 400, named, message);
 }
 
-/** @throws StreamFault if there is no such type, as for a path that is not known */
+/** @throws StreamFault if there is no such type, as for an unknown path */
 function typeOf(type: string): PluginType {
   const found = PLUGIN_TYPES.find((one) => one === type);
   if (found === undefined) throw new StreamFault(404, 'notFound', '404 page not found', true);
   return found;
 }
 
-/** What a body says of a plugin. */
+/** The plugin that a body describes. */
 function inputOf(name: string, { file, functions, shellParas }: Omit<PluginInput, 'name'>): PluginInput {
   return {
     name,
@@ -126,7 +126,7 @@ const PLUGINS: readonly Operation[] = [
     path: '/plugins/:type/:name',
     descr: 'Replace a plugin by another archive',
     errorPrefix: ({ type }) => `${type} plugins update command error`,
-    body: Type.Object({ name: Type.Optional(Type.String({ description: 'That of the path' })), ...FIELDS }),
+    body: Type.Object({ name: Type.Optional(Type.String({ description: 'The same as in the path' })), ...FIELDS }),
     notJson,
     answer: 'text',
     loadsCode: true,
@@ -270,7 +270,10 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript/:id',
     descr: 'Replace a function in JavaScript, or create it',
     errorPrefix: 'javascript function update command error',
-    body: Type.Object({ ...SCRIPT.properties, id: Type.Optional(Type.String({ description: 'That of the path' })) }),
+    body: Type.Object({
+      ...SCRIPT.properties,
+      id: Type.Optional(Type.String({ description: 'The same as in the path' }))
+    }),
     notJson: NOT_SCRIPT,
     answer: 'text',
     loadsCode: true,

@@ -6,14 +6,14 @@ import { JsonReply } from '../reply.ts';
 import { isNotFound, unknownRule } from '../rule-forms.ts';
 
 const TAGS = Type.Array(Type.String(), { maxItems: 100, description: 'The tags' });
-/** The documents of the original have both names. */
+/** The documents of the original use both names. */
 const BODY = Type.Object({ tags: Type.Optional(TAGS), keys: Type.Optional(TAGS) });
 const OUTCOMES = Type.Array(
   Type.Object(
     {
       ruleId: Type.String(),
       success: Type.Boolean(),
-      error: Type.Optional(Type.String({ description: 'Why it has failed' }))
+      error: Type.Optional(Type.String({ description: 'The reason of the failure' }))
     },
     { title: 'BulkOutcome' }
   )
@@ -24,7 +24,7 @@ interface Tagged {
   readonly keys?: readonly string[];
 }
 
-/** @throws StreamFault if there are none */
+/** @throws StreamFault if the body has no tags */
 function tagsOf({ tags, keys }: Tagged): readonly string[] {
   const given = tags ?? keys;
   if (given === undefined) throw new StreamFault(400, 'rule', 'the parameter "tags" is missing: a list of strings');
@@ -56,13 +56,13 @@ function change(
   });
 }
 
-/** The ids of the rules that have all of some tags. */
+/** The ids of the rules that have all given tags. */
 async function matching(streams: StreamsApi, tags: readonly string[]): Promise<string[]> {
   const rules = await streams.rules.list();
   return rules.filter((rule) => tags.every((tag) => rule.tags.includes(tag))).map(({ id }) => id);
 }
 
-/** Start or stop the rules with tags, one after the other; one that fails does not keep the others from it. */
+/** Start or stop the rules with tags, one after the other; a failure does not affect the others. */
 function bulk(command: 'start' | 'stop'): Operation {
   return operation({
     name: `bulk${command === 'start' ? 'Start' : 'Stop'}`,
@@ -89,7 +89,7 @@ function bulk(command: 'start' | 'stop'): Operation {
   });
 }
 
-/** Tags of rules, and what is done with all rules that have some. */
+/** Tags of rules, and operations on all rules with certain tags. */
 export const RULE_TAGS: readonly Operation[] = [
   change('PUT', 'replaceTags', 'Replace the tags of a rule', (_old, given) => given),
   change('PATCH', 'addTags', 'Add tags to a rule', (old, given) => [...old, ...given]),

@@ -27,7 +27,7 @@ const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
 const isNotFoundShort = (id: string) => `Rule ${id} is not found`;
 
-/** Faults of a rule that is made or changed, whose statement is that of the body. */
+/** The fault for creating or changing a rule with the statement of the body. */
 function planFaultOf(error: unknown, sql: string, id: string): StreamFault | undefined {
   if (hasCode(error, 'STREAM_RULE_EXISTS')) return new StreamFault(400, 'rule', `Item ${id} already exists`);
   return planFault(error, sql);
@@ -37,7 +37,7 @@ function notJson(body: string, reason: string): string {
   return `Parse rule ${body} error : ${reason}.`;
 }
 
-/** Start, stop and the like. */
+/** Define an operation that starts, stops or restarts a rule. */
 function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (id: string) => string): Operation {
   return operation({
     name: `${name}Rule`,
@@ -56,14 +56,17 @@ function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (i
   });
 }
 
-/** A rule that must be there. @throws StreamFault with the sentence of the operation */
+/**
+ * Get a rule.
+ * @throws StreamFault with the message of the operation
+ */
 async function ruleOf(streams: StreamsApi, id: string, sentence: string) {
   const rule = await streams.rules.get(id);
   if (rule === undefined) throw new StreamFault(404, 'notFound', sentence);
   return rule;
 }
 
-/** The lines of a plan: a node, and its inputs one level further in. */
+/** The lines of a plan: a node, and its inputs indented by one level. */
 function planText({ name, about, inputs }: PlanNode, level = 0): string {
   const line = `${'\t'.repeat(level)}${jsonText({ op: name, info: about })}\n`;
   return line + inputs.map((input) => planText(input, level + 1)).join('');
@@ -113,7 +116,7 @@ export const RULES: readonly Operation[] = [
     name: 'updateRule',
     method: 'PUT',
     path: '/rules/:id',
-    descr: 'Replace a rule; if the new one is invalid, the old one goes on',
+    descr: 'Replace a rule; if the new one is invalid, the old one continues',
     errorPrefix: 'Update rule error',
     body: CHANGED_RULE,
     notJson: (body, reason) => `Update rule error: ${notJson(body, reason)}`,
@@ -145,14 +148,14 @@ export const RULES: readonly Operation[] = [
       return `Rule ${id} is dropped.`;
     }
   }),
-  command('start', 'Start a rule; nothing happens if it runs', (id) => `Rule ${id} was started`),
+  command('start', 'Start a rule; no effect if it is running', (id) => `Rule ${id} was started`),
   command('stop', 'Stop a rule; it stays defined', (id) => `Rule ${id} was stopped.`),
   command('restart', 'Stop a rule, and start it again', (id) => `Rule ${id} was restarted`),
   operation({
     name: 'ruleStatus',
     method: 'GET',
     path: '/rules/:id/status',
-    descr: 'The figures of a rule as JSON in text; if it does not run, "Stopped: REASON"',
+    descr: 'The metrics of a rule as JSON in text; if it does not run, "Stopped: REASON"',
     errorPrefix: 'get rule status error',
     answer: 'text',
     example: { params: { id: ID } },
@@ -166,7 +169,7 @@ export const RULES: readonly Operation[] = [
     name: 'ruleStatusV2',
     method: 'GET',
     path: '/v2/rules/:id/status',
-    descr: 'The state and the figures of a rule',
+    descr: 'The state and the metrics of a rule',
     errorPrefix: 'get rule status error',
     answer: METRICS,
     example: { params: { id: ID } },
@@ -177,14 +180,14 @@ export const RULES: readonly Operation[] = [
     name: 'allRuleStatus',
     method: 'GET',
     path: '/rules/status/all',
-    descr: 'The state and the figures of all rules, by id',
+    descr: 'The state and the metrics of all rules, by id',
     errorPrefix: 'get rules status error',
     answer: Type.Record(Type.String(), METRICS),
     example: {},
     run: async ({ streams }) => {
       const entries: [string, object][] = [];
       for (const { id } of await streams.rules.list()) {
-        // it may be dropped meanwhile
+        // the rule may be deleted meanwhile
         const status = await streams.rules.status(id).catch((error: NotFound) => {
           if (hasCode(error, 'STREAM_RULE_NOT_FOUND')) return undefined;
           throw error;
@@ -198,12 +201,12 @@ export const RULES: readonly Operation[] = [
     name: 'ruleTopology',
     method: 'GET',
     path: '/rules/:id/topo',
-    descr: 'The nodes of a rule and what follows each',
+    descr: 'The nodes of a rule and the successors of each',
     errorPrefix: 'get rule topo error',
     answer: Type.Object(
       {
         sources: Type.Array(Type.String(), { description: 'The entry points' }),
-        edges: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'What follows each node' })
+        edges: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'The successors of each node' })
       },
       { title: 'Topology' }
     ),
@@ -232,7 +235,7 @@ export const RULES: readonly Operation[] = [
     first: checkRule,
     isReading: true,
     answer: Type.Object({
-      sources: Type.Array(Type.String(), { description: 'Its streams and tables' }),
+      sources: Type.Array(Type.String(), { description: 'The streams and tables of the rule' }),
       valid: Type.Literal(true)
     }),
     example: { body: { ...RULE_BODY, id: 'r2' }, answer: { sources: ['demo'], valid: true } },
@@ -255,7 +258,7 @@ export const RULES: readonly Operation[] = [
     answer: Type.Object(
       {
         name: Type.String({ description: 'Name of the node in the status' }),
-        about: Type.String({ description: 'What it does' }),
+        about: Type.String({ description: 'The operation of the node' }),
         inputs: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: 'The nodes before it' })
       },
       { title: 'PlanNode' }
@@ -288,10 +291,10 @@ export const RULES: readonly Operation[] = [
             at: Type.Optional(
               Type.Integer({
                 minimum: 0,
-                description: 'When it arrives, in milliseconds. Default: with the row before'
+                description: 'The time of arrival, in milliseconds. Default: that of the previous row'
               })
             ),
-            meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'What meta() gives' }))
+            meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'The values of meta()' }))
           }),
           { maxItems: 10_000, description: 'The rows, in the order of their arrival' }
         )

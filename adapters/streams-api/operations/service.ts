@@ -49,7 +49,10 @@ const RULESET = Type.Object(
   { title: 'Ruleset' }
 );
 
-/** A set of the body, or of the text in its field `content`. @throws StreamFault, Fault */
+/**
+ * The ruleset in the body, or in the text of its field `content`.
+ * @throws StreamFault, Fault
+ */
 function rulesetOf(body: Readonly<Record<string, unknown>>): Ruleset {
   const { content, file } = body;
   if (file !== undefined) {
@@ -70,12 +73,12 @@ function filled(value: unknown): Ruleset {
   const given = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
   const hasNone = given.streams === undefined && given.tables === undefined && given.rules === undefined;
   if (hasNone && Object.keys(given).length > 0)
-    throw new StreamFault(400, 'configuration', 'it is no export: it has none of streams, tables and rules');
+    throw new StreamFault(400, 'configuration', 'it is not an export: it has no streams, tables or rules');
   const { streams = {}, tables = {}, rules = {} } = given;
   return { streams, tables, rules };
 }
 
-/** A type of sources or sinks in lists. */
+/** A type of sources or sinks, in the form of lists. */
 function shownType({ name, about }: { readonly name: string; readonly about: string }): object {
   return { name, about: { description: { en_US: about } } };
 }
@@ -132,7 +135,7 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
   ];
 }
 
-/** The service itself, its documents, and everything that it has at once. */
+/** The service itself, its documents, and its complete contents. */
 export const SERVICE: readonly Operation[] = [
   service('GET'),
   service('POST'),
@@ -158,7 +161,7 @@ export const SERVICE: readonly Operation[] = [
     name: 'exportRuleset',
     method: 'POST',
     path: '/ruleset/export',
-    // it contains the secrets of rules, so viewers may not use it
+    // contains the secrets of rules, so viewers may not use it
     descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
     errorPrefix: 'export error',
     answer: RULESET,
@@ -201,7 +204,7 @@ export const SERVICE: readonly Operation[] = [
           name: Type.String(),
           family: Type.String(),
           kind: Type.String({ description: 'scalar, context, aggregate, analytic, rows or columns' }),
-          params: Type.Array(Type.String(), { description: 'Their types' }),
+          params: Type.Array(Type.String(), { description: 'The types of the arguments' }),
           about: Type.String()
         },
         { title: 'Function' }

@@ -24,7 +24,10 @@ function other(kind: StreamKind): StreamKind {
   return kind === 'stream' ? 'table' : 'stream';
 }
 
-/** Drop a stream or a table. @throws StreamFault with the documented sentence */
+/**
+ * Drop a stream or a table.
+ * @throws StreamFault with the documented message
+ */
 async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: boolean): Promise<string> {
   try {
     await streams.drop(kind, name, { force });
@@ -40,21 +43,27 @@ async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: 
   return `${NAMES[kind].title} ${name} is dropped.`;
 }
 
-/** A definition that must be there. @throws StreamFault */
+/**
+ * Get a definition.
+ * @throws StreamFault
+ */
 async function definitionOf(streams: StreamsApi, kind: StreamKind, name: string) {
   const found = await streams.get(kind, name);
   if (found === undefined) throw missing(`Describe ${kind} fails, ${name} is not found.`);
   return found;
 }
 
-/** What CREATE means by an error. */
+/** The fault for an error of CREATE. */
 function createFault(error: unknown, { kind, name }: Ddl, verb: 'Create' | 'Replace'): unknown {
   if (error instanceof SqlError) return new StreamFault(400, 'syntax', error.message);
   if (!hasCode(error, 'STREAM_EXISTS')) return error;
   return new StreamFault(400, 'stream', `${verb} ${kind} fails: Item ${name} already exists.`);
 }
 
-/** Do what a statement says. @returns the text that the command of the original prints */
+/**
+ * Execute a statement.
+ * @returns the text that the command of the original prints
+ */
 async function executed(streams: StreamsApi, sql: string): Promise<string> {
   const ddl = ddlOf(sql) ?? { verb: 'create', kind: 'stream', name: '' };
   const { verb, kind, name } = ddl;
@@ -84,7 +93,7 @@ function pathsOf(kind: StreamKind) {
   return { list: `/${kind}s` as '/streams', one: `/${kind}s/:name` as '/streams/:name' };
 }
 
-/** What creates or shows streams, or tables. */
+/** The operations that create or show streams or tables. */
 function readingOf(kind: StreamKind): readonly Operation[] {
   const { title, example, sql } = NAMES[kind];
   const { list, one } = pathsOf(kind);
@@ -141,7 +150,7 @@ function readingOf(kind: StreamKind): readonly Operation[] {
   ];
 }
 
-/** What replaces or drops a stream, or a table. */
+/** The operations that replace or delete a stream or a table. */
 function changesOf(kind: StreamKind): readonly Operation[] {
   const { title, example, sql } = NAMES[kind];
   const { one } = pathsOf(kind);

@@ -2,7 +2,10 @@ import { streamJson } from '../../../lib/adapter.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Lines of a csv file. @param withHeader begin with the names of the columns */
+/**
+ * Lines of a CSV file.
+ * @param withHeader begin with the names of the columns
+ */
 export function csvText(
   rows: readonly Row[],
   columns: readonly string[],

@@ -7,7 +7,7 @@ const RETURN = 0x0d;
 /**
  * The lines of a file without their ends, read in pieces.
  * @param path for errors
- * @param tooLong called for a line that has more bytes, which is left out
+ * @param tooLong called for a longer line, which is skipped
  * @throws the error of the file
  */
 export async function* readLines(
@@ -55,7 +55,7 @@ export async function* readLines(
   if (last !== undefined) yield last;
 }
 
-/** Without the first lines and the last ones. */
+/** Lines without the first and the last ones. */
 export async function* within(lines: AsyncIterable<Buffer>, first: number, last: number): AsyncGenerator<Buffer> {
   const held: Buffer[] = [];
   let count = 0;
@@ -67,8 +67,8 @@ export async function* within(lines: AsyncIterable<Buffer>, first: number, last:
 }
 
 /**
- * The records of a CSV file: a line whose quotation marks are open goes on with the next one.
- * @param tooLong called for a record that has more bytes, which is left out; the line behind it begins a record
+ * The records of a CSV file: a line with open quotation marks continues on the next one.
+ * @param tooLong called for a longer record, which is skipped; the next line starts a record
  */
 export async function* records(
   path: string,

@@ -4,32 +4,34 @@ import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 
 /** The folder for files of rules, in the folder of the stream service. */
 const FILES = 'files';
-/** Folders of the stream service that only their own code writes. */
+/** Folders of the stream service that are written only by its own code. */
 const OWNED = ['plugins', 'etc', 'schemas'];
 
-/** Options of sources and sinks about folders. */
+/** Folder options of sources and sinks. */
 export interface FolderOptions {
-  /** Folders that rules may use, beside the folder `files` of the stream service. `/` allows all. Default: none. */
+  /**
+   * Folders that rules may use, in addition to the folder `files` of the stream service. `/` allows all. Default: none.
+   */
   readonly folders?: readonly string[];
   /**
-   * Folders that rules may not use, even if they are in one of `folders`, such as that of the store. The folder of the stream service in it is
-   * not meant. Those for plugins and schemas never may be used. Default: none.
+   * Folders that rules may not use even if they are in one of `folders`, such as that of the store. The folder of the
+   * stream service inside them is exempt. Those for plugins and schemas may never be used. Default: none.
    */
   readonly reserved?: readonly string[];
 }
 
 const { O_DIRECTORY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-/** On Linux: a handle of a folder that need not be readable. Node has no name for it. */
+/** Opens a handle of a folder on Linux that need not be readable. Node has no name for it. */
 const O_PATH = 0o10000000;
 
-/** A folder that is not there yet has no links. */
+/** Error codes of a missing folder, which contains no links. */
 const MISSING = new Set(['ENOENT', 'ENOTDIR']);
 
-/** The folders in which files of rules may be. */
+/** The folders that may contain files of rules. */
 export class FilePlaces {
   /** The folder for files of rules; undefined: the service has no folder. */
   readonly base: string | undefined;
-  /** The folder in which relative paths begin. */
+  /** The folder to which paths are relative. */
   readonly #start: string;
   readonly #dataDir: string | undefined;
   readonly #allowed: readonly string[];
@@ -48,7 +50,7 @@ export class FilePlaces {
   }
 
   /**
-   * The absolute path of a file or folder, as far as that can be told without the file system.
+   * The absolute path of a file or folder, as far as it is known without the file system.
    * @param what for the error, such as `file sink`
    * @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder
    */
@@ -58,14 +60,14 @@ export class FilePlaces {
     throw this.#outside(what, place, names.some(isAbsolute) ? place : join(...names));
   }
 
-  /** As `place`, for a file: not one of the allowed folders itself. */
+  /** Like `place`, for a file: refuses the allowed folders themselves. */
   file(what: string, path: string): string {
     const place = this.place(what, path);
     if (this.#allowed.includes(place)) throw this.#outside(what, place, path);
     return place;
   }
 
-  /** A place for errors, which callers of the service see: they may not know where its folder is. */
+  /** A path for errors, which are visible to callers of the service: they must not learn the location of its folder. */
   shown(place: string): string {
     return this.#dataDir !== undefined && isIn(place, [this.#dataDir]) ? relative(this.#dataDir, place) : place;
   }
@@ -79,7 +81,7 @@ export class FilePlaces {
     return this.#checked(what, place, await withoutLinks(place));
   }
 
-  /** As `real`, but for a link it is the path of the link itself: to delete or move it. */
+  /** Like `real`, but a link is not resolved, so that it can be deleted or moved. */
   async entry(what: string, place: string): Promise<string> {
     return this.#checked(what, place, join(await withoutLinks(dirname(place)), basename(place)));
   }
@@ -87,7 +89,7 @@ export class FilePlaces {
   /**
    * Open a file. Pipes are refused: reading or writing them can block a thread of Node without end.
    * @param real a result of `real`
-   * @throws BrokerError FILE_INVALID; as `pinned`
+   * @throws BrokerError FILE_INVALID; errors of `pinned`
    */
   async open(what: string, real: string, flags: number): Promise<FileHandle> {
     const handle = await this.pinned(what, real, (path) => open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0o600));
@@ -133,7 +135,7 @@ export class FilePlaces {
     );
   }
 
-  /** The place at which 0.2 looked for a relative path, if there is something and the present place has nothing. */
+  /** The location that version 0.2 used for a relative path, if a file exists there and none at the current one. */
   async formerPlace(path: string, place: string): Promise<string | undefined> {
     if (this.#dataDir === undefined) return undefined;
     const former = resolve(this.#dataDir, path);
@@ -146,19 +148,19 @@ export class FilePlaces {
     return isIn(place, this.#allowed) && !isIn(place, this.#owned) && !isReserved;
   }
 
-  /** @param shown the place, for the message */
+  /** @param shown the path in the message */
   #outside(what: string, place: string, shown: string): InvalidInput {
     const isOwned = isIn(place, this.#owned) || isIn(place, this.#reserved);
     const expected =
       this.base === undefined
-        ? 'a path in a folder of the option folders; the service has no folder of its own (streams.dataDir)'
+        ? 'a path in a folder of the option folders; the service has no folder (streams.dataDir)'
         : `a path in the folder ${FILES} of the stream service, or in a folder of the option folders`;
     const text = `${what}: property path must be ${expected}${isOwned ? ', and not in a folder of the broker' : ''}; got "${shown}"`;
     return new InvalidInput('PROPERTY_INVALID', 'path', expected, shown, text);
   }
 }
 
-/** Tell whether a path is one of folders, or in one. */
+/** Check whether a path is one of some folders, or inside one. */
 function isIn(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep));
 }
@@ -170,7 +172,10 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The path that a path stands for. The last parts need not exist. @throws BrokerError FILE_OUTSIDE for a link to nothing; errors of the file system */
+/**
+ * Resolve the links of a path. The last parts need not exist.
+ * @throws BrokerError FILE_OUTSIDE for a dangling link; errors of the file system
+ */
 async function withoutLinks(path: string): Promise<string> {
   const missing: string[] = [];
   for (let at = path; ; at = dirname(at)) {

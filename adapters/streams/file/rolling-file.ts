@@ -1,23 +1,23 @@
 import type { FileHandle } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 
-/** How a file is written. */
+/** The format of a file. */
 interface FileForm {
   readonly fileType: 'lines' | 'json' | 'csv';
   readonly isCompressed: boolean;
 }
 
-/** A file to which outputs are appended. A write that fails leaves no part of it behind. */
+/** A file to which outputs are appended. A failed write leaves nothing behind. */
 export class RollingFile {
   readonly openedAt: number;
-  /** Outputs that were written since it was opened. */
+  /** Number of outputs written since it was opened. */
   count = 0;
   #columns: readonly string[] | undefined;
   readonly #form: FileForm;
   readonly #file: FileHandle;
-  /** Bytes of the complete writes. */
+  /** Number of bytes of complete writes. */
   #size: number;
-  /** A json file has elements already. */
+  /** True if a JSON file already has elements. */
   #hasElements = false;
 
   private constructor(file: FileHandle, size: number, form: FileForm, openedAt: number) {
@@ -29,7 +29,7 @@ export class RollingFile {
 
   /**
    * Continue a file, which may be empty.
-   * @param handle is closed with the file, and if this fails
+   * @param handle closed with the file, or if this method fails
    * @throws the error of the file system
    */
   static async from(handle: FileHandle, form: FileForm, openedAt: number): Promise<RollingFile> {
@@ -44,7 +44,7 @@ export class RollingFile {
     }
   }
 
-  /** The columns of a csv file: those of its first row. */
+  /** The columns of a CSV file: those of its first row. */
   columnsFrom(first: () => readonly string[]): readonly string[] {
     this.#columns ??= first();
     return this.#columns;
@@ -78,12 +78,12 @@ export class RollingFile {
       await this.#file.appendFile(bytes);
       this.#size += bytes.length;
     } catch (error) {
-      await this.#file.truncate(this.#size).catch(() => undefined); // the disk may be gone
+      await this.#file.truncate(this.#size).catch(() => undefined); // the disk may be unavailable
       throw error;
     }
   }
 
-  /** Go on with a list that was completed: without its last bracket. */
+  /** Continue a completed list: remove its closing bracket. */
   async #continueList(): Promise<void> {
     const { buffer } = await this.#file.read(Buffer.alloc(1), 0, 1, this.#size - 1);
     if (buffer.toString() === ']') {

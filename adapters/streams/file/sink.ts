@@ -14,7 +14,7 @@ import { RollingFile } from './rolling-file.ts';
 /** Options of `fileSink`. */
 export interface FileSinkOptions extends FolderOptions {}
 
-/** Most files that are open at the same time, for paths that are templates. For one more, the least recently used file is closed. */
+/** Maximum number of open files, for paths that are templates. Beyond it, the least recently used file is closed. */
 const MOST_FILES = 100;
 const MOST_CHECK_MS = 300_000;
 
@@ -31,26 +31,26 @@ const PROPERTIES: PropertyTable = {
     choices: ['lines', 'json', 'csv'],
     about: 'lines, json (a list) or csv.'
   },
-  hasHeader: { type: 'boolean', default: false, about: 'Begin csv files with the names of the columns.' },
+  hasHeader: { type: 'boolean', default: false, about: 'Start CSV files with the names of the columns.' },
   rollingInterval: {
     type: 'number',
     unit: 'ms',
     default: 0,
     range: [0, Infinity],
-    about: 'Begin a new file after this time. 0: never.'
+    about: 'Start a new file after this time. 0: never.'
   },
   checkInterval: {
     type: 'number',
     unit: 'ms',
     default: MOST_CHECK_MS,
     range: [1, Infinity],
-    about: 'How often the time is checked while nothing is written.'
+    about: 'Interval at which the time is checked while nothing is written.'
   },
   rollingCount: {
     type: 'number',
     default: 0,
     range: [0, Infinity],
-    about: 'Begin a new file after so many outputs. 0: never.'
+    about: 'Start a new file after this number of outputs. 0: never.'
   },
   rollingSize: {
     type: 'number',
@@ -63,7 +63,7 @@ const PROPERTIES: PropertyTable = {
     default: 'none',
     choices: ['', 'none', 'prefix', 'suffix'],
     about:
-      'Where the time of its creation, in milliseconds, is in the name of a file. none: new files continue the earlier one.'
+      'Place of the time of creation, in milliseconds, in the name of a file. none: new files continue the earlier one.'
   },
   compression: { type: 'string', default: 'none', choices: ['', 'none', 'gzip'], about: 'gzip: files end in .gz.' },
   interval: { type: 'number', unit: 'ms', about: 'Accepted for compatibility: outputs are written at once.' }
@@ -83,10 +83,10 @@ interface FileProperties {
 }
 
 /**
- * The sink `file`: each output is a line of a file, an element of a JSON list, or rows of a csv file.
+ * The sink `file`: each output is a line of a file, an element of a JSON list, or rows of a CSV file.
  *
- * Paths are relative to the folder `files` in the data folder of the service, and do not leave it, also not by links, unless `folders` allows
- * others. A write that fails, for example because the disk is full, is a failed send.
+ * Paths are relative to the folder `files` in the data folder of the service, and cannot leave it, even by links,
+ * unless `folders` allows others. A failed write, for example on a full disk, is a failed send.
  */
 export function fileSink(options: FileSinkOptions = {}): SinkType {
   return {
@@ -104,16 +104,16 @@ export function fileSink(options: FileSinkOptions = {}): SinkType {
 
 /** The name of the sink in errors. */
 const SINK = 'file sink';
-/** To read and append. */
+/** Flags for reading and appending. */
 const FLAGS = constants.O_APPEND | constants.O_CREAT | constants.O_RDWR;
 
 class FileSink implements OpenSink {
   readonly #setup: SinkSetup;
   readonly #properties: FileProperties;
   readonly #places: FilePlaces;
-  /** By path without the time of creation, the least recently used first. */
+  /** Keyed by path without the time of creation, the least recently used first. */
   readonly #files = new Map<string, RollingFile>();
-  /** Writes and checks are made one after the other. */
+  /** Serializes writes and checks. */
   #last: Promise<unknown> = Promise.resolve();
   #timer: unknown;
 
@@ -128,7 +128,10 @@ class FileSink implements OpenSink {
     this.#places = new FilePlaces(setup.dataDir, options);
   }
 
-  /** Check a path that is not a template. @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder; errors of the file system */
+  /**
+   * Check a path without a template.
+   * @throws InvalidInput PROPERTY_INVALID if it is in no allowed folder; errors of the file system
+   */
   async check(path: string): Promise<void> {
     const place = this.#places.file(SINK, path);
     await this.#places.real(SINK, place);
@@ -146,7 +149,7 @@ class FileSink implements OpenSink {
 
   close(): Promise<void> {
     return this.#inTurn(() => {
-      this.#setup.clock.clearTimeout(this.#timer); // which a check before this may have set
+      this.#setup.clock.clearTimeout(this.#timer); // an earlier check may have set it
       return this.#closeFiles([...this.#files.keys()]);
     });
   }
@@ -193,7 +196,7 @@ class FileSink implements OpenSink {
     return rollingInterval > 0 && this.#setup.clock.now() - openedAt >= rollingInterval;
   }
 
-  /** Complete the files whose time is over. */
+  /** Complete the files whose time has passed. */
   #check(): void {
     const { clock, disconnected } = this.#setup;
     this.#timer = undefined;
@@ -207,7 +210,10 @@ class FileSink implements OpenSink {
     }).catch(disconnected);
   }
 
-  /** Complete files. One that cannot be completed does not keep the others open. @throws the error of the first one */
+  /**
+   * Complete files. A failure does not keep the others open.
+   * @throws the first error
+   */
   async #closeFiles(paths: readonly string[]): Promise<void> {
     const results = await Promise.allSettled(paths.map((path) => this.#closeFile(path)));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
@@ -230,7 +236,7 @@ class FileSink implements OpenSink {
   }
 }
 
-/** What an item adds to a JSON list: the elements of a list, or itself. */
+/** The elements that an item adds to a JSON list: those of a list, or the item itself. */
 function elements({ value, bytes }: SinkItem): string {
   const text = bytes.toString();
   if (!Array.isArray(value)) return text;
@@ -238,7 +244,7 @@ function elements({ value, bytes }: SinkItem): string {
   throw new BrokerError('SINK_FAILED', 'file sink: the file type json needs the format json');
 }
 
-/** The name of a new file. With the time in it, it is one that no other file has. */
+/** The name of a new file. If it contains the time, no other file has the name. */
 async function freeName(path: string, pattern: string, nowMs: number, ending: string): Promise<string> {
   const [folder, name, extension] = [dirname(path), basename(path), extname(path)];
   if (pattern !== 'prefix' && pattern !== 'suffix') return path + ending;

@@ -26,7 +26,7 @@ export interface FileSourceOptions extends FolderOptions {
 
 const PROPERTIES: PropertyTable = {
   path: { type: 'string', about: 'Folder of the files, in the folder files of the service.', default: '.' },
-  fileType: { type: 'string', about: 'What files contain.', default: 'json', choices: ['json', 'csv', 'lines'] },
+  fileType: { type: 'string', about: 'Content of the files.', default: 'json', choices: ['json', 'csv', 'lines'] },
   interval: {
     type: 'number',
     about: 'Time after which files are read again; 0: they are read once.',
@@ -35,12 +35,12 @@ const PROPERTIES: PropertyTable = {
     unit: 'ms'
   },
   sendInterval: { type: 'number', about: 'Time between two rows.', default: 0, range: [0, Infinity], unit: 'ms' },
-  watch: { type: 'boolean', about: 'With an interval: read only files that are new or have changed.', default: false },
+  watch: { type: 'boolean', about: 'With an interval: read only new and changed files.', default: false },
   hasHeader: { type: 'boolean', about: 'The first line of a CSV file has the names of the columns.', default: false },
   columns: { type: 'array', about: 'Names of the columns of a CSV file.' },
   delimiter: { type: 'string', about: 'Separator of the fields of a CSV file.', default: ',' },
-  ignoreStartLines: { type: 'number', about: 'Lines at the start that are left out.', default: 0, range: [0, 1e9] },
-  ignoreEndLines: { type: 'number', about: 'Lines at the end that are left out.', default: 0, range: [0, 100_000] },
+  ignoreStartLines: { type: 'number', about: 'Number of lines to skip at the start.', default: 0, range: [0, 1e9] },
+  ignoreEndLines: { type: 'number', about: 'Number of lines to skip at the end.', default: 0, range: [0, 100_000] },
   actionAfterRead: {
     type: 'number',
     about: '0: keep a file, 1: delete it, 2: move it.',
@@ -48,8 +48,13 @@ const PROPERTIES: PropertyTable = {
     choices: [0, 1, 2]
   },
   moveTo: { type: 'string', about: 'Folder to which files are moved.' },
-  maxLineBytes: { type: 'number', about: 'Most bytes of a line.', default: 1_048_576, range: [1, 1 << 28] },
-  maxFileBytes: { type: 'number', about: 'Most bytes of a JSON file.', default: 67_108_864, range: [1, 1 << 28] }
+  maxLineBytes: { type: 'number', about: 'Maximum size of a line in bytes.', default: 1_048_576, range: [1, 1 << 28] },
+  maxFileBytes: {
+    type: 'number',
+    about: 'Maximum size of a JSON file in bytes.',
+    default: 67_108_864,
+    range: [1, 1 << 28]
+  }
 };
 
 interface FileProperties {
@@ -72,8 +77,8 @@ interface FileProperties {
 /**
  * The source `file`: rows of a file, or of the files of a folder. DATASOURCE is its name.
  *
- * JSON files are decoded as a whole by the FORMAT of the stream, and so is each line of files of lines; fields of CSV files are strings, which
- * the schema converts. Tables have the rows of all files when these have been read.
+ * JSON files are decoded as a whole by the FORMAT of the stream, and files of lines line by line; fields of CSV files
+ * are strings, which the schema converts. Tables contain the rows of all files once these have been read.
  */
 export function fileSource({ outside = false, ...options }: FileSourceOptions = {}): SourceType {
   const folders = outside ? ['/'] : options.folders;
@@ -105,10 +110,13 @@ function invalid(stream: string, name: string, expected: string): InvalidInput {
   return new InvalidInput('PROPERTY_INVALID', name, expected, undefined, text);
 }
 
-/** What a file is like: a change of it shows. @throws BrokerError FILE_INVALID, for example for a pipe, which may have no writer */
+/**
+ * A fingerprint of a file, which differs after a change.
+ * @throws BrokerError FILE_INVALID, for example for a pipe, which may have no writer
+ */
 async function stateOf(path: string): Promise<string> {
   const stats = await stat(path);
-  if (!stats.isFile()) throw new BrokerError('FILE_INVALID', `${path} is no file`);
+  if (!stats.isFile()) throw new BrokerError('FILE_INVALID', `${path} is not a regular file`);
   return `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
 }
 
@@ -126,7 +134,7 @@ class FileRows implements OpenSource {
   readonly #setup: SourceSetup;
   readonly #properties: FileProperties;
   readonly #reading: Reading;
-  /** What files were like when they were read. */
+  /** Fingerprints of the files when they were read. */
   readonly #seen = new Map<string, string>();
   #isClosed = false;
   #timer: unknown;
@@ -139,7 +147,7 @@ class FileRows implements OpenSource {
     this.#reading = reading;
   }
 
-  /** @throws InvalidInput PROPERTY_INVALID: there is no such file */
+  /** @throws InvalidInput PROPERTY_INVALID if the file does not exist */
   async check(): Promise<void> {
     try {
       await this.#find();
@@ -151,7 +159,10 @@ class FileRows implements OpenSource {
     }
   }
 
-  /** Tell whether the path is a folder. @throws BrokerError if there is nothing, or if it may not be read */
+  /**
+   * Check whether the path is a folder.
+   * @throws BrokerError if nothing exists there, or if it may not be read
+   */
   async #find(): Promise<boolean> {
     const { what, places, path } = this.#reading;
     try {
@@ -190,7 +201,7 @@ class FileRows implements OpenSource {
     if (interval > 0 && !this.#isClosed) this.#timer = this.#setup.clock.setTimeout(() => this.start(), interval);
   }
 
-  /** The files, in the order of their names. */
+  /** The files in alphabetical order. */
   async #files(): Promise<string[]> {
     const { path } = this.#reading;
     const isFolder = await this.#find();
@@ -201,7 +212,10 @@ class FileRows implements OpenSource {
     return paths;
   }
 
-  /** Read a file, with `watch` if it is new or has changed. A file that cannot be read is counted, and the next one is read. */
+  /**
+   * Read a file; with `watch`, only if it is new or has changed. An unreadable file is counted, and the next one is
+   * read.
+   */
   async #readOne(path: string): Promise<void> {
     if (this.#isClosed) return;
     const { watch, actionAfterRead } = this.#properties;
@@ -277,7 +291,10 @@ class FileRows implements OpenSource {
     }
   }
 
-  /** Wait until the next row is due and there is room for it. @returns false: the source is closed */
+  /**
+   * Wait until the next row is due and there is room for it.
+   * @returns false if the source is closed
+   */
   async #ready(): Promise<boolean> {
     const { sendInterval } = this.#properties;
     const { clock } = this.#setup;

@@ -1,4 +1,4 @@
-/** Sources and sinks of stream rules that speak HTTP. */
+/** HTTP sources and sinks of stream rules. */
 export type { Answer, Body, BodyLimits, Call, HttpMounts, Service } from '../../rest/index.ts';
 export { StreamsPort, type StreamsPortOptions } from '../port.ts';
 export { httpPullSource } from './pull-source.ts';

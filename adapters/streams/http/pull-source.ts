@@ -30,11 +30,11 @@ const PROPERTIES: PropertyTable = {
     range: [1, Infinity],
     unit: 'ms'
   },
-  timeout: { type: 'number', about: 'Longest time for a request.', default: 5000, range: [1, 290_000], unit: 'ms' },
-  incremental: { type: 'boolean', about: 'Leave out an answer that is the same as the one before.', default: false },
+  timeout: { type: 'number', about: 'Time limit of a request.', default: 5000, range: [1, 290_000], unit: 'ms' },
+  incremental: { type: 'boolean', about: 'Skip an answer that equals the previous one.', default: false },
   body: { type: 'any', about: 'Body of the requests: a string, or an object that is sent as JSON.', default: '{}' },
-  bodyType: { type: 'string', about: 'What the body is.', default: 'json', choices: Object.keys(CONTENT_TYPES) },
-  headers: { type: 'object', about: 'Further headers.', default: {} }
+  bodyType: { type: 'string', about: 'Type of the body.', default: 'json', choices: Object.keys(CONTENT_TYPES) },
+  headers: { type: 'object', about: 'Additional headers.', default: {} }
 };
 
 interface PullProperties {
@@ -49,14 +49,15 @@ interface PullProperties {
 }
 
 /**
- * The source `httppull`: answers of a web server, which is asked in each interval. They are decoded by the FORMAT of the stream.
+ * The source `httppull`: responses of a web server, requested at an interval. They are decoded by the FORMAT of the
+ * stream.
  *
- * The certificate of the server is verified. Trouble with the server is shown in the status, and counted as an exception.
+ * The certificate of the server is verified. Failures of the server are shown in the status, and counted as exceptions.
  */
 export function httpPullSource(): SourceType {
   return {
     name: 'httppull',
-    about: 'Answers of a web server, which is asked in each interval.',
+    about: 'Answers of a web server, requested at an interval.',
     properties: PROPERTIES,
     open(setup) {
       const properties = setup.properties as unknown as PullProperties;

@@ -28,32 +28,39 @@ import {
 import { portOf, type StreamsPort } from '../port.ts';
 import { BEARER_CHALLENGE, isAuthorized, readToken } from '../token.ts';
 
-/** Which requests a stream of the type `httppush` accepts. */
+/** The requests that a stream of the type `httppush` accepts. */
 export interface PushChecks {
-  /** Origins such as `https://app.example` whose pages may push rows, beside those of the same origin; `any`: all. Default: none. */
+  /**
+   * Origins such as `https://app.example` whose pages may push rows, in addition to the same origin; `any`: all.
+   * Default: none.
+   */
   readonly origins?: string | readonly string[];
   /**
-   * Names that the `Host` header may have, beside IP addresses and `localhost`. It is checked for streams without the property `token`: a page
-   * of an attacker may reach a server under a name of the attacker. Default: none; on the server of an app, any.
+   * Names that the `Host` header may have, in addition to IP addresses and `localhost`. Checked for streams without the
+   * property `token`, because a page of an attacker may reach a server under a name of the attacker. Default: none; on
+   * the server of an app, any.
    */
   readonly hosts?: string | readonly string[];
-  /** Most bytes of a body. Default 1048576. */
+  /** Maximum size of a body in bytes. Default 1048576. */
   readonly maxBodyBytes?: number;
 }
 
 /** Options of the source `httppush`. */
 export interface HttpPushOptions extends PushChecks {
-  /** Default 10081. It is open while a rule uses a stream of this type. 0: any free port. A `StreamsPort` is shared with other types. */
+  /**
+   * Port, default 10081. It is open while a rule uses a stream of this type. 0: any free port. A `StreamsPort` is
+   * shared with other types.
+   */
   readonly port?: number | StreamsPort;
-  /** Default 127.0.0.1. Requests need credentials only if the stream has the property `token`. */
+  /** Address, default 127.0.0.1. Requests need credentials only if the stream has the property `token`. */
   readonly host?: string;
 }
 
 /** The source `httppush` on the server of the app. */
 export interface MountedHttpPush {
-  /** For `createBroker({ streams: { sources: [push.source] } })`. */
+  /** The source, for `createBroker({ streams: { sources: [push.source] } })`. */
   readonly source: SourceType;
-  /** What the app mounts on its server. */
+  /** The mounts for the server of the app. */
   mounts(broker: Broker): HttpMounts;
 }
 
@@ -62,7 +69,7 @@ const PUSH_OPTIONS = {
     check: readOrigins
   }),
   hosts: GUARD_OPTIONS.hosts,
-  maxBodyBytes: optionRow('size', 1_048_576, 'Most bytes of a body.', { unit: 'bytes', min: 1 })
+  maxBodyBytes: optionRow('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
 };
 
 const PROPERTIES: PropertyTable = {
@@ -82,10 +89,12 @@ const ABOUT = 'Bodies of HTTP requests to a path.';
 const BODY_MS = 30_000;
 
 /**
- * The source `httppush`: bodies of requests to a port of its own. DATASOURCE is the path; bodies are decoded by the FORMAT of the stream.
+ * The source `httppush`: bodies of requests to a separate port. DATASOURCE is the path; bodies are decoded by the
+ * FORMAT of the stream.
  *
- * Requests are answered with 200 when the rules have the row, with 503 while one has no room, with 404 and 405 for other paths and methods,
- * with 401 without the `token` of the stream, and with 403 if a page of another origin sends them.
+ * Requests are answered with 200 once the rules have the row, with 503 while a rule has no room, with 404 and 405 for
+ * other paths and methods, with 401 without the `token` of the stream, and with 403 if a page of another origin sends
+ * them.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function httpPushSource({ port, host, ...checks }: HttpPushOptions = {}): SourceType {
@@ -116,8 +125,9 @@ export function httpPushSource({ port, host, ...checks }: HttpPushOptions = {}):
 }
 
 /**
- * The source `httppush` for an app with an HTTP server: the app mounts it on node:http, Express, Fastify, Koa or what speaks fetch.
- * @param options prefix: what stands in front of the paths of streams, by default nothing
+ * The source `httppush` for an app with an HTTP server: the app mounts it on node:http, Express, Fastify, Koa or a
+ * server with the Fetch API.
+ * @param options prefix: the prefix of the paths of streams, by default none
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function mountedHttpPush({
@@ -140,20 +150,20 @@ export function mountedHttpPush({
   };
 }
 
-/** A stream that has a path. */
+/** A stream with a path. */
 interface PushedStream {
   readonly setup: SourceSetup;
-  /** Undefined: none is needed. */
+  /** Undefined: no token is required. */
   readonly token: string | undefined;
 }
 
-/** The paths of streams, as a service that can be mounted. */
+/** The paths of streams, as a mountable service. */
 class PushPaths implements Service {
   readonly prefixes: readonly string[];
   readonly #maxBytes: number;
   readonly #paths = new Map<string, PushedStream>();
   readonly #browsers: BrowserChecks;
-  /** For streams with a token. */
+  /** Checks for streams without a token. */
   readonly #origins: BrowserChecks;
 
   constructor(prefix: string, given: PushChecks, name: string) {
@@ -206,7 +216,8 @@ class PushPaths implements Service {
     if (setup.isFull) return busy();
     try {
       const body = await call.body({ maxBytes: this.#maxBytes, timeoutMs: BODY_MS });
-      // while the body arrived, other requests may have filled the rule, and the stream may have been closed
+      // while the body arrived, other requests may have filled the queue of the rule, and the stream may have been
+      // closed
       if (setup.isFull) return busy();
       if (this.#paths.get(call.path) !== found) return undefined;
       const text = 'text' in body ? body.text : JSON.stringify(body.value);
@@ -222,7 +233,10 @@ class PushPaths implements Service {
   }
 }
 
-/** Give rows to rules that have them in the store then. @returns false: the store or the stream has refused them */
+/**
+ * Pass rows to rules, and wait until they are in the store.
+ * @returns false if the store or the stream has refused them
+ */
 async function isKept(setup: SourceSetup, give: () => void): Promise<boolean> {
   try {
     await setup.kept(give);

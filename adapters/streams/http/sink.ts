@@ -35,10 +35,10 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
-/** Most servers whose connections stay open, for URLs that are templates. */
+/** Maximum number of servers with persistent connections, for URLs that are templates. */
 const MOST_SERVERS = 16;
 const MOST_BODY_BYTES = 8 * 1024 * 1024;
-/** Most characters of a response in an error or a line of the log. */
+/** Maximum number of characters of a response in an error or a log line. */
 const MOST_SHOWN = 1000;
 
 const PROPERTIES: PropertyTable = {
@@ -54,14 +54,14 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     isTemplate: true,
     choices: Object.keys(CONTENT_TYPES),
-    about: `What the body is: ${Object.keys(CONTENT_TYPES).join(', ')}. Default: none for get and head, otherwise json.`
+    about: `Type of the body: ${Object.keys(CONTENT_TYPES).join(', ')}. Default: none for get and head, otherwise json.`
   },
   headers: {
     type: 'any',
     isTemplate: true,
     about: 'Further headers: an object, or a template that makes JSON of one.'
   },
-  timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Longest time for a request.' },
+  timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Time limit of a request.' },
   debugResp: { type: 'boolean', default: false, about: 'Write responses to the log of the service.' },
   insecureSkipVerify: { type: 'boolean', default: false, about: 'Do not verify the certificate of the server.' },
   ...TLS_FILE_PROPERTIES
@@ -70,8 +70,9 @@ const PROPERTIES: PropertyTable = {
 /**
  * The sink `rest`: each output becomes an HTTP request.
  *
- * A status other than 2xx is a failed send. With a cache, what the server refuses for good, such as 400, is not sent again; see `refusalOf`. Redirects are not
- * followed. Unlike in the original, certificates are verified unless `insecureSkipVerify` is true.
+ * A status other than 2xx is a failed send. With a cache, permanently refused outputs, such as those with status 400,
+ * are not sent again; see `refusalOf`. Redirects are not followed. Unlike in the original, certificates are verified
+ * unless `insecureSkipVerify` is true.
  */
 export function restSink(): SinkType {
   return {
@@ -105,7 +106,7 @@ interface Content {
 class RestSink implements OpenSink {
   readonly #setup: SinkSetup;
   readonly #tls: OutgoingTls;
-  /** By origin, the least recently used first. */
+  /** Keyed by origin, the least recently used first. */
   readonly #clients = new Map<string, HttpClient>();
 
   constructor(setup: SinkSetup, tls: OutgoingTls) {
@@ -178,7 +179,7 @@ class RestSink implements OpenSink {
 function methodOf(value: unknown): string {
   const method = String(value).toLowerCase();
   if (METHODS.includes(method)) return method.toUpperCase();
-  throw new BrokerError('SINK_FAILED', `rest sink: "${method}" is no method; use ${METHODS.join(', ')}`);
+  throw new BrokerError('SINK_FAILED', `rest sink: "${method}" is not a method; use ${METHODS.join(', ')}`);
 }
 
 /** @throws BrokerError SINK_FAILED */
@@ -186,12 +187,12 @@ function contentOf(item: SinkItem, method: string): Content {
   const hasNone = method === 'GET' || method === 'HEAD';
   const bodyType = String(item.property('bodyType') ?? (hasNone ? 'none' : 'json'));
   const type = CONTENT_TYPES[bodyType];
-  if (type === undefined) throw new BrokerError('SINK_FAILED', `rest sink: "${bodyType}" is no bodyType`);
+  if (type === undefined) throw new BrokerError('SINK_FAILED', `rest sink: "${bodyType}" is not a bodyType`);
   if (bodyType === 'none') return { type, body: undefined };
   return { type, body: bodyType === 'form' ? formOf(item) : item.bytes };
 }
 
-/** The columns of a row as form fields; a list of rows, or a string, is the field `result`. */
+/** The columns of a row as form fields; a list of rows, or a string, becomes the field `result`. */
 function formOf({ value, bytes }: SinkItem): Buffer {
   const form = new URLSearchParams();
   const row: unknown = typeof value === 'string' ? rowOf(value) : value;
@@ -202,7 +203,7 @@ function formOf({ value, bytes }: SinkItem): Buffer {
   return Buffer.from(form.toString());
 }
 
-/** The object that a template has made as JSON; undefined: it has made something else. */
+/** The object in JSON made by a template; undefined: not an object. */
 function rowOf(text: string): unknown {
   try {
     return parseStreamJson(text);
@@ -222,7 +223,7 @@ function readHeaders(value: unknown): object {
   );
 }
 
-/** Give up a request after a time. */
+/** Abort a request after a time. */
 async function within<T>(clock: Clock, ms: number, url: URL, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const limit = new AbortController();
   const timer = clock.setTimeout(() => {

@@ -11,16 +11,17 @@ const PROPERTIES: PropertyTable = {
   username: { type: 'string', about: 'User name at the server.' },
   password: { type: 'string', isSecret: true, about: 'Password at the server.' },
   databasename: { type: 'string', about: 'Name of the database.' },
-  database: { type: 'string', about: 'The later name of databasename.' },
+  database: { type: 'string', about: 'The newer name of databasename.' },
   tagkey: { type: 'string', about: 'Name of a tag of all rows.' },
-  tagvalue: { type: 'string', about: 'Its value: the name of a column, or else the value itself.' },
-  tags: { type: 'any', about: 'Further tags: an object of names and values, which may contain {{.column}}.' }
+  tagvalue: { type: 'string', about: 'Value of this tag: the name of a column, otherwise the value itself.' },
+  tags: { type: 'any', about: 'Additional tags: an object of names and values, which may contain {{.column}}.' }
 };
 
 /**
- * The sink `influx`: rows as points of InfluxDB 1, or of a later version by its interface for version 1.
+ * The sink `influx`: rows as points of InfluxDB 1, or of a later version with its compatibility interface.
  *
- * All rows of an output are written by one request. What the server refuses for good, such as a field of another type, is not sent again.
+ * All rows of an output are written in one request. Permanently refused rows, such as those with a field of another
+ * type, are not sent again.
  */
 export function influxSink(): SinkType {
   return {
@@ -51,7 +52,7 @@ function open(setup: SinkSetup): LineWriter {
   });
 }
 
-/** The tag of `tagkey` and `tagvalue`. */
+/** The tag from `tagkey` and `tagvalue`. */
 function keyTag({ tagkey, tagvalue }: SinkSetup['properties']): readonly Tag[] {
   if (typeof tagkey !== 'string' || tagkey === '') return [];
   const text = String(tagvalue ?? '');

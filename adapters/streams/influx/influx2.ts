@@ -14,7 +14,7 @@ const PROPERTIES: PropertyTable = {
     type: 'boolean',
     default: false,
     about:
-      'What is sent is already in the line protocol, made by dataTemplate; measurement, tags and fields are not used.'
+      'The output is already in the line protocol, made by dataTemplate; measurement, tags and fields are not used.'
   }
 };
 

@@ -2,19 +2,19 @@ import { streamJson } from '../../../lib/adapter.ts';
 import { StreamFailure } from '../../../lib/index.ts';
 import type { SinkRow } from '../rows.ts';
 
-/** A row that becomes a line. */
+/** A row to be converted to a line. */
 interface Point {
   readonly measurement: string;
   readonly tags: Iterable<readonly [name: string, value: unknown]>;
   readonly fields: Iterable<readonly [name: string, value: unknown]>;
-  /** In the unit of the request; undefined: when the server gets it. */
+  /** The time in the unit of the request; undefined: the server sets it on arrival. */
   readonly time: number | bigint | undefined;
 }
 
 /**
- * A line of the line protocol. Tags without a value, and fields that are null or no finite number, are left out. All numbers are floats, so that the
- * type of a field never changes.
- * @throws StreamFailure if there is no field, and for names that cannot be written
+ * Format a line of the line protocol. Tags without a value, and fields that are null or not a finite number, are left
+ * out. All numbers are floats, so that the type of a field never changes.
+ * @throws StreamFailure if there are no fields, and for names that cannot be written
  */
 export function lineOf({ measurement, tags, fields, time }: Point, what: string): string {
   let line = name(measurement, MEASUREMENT, `${what}: measurement`);
@@ -38,7 +38,7 @@ const KEY = /[,= ]/g;
 
 /** @throws StreamFailure */
 function name(text: string, special: RegExp, what: string): string {
-  // such a backslash would escape what follows, and cannot be escaped itself; neither can line breaks
+  // such a backslash would escape the next character, and cannot be escaped itself; neither can line breaks
   if (text === '' || LOOSE.test(text) || /[\r\n\0]/.test(text))
     throw new StreamFailure(
       `${what} must not be empty, and have no line break and no backslash in front of a comma, "=", a blank or the end`
@@ -49,7 +49,10 @@ function name(text: string, special: RegExp, what: string): string {
 const LOOSE = /(?<!\\)\\+(?=[,= ]|$)/;
 const ALL_LOOSE = /(?<!\\)\\+(?=[,= ]|$)/g;
 
-/** Line breaks become blanks, and backslashes in front of a comma, "=", a blank or the end are left out: these cannot be written. */
+/**
+ * Replace line breaks by spaces, and remove backslashes in front of a comma, "=", a space or the end, because they
+ * cannot be written.
+ */
 function tagValue(text: string): string {
   return text
     .replace(/[\r\n\0]+/g, ' ')
@@ -57,7 +60,7 @@ function tagValue(text: string): string {
     .replace(KEY, '\\$&');
 }
 
-/** @returns undefined: it has no value */
+/** @returns undefined if it has no value */
 function fieldValue(value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : undefined;
@@ -65,14 +68,17 @@ function fieldValue(value: unknown): string | undefined {
   return `"${textOf(value).replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Times as in ISO 8601, bytes as base64, others as JSON. */
+/** Times in ISO 8601, bytes as base64, others as JSON. */
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   const json = streamJson(value);
   return json.startsWith('"') ? String(JSON.parse(json)) : json;
 }
 
-/** The columns of a row that are fields. @param wanted undefined: all but the column of the time */
+/**
+ * The columns of a row that become fields.
+ * @param wanted undefined: all except the time column
+ */
 export function fieldsOf(
   row: SinkRow,
   wanted: readonly string[] | undefined,

@@ -7,13 +7,16 @@ import { readFields } from './writer.ts';
 /** Units of times, in nanoseconds. */
 const NANOSECONDS: Readonly<Record<string, bigint>> = { ns: 1n, us: 1_000n, ms: 1_000_000n, s: 1_000_000_000n };
 
-/** A tag: the column that its value comes from, or its value with columns in it. */
+/** A tag: its column, or its value with placeholders for columns. */
 export interface Tag {
   readonly name: string;
   readonly value: (row: SinkRow) => unknown;
 }
 
-/** Makes the lines of items. @throws InvalidInput PROPERTY_INVALID */
+/**
+ * Make a function that formats the lines of items.
+ * @throws InvalidInput PROPERTY_INVALID
+ */
 export function lineMaker(
   { properties, clock }: SinkSetup,
   tags: readonly Tag[],
@@ -47,11 +50,11 @@ function timeOf(value: unknown, column: string, unit: bigint, what: string): big
   throw new StreamFailure(`${what}: the column ${column} has no time: a number in the unit of precision`);
 }
 
-/** `{{.name}}` */
+/** Matches `{{.name}}`. */
 const PLACEHOLDER = /\{\{\s*\.([\p{L}_][\p{L}\p{N}_]*)\s*\}\}/gu;
 
 /**
- * The property `tags`: an object, or its JSON. Values may contain `{{.column}}`, which is filled in for each row.
+ * Read the property `tags`: an object, or its JSON. Values may contain `{{.column}}`, which is replaced for each row.
  * @throws InvalidInput PROPERTY_INVALID
  */
 export function readTags(given: unknown, what: string): readonly Tag[] {

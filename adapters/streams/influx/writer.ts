@@ -3,7 +3,7 @@ import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { checkUrl, HttpClient, refusalOf, withTrustHint } from '../../outgoing/index.ts';
 
 const MOST_ANSWER_BYTES = 1_048_576;
-/** Most bytes of one request; more lines go in several. */
+/** Maximum size of one request in bytes; further lines go into more requests. */
 const MOST_BODY_BYTES = 8 * 1024 * 1024;
 const MOST_SHOWN = 1000;
 
@@ -13,7 +13,7 @@ export const WRITER_PROPERTIES: PropertyTable = {
   measurement: { type: 'string', required: true, isTemplate: true, about: 'Name of the measurement.' },
   fields: {
     type: 'any',
-    about: 'Columns that become fields: a list, or their names with commas. Default: all others.'
+    about: 'Columns that become fields: a list, or their names separated by commas. Default: all others.'
   },
   precision: {
     type: 'string',
@@ -21,8 +21,8 @@ export const WRITER_PROPERTIES: PropertyTable = {
     choices: ['ns', 'us', 'ms', 's'],
     about: 'Unit of times: ns, us, ms or s.'
   },
-  tsFieldName: { type: 'string', about: 'Column with the time, in the unit of precision. Default: the present time.' },
-  timeout: { type: 'number', unit: 'ms', default: 10_000, range: [1, 290_000], about: 'Longest time for a request.' },
+  tsFieldName: { type: 'string', about: 'Column with the time, in the unit of precision. Default: the current time.' },
+  timeout: { type: 'number', unit: 'ms', default: 10_000, range: [1, 290_000], about: 'Time limit of a request.' },
   insecureSkipVerify: { type: 'boolean', default: false, about: 'Do not verify the certificate of the server.' }
 };
 
@@ -30,7 +30,7 @@ export const WRITER_PROPERTIES: PropertyTable = {
 interface WriteTarget {
   /** Name of the sink, for messages: `influx sink`. */
   readonly what: string;
-  /** Path after that of `addr`, with the query. */
+  /** Path appended to that of `addr`, with the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The lines of an item. @throws StreamFailure */
@@ -106,11 +106,11 @@ export class LineWriter implements OpenSink {
   }
 }
 
-/** Lines in bodies of requests. */
+/** Split lines into request bodies. */
 function* bodiesOf(lines: readonly string[]): Iterable<string> {
   let body = '';
   for (const line of lines) {
-    // a character has at most 3 bytes for each unit of a string
+    // a UTF-16 code unit takes at most 3 bytes
     if (body !== '' && 3 * (body.length + line.length) > MOST_BODY_BYTES) {
       yield body;
       body = '';
@@ -131,11 +131,14 @@ function readAddress(addr: unknown, what: string): URL {
   }
 }
 
-/** The property `fields`: a list, or names with commas. @throws InvalidInput PROPERTY_INVALID */
+/**
+ * Read the property `fields`: a list, or names separated by commas.
+ * @throws InvalidInput PROPERTY_INVALID
+ */
 export function readFields(value: unknown, what: string): readonly string[] | undefined {
   if (value === undefined) return undefined;
   const list: unknown = typeof value === 'string' ? value.split(',').map((each) => each.trim()) : value;
   if (Array.isArray(list) && list.every((each) => typeof each === 'string')) return list.filter((each) => each !== '');
-  const expected = 'a list of names of columns, or a string of them with commas';
+  const expected = 'a list of names of columns, or a string of names separated by commas';
   throw new InvalidInput('PROPERTY_INVALID', 'fields', expected, value, `${what}: property fields must be ${expected}`);
 }

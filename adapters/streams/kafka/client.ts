@@ -4,7 +4,7 @@ import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { tlsOf } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
-/** What the source and the sink use of a client: the class `Kafka` of kafkajs has it. */
+/** The part of a client that the source and the sink use: the class `Kafka` of kafkajs implements it. */
 export interface KafkaClient {
   producer(config?: { readonly allowAutoTopicCreation?: boolean }): KafkaProducer;
   consumer(config: { readonly groupId: string; readonly maxBytes?: number }): KafkaConsumer;
@@ -37,7 +37,7 @@ export interface KafkaConsumer {
   ): unknown;
 }
 
-/** A record, as kafkajs hands it over. */
+/** A record in the form of kafkajs. */
 export interface KafkaRecord {
   readonly topic: string;
   readonly partition: number;
@@ -51,14 +51,14 @@ export interface KafkaRecord {
   heartbeat(): Promise<void>;
 }
 
-/** How a client logs in. */
+/** Credentials of a client. */
 export interface KafkaLogin<M extends string> {
   readonly mechanism: M;
   readonly username: string;
   readonly password: string;
 }
 
-/** What a client is made with: the configuration of kafkajs. */
+/** The configuration of a client, in the form of kafkajs. */
 export interface KafkaConfig {
   readonly clientId: string;
   readonly brokers: string[];
@@ -67,35 +67,35 @@ export interface KafkaConfig {
   readonly connectionTimeout: number;
   readonly requestTimeout: number;
   readonly retry: { readonly retries: number };
-  /** 0: it writes no log. Errors are in the status of rules. */
+  /** 0: no log. Errors are in the status of rules. */
   readonly logLevel: 0;
 }
 
 /** Options of `kafkaSource` and `kafkaSink`. */
 export interface KafkaOptions {
   /**
-   * A client of the app, or a function that makes one of the properties of a stream or an action. With a client, the properties of the connection
-   * have no effect. Default: a client of the package kafkajs.
+   * A client of the app, or a function that creates one from the properties of a stream or an action. With a client,
+   * the connection properties have no effect. Default: a client of the package kafkajs.
    */
   readonly client?: KafkaClient | ((config: KafkaConfig) => KafkaClient);
 }
 
-/** Time for connecting to a broker, and for a request, in milliseconds. */
+/** Time limit for connecting to a broker, and for a request, in milliseconds. */
 const CONNECT_MS = 10_000;
 export const REQUEST_MS = 20_000;
-/** Attempts of the client itself; then the next one comes after a delay of ours. */
+/** Attempts by the client itself, before the next delay of this module. */
 const RETRIES = 2;
 
 const MECHANISMS = { plain: 'plain', scram: 'scram-sha-512', scram256: 'scram-sha-256' } as const;
 
 /** The properties of a connection. */
 export const KAFKA_PROPERTIES: PropertyTable = {
-  brokers: { type: 'string', about: 'Brokers to begin with, with commas between them: host:9092,other:9092.' },
+  brokers: { type: 'string', about: 'Bootstrap brokers, separated by commas: host:9092,other:9092.' },
   saslAuthType: {
     type: 'string',
     default: 'none',
     choices: ['none', ...Object.keys(MECHANISMS)],
-    about: 'How to log in: none, plain, scram (SHA-512) or scram256.'
+    about: 'Authentication: none, plain, scram (SHA-512) or scram256.'
   },
   saslUserName: { type: 'string', about: 'User name.' },
   saslPassword: { type: 'string', isSecret: true, about: 'Password.' },
@@ -103,7 +103,7 @@ export const KAFKA_PROPERTIES: PropertyTable = {
   tls: {
     type: 'boolean',
     default: false,
-    about: 'Connect with TLS. One of the paths of files means it, too.'
+    about: 'Connect with TLS. Also implied by one of the file paths.'
   },
   ...TLS_FILE_PROPERTIES,
   insecureSkipVerify: {

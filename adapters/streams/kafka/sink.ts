@@ -3,9 +3,9 @@ import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { clientFor, KAFKA_PROPERTIES, type KafkaOptions, type KafkaProducer, REQUEST_MS } from './client.ts';
 
-/** Numbers of the protocol. */
+/** Numbers in the protocol. */
 const COMPRESSIONS: Readonly<Record<string, number>> = { '': 0, none: 0, gzip: 1 };
-/** What a broker will never take, by the types of errors of the protocol. */
+/** Types of protocol errors with which a broker rejects a record permanently. */
 const FINAL = [
   'MESSAGE_TOO_LARGE',
   'RECORD_LIST_TOO_LARGE',
@@ -33,15 +33,16 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     default: 'none',
     choices: Object.keys(COMPRESSIONS),
-    about: 'Compression of the records, as Kafka has it.'
+    about: 'Compression of the records by Kafka.'
   }
 };
 
 /**
  * The sink `kafka`: each output becomes a record of a topic.
  *
- * An output is sent when the brokers have acknowledged it (`requiredACKs`). With a cache, what they refuse for good, such as a record that is too
- * large, is not sent again. Without a connection outputs fail, or wait in the cache; the client connects again by itself.
+ * An output counts as sent when the brokers have acknowledged it (`requiredACKs`). With a cache, permanently refused
+ * records, such as those that are too large, are not sent again. Without a connection outputs fail, or are queued in
+ * the cache; the client reconnects on its own.
  */
 export function kafkaSink(options: KafkaOptions = {}): SinkType {
   return {
@@ -61,7 +62,7 @@ class RecordSink implements OpenSink {
   readonly #backOff: BackOff;
   #isConnected = false;
   #isClosed = false;
-  #reason = 'it is being made';
+  #reason = 'it is being established';
 
   constructor(setup: SinkSetup, producer: KafkaProducer) {
     this.#setup = setup;
@@ -101,7 +102,7 @@ class RecordSink implements OpenSink {
     this.#producer.connect().then(
       () => {
         if (this.#isClosed) return;
-        this.#isConnected = true; // from now on the client connects again when it sends
+        this.#isConnected = true; // the client now reconnects when it sends
         this.#setup.connected();
       },
       (error: Error) => {

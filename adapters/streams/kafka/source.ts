@@ -10,7 +10,7 @@ import {
   type KafkaRecord
 } from './client.ts';
 
-/** How often the group hears from a consumer whose rule has no room, in milliseconds. */
+/** Interval at which a consumer whose rule has no room sends heartbeats to the group, in milliseconds. */
 const HEARTBEAT_MS = 3_000;
 
 const PROPERTIES: PropertyTable = {
@@ -18,28 +18,28 @@ const PROPERTIES: PropertyTable = {
   topic: { type: 'string', about: 'Topic. DATASOURCE overrides it.' },
   groupId: {
     type: 'string',
-    about: 'Consumer group, whose position is kept by the brokers. Default: embermq- and the name of the stream.'
+    about: 'Consumer group, whose position is stored by the brokers. Default: embermq- and the name of the stream.'
   },
   groupID: { type: 'string', about: 'The same as groupId.' },
   offset: {
     type: 'string',
     default: 'latest',
     choices: ['latest', 'earliest'],
-    about: 'Where a group without a position begins.'
+    about: 'Start position of a group without a position.'
   },
   maxBytes: {
     type: 'number',
     default: 1_048_576,
     range: [1, 104_857_600],
-    about: 'Most bytes that one request fetches.'
+    about: 'Maximum number of bytes that one request fetches.'
   }
 };
 
 /**
- * The source `kafka`: records of a topic, which DATASOURCE names. Their values are decoded by the FORMAT of the stream; records without a value
- * are left out. Metadata: `topic`, `partition`, `offset`, `timestamp`, `key` and `headers`.
+ * The source `kafka`: records of a topic, which DATASOURCE names. Their values are decoded by the FORMAT of the stream;
+ * records without a value are left out. Metadata: `topic`, `partition`, `offset`, `timestamp`, `key` and `headers`.
  *
- * The position of the group is committed by the client after rules have the rows. While a rule has no room, nothing is fetched.
+ * The client commits the position of the group once rules have the rows. While a rule has no room, nothing is fetched.
  */
 export function kafkaSource(options: KafkaOptions = {}): SourceType {
   return {
@@ -66,9 +66,9 @@ class Records implements OpenSource {
   readonly #backOff: BackOff;
   #consumer: KafkaConsumer | undefined;
   #isClosed = false;
-  /** The rules that were being started when the first record came are there. */
+  /** True once the rules that were being started when the first record arrived are running. */
   #isReady = false;
-  /** Ends waiting for room. */
+  /** Resumes the wait for room. */
   #wake = () => {};
   #waits = false;
 
@@ -115,12 +115,12 @@ class Records implements OpenSource {
     if (!this.#isClosed && this.#consumer === consumer) this.#setup.disconnected(error);
   }
 
-  /** A consumer has ended: another one takes its place after a delay. */
+  /** Replace a consumer that has ended by another one after a delay. */
   #lost(consumer: KafkaConsumer, error: unknown): void {
     if (this.#isClosed || this.#consumer !== consumer) return;
     this.#setup.disconnected(error);
     this.#consumer = undefined;
-    consumer.disconnect().catch(() => undefined); // it has failed already
+    consumer.disconnect().catch(() => undefined); // it has already failed
     this.#backOff.later(() => this.#try());
   }
 
@@ -134,7 +134,7 @@ class Records implements OpenSource {
       await heartbeat();
     }
     const { value, key, offset, timestamp, headers } = message;
-    if (this.#isClosed) throw new Error('the source is closed'); // the record is not committed
+    if (this.#isClosed) throw new Error('the source is closed'); // so that the record is not committed
     if (value === null) return;
     const metadata = {
       topic,
@@ -145,7 +145,7 @@ class Records implements OpenSource {
       ...(headers === undefined ? {} : { headers: textsOf(headers) })
     };
     const give = () => this.#setup.bytes(value, metadata);
-    // its position is committed when this has resolved
+    // the position is committed when this has resolved
     if (this.#setup.isKept) await this.#setup.kept(give);
     else give();
   }

@@ -2,14 +2,15 @@ import { BrokerError, type Client, type ClientOptions, type Clock, connectClient
 import { dial } from '../../outgoing/index.ts';
 import type { MqttSourceSettings } from './settings.ts';
 
-/** Time for connecting, up to the acknowledgement of the subscription. */
+/** Time limit for connecting, including the acknowledgement of the subscription. */
 const CONNECT_MS = 10_000;
 const KEEP_ALIVE_SEC = 60;
 
 /**
  * Connect to the server of a source.
- * @param begin what has to be done within the same time, such as to subscribe
- * @throws BrokerError SOURCE_DOWN after 10 seconds; the reason of the controller; Refused CONNECT_REFUSED; what `begin` throws
+ * @param begin further steps within the same time limit, such as subscribing
+ * @throws BrokerError SOURCE_DOWN after 10 seconds; the reason of the controller; Refused CONNECT_REFUSED; errors of
+ * `begin`
  */
 export async function connectTo(
   settings: MqttSourceSettings,

@@ -4,10 +4,10 @@ import { connectTo } from './connection.ts';
 import { ReceivedIds } from './received-ids.ts';
 import { type MqttSourceSettings, readMqttSettings } from './settings.ts';
 
-/** Attempts to delete a session after which a warning is reported. */
+/** Number of attempts to delete a session after which a warning is reported. */
 const WARN_ATTEMPTS = 5;
 
-/** The client id of a session: the same after a restart. */
+/** The client id of a session, which is the same after a restart. */
 export function sessionClientId(
   { clientId }: MqttSourceSettings,
   { node, stream }: Pick<SourceSetup, 'node' | 'stream'>
@@ -15,19 +15,19 @@ export function sessionClientId(
   return clientId ?? `embermq_${node}_${stream}`.replace(/[^\w-]/g, '-');
 }
 
-/** A session that a server has, or may have, as it is in the notes. */
+/** The note of a session that a server has, or may have. */
 interface SessionNote {
-  /** The place that the stream reads from. */
+  /** The datasource that the stream reads. */
   readonly place: string;
-  /** The server has not accepted it yet. */
+  /** Set until the server has accepted the session. */
   readonly isNew?: true;
-  /** It is to be deleted: the next connection begins with a clean start. */
+  /** Set if the session is to be deleted: the next connection uses a clean start. */
   readonly isStale?: true;
-  /** When its deletion was begun, in milliseconds since 1970. */
+  /** Start of the deletion, in milliseconds since 1970. */
   readonly since?: number;
 }
 
-/** The name of a session: the server and the client id. */
+/** The key of a session: the server and the client id. */
 export function sessionKey({ dial }: MqttSourceSettings, clientId: string): string {
   return `${dial.url.host} ${clientId}`;
 }
@@ -54,22 +54,25 @@ export class NotedSession {
     if (this.#notes.get(this.#key) !== value) await this.#notes.set(this.#key, value);
   }
 
-  /** The server has no such session any more. */
+  /** Delete the note of a session that the server no longer has. */
   async delete(): Promise<void> {
     await Promise.all([this.ids.clear(), this.#notes.delete(this.#key)]); // in one commit
   }
 }
 
 /**
- * The sessions at other servers. The store has a note of each one that was begun, so that it can be deleted also after a restart, or when the server is
- * back.
+ * The sessions at other servers. The store has a note of each one that was started, so that it can be deleted even
+ * after a restart, or when the server is available again.
  */
 export class Sessions {
   readonly #deletions = new Map<string, Deletion>();
-  /** Those of the open sources, whether they have a session at present or not. */
+  /** Sessions of the open sources, whether or not they exist at present. */
   readonly #used = new Set<string>();
 
-  /** A source is opened: its connections keep the session or delete it. @returns a function that ends it */
+  /**
+   * Register an opened source, whose connections keep the session or delete it.
+   * @returns a function that removes it
+   */
   use(key: string): () => void {
     this.#used.add(key);
     this.#deletions.get(key)?.cancel();
@@ -93,7 +96,7 @@ export class Sessions {
       const { properties } = noted;
       const settings = await readMqttSettings({ properties, dataDir }, `source mqtt of ${stream}`);
       const own = sessionKey(settings, sessionClientId(settings, { node, stream }));
-      const isOwn = key === own || key === `${own}_${stream}`; // a second stream with the same client id has its name added
+      const isOwn = key === own || key === `${own}_${stream}`; // for a second stream with the same client id, its name is appended
       const isNeeded = isDefined && isOwn && (settings.session ?? noted.isKept);
       // a source may have been opened meanwhile
       if (isNeeded || this.#used.has(key) || this.#deletions.has(key) || setup.signal.aborted) return;
@@ -106,7 +109,7 @@ export class Sessions {
       this.#deletions.set(key, deletion);
       deletion.begin();
     } catch (error) {
-      if (isDefined) return; // it is said why when the stream is used
+      if (isDefined) return; // the reason is reported when the stream is used
       await this.#forget(session, warn, notDeleted(key, stream, error));
     }
   }
@@ -129,7 +132,9 @@ interface DeletionSetup extends Pick<TidySetup, 'clock' | 'signal' | 'warn'> {
   ended(): void;
 }
 
-/** Deletes a session, which takes an own connection. It tries until it succeeds, or until the session would have expired. */
+/**
+ * Deletes a session over a separate connection. It tries until it succeeds, or until the session would have expired.
+ */
 class Deletion {
   readonly #key: string;
   readonly #session: NotedSession;
@@ -154,7 +159,7 @@ class Deletion {
     void this.#try();
   }
 
-  /** A source uses the session again, or the service stops: the note says that it is to be deleted. */
+  /** Stop, because a source uses the session again or the service stops: the note still marks it for deletion. */
   cancel(): void {
     this.#end();
     this.#controller.abort(new Error('the session is used again'));
@@ -168,11 +173,11 @@ class Deletion {
     try {
       await this.#session.write(this.#note);
       if (this.#isEnded) return;
-      // a clean start deletes it, and the new one ends with the connection
+      // a clean start deletes the session, and the new one ends with the connection
       await connectTo(settings, { clientId, clean: true, clock }, this.#controller, (client) => client.disconnect());
       if (this.#isEnded) return;
       this.#end();
-      await this.#session.delete().catch(() => undefined); // it is deleted again after the next change
+      await this.#session.delete().catch(() => undefined); // deleted again after the next change
     } catch (error) {
       if (this.#isEnded) return;
       if (clock.now() - this.#note.since > 1000 * (settings.sessionExpiry ?? 0)) {

@@ -11,7 +11,7 @@ export const MQTT_PROPERTIES: PropertyTable = {
   clientid: {
     type: 'string',
     about:
-      'Client id. Default: with a session `embermq_NODE_STREAM`, else a random one. A second stream with the same one has its name added.'
+      'Client id. Default: with a session `embermq_NODE_STREAM`, otherwise random. For a second stream with the same client id, the name of the stream is appended.'
   },
   enableClientSession: {
     type: 'boolean',
@@ -21,7 +21,7 @@ export const MQTT_PROPERTIES: PropertyTable = {
   sessionExpiry: {
     type: 'number',
     about:
-      'How long it keeps them with MQTT 5, in seconds, and how long a session that is not needed is tried to be deleted while the server is away.',
+      'Time for which it keeps them with MQTT 5, in seconds, and for which the deletion of an unneeded session is retried while the server is down.',
     default: 86_400,
     range: [1, 4_294_967_295]
   },
@@ -53,12 +53,12 @@ const SCHEMES: Readonly<Record<string, string>> = {
   wss: 'wss'
 };
 
-/** Properties, read. */
+/** The read properties. */
 export interface MqttSourceSettings {
   readonly dial: DialSettings;
   readonly qos: 0 | 1 | 2;
   readonly clientId: string | undefined;
-  /** True: a session is kept at the server; undefined: if rules need it. */
+  /** True: keep a session at the server; undefined: if rules need it. */
   readonly session: boolean | undefined;
   /** Seconds. */
   readonly sessionExpiry: number | undefined;
@@ -84,7 +84,7 @@ export async function readMqttSettings(
     session: properties.enableClientSession as boolean | undefined,
     sessionExpiry: properties.sessionExpiry as number | undefined,
     protocolVersion: VERSIONS[given.protocolVersion ?? '3.1.1'],
-    // the original does not use them with a certificate
+    // the original does not use them together with a certificate
     username: hasCertificate ? undefined : given.username || undefined,
     password: hasCertificate ? undefined : given.password || undefined
   };

@@ -5,17 +5,18 @@ import { isFinalRefusal, type LinkSettings, MqttLink, type OpenLink } from '../.
 import { TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
 import { readMqttSettings } from './settings.ts';
 
-/** Longest time for connecting and for an acknowledgement. */
+/** Time limit for connecting and for an acknowledgement. */
 const SEND_MS = 20_000;
 const KEEP_ALIVE_SEC = 60;
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 30_000;
 
 /**
- * The sink `mqtt` for another broker: the built-in one uses it for actions with a `server`, whose properties it has checked.
+ * The sink `mqtt` for another broker: the built-in sink uses it for actions with a `server`, after checking their
+ * properties.
  *
- * There is one connection for each action. It is made when the rule starts, and again after a delay when it is lost; meanwhile outputs fail,
- * or wait in the cache.
+ * Each action has one connection. It is established when the rule starts, and again after a delay when it is lost;
+ * meanwhile outputs fail, or are queued in the cache.
  */
 export function mqttSink(): SinkType {
   return {
@@ -80,7 +81,7 @@ class RemoteSink implements OpenSink {
     return this.#link.close();
   }
 
-  /** Keep a connection: tell when it is there and when it is lost, and make it again after a delay. */
+  /** Maintain a connection: report when it is established or lost, and reconnect after a delay. */
   #connect(): void {
     this.#link.connected(this.#closed.signal).then(
       ({ client }) => {

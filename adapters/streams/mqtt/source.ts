@@ -13,15 +13,16 @@ import { connectTo } from './connection.ts';
 import { NotedSession, Sessions, sessionClientId, sessionKey } from './sessions.ts';
 import { MQTT_PROPERTIES, type MqttSourceSettings, readMqttSettings } from './settings.ts';
 
-/** Most messages of a session that the server sends before they are acknowledged, with MQTT 5. */
+/** Maximum number of unacknowledged messages of a session, with MQTT 5. */
 const RECEIVE_MAXIMUM = 1_000;
 
 /**
  * The source `mqtt` for messages of another server: `createBroker({ streams: { sources: [mqttSource()] } })`.
  *
- * Without the property `server`, a stream has the messages of the broker itself. A connection that is lost, or cannot be made, is made again
- * after 1 to 30 seconds. If a rule with `qos` above 0 reads the stream, the server keeps a session for it, and a message is acknowledged when its rows
- * are in the store; the packet ids of messages of QoS 2 are in the store with them.
+ * Without the property `server`, a stream has the messages of the broker itself. A lost or failed connection is
+ * established again after 1 to 30 seconds. If a rule with `qos` above 0 reads the stream, the server keeps a session
+ * for it, and a message is acknowledged when its rows are in the store; the packet ids of QoS 2 messages are stored
+ * with them.
  */
 export function mqttSource(): SourceType {
   const sessions = new Sessions();
@@ -66,13 +67,16 @@ class RemoteMessages implements OpenSource {
   readonly #backOff: BackOff;
   #controller = new AbortController();
   #client: Client | undefined;
-  /** The present connection has a session at the server. */
+  /** True if the current connection has a session at the server. */
   #hasSession = false;
-  /** The server should have one since an earlier connection. */
+  /** True if the server should have a session since an earlier connection. */
   #expectsSession = false;
-  /** The packet ids in the notes are those of a session that the server has lost. They must be deleted before messages are taken. */
+  /**
+   * True if the packet ids in the notes belong to a session that the server has lost. They must be deleted before
+   * messages are accepted.
+   */
   #hasForeignIds = false;
-  /** A session is needed now, or not any more: the connection is made again at once. */
+  /** True if the need for a session has changed: the connection is established again at once. */
   #isSwitching = false;
   #isClosed = false;
 
@@ -85,7 +89,7 @@ class RemoteMessages implements OpenSource {
     this.#try();
   }
 
-  /** Rules have changed: they may need a session. */
+  /** Called when rules have changed, because they may need a session. */
   changed(): void {
     if (this.#wantsSession === this.#hasSession || this.#client?.isConnected !== true) return;
     this.#isSwitching = true;
@@ -126,7 +130,7 @@ class RemoteMessages implements OpenSource {
   async #connect(): Promise<void> {
     const { clock, datasource } = this.#setup;
     await this.#setup.ready();
-    // ids that are on their way to the store must not be answered before they are there
+    // pending ids must not be acknowledged before they are in the store
     await this.#session.ids.settled();
     if (this.#isClosed) return;
     this.#controller = new AbortController();
@@ -139,7 +143,7 @@ class RemoteMessages implements OpenSource {
       this.#listen(client);
       const filters = datasource.split(',').map((filter) => filter.trim());
       const { qos, protocolVersion } = this.#settings;
-      // retained messages come with a new session only, if the server can tell
+      // retained messages are sent only with a new session, if the server can tell
       const retained = protocolVersion === 5 && this.#hasSession ? { retainHandling: 1 as const } : {};
       this.#checkGranted(filters, await client.subscribe(filters, { qos, ...retained }));
       if (this.#wantsSession !== this.#hasSession) {
@@ -147,7 +151,7 @@ class RemoteMessages implements OpenSource {
         throw new BrokerError('SOURCE_DOWN', 'the rules have changed');
       }
       if (!client.isConnected) throw new BrokerError('SOURCE_DOWN', 'the server has closed the connection');
-      // from now on: what ends the connection before this is thrown
+      // from here on; earlier errors are thrown
       client.on('close', ({ error }) =>
         this.#lost(error ?? new BrokerError('SOURCE_DOWN', 'the server has closed the connection'))
       );
@@ -156,7 +160,10 @@ class RemoteMessages implements OpenSource {
     });
   }
 
-  /** Report filters that the server refuses. @throws BrokerError SOURCE_DOWN if these are all */
+  /**
+   * Report filters that the server refuses.
+   * @throws BrokerError SOURCE_DOWN if it refuses all of them
+   */
   #checkGranted(filters: readonly string[], codes: readonly number[]): void {
     const refused = filters.filter((_, at) => codes[at] >= 0x80);
     if (refused.length === 0) return;
@@ -166,9 +173,12 @@ class RemoteMessages implements OpenSource {
     this.#setup.failed(error);
   }
 
-  /** Without a session. If the server may have one, this connection has its client id, which deletes it. */
+  /**
+   * Connection options without a session. If the server may have a session, the connection uses its client id, which
+   * deletes it.
+   */
   #plainOptions(): ClientOptions & { readonly clientId: string } {
-    // two brokers with the same name may read the same server
+    // two brokers with the same name may read from the same server
     const isRandom = this.#settings.clientId === undefined && this.#session.note === undefined;
     return { clientId: isRandom ? `embermq_${randomUUID()}` : this.#clientId, clean: true };
   }
@@ -180,7 +190,7 @@ class RemoteMessages implements OpenSource {
     const isNew = note === undefined || note.isNew === true;
     const clean = note !== undefined && (note.isStale === true || note.place !== place);
     this.#expectsSession = !isNew && !clean;
-    // before the server has it
+    // before the server has the session
     await this.#session.write({ place, ...(clean ? { isStale: true } : {}), ...(isNew ? { isNew: true } : {}) });
     const session = new ClientSession();
     if (!this.#hasForeignIds) for (const id of ids) session.incoming.set(id, true);
@@ -195,7 +205,7 @@ class RemoteMessages implements OpenSource {
     };
   }
 
-  /** The server has accepted the client. */
+  /** Called when the server has accepted the client. */
   async #began(client: Client, clientId: string): Promise<void> {
     if (!this.#hasSession) {
       if (clientId === this.#clientId) await this.#session.delete();
@@ -204,10 +214,10 @@ class RemoteMessages implements OpenSource {
     if (!client.connack.sessionPresent) {
       this.#hasForeignIds = true;
       const { stream, warn } = this.#setup;
-      // MQTT 3.1 does not tell
+      // MQTT 3.1 does not report it
       if (this.#expectsSession && this.#settings.protocolVersion > 3)
         warn(
-          `stream ${stream}: the server has no session ${clientId} any more, so messages that came since the last connection are lost; it may have expired (sessionExpiry)`
+          `stream ${stream}: the server no longer has the session ${clientId}, so messages since the last connection are lost; it may have expired (sessionExpiry)`
         );
     }
     if (this.#hasForeignIds) await this.#session.ids.clear();
@@ -226,7 +236,7 @@ class RemoteMessages implements OpenSource {
       }
       let isNoted: Promise<void> | undefined;
       const give = () => {
-        // the server sends it again with the next connection
+        // the server sends it again over the next connection
         if (!client.isConnected) throw new BrokerError('SOURCE_DOWN', 'the connection is lost');
         if (qos === 2 && this.#setup.isKept) isNoted = ids.add(messageId);
         this.#give(message);

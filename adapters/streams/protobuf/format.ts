@@ -6,11 +6,14 @@ import { MessageWriter } from './writer.ts';
 
 /** Options of `protobufFormat`. */
 export interface ProtobufOptions {
-  /** The texts of .proto files by the name of the schema, which is the part of SCHEMAID before the first dot. */
+  /** The contents of .proto files by the name of the schema, which is the part of SCHEMAID before the first dot. */
   readonly schemas: Readonly<Record<string, string>>;
-  /** The texts of .proto files that schemas import, by the path in `import`. Those of Google (`google/protobuf/...`) are built in. */
+  /**
+   * The contents of .proto files that schemas import, by the path in `import`. Those of Google (`google/protobuf/...`)
+   * are built in.
+   */
   readonly files?: Readonly<Record<string, string>>;
-  /** Most bytes of a payload. Default 1048576. */
+  /** Maximum size of a payload in bytes. Default 1048576. */
   readonly maxBytes?: number;
 }
 
@@ -18,12 +21,13 @@ const MOST_BYTES = 1_048_576;
 const GREATEST_BYTES = 268_435_456;
 
 /**
- * The format `protobuf`: `createBroker({ streams: { formats: [await protobufFormat({ schemas: { book: text } })] } })`, then
- * `FORMAT="protobuf", SCHEMAID="book.Book"` of a stream, and `"format": "protobuf", "schemaId": "book.Book"` of a sink. The message may have the name of
- * its package, too: `book.library.Book`.
+ * The format `protobuf`: `createBroker({ streams: { formats: [await protobufFormat({ schemas: { book: text } })] } })`,
+ * then `FORMAT="protobuf", SCHEMAID="book.Book"` of a stream, and `"format": "protobuf", "schemaId": "book.Book"` of a
+ * sink. The message may also have the name of its package: `book.library.Book`.
  *
- * Integers and enumerations are integers, bytes are bytes, messages and maps are structs. Fields have their names of the schema. A field that is not in
- * the payload has its default; a message, an `optional` field of proto3 and a member of a `oneof` is null.
+ * Integers and enumerations are integers, bytes are bytes, messages and maps are structs. Fields have their names of
+ * the schema. A field that is not in the payload has its default; a message, an `optional` field of proto3 and a member
+ * of a `oneof` is null.
  * @throws BrokerError PACKAGE_MISSING; InvalidInput OPTION_INVALID, which names the schema
  */
 export async function protobufFormat({

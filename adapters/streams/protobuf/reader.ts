@@ -2,7 +2,7 @@ import type { Long } from 'protobufjs';
 import { StreamFailure, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import type { MessageField, MessageType, Protobuf } from './schemas.ts';
 
-/** Most values of a payload: absent fields have values, so that a small payload can have many. */
+/** Maximum number of values of a payload: absent fields have values, so that a small payload can have many. */
 const MOST_VALUES = 1_000_000;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -11,7 +11,7 @@ type ReadStruct = (message: Fields) => StreamValueObject;
 
 interface FieldReader {
   readonly name: string;
-  /** It is null where the payload has none. */
+  /** True if it is null when absent from the payload. */
   readonly isOptional: boolean;
   readonly read: Read;
 }
@@ -19,7 +19,7 @@ interface FieldReader {
 const fromInteger: Read = (value) => BigInt(value as number);
 const same: Read = (value) => value as StreamValue;
 
-/** How values of the types of the schema are read. The library reads integers of 64 bits as two halves. */
+/** Readers of the types of the schema. The library reads 64-bit integers as two halves. */
 const SCALARS: Readonly<Record<string, Read>> = {
   double: same,
   float: same,
@@ -35,7 +35,7 @@ const SCALARS: Readonly<Record<string, Read>> = {
   sfixed64: fromLong,
   uint64: fromLong,
   fixed64: fromLong,
-  // the library gives a part of the payload
+  // the library returns a view of the payload
   bytes: (value) => new Uint8Array(value as Uint8Array)
 };
 
@@ -46,7 +46,7 @@ function fromLong(value: unknown): bigint {
   return high === low >> 31 ? BigInt(low) : (BigInt(high) << 32n) | BigInt(low >>> 0);
 }
 
-/** Makes rows of the payloads of a type of messages. */
+/** Converts payloads of a message type to rows. */
 export class MessageReader {
   readonly #library: Protobuf;
   readonly #type: MessageType;
@@ -79,12 +79,12 @@ export class MessageReader {
       const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
       message = this.#type.decode(bytes) as unknown as Fields;
     } catch (error) {
-      throw new StreamFailure(`the payload is no message ${this.#type.name}: ${(error as Error).message}`, error);
+      throw new StreamFailure(`the payload is not a message ${this.#type.name}: ${(error as Error).message}`, error);
     }
     return this.#readRow(message);
   }
 
-  /** Types may contain themselves, so that the fields are asked for when the first message is read. */
+  /** Types may be recursive, so the fields are resolved when the first message is read. */
   #structOf(fields: () => readonly MessageField[]): ReadStruct {
     let readers: readonly FieldReader[] | undefined;
     return (message) => {
@@ -100,7 +100,7 @@ export class MessageReader {
   #fieldOf(field: MessageField): FieldReader {
     const { name } = field.resolve();
     const value = this.#valueOf(field);
-    // optional fields of proto3 are members of a oneof, too
+    // optional fields of proto3 are also members of a oneof
     const isOptional = field.partOf !== null;
     if (field.map) return { name, isOptional, read: this.#mapOf(field as MessageField & { keyType: string }, value) };
     if (!field.repeated) return { name, isOptional, read: value };
@@ -133,7 +133,7 @@ export class MessageReader {
       this.#take(entries.length);
       const struct: Record<string, StreamValue> = {};
       for (const [key, each] of entries) {
-        // keys of 64 bits are eight characters, except for an absent key, which is "0"
+        // 64-bit keys have eight characters, except for an absent key, which is "0"
         const name = isLong && key.length === 8 ? fromLong(longFromHash(key, isUnsigned)).toString() : key;
         define(struct, name, value(each));
       }

@@ -6,9 +6,9 @@ export type Protobuf = typeof protobuf;
 export type MessageType = protobuf.Type;
 export type MessageField = protobuf.Field;
 
-/** Most characters of a .proto file. */
+/** Maximum number of characters of a .proto file. */
 const MOST_CHARACTERS = 1_048_576;
-/** Most files of a schema, with those that it imports. */
+/** Maximum number of files of a schema, including those it imports. */
 const MOST_FILES = 1000;
 
 /** @throws BrokerError PACKAGE_MISSING */
@@ -22,13 +22,13 @@ export async function loadProtobuf(): Promise<Protobuf> {
   }
 }
 
-/** The texts of .proto files by their names. */
+/** The contents of .proto files by name. */
 type Texts = Readonly<Record<string, string>>;
 
 /** @throws InvalidInput OPTION_INVALID, which names the schema */
 export function readSchemas(library: Protobuf, schemas: Texts, files: Texts): ReadonlyMap<string, protobuf.Root> {
   if (typeof schemas !== 'object' || schemas === null)
-    throw new InvalidInput('OPTION_INVALID', 'schemas', 'an object with the texts of .proto files', schemas);
+    throw new InvalidInput('OPTION_INVALID', 'schemas', 'an object with the contents of .proto files', schemas);
   const roots = new Map<string, protobuf.Root>();
   for (const [name, text] of Object.entries(schemas)) {
     try {
@@ -36,7 +36,7 @@ export function readSchemas(library: Protobuf, schemas: Texts, files: Texts): Re
       roots.set(name, readSchema(library, text, files));
     } catch (cause) {
       const message = `schema "${name}" of the format protobuf: ${(cause as Error).message}`;
-      throw new InvalidInput('OPTION_INVALID', `schemas.${name}`, 'the text of a .proto file', undefined, message);
+      throw new InvalidInput('OPTION_INVALID', `schemas.${name}`, 'the content of a .proto file', undefined, message);
     }
   }
   return roots;
@@ -46,7 +46,7 @@ function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.R
   const root = new library.Root();
   const seen = new Set<string>();
   const parse = (text: unknown): void => {
-    if (typeof text !== 'string') throw new Error('the text of a .proto file is needed');
+    if (typeof text !== 'string') throw new Error('the content of a .proto file is needed');
     if (text.length > MOST_CHARACTERS) throw new Error(`a file has more than ${MOST_CHARACTERS} characters`);
     const { imports = [], weakImports = [] } = library.parse(text, root, { keepCase: true });
     for (const file of [...imports, ...weakImports]) {
@@ -83,11 +83,11 @@ function messageOf(root: protobuf.Root, name: string): MessageType | undefined {
   try {
     return root.lookupType(name);
   } catch {
-    return undefined; // the library throws if there is none
+    return undefined; // the library throws for an unknown message
   }
 }
 
-/** The messages of the schema, without those inside of others. */
+/** The messages of the schema, without nested ones. */
 function namesOf(space: protobuf.NamespaceBase, prefix: string): string[] {
   return space.nestedArray.flatMap((each) => {
     if ('fieldsArray' in each) return [`${prefix}.${each.name}`];

@@ -1,12 +1,12 @@
 import { StreamFailure } from '../../../lib/index.ts';
 import type { MessageField, MessageType } from './schemas.ts';
 
-/** Most messages inside each other, which is also the bound of the library. */
+/** Maximum nesting of messages, which is also the limit of the library. */
 const MOST_LEVELS = 100;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns what the library needs; undefined: the value does not suit the type. */
+/** Converts a value for the library; undefined: the value does not fit the type. */
 type Write = (value: unknown) => unknown;
 
 /** The types of integers: their sizes in bits, and whether they are unsigned. */
@@ -28,7 +28,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 const float: Write = (value) =>
   typeof value === 'number' ? value : typeof value === 'bigint' ? Number(value) : undefined;
 
-/** The other types, with what they need. */
+/** The other types, with the expected values. */
 const OTHERS: Readonly<Record<string, readonly [expected: string, write: Write]>> = {
   double: ['a number', float],
   float: ['a number', float],
@@ -43,7 +43,7 @@ const OTHERS: Readonly<Record<string, readonly [expected: string, write: Write]>
   ]
 };
 
-/** Makes payloads of rows for a type of messages. */
+/** Converts rows to payloads of a message type. */
 export class MessageWriter {
   readonly #type: MessageType;
 
@@ -72,7 +72,7 @@ export class MessageWriter {
 
 function messageOf(type: MessageType, row: Fields, level: number): Fields {
   if (level > MOST_LEVELS) throw new StreamFailure(`the message has more than ${MOST_LEVELS} levels`);
-  // without a prototype, so that any name is a key
+  // no prototype, so that any name can be a key
   const message: Record<string, unknown> = Object.create(null);
   for (const field of type.fieldsArray) {
     const { name, partOf } = field.resolve();
@@ -159,7 +159,7 @@ function isObject(value: unknown): value is Fields {
   return !(value instanceof Date || value instanceof Uint8Array);
 }
 
-/** `Book.title` */
+/** Return a name such as `Book.title`. */
 function placeOf({ name, parent }: MessageField): string {
   return parent === null ? name : `${parent.name}.${name}`;
 }

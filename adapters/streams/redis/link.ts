@@ -4,11 +4,11 @@ import { BackOff } from '../back-off.ts';
 import type { RedisSettings } from './settings.ts';
 
 const CONNECT_MS = 10_000;
-/** A command without an answer has failed after this time. */
+/** Time limit of a command. */
 const COMMAND_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 
-/** What a link reports. */
+/** Callbacks of a link. */
 interface RedisLinkPorts {
   readonly clock: Clock;
   connected?(): void;
@@ -29,14 +29,14 @@ export async function loadRedis(): Promise<IORedis> {
   }
 }
 
-/** A connection to Redis that is made again after 1 to 30 seconds when it is lost, or cannot be made. */
+/** A connection to Redis. If lost or failed, it is established again after 1 to 30 seconds. */
 export class RedisLink {
   readonly #package: IORedis;
   readonly #settings: RedisSettings;
   readonly #ports: RedisLinkPorts;
   readonly #backOff: BackOff;
   #client: Redis | undefined;
-  /** The attempt that is under way, or the last one. */
+  /** The current attempt, or the last one. */
   #attempt: Promise<Redis>;
   #isClosed = false;
 
@@ -49,7 +49,7 @@ export class RedisLink {
   }
 
   /**
-   * The connection. While it is being made, this waits; between two attempts, it rejects at once.
+   * The connection. Waits while it is being established; between two attempts, rejects at once.
    * @throws BrokerError REDIS_DOWN
    */
   ready(): Promise<Redis> {
@@ -64,7 +64,7 @@ export class RedisLink {
 
   #try(): Promise<Redis> {
     const attempt = this.#connect();
-    attempt.catch(() => undefined); // which is reported
+    attempt.catch(() => undefined); // reported elsewhere
     return attempt;
   }
 
@@ -78,7 +78,7 @@ export class RedisLink {
       connectTimeout: CONNECT_MS,
       commandTimeout: COMMAND_MS,
       keepAlive: KEEP_ALIVE_MS,
-      // this class connects again, so that a rule can tell
+      // this class reconnects, so that the state is known to rules
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
       autoResubscribe: false
@@ -106,7 +106,10 @@ export class RedisLink {
     return client;
   }
 
-  /** Report that there is no connection, and try again later. @returns the error, without what was sent to the server */
+  /**
+   * Report a lost connection, and try again later.
+   * @returns the error, without the data sent to the server
+   */
   #lost(reason: unknown): BrokerError {
     const { host, port } = this.#settings;
     const error = new BrokerError(

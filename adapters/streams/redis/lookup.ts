@@ -5,7 +5,7 @@ import { rowsIn } from '../rows.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 
-/** Most elements of a list that one lookup reads. */
+/** Maximum number of list elements that one lookup reads. */
 const MOST_ELEMENTS = 10_000;
 
 const PROPERTIES: PropertyTable = {
@@ -14,17 +14,18 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     default: 'string',
     choices: ['string', 'list'],
-    about: 'What keys have: string, or list with a row in each element.'
+    about: 'Type of the keys: string, or list with a row in each element.'
   },
   ...CREDENTIALS
 };
 
 /**
- * The source `redis` for lookup tables: `CREATE TABLE t () WITH (TYPE="redis", KIND="lookup", DATASOURCE="0")`. DATASOURCE is the number of the
- * database.
+ * The source `redis` for lookup tables: `CREATE TABLE t () WITH (TYPE="redis", KIND="lookup", DATASOURCE="0")`.
+ * DATASOURCE is the number of the database.
  *
- * ON compares one column with a value, which is the key in Redis whatever the name of the column is. What the key has is JSON of an object, or
- * of an array of objects. While there is no connection, lookups fail; it is made again after 1 to 30 seconds.
+ * ON compares one column with a value, which is the key in Redis; the name of the column does not matter. The value of
+ * the key is JSON of an object, or of an array of objects. Without a connection lookups fail; it is established again
+ * after 1 to 30 seconds.
  */
 export function redisLookup(): SourceType {
   return {
@@ -66,7 +67,7 @@ class Lookup implements OpenLookup {
     this.#link.close();
   }
 
-  /** @returns undefined for null, which no key is */
+  /** @returns undefined for null, which is never a key */
   #keyOf(value: StreamValue): string | undefined {
     if (value === null || value === undefined) return undefined;
     if (typeof value !== 'object') return String(value);

@@ -1,7 +1,7 @@
 import type { PropertyTable } from '../../../lib/adapter.ts';
 import { InvalidInput, type StreamProperties } from '../../../lib/index.ts';
 
-/** Name and password at the server. */
+/** User name and password at the server. */
 export const CREDENTIALS: PropertyTable = {
   username: { type: 'string', about: 'User name at the server.' },
   password: { type: 'string', about: 'Password at the server.', isSecret: true }
@@ -9,7 +9,7 @@ export const CREDENTIALS: PropertyTable = {
 
 export const ADDRESS_TEXT = 'Host and port of the server: 127.0.0.1:6379, or rediss://host:6380 for TLS.';
 
-/** How to reach a database. */
+/** The address of a database. */
 export interface RedisSettings {
   readonly host: string;
   readonly port: number;
@@ -20,7 +20,7 @@ export interface RedisSettings {
 }
 
 /**
- * @param name of the property with the address
+ * @param name the name of the property with the address
  * @param what for messages: `redis sink`
  * @throws InvalidInput PROPERTY_INVALID
  */

@@ -15,7 +15,7 @@ const PROPERTIES: PropertyTable = {
   addr: { type: 'string', required: true, about: ADDRESS_TEXT },
   db: { type: 'number', default: 0, range: [0, Infinity], about: 'Number of the database.' },
   key: { type: 'string', isTemplate: true, about: 'Key of all rows; for the keyType single.' },
-  field: { type: 'string', about: 'Column whose value is the key of its row; it comes before key.' },
+  field: { type: 'string', about: 'Column whose value is the key of its row; takes precedence over key.' },
   keyType: {
     type: 'string',
     default: 'single',
@@ -26,7 +26,7 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     default: 'string',
     choices: ['string', 'list'],
-    about: 'string: the value of a key is replaced. list: it is put before the others.'
+    about: 'string: the value of a key is replaced. list: the value is prepended.'
   },
   expiration: {
     type: 'number',
@@ -36,7 +36,7 @@ const PROPERTIES: PropertyTable = {
   },
   rowkindField: {
     type: 'string',
-    about: 'Column that says what happens with a row: insert, update, upsert or delete. Default: all are inserted.'
+    about: 'Column with the operation on a row: insert, update, upsert or delete. Default: all rows are inserted.'
   },
   ...CREDENTIALS
 };
@@ -55,8 +55,9 @@ type Command = [name: string, ...args: (string | number | Buffer)[]];
 /**
  * The sink `redis`: rows as values of keys.
  *
- * Each row of an output is written by itself, in its order; all commands of an output are sent together. With the dataType list, `delete` takes the
- * first element. While there is no connection, outputs fail, or wait in the cache; it is made again after 1 to 30 seconds.
+ * The rows of an output are written individually, in order; all commands of an output are sent together. With the
+ * dataType list, `delete` takes the first element. Without a connection outputs fail, or are queued in the cache; it is
+ * established again after 1 to 30 seconds.
  */
 export function redisSink(): SinkType {
   return {
@@ -91,7 +92,7 @@ class RedisSink implements OpenSink {
     const client = await this.#link.ready();
     const results = (await client.pipeline(commands).exec()) ?? [];
     for (const [error] of results) {
-      // the key has a value of another type, which it keeps
+      // the key has a value of another type, which is kept
       const isFinal = error?.message.startsWith('WRONGTYPE') === true;
       if (error !== null) throw new SendError(`redis sink: ${error.message}`, { isFinal });
     }
@@ -108,7 +109,7 @@ class RedisSink implements OpenSink {
     if (rows !== undefined && keyType === 'multiple') return rows.flatMap((row) => this.#commandsOfColumns(row));
     if (rows === undefined) {
       if (field || keyType === 'multiple')
-        throw new StreamFailure('redis sink: what is sent is no row and no list of rows');
+        throw new StreamFailure('redis sink: the output must be a row or a list of rows');
       return [this.#command('insert', keyOf(item.property('key'), 'key'), item.bytes)];
     }
     return rows.map((row) => {
@@ -139,7 +140,7 @@ function keyOf(value: unknown, name: string): string {
   throw new StreamFailure(`redis sink: ${name} has no value that is a key: a string, a number or a boolean`);
 }
 
-/** A value of a column: strings and bytes as they are, others as JSON. */
+/** The value of a column: strings and bytes unchanged, others as JSON. */
 function contentOf(value: unknown): string | Buffer {
   if (typeof value === 'string') return value;
   return value instanceof Uint8Array ? Buffer.from(value) : streamJson(value);

@@ -5,7 +5,7 @@ import { InvalidInput } from '../../../lib/index.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 
-/** Most bytes of a message after decompression. */
+/** Maximum size of a decompressed message in bytes. */
 const MOST_BYTES = 64 * 1024 * 1024;
 const DECOMPRESSIONS: Readonly<Record<string, (bytes: InputType, options: ZlibOptions) => Promise<Buffer>>> = {
   gzip: promisify(gunzip),
@@ -21,19 +21,21 @@ const PROPERTIES: PropertyTable = {
     range: [0, Infinity],
     about: 'Number of the database; channels are the same in all.'
   },
-  channels: { type: 'array', about: 'Names of the channels. Default: the one that DATASOURCE names.' },
+  channels: { type: 'array', about: 'Names of the channels. Default: the channel in DATASOURCE.' },
   decompression: {
     type: 'string',
     choices: ['', ...Object.keys(DECOMPRESSIONS)],
-    about: 'How messages are compressed. Default: they are not.'
+    about: 'Compression of messages. Default: none.'
   },
   ...CREDENTIALS
 };
 
 /**
- * The source `redisSub`: messages of channels of Redis, which are decoded by the FORMAT of the stream; `meta(channel)` is the name of the channel.
+ * The source `redisSub`: messages of channels of Redis, which are decoded by the FORMAT of the stream; `meta(channel)`
+ * is the name of the channel.
  *
- * A connection that is lost, or cannot be made, is made again after 1 to 30 seconds. Messages in between are lost, as Redis keeps none.
+ * A lost or failed connection is established again after 1 to 30 seconds. Messages published meanwhile are lost,
+ * because Redis does not store them.
  */
 export function redisSubSource(): SourceType {
   return {
@@ -66,7 +68,7 @@ function readChannels({ properties, datasource }: SourceSetup, what: string): re
   const { channels = datasource === '' ? [] : [datasource] } = properties as { readonly channels?: readonly unknown[] };
   if (channels.length > 0 && channels.every((each) => typeof each === 'string' && each !== ''))
     return channels as string[];
-  const expected = 'a list of names of channels; or name one with DATASOURCE';
+  const expected = 'a list of names of channels; or a name in DATASOURCE';
   throw new InvalidInput(
     'PROPERTY_INVALID',
     'channels',
@@ -79,7 +81,7 @@ function readChannels({ properties, datasource }: SourceSetup, what: string): re
 class Messages implements OpenSource {
   readonly #setup: SourceSetup;
   readonly #decompress: (typeof DECOMPRESSIONS)[string] | undefined;
-  /** Compressed messages are decompressed one after the other, so that they keep their order. */
+  /** Compressed messages are decompressed sequentially to keep their order. */
   #last: Promise<void> = Promise.resolve();
   close: () => void = () => undefined;
 

@@ -1,24 +1,30 @@
 import { BrokerError } from '../../../lib/index.ts';
 
-/** A database, as far as its SQL differs from that of others. */
+/** The names of the supported SQL dialects. */
 export type SqlDialectName = 'postgres' | 'mysql' | 'sqlite' | 'sqlserver' | 'oracle';
 
-/** How the SQL of a database is written. */
+/** The SQL syntax of a database. */
 export interface Dialect {
   readonly name: SqlDialectName;
   readonly open: string;
   readonly close: string;
   /** The text for a parameter. @param number from 1 */
   readonly parameter: (number: number) => string;
-  /** A parameter that a text contains may be used in several places. */
+  /** True if a parameter may be used in several places of a text. */
   readonly isNumbered: boolean;
-  /** Most parameters of a statement. */
+  /** Maximum number of parameters of a statement. */
   readonly mostParameters: number;
-  /** An INSERT may have several rows. */
+  /** True if an INSERT may have several rows. */
   readonly hasManyRows: boolean;
-  /** A SELECT that is limited. @param rest what is behind `SELECT` */
+  /**
+   * A limited SELECT.
+   * @param rest the text after `SELECT`
+   */
   readonly limited: (rest: string, limit: number) => string;
-  /** What makes an INSERT replace the row with the same key; undefined: there is nothing. @param set the other columns, quoted */
+  /**
+   * The clause that makes an INSERT replace the row with the same key; undefined: not supported.
+   * @param set the other columns, quoted
+   */
   readonly orUpdate?: (key: string, set: readonly string[]) => string;
 }
 
@@ -66,14 +72,20 @@ export const DIALECTS: Readonly<Record<SqlDialectName, Dialect>> = {
   }
 };
 
-/** The name of a column, quoted. @throws BrokerError SQL_NAME_INVALID */
+/**
+ * Quote the name of a column.
+ * @throws BrokerError SQL_NAME_INVALID
+ */
 function quoted(name: string, { open, close }: Dialect): string {
   if (name === '' || name.length > 256 || name.includes('\0'))
     throw new BrokerError('SQL_NAME_INVALID', `"${name.slice(0, 40)}" cannot be the name of a table or a column`);
   return open + name.replaceAll(close, close + close) + close;
 }
 
-/** The name of a table, quoted; a dot divides schema and table. @throws BrokerError SQL_NAME_INVALID */
+/**
+ * Quote the name of a table; a dot separates schema and table.
+ * @throws BrokerError SQL_NAME_INVALID
+ */
 export function quotedTable(name: string, dialect: Dialect): string {
   return name
     .split('.')
@@ -90,13 +102,16 @@ export class Statement {
     this.#dialect = dialect;
   }
 
-  /** The text for a value. */
+  /** Add a value, and return its text. */
   value(value: unknown): string {
     this.parameters.push(value);
     return this.#dialect.parameter(this.parameters.length);
   }
 
-  /** The text for a column. @throws BrokerError SQL_NAME_INVALID */
+  /**
+   * Return the text for a column.
+   * @throws BrokerError SQL_NAME_INVALID
+   */
   column(name: string): string {
     return quoted(name, this.#dialect);
   }

@@ -1,4 +1,7 @@
-/** SQL databases for stream rules, with the driver of the app: lookup tables, queries in intervals as rows, and outputs as rows of tables. */
+/**
+ * SQL databases for stream rules, with the driver of the app: lookup tables, repeated queries as rows, and outputs as
+ * rows of tables.
+ */
 export type { SqlDialectName } from './dialect.ts';
 export type { SqlQuery, StreamsSqlOptions } from './options.ts';
 export { sqlSink } from './sink.ts';

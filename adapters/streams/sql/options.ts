@@ -10,8 +10,9 @@ import {
 import { DIALECTS, type Dialect, type SqlDialectName } from './dialect.ts';
 
 /**
- * Runs a statement with the driver of the app, and returns its rows; for other statements than SELECT, anything. The text has `$1`, `?`, `@p1` or `:1`, as
- * the dialect has it, in place of the values, and must be sent with them as parameters.
+ * Runs a statement with the driver of the app, and returns its rows; the result of statements other than SELECT is
+ * ignored. The text has `$1`, `?`, `@p1` or `:1`, depending on the dialect, in place of the values, and must be sent
+ * with them as parameters.
  * @param url the property `url` of the source or the sink, for an app with several databases
  */
 export type SqlQuery = (text: string, parameters: unknown[], url: string | undefined) => Awaitable<unknown>;
@@ -19,7 +20,7 @@ export type SqlQuery = (text: string, parameters: unknown[], url: string | undef
 /** Options of `sqlSource` and `sqlSink`. */
 export interface StreamsSqlOptions {
   readonly query: SqlQuery;
-  /** Which database it is: its placeholders and quotes. */
+  /** The kind of database, which determines placeholders and quotes. */
   readonly dialect: SqlDialectName;
   /** Name of the type. Default `sql`. */
   readonly name?: string;
@@ -41,7 +42,10 @@ export class Database {
     this.#query = query;
   }
 
-  /** Run a statement. @throws what the function of the app throws; BrokerError SQL_TIMEOUT */
+  /**
+   * Run a statement.
+   * @throws errors of the function of the app; BrokerError SQL_TIMEOUT
+   */
   async run(text: string, parameters: readonly unknown[], { clock, timeoutMs, url }: RunOptions): Promise<unknown> {
     let timer: unknown;
     const late = new Promise<never>((_, reject) => {
@@ -56,7 +60,10 @@ export class Database {
     }
   }
 
-  /** Run a SELECT. @throws as `run`; BrokerError SQL_ROWS_INVALID, SQL_ROWS_TOO_MANY */
+  /**
+   * Run a SELECT.
+   * @throws errors of `run`; BrokerError SQL_ROWS_INVALID, SQL_ROWS_TOO_MANY
+   */
   async rows(
     text: string,
     parameters: readonly unknown[],
@@ -78,7 +85,7 @@ export interface RunOptions {
   readonly url: string | undefined;
 }
 
-/** A value as drivers take it: JSON of arrays and objects, digits of integers that numbers do not keep. */
+/** A value for drivers: JSON for arrays and objects, digits for integers beyond the precision of numbers. */
 function parameterOf(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
@@ -88,7 +95,10 @@ function parameterOf(value: unknown): unknown {
 
 const MOST_LEVELS = 100;
 
-/** A value of a driver as one of a stream. @throws BrokerError SQL_ROWS_INVALID */
+/**
+ * Convert a value of a driver to one of a stream.
+ * @throws BrokerError SQL_ROWS_INVALID
+ */
 function streamValue(value: unknown, level: number): StreamValue {
   if (typeof value === 'function' || typeof value === 'symbol') return undefined;
   if (typeof value !== 'object' || value === null || value instanceof Date) return value as StreamValue;

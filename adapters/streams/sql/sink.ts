@@ -8,17 +8,17 @@ const PROPERTIES: PropertyTable = {
   url: {
     type: 'string',
     isSecret: true,
-    about: 'Handed to the function of the app, which may choose a database by it.'
+    about: 'Passed to the function of the app, which may select a database by it.'
   },
   table: { type: 'string', required: true, isTemplate: true, about: 'Name of the table.' },
-  fields: { type: 'array', about: 'Columns that are written. Default: all of a row, but rowkindField.' },
+  fields: { type: 'array', about: 'Columns that are written. Default: all except rowkindField.' },
   tableDataField: { type: 'string', about: 'Column whose object, or list of objects, is written instead of the row.' },
   rowkindField: {
     type: 'string',
-    about: 'Column that says what happens with a row: insert, update, upsert or delete. Default: all are inserted.'
+    about: 'Column with the operation on a row: insert, update, upsert or delete. Default: all rows are inserted.'
   },
   keyField: { type: 'string', about: 'Column of the primary key; needed with rowkindField.' },
-  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Longest time for a statement.' }
+  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Time limit of a statement.' }
 };
 
 interface SqlSinkProperties {
@@ -30,7 +30,7 @@ interface SqlSinkProperties {
   readonly timeout: number;
 }
 
-/** A row that is to be written, with its columns. */
+/** A row to be written, with its columns. */
 interface Change {
   readonly kind: RowKind;
   readonly row: SinkRow;
@@ -40,8 +40,8 @@ interface Change {
 /**
  * The sink `sql`: rows of a table, which the app writes with its own driver.
  *
- * Rows of an output that follow each other and have the same columns are inserted by one statement. Several statements are no transaction. With a
- * cache, what the database refuses for good, such as a value that violates a constraint, is not sent again.
+ * Consecutive rows of an output with the same columns are inserted by one statement. Several statements do not form a
+ * transaction. With a cache, permanently refused rows, such as those that violate a constraint, are not sent again.
  * @throws InvalidInput OPTION_INVALID
  */
 export function sqlSink(options: StreamsSqlOptions): SinkType {
@@ -105,7 +105,7 @@ class SqlSink implements OpenSink {
     return { kind, row, columns };
   }
 
-  /** Changes that one statement makes. */
+  /** Group changes into statements. */
   *#groups(changes: readonly Change[]): Iterable<readonly Change[]> {
     const { hasManyRows, mostParameters } = this.#database.dialect;
     let group: Change[] = [];
@@ -170,14 +170,14 @@ class SqlSink implements OpenSink {
   }
 }
 
-/** Most rows of an INSERT: SQL Server has this limit. */
+/** Maximum number of rows of an INSERT: the limit of SQL Server. */
 const MOST_ROWS = 1_000;
-/** Classes of SQLSTATE: no connection, and the server is shutting down. */
+/** SQLSTATE classes of a lost connection and of a server that shuts down. */
 const CONNECTION = /^(08|57P)/;
 /** Wrong values, violated constraints, wrong names and rights. */
 const FINAL = /^(22|23|42)/;
 
-/** SQLSTATE of an error of the server, as pg and mysql2 have it; undefined: it is another error. */
+/** The SQLSTATE of a server error, in the form of pg and mysql2; undefined for other errors. */
 function stateOf(error: unknown): string | undefined {
   const { sqlState, code } = (error ?? {}) as { readonly sqlState?: unknown; readonly code?: unknown };
   const state = sqlState ?? code;

@@ -2,22 +2,23 @@ import type { SourceSetup } from '../../../lib/adapter.ts';
 import { InvalidInput, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { type Dialect, quotedTable, Statement } from './dialect.ts';
 
-/** A query that is repeated, and the greatest value of its index column so far. */
+/** A repeated query, with the highest value of its index column so far. */
 export interface SqlQueryPlan {
   /** The next query. */
   next(): { readonly text: string; readonly parameters: readonly unknown[] };
-  /** Its rows. */
+  /** Called with its rows. */
   seen(rows: readonly StreamValueObject[]): void;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `{{.name}}`, or that in quotes, which a parameter does not need. */
+/** Matches `{{.name}}`, with or without quotes, which a parameter does not need. */
 const PLACEHOLDER = /'\{\{\s*\.(\w+)\s*\}\}'|"\{\{\s*\.(\w+)\s*\}\}"|\{\{\s*\.(\w+)\s*\}\}/g;
 
 /**
- * The query of a source, of `templateSqlQueryCfg` or else of `internalSqlQueryCfg`; without both, of the table that DATASOURCE names.
- * @param most rows of a query without a limit
+ * Read the query of a source: from `templateSqlQueryCfg`, otherwise from `internalSqlQueryCfg`; without both, of the
+ * table in DATASOURCE.
+ * @param most the maximum number of rows of a query without a limit
  * @throws InvalidInput PROPERTY_INVALID
  */
 export function readSqlQuery(setup: SourceSetup, dialect: Dialect, most: number): SqlQueryPlan {
@@ -32,7 +33,7 @@ export function readSqlQuery(setup: SourceSetup, dialect: Dialect, most: number)
   return tableQuery(fields, dialect, most, `${what}: internalSqlQueryCfg`);
 }
 
-/** Fields by their names in lower case: the original writes `TemplateSql`. */
+/** Fields by lower-case names: the original writes `TemplateSql`. */
 function fieldsOf(given: Fields): Fields {
   return Object.fromEntries(Object.entries(given).map(([name, value]) => [name.toLowerCase(), value ?? undefined]));
 }
@@ -50,7 +51,7 @@ function tableQuery(fields: Fields, dialect: Dialect, most: number, what: string
       if (index === undefined) return { text: dialect.limited(from, limit), parameters: [] };
       const column = statement.column(index.field);
       const where = index.value === undefined ? '' : ` WHERE ${column} > ${statement.value(index.value)}`;
-      // in this order, a limit leaves out no row for good
+      // in this order, a limit skips no row permanently
       const text = dialect.limited(`${from}${where} ORDER BY ${column} ASC`, limit);
       return { text, parameters: statement.parameters };
     },
@@ -84,7 +85,7 @@ function templateQuery(fields: Fields, dialect: Dialect, what: string): SqlQuery
   };
 }
 
-/** The column whose greatest value is remembered. */
+/** The column whose highest value is remembered. */
 class Index {
   readonly field: string;
   readonly #isTime: boolean;
@@ -111,7 +112,7 @@ class Index {
   }
 }
 
-/** Something that `>` orders as the database does: times as numbers, and digits as integers. */
+/** A value that `>` orders like the database: times as numbers, and digits as integers. */
 function comparable(value: StreamValue, isTime: boolean): number | bigint | string {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'number' || typeof value === 'bigint') return value;

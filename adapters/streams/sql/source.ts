@@ -12,7 +12,7 @@ import { quotedTable, Statement } from './dialect.ts';
 import { Database, type RunOptions, type StreamsSqlOptions } from './options.ts';
 import { readSqlQuery, type SqlQueryPlan } from './source-query.ts';
 
-/** Most rows of a lookup, and of a query. */
+/** Maximum number of rows of a lookup, and of a query. */
 const MOST_FOUND = 10_000;
 const MOST_ROWS = 100_000;
 
@@ -20,7 +20,7 @@ const PROPERTIES: PropertyTable = {
   url: {
     type: 'string',
     isSecret: true,
-    about: 'Handed to the function of the app, which may choose a database by it.'
+    about: 'Passed to the function of the app, which may select a database by it.'
   },
   interval: {
     type: 'number',
@@ -29,7 +29,7 @@ const PROPERTIES: PropertyTable = {
     range: [1, Infinity],
     about: 'Time between two queries, and before the first one.'
   },
-  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Longest time for a query.' },
+  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Time limit of a query.' },
   internalSqlQueryCfg: {
     type: 'object',
     about: 'Query of a table: table, limit, indexField, indexValue, indexFieldType.'
@@ -44,9 +44,9 @@ const PROPERTIES: PropertyTable = {
 /**
  * The source `sql`: rows of a database, which the app queries with its own driver.
  *
- * As a lookup table, DATASOURCE is the name of the table, and ON compares its columns. As a stream or a table, a query is repeated in each
- * `interval`; with an `indexField`, it has the rows whose value is greater than all before. The greatest value is kept until the last rule on the
- * stream stops. A query that fails is repeated after 1 to 30 seconds.
+ * As a lookup table, DATASOURCE is the name of the table, and ON compares its columns. As a stream or a table, a query
+ * is repeated at each `interval`; with an `indexField`, it returns rows with higher values than before. The highest
+ * value is kept until the last rule on the stream stops. A failed query is repeated after 1 to 30 seconds.
  *
  * ```ts
  * const pool = new pg.Pool({ connectionString });
@@ -58,7 +58,7 @@ export function sqlSource(options: StreamsSqlOptions): SourceType {
   const database = new Database(options);
   return {
     name: database.name,
-    about: 'Rows of a database: lookup tables, and queries in intervals.',
+    about: 'Rows of a database: lookup tables, and repeated queries.',
     properties: PROPERTIES,
     for: ['stream', 'table', 'lookup'],
     open: (setup) => new Pull(setup, database, readSqlQuery(setup, database.dialect, MOST_ROWS + 1)),
@@ -92,7 +92,7 @@ class Lookup implements OpenLookup {
     keys: readonly string[],
     values: readonly StreamValue[]
   ): readonly StreamValueObject[] | Promise<readonly StreamValueObject[]> {
-    // null is equal to nothing
+    // null equals nothing
     if (values.some((value) => value === null || value === undefined)) return [];
     const { dialect } = this.#database;
     const statement = new Statement(dialect);

@@ -1,6 +1,6 @@
 import type { SourceSetup } from '../../../lib/adapter.ts';
 
-/** A connection that can be read later. */
+/** A connection whose reading can be paused. */
 export interface Pausable {
   pause(): void;
   resume(): void;
@@ -10,18 +10,18 @@ export interface Pausable {
 export class Intake {
   readonly #setup: SourceSetup;
   readonly #connections: () => Iterable<Pausable>;
-  /** What was read already when it stopped. */
+  /** Data that had already been read when it was paused. */
   #waiting: { readonly payload: Buffer; readonly metadata: Readonly<Record<string, string>> }[] = [];
   #isPaused = false;
   #isClosed = false;
 
-  /** @param connections those that are open at present */
+  /** @param connections the currently open connections */
   constructor(setup: SourceSetup, connections: () => Iterable<Pausable>) {
     this.#setup = setup;
     this.#connections = connections;
   }
 
-  /** Whether connections are to be paused. */
+  /** True if connections are to be paused. */
   get isPaused(): boolean {
     return this.#isPaused;
   }
@@ -35,7 +35,7 @@ export class Intake {
     if (this.#setup.isFull) this.#pause();
   }
 
-  /** What waits is discarded. */
+  /** Close the intake. Waiting data is discarded. */
   close(): void {
     this.#isClosed = true;
     this.#waiting = [];

@@ -6,24 +6,24 @@ import { TRUST_REMEDY } from '../tls-files.ts';
 import { CLOSE_MS, type Limits } from './options.ts';
 import { Peer } from './peer.ts';
 
-/** Longest time for handing an output to the system. */
+/** Time limit for passing an output to the system. */
 const SEND_MS = 20_000;
 
-/** Where a link connects. */
+/** The target of a link. */
 export interface LinkTarget {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly tls: OutgoingTls;
 }
 
-/** What a link tells. */
+/** Callbacks of a link. */
 export interface LinkListener {
   connected(): void;
   disconnected(reason: unknown): void;
   message(data: Buffer): void;
 }
 
-/** A connection to a server, which is made again after 1 to 30 seconds when it is lost. */
+/** A connection to a server. A lost one is established again after 1 to 30 seconds. */
 export class Link {
   readonly #target: LinkTarget;
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class Link {
   #connecting: WebSocket | undefined;
   #peer: Peer | undefined;
   #isClosed = false;
-  #reason = 'it is being made';
+  #reason = 'it is being established';
 
   constructor(target: LinkTarget, clock: Clock, limits: Limits, listener: LinkListener) {
     this.#target = target;
@@ -49,7 +49,10 @@ export class Link {
     return this.#peer;
   }
 
-  /** Resolves when the bytes are handed to the system. @throws BrokerError RESOURCE_DOWN, BUFFER_FULL, SEND_TIMEOUT */
+  /**
+   * Send data. Resolves when the bytes are passed to the system.
+   * @throws BrokerError RESOURCE_DOWN, BUFFER_FULL, SEND_TIMEOUT
+   */
   send(data: Buffer, isBinary: boolean): Promise<void> {
     const peer = this.#peer;
     const { host } = this.#target.url;
@@ -57,7 +60,7 @@ export class Link {
       return Promise.reject(new BrokerError('RESOURCE_DOWN', `no connection to ${host}: ${this.#reason}`));
     const { maxBuffered } = this.#limits;
     if (peer.bufferedBytes > maxBuffered) {
-      const text = `${host} does not read: more than ${maxBuffered} bytes wait (maxBuffered)`;
+      const text = `${host} does not read: more than ${maxBuffered} bytes are queued (maxBuffered)`;
       return Promise.reject(new BrokerError('BUFFER_FULL', text));
     }
     return new Promise((resolve, reject) => {

@@ -3,34 +3,34 @@ import type { Duration, Size } from '../../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
 import { TLS_FILE_PROPERTIES } from '../tls-files.ts';
 
-/** Bounds of WebSockets of streams. */
+/** Limits of WebSockets of streams. */
 export interface WebSocketLimits {
-  /** Largest message that is received; a larger one ends its connection with code 1009. Default 1 MB. */
+  /** Maximum size of a received message; a larger one closes its connection with code 1009. Default 1 MB. */
   readonly maxPayload?: Size;
-  /** Most connections of clients to all paths; further ones are refused with 503. Default 1024. */
+  /** Maximum number of client connections to all paths; further ones are refused with 503. Default 1024. */
   readonly maxConnections?: number;
   /**
-   * Most bytes that wait for a peer that does not read. A client of a path that exceeds it is disconnected, and the log says so; outputs for a
-   * server fail meanwhile. Default 1 MB.
+   * Maximum number of queued bytes for a peer that does not read. A client of a path that exceeds it is disconnected,
+   * which is logged; outputs for a server fail meanwhile. Default 1 MB.
    */
   readonly maxBuffered?: Size;
   /** Interval of pings; a connection is closed if nothing was received since the last one. Default 30s; 0: no pings. */
   readonly pingInterval?: Duration;
-  /** Longest time for connecting to a server, up to its answer to the handshake. Default 10s. */
+  /** Time limit for connecting to a server, including its answer to the handshake. Default 10s. */
   readonly handshakeTimeout?: Duration;
   /**
-   * Web pages that may connect to paths in addition to those of loopback origins, as the option `origins` of `ws` in `embermq/net`. Clients that
-   * are no browsers send no origin, and may connect. A function decides alone.
+   * Web pages that may connect to paths, in addition to those of loopback origins, like the option `origins` of `ws` in
+   * `embermq/net`. Clients other than browsers send no origin, and may connect. A function decides about all clients.
    */
   readonly origins?: string | readonly string[] | OriginCheck;
 }
 
 export const LIMIT_OPTIONS = {
-  maxPayload: row('size', 1_048_576, 'Largest message that is received.', { unit: 'bytes', min: 1 }),
-  maxConnections: row('integer', 1024, 'Most connections of clients.', { min: 1 }),
-  maxBuffered: row('size', 1_048_576, 'Most bytes that wait for a peer.', { unit: 'bytes', min: 1 }),
+  maxPayload: row('size', 1_048_576, 'Maximum size of a received message.', { unit: 'bytes', min: 1 }),
+  maxConnections: row('integer', 1024, 'Maximum number of client connections.', { min: 1 }),
+  maxBuffered: row('size', 1_048_576, 'Maximum number of queued bytes for a peer.', { unit: 'bytes', min: 1 }),
   pingInterval: row('duration', 30_000, 'Interval of pings; 0: never.', { unit: 'ms' }),
-  handshakeTimeout: row('duration', 10_000, 'Longest time for connecting.', { unit: 'ms', min: 1 }),
+  handshakeTimeout: row('duration', 10_000, 'Time limit for connecting.', { unit: 'ms', min: 1 }),
   origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
     check: checkOrigins
   })
@@ -54,7 +54,7 @@ export const WEBSOCKET_PROPERTIES: PropertyTable = {
       'Server to connect to: ws://host:port, wss://host:port, or host:port. Default: clients connect to a path here.'
   },
   path: { type: 'string', about: 'Path of the URL, such as /measurements.' },
-  headers: { type: 'object', default: {}, about: 'Further headers of the handshake with a server.' },
+  headers: { type: 'object', default: {}, about: 'Additional headers of the handshake with a server.' },
   token: {
     type: 'string',
     about:
@@ -69,5 +69,5 @@ export const WEBSOCKET_PROPERTIES: PropertyTable = {
   }
 };
 
-/** How long a peer may take to answer a close frame, in milliseconds. */
+/** Time for a peer to answer a close frame, in milliseconds. */
 export const CLOSE_MS = 1_000;

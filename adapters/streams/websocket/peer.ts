@@ -6,10 +6,10 @@ const OPEN = 1;
 const CLOSED = 3;
 const GOING_AWAY = 1001;
 
-/** What a peer tells. */
+/** Callbacks of a peer. */
 interface PeerListener {
   message(data: Buffer): void;
-  /** @param reason why it is closed */
+  /** @param reason the reason for the close */
   closed(reason: Error): void;
 }
 
@@ -19,9 +19,9 @@ export class Peer implements Pausable {
   readonly #clock: Clock;
   readonly #pingMs: number;
   #timer: unknown;
-  /** Whether anything was received since the last ping. */
+  /** True if anything was received since the last ping. */
   #isAlive = true;
-  /** Why it was closed here. */
+  /** The reason for which it was closed here. */
   #reason: Error | undefined;
 
   /** @param pingMs 0: no pings */
@@ -53,12 +53,12 @@ export class Peer implements Pausable {
     return this.#socket.readyState === OPEN;
   }
 
-  /** Bytes that are not sent yet. */
+  /** Number of unsent bytes. */
   get bufferedBytes(): number {
     return this.#socket.bufferedAmount;
   }
 
-  /** @param done called when it is handed to the system, or cannot be sent */
+  /** @param done called when the data is passed to the system, or cannot be sent */
   send(data: Buffer, isBinary: boolean, done?: (error?: Error | null) => void): void {
     this.#socket.send(data, { binary: isBinary }, done);
   }
@@ -78,13 +78,15 @@ export class Peer implements Pausable {
     this.#socket.terminate();
   }
 
-  /** Close the connection with a close frame. Resolves when it is closed, soon also if the peer does not answer. */
+  /**
+   * Close the connection with a close frame. Resolves when it is closed, or shortly after if the peer does not answer.
+   */
   end(reason: string): Promise<void> {
     if (this.#socket.readyState === CLOSED) return Promise.resolve();
     this.#reason ??= new Error(reason);
     return new Promise((resolve) => {
       this.#socket.once('close', () => resolve());
-      this.#socket.resume(); // the close frame of the peer is to be read
+      this.#socket.resume(); // so that the close frame of the peer is read
       this.#socket.close(GOING_AWAY, reason);
     });
   }

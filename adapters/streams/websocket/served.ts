@@ -22,17 +22,17 @@ const PLAIN: Answer = {
   body: 'this path speaks WebSocket\n'
 };
 
-/** A path reports one refused upgrade in this time. */
+/** Interval in which a path reports one refused upgrade. */
 const REPORT_MS = 60_000;
 
-/** A path of a stream or a sink. */
+/** The use of a path by a stream or a sink. */
 export interface PathUse {
   readonly path: string;
-  /** What clients need; undefined: nothing. It is the same for the stream and the sinks of a path. */
+  /** The token that clients need; undefined: none. It is the same for the stream and the sinks of a path. */
   readonly token: string | undefined;
 }
 
-/** The paths of streams and sinks, and the servers that have them. */
+/** The paths of streams and sinks, and the servers on which they are available. */
 export class ServedPaths implements Service, PortUser {
   readonly prefixes = [''];
   readonly service = this;
@@ -40,9 +40,9 @@ export class ServedPaths implements Service, PortUser {
   readonly #prefix: string;
   readonly #sockets: WebSocketServer;
   readonly #paths = new Map<string, ServedPath>();
-  /** With what is called with each connection that has become a WebSocket. */
+  /** Servers with a function to call for each connection that has become a WebSocket. */
   readonly #servers = new Map<Server, (socket: Duplex) => void>();
-  /** Open connections of all paths. */
+  /** Number of open connections of all paths. */
   #count = 0;
 
   constructor(limits: Limits, prefix: string) {
@@ -59,7 +59,11 @@ export class ServedPaths implements Service, PortUser {
     this.#sockets = new WebSocketServer(options);
   }
 
-  /** Serve a path for a stream. @returns ends it @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; BrokerError LISTENER_BIND_FAILED */
+  /**
+   * Serve a path for a stream.
+   * @returns a function that ends this
+   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; BrokerError LISTENER_BIND_FAILED
+   */
   addSource(setup: SourceSetup, use: PathUse): () => Promise<void> {
     const { path } = use;
     const known = this.#paths.get(this.#nameOf(path))?.stream;
@@ -88,7 +92,11 @@ export class ServedPaths implements Service, PortUser {
     };
   }
 
-  /** Take the upgrade requests of a server for the paths that there are and will be. @returns ends it @throws BrokerError LISTENER_BIND_FAILED */
+  /**
+   * Accept the upgrade requests of a server for current and future paths.
+   * @returns a function that ends this
+   * @throws BrokerError LISTENER_BIND_FAILED
+   */
   attach(server: Server, upgraded: (socket: Duplex) => void = () => {}): () => void {
     for (const path of this.#paths.values()) upgradesOf(server).add(path);
     this.#servers.set(server, upgraded);
@@ -98,7 +106,10 @@ export class ServedPaths implements Service, PortUser {
     };
   }
 
-  /** Accept or refuse an upgrade request for one of the paths. @returns false: the path is not one of them, and nothing was done */
+  /**
+   * Accept or refuse an upgrade request for one of the paths.
+   * @returns false if the path is unknown; nothing was done then
+   */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const path = this.#paths.get(pathOf(request));
     path?.handleUpgrade(request, socket, head);
@@ -179,7 +190,7 @@ export class ServedPaths implements Service, PortUser {
   }
 }
 
-/** What a path needs. */
+/** The dependencies of a path. */
 interface PathPorts {
   readonly clock: Clock;
   readonly limits: Limits;
@@ -190,7 +201,7 @@ interface PathPorts {
 class ServedPath implements Claimant {
   readonly name: string;
   readonly path: string;
-  /** What clients need; undefined: nothing. */
+  /** The token that clients need; undefined: none. */
   readonly token: string | undefined;
   readonly sinks = new Set<SinkSetup>();
   readonly handleUpgrade: Claimant['handleUpgrade'];
@@ -199,7 +210,7 @@ class ServedPath implements Claimant {
   readonly #peers = new Set<Peer>();
   #source: { readonly setup: SourceSetup; readonly intake: Intake } | undefined;
   #isClosed = false;
-  /** No refused upgrade is reported before this time. */
+  /** Refused upgrades are not reported before this time. */
   #silentUntilMs = -Infinity;
 
   constructor(path: string, token: string | undefined, { clock, limits, accept }: PathPorts) {
@@ -226,17 +237,17 @@ class ServedPath implements Claimant {
     this.#source = setup && { setup, intake: new Intake(setup, () => this.#peers) };
   }
 
-  /** Whether a client has the token. */
+  /** Check whether a client has the token. */
   admits({ headers }: IncomingMessage): boolean {
     return this.token === undefined || isAuthorized(headers.authorization, this.token);
   }
 
-  /** Whether the page of a client, if it is a browser, may connect. */
+  /** Check whether the page of a client may connect, if the client is a browser. */
   allows(request: IncomingMessage): boolean {
     try {
       const answer: unknown = this.#limits.origins(request.headers.origin, request);
       if (typeof answer === 'boolean') return answer;
-      // a promise that rejects must not end the process
+      // a rejected promise must not end the process
       Promise.resolve(answer).catch(() => undefined);
       throw new InvalidInput('OPTION_INVALID', 'origins', 'a function that returns true or false at once', answer);
     } catch (error) {
@@ -248,7 +259,7 @@ class ServedPath implements Claimant {
   add(socket: WebSocket, remoteaddress: string): void {
     const metadata = { path: this.path, remoteaddress };
     const peer: Peer = new Peer(socket, this.#clock, this.#limits.pingInterval, {
-      // without a stream, what clients send is discarded
+      // without a stream, data from clients is discarded
       message: (data) => this.#source?.intake.take(data, metadata),
       closed: () => this.#peers.delete(peer)
     });
@@ -257,7 +268,7 @@ class ServedPath implements Claimant {
     if (this.#isClosed) void peer.end('the path is no longer served');
   }
 
-  /** Send to all connections. One that does not read is closed. */
+  /** Send to all connections. A connection that does not read is closed. */
   send(data: Buffer, isBinary: boolean): void {
     for (const peer of this.#peers) {
       if (!peer.isOpen) continue;
@@ -266,14 +277,14 @@ class ServedPath implements Claimant {
         peer.send(data, isBinary);
         continue;
       }
-      const text = `WebSocket ${this.path}: a client does not read, and more than ${this.#limits.maxBuffered} bytes wait for it (maxBuffered); it is disconnected`;
+      const text = `WebSocket ${this.path}: a client does not read, and more than ${this.#limits.maxBuffered} bytes are queued for it (maxBuffered); it is disconnected`;
       const error = new BrokerError('BUFFER_FULL', text);
       peer.drop(error);
       this.report(error);
     }
   }
 
-  /** Report a refused upgrade. One in a minute is reported: clients may try again and again. */
+  /** Report a refused upgrade, at most one per minute, because clients may retry continuously. */
   refused({ socket, headers }: IncomingMessage, why: string): void {
     const nowMs = this.#clock.monotonic();
     if (nowMs < this.#silentUntilMs) return;

@@ -28,11 +28,14 @@ import { type PathUse, ServedPaths } from './served.ts';
 /** Options of `webSockets`. */
 export interface WebSocketsOptions extends WebSocketLimits {
   /**
-   * The port of paths, default 10081. It is open while a rule uses one. 0: any free port; `off`: only clients of servers. A `StreamsPort` is shared
-   * with other types.
+   * The port of paths, default 10081. It is open while a rule uses a path. 0: any free port; `off`: only client
+   * connections to servers. A `StreamsPort` is shared with other types.
    */
   readonly port?: number | 'off' | StreamsPort;
-  /** Default 127.0.0.1. Connections need no credentials, unless a stream or a sink of the path has the property `token`. */
+  /**
+   * Address, default 127.0.0.1. Connections need no credentials, unless a stream or a sink of the path has the property
+   * `token`.
+   */
   readonly host?: string;
 }
 
@@ -45,28 +48,33 @@ export interface WebSocketTypes {
 /** The types `websocket` on the HTTP server of the app. */
 export interface MountedWebSockets extends WebSocketTypes {
   /**
-   * Take the upgrade requests of a server for the paths of streams and sinks. Those for other paths are left to the `upgrade` listeners of the app.
-   * For an Express app, pass what its `listen` returns; for a Fastify app, `fastify.server`.
-   * @returns a function that ends it
+   * Take the upgrade requests of a server for the paths of streams and sinks. Those for other paths are left to the
+   * `upgrade` listeners of the app. For an Express app, pass what its `listen` returns; for a Fastify app,
+   * `fastify.server`.
+   * @returns a function that ends this
    * @throws BrokerError LISTENER_BIND_FAILED if a listener has one of the paths
    */
   attach(server: Server | HttpsServer): () => void;
   /**
    * For a host that routes upgrade requests itself, with the arguments of its `upgrade` event.
-   * @returns false: the path belongs to no stream and no sink, and nothing was done
+   * @returns false if the path belongs to no stream and no sink; nothing was done then
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
 }
 
-/** Opens the paths for a stream or a sink. @returns a function that leaves them */
+/**
+ * Opens the paths for a stream or a sink.
+ * @returns a function that releases them
+ */
 type Serve = (needs: Parameters<StreamsPort['use']>[1]) => Promise<() => Promise<void>>;
 
 /**
  * The source and the sink `websocket`, which share a port.
  *
- * With the property `addr` they are clients of a server; a connection that is lost is made again after 1 to 30 seconds. Without it, clients
- * connect to a path of the port: that of DATASOURCE or of the property `path`. What they send are the rows of its stream, and the sinks of the
- * path send to all clients that are connected. Outputs are text frames; those that are no text, because they are compressed for example, are binary frames.
+ * With the property `addr` they are clients of a server; a lost connection is established again after 1 to 30 seconds.
+ * Without it, clients connect to a path of the port: that of DATASOURCE or of the property `path`. Their messages are
+ * the rows of its stream, and the sinks of the path send to all connected clients. Outputs are text frames; binary
+ * outputs, such as compressed ones, are binary frames.
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function webSockets({ port, host, ...given }: WebSocketsOptions = {}): WebSocketTypes {
@@ -85,7 +93,7 @@ export function webSockets({ port, host, ...given }: WebSocketsOptions = {}): We
  * const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
  * sockets.attach(server);
  * ```
- * @param options prefix: what stands in front of the paths, by default nothing
+ * @param options prefix: the prefix of the paths, by default none
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function mountedWebSockets({
@@ -190,7 +198,7 @@ function remoteSink(setup: SinkSetup, target: LinkTarget, limits: Limits): OpenS
   const link = new Link(target, setup.clock, limits, {
     connected: () => setup.connected(),
     disconnected: (reason) => setup.disconnected(reason),
-    message: () => undefined // answers of the server are of no use to a sink
+    message: () => undefined // answers of the server are not used by a sink
   });
   return {
     send: ({ bytes, value }) => link.send(bytes, isBinary(value, bytes)),
@@ -198,12 +206,15 @@ function remoteSink(setup: SinkSetup, target: LinkTarget, limits: Limits): OpenS
   };
 }
 
-/** Whether an output is no text: it was bytes, or it is compressed. */
+/** Check whether an output is binary: it consists of bytes, or is compressed. */
 function isBinary(value: unknown, bytes: Buffer): boolean {
   return value instanceof Uint8Array || !isUtf8(bytes);
 }
 
-/** @returns undefined: there is no server to connect to @throws InvalidInput PROPERTY_INVALID */
+/**
+ * @returns undefined if there is no server to connect to
+ * @throws InvalidInput PROPERTY_INVALID
+ */
 async function readTarget(
   { properties, dataDir }: Pick<SourceSetup, 'properties' | 'dataDir'>,
   path: string,

@@ -26,10 +26,10 @@ const ENTRY = Type.Object({
 });
 
 function shown({ number: _, ...entry }: AuditEntry): object {
-  return entry; // what is undefined is not written
+  return entry; // undefined fields are not written
 }
 
-/** What was changed through management interfaces, and by whom. */
+/** Changes made through management interfaces, with their callers. */
 export const AUDIT: readonly Operation[] = [
   operation({
     name: 'list_audit',

@@ -2,7 +2,7 @@ import { backup } from '../../../../lib/index.ts';
 import { Download } from '../../download.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-/** A copy of the store while the broker runs. */
+/** A copy of the store, made while the broker runs. */
 export const BACKUP: readonly Operation[] = [
   operation({
     name: 'backup_store',

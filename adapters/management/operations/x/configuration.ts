@@ -32,15 +32,15 @@ const DOCUMENT = Type.Object({
   )
 });
 
-/** An export of about 130,000 users has this size. */
+/** Size of an export of about 130,000 users. */
 const MAX_IMPORT_BYTES = 67_108_864;
 
-/** What `checkCaller` reads of an entry that has not been checked yet. */
+/** The fields that `checkCaller` reads from an unchecked entry. */
 type Identity = Readonly<Record<'id' | 'name' | 'hash' | 'isEnabled' | 'expiresAt' | 'tags', unknown>>;
 
 /**
- * Refuse a document that would lock the caller out: the identity whose credentials the request has is not in it, or has other credentials, or
- * fewer rights.
+ * Refuse a document that would lock the caller out: one that does not contain the identity of the request, or that
+ * changes its credentials or reduces its rights.
  * @throws Fault running
  */
 async function checkCaller(context: Context, { sections }: ConfigurationDocument): Promise<void> {
@@ -56,7 +56,7 @@ async function checkCaller(context: Context, { sections }: ConfigurationDocument
   const entry = find(given, key, id);
   let why: string | undefined;
   if (entry === undefined) {
-    if (!isApplication && id === 'admin') return; // it is never removed
+    if (!isApplication && id === 'admin') return; // never removed
     why = 'does not have';
   } else if (entry.hash !== present?.hash && !(await isAccepted(context, entry.hash)))
     why = 'has other credentials for';
@@ -69,7 +69,7 @@ async function checkCaller(context: Context, { sections }: ConfigurationDocument
   throw new Fault('running', `${message}: correct the document, or use other credentials`);
 }
 
-/** Whether the caller has the secret of a hash. What is no hash is found by the check of the document. */
+/** Check whether the caller has the secret of a hash. Invalid hashes are reported by the check of the document. */
 async function isAccepted({ isSecret }: Context, hash: unknown): Promise<boolean> {
   try {
     return await isSecret(hash as string);
@@ -88,7 +88,7 @@ function settingsIn({ sections: { settings = [] } }: ConfigurationDocument): [ke
   return (settings as readonly ({ key?: unknown; value?: unknown } | null)[]).map((one) => [one?.key, one?.value]);
 }
 
-/** The configuration that was set at run time, as one document. */
+/** Export and import of the configuration that was set at run time. */
 export const CONFIGURATION: readonly Operation[] = [
   operation({
     name: 'export_configuration',
@@ -133,7 +133,7 @@ export const CONFIGURATION: readonly Operation[] = [
       errors: Type.Array(
         Type.Object({
           section: Type.String({ description: 'The section, the rest of which was left as it is' }),
-          entry: Type.String({ description: 'What the entry is about' }),
+          entry: Type.String({ description: 'The subject of the entry' }),
           message: Type.String({ description: 'Why it could not be changed' })
         })
       )

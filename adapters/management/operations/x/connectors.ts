@@ -8,32 +8,32 @@ import { type Operation, operation } from '../../operation.ts';
 const NAME = Type.String({ description: 'The name: letters, digits, ".", "-" and "_"' });
 const STATE = Type.Object({
   name: NAME,
-  started: Type.Boolean({ description: 'Whether it is started' }),
-  status: Type.String({ description: 'What it does at present; missing: it could not be made, see last_error' }),
+  started: Type.Boolean({ description: 'True if it is started' }),
+  status: Type.String({ description: 'The current state; missing: it could not be created, see last_error' }),
   waiting: Type.Integer({ description: 'Number of queued entries' }),
   figures: Type.Record(Type.String(), Type.Integer(), {
-    description: 'Counters since it was made, such as sent and dropped'
+    description: 'Counters since it was created, such as sent and dropped'
   }),
   last_error: Type.Optional(Type.String({ description: 'Why the last attempt has failed; absent after a success' })),
   settings: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Its options, with ****** for secrets; absent: the app or the configuration of the process has made it'
+        'The options, with ****** for secrets; absent: created by the app or the configuration of the process'
     })
   )
 });
 
-/** One kind of connector. */
+/** A kind of connector. */
 interface KindRow {
-  /** As `broker.connectors` names it, and in names of operations. */
+  /** The kind as `broker.connectors` names it, also used in names of operations. */
   readonly kind: 'webhook' | 'bridge';
-  /** For descriptions. */
+  /** The title, for descriptions. */
   readonly title: string;
   /** Options of an example, without the name. */
   readonly settings: Readonly<Record<string, unknown>>;
-  /** What happens to its queue when it is stopped. */
+  /** The effect of a stop on the queue, for descriptions. */
   readonly whenStopped: string;
-  /** The name of one that the examples can change and delete. */
+  /** The name of a connector that the examples can change and delete. */
   readonly present: string;
 }
 
@@ -57,14 +57,14 @@ function shown({
   };
 }
 
-/** The options of a body that is a record as it is shown, or that has only the options. */
+/** The options of a body that is a record as shown, or that contains only the options. */
 function settingsIn(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { settings } = body;
   const isRecord = typeof settings === 'object' && settings !== null && 'started' in body;
   return isRecord ? (settings as Readonly<Record<string, unknown>>) : body;
 }
 
-/** An error about options, which names them as the body has them. */
+/** An error about options, under the names that the body uses. */
 const fault = (kind: string) => (error: unknown) => {
   const field = error instanceof InvalidInput ? error.field : '';
   throw renamed(error, { [field]: field.replace(`${kind}.`, '') });
@@ -98,7 +98,7 @@ function operationsOf(row: KindRow): Operation[] {
       name: `create_${kind}`,
       method: 'POST',
       path: all,
-      descr: `Make a ${title}, which is started and made again at each start of the broker`,
+      descr: `Create a ${title}, which is started now and at each start of the broker`,
       body: BODY,
       data: STATE,
       example: { body: { name: 'second', ...settings } },
@@ -122,7 +122,7 @@ function operationsOf(row: KindRow): Operation[] {
       name: `update_${kind}`,
       method: 'PUT',
       path: one,
-      descr: `Replace the options of a ${title}; unless they are the present ones, its queue is dropped without isPersisted`,
+      descr: `Replace the options of a ${title}; unless they are unchanged, its queue is dropped if isPersisted is not set`,
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
@@ -167,7 +167,7 @@ function switches({ kind, title, whenStopped, present }: KindRow, one: `/x/${Kin
   ];
 }
 
-/** Webhooks and bridges, which are made, changed, started and stopped at run time. */
+/** Webhooks and bridges, which can be created, changed, started and stopped at run time. */
 export const CONNECTORS: readonly Operation[] = [
   ...operationsOf({
     kind: 'webhook',

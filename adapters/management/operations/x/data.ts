@@ -9,7 +9,7 @@ import { RIGHTS } from './rights.ts';
 import { SESSION_QUEUES } from './sessions.ts';
 import { TOPICS } from './topics.ts';
 
-/** The operations on what the broker keeps: messages, sessions, rights, the store. */
+/** The operations on stored data: messages, sessions, rights and the store. */
 export const DATA: readonly Operation[] = [
   ...RETAINED_MESSAGES,
   ...TOPICS,

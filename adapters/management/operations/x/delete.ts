@@ -4,18 +4,21 @@ import { checkQuery, readQuery } from '../../../rest-checks/index.ts';
 import { checkNames } from '../../input.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-/** Deleting what the path of a request cannot name: servers refuse long URLs, and HTTP clients remove the segments `.` and `..`. */
+/**
+ * Deletes objects that the path of a request cannot name: servers refuse long URLs, and HTTP clients remove the
+ * segments `.` and `..`.
+ */
 export const DELETE: readonly Operation[] = [
   operation({
     name: 'delete_by_path',
     method: 'POST',
     path: '/x/delete',
-    grantsAccess: true, // it could delete applications and users
-    descr: 'Do what DELETE does for a path that is too long for a URL, or that has "." or ".." as a name',
+    grantsAccess: true, // because it could delete applications and users
+    descr: 'Execute a DELETE for a path that is too long for a URL, or that has "." or ".." as a name',
     body: Type.Object({
       path: Type.String({ description: 'The path behind the prefix, with percent escapes: "/auth_username/a%2Fb"' })
     }),
-    data: Type.Optional(Type.Unknown({ description: 'What the operation for this path answers' })),
+    data: Type.Optional(Type.Unknown({ description: 'The answer of the operation for this path' })),
     example: { body: { path: '/auth_username/sensors' } },
     audited: ({ body: { path } }) => ({ path }),
     run: async (context, { body: { path } }) => {

@@ -25,7 +25,7 @@ const DROP = Type.Object({
 });
 
 function shown({ at, topic, qos, clientId, publisher, reason, count }: DropRecord): Type.Static<typeof DROP> {
-  // what is undefined is not written
+  // undefined fields are not written
   return { at, topic, qos, clientid: clientId, from_clientid: publisher, reason, count };
 }
 

@@ -4,9 +4,9 @@ import { Fault } from '../../../rest/index.ts';
 import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-/** Without `names` and `topic`: what is rare in comparison with messages. */
+/** The events without `names` and `topic`: those that are rare compared with messages. */
 const DEFAULT_NAMES = EVENT_NAMES.filter((name) => !name.startsWith('message.') && name !== 'client.ping');
-/** Without `names`, with `topic`. */
+/** The events without `names` but with `topic`. */
 const NAMES_OF_TOPIC = EVENT_NAMES.filter((name) => name !== 'client.ping');
 
 const SELECTION = Type.Object({
@@ -24,7 +24,7 @@ const SELECTION = Type.Object({
   payload: Type.Optional(
     Type.Enum(['none', 'text', 'hex', 'base64'], {
       default: 'none',
-      description: `How payloads are written, up to ${MAX_PAYLOAD_BYTES} bytes of each`
+      description: `The form of payloads, up to ${MAX_PAYLOAD_BYTES} bytes of each`
     })
   )
 });
@@ -34,10 +34,10 @@ function namesIn(text: string | undefined, hasTopic: boolean): readonly EventNam
   if (text === undefined) return hasTopic ? NAMES_OF_TOPIC : DEFAULT_NAMES;
   const names = [...new Set(text.split(',').map((name) => name.trim()))].filter((name) => name !== '');
   if (names.length === 0) throw new Fault('wrongParameter', 'the parameter "names" is empty', 'names');
-  return names as EventName[]; // broker.on checks them
+  return names as EventName[]; // broker.on validates them
 }
 
-/** What happens in the broker, as it happens. */
+/** The stream of broker events. */
 export const EVENT_STREAM: readonly Operation[] = [
   operation({
     name: 'stream_events',

@@ -20,7 +20,7 @@ const DEFAULT_NAMES = [
 const SELECTION = Type.Object({
   names: Type.Optional(
     Type.String({
-      description: `Names of figures, separated by commas: ${FIGURE_NAMES.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
+      description: `Names of counters and gauges, separated by commas: ${FIGURE_NAMES.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
     })
   ),
   from: Type.Optional(Type.Number({ description: 'The first time, in milliseconds since 1970. Default: all samples' }))
@@ -32,7 +32,7 @@ const SERIES = Type.Object({
   })
 });
 
-/** Figures of the last hour. */
+/** Counters and gauges of the last hour. */
 export const FIGURES: readonly Operation[] = [
   operation({
     name: 'list_figures',

@@ -5,9 +5,9 @@ import { CODES, faultOf } from '../../codes.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 import { CONDITIONS, type Conditions, queryOf } from '../clients.ts';
 
-/** Entries of a list that are worked on in one turn. Their writes leave together. */
+/** Entries of a list that are processed in one turn. Their writes are committed together. */
 const ENTRIES_AT_ONCE = 100;
-/** As the operation for one client: its will is not published. */
+/** As for a single client: the will is not published. */
 const OPTIONS = { will: 'drop' } as const;
 
 const BODY = Type.Object(
@@ -26,7 +26,10 @@ const RESULT = Type.Object({
 });
 type Result = Type.Static<typeof RESULT>;
 
-/** Kick the clients of a list. @returns a result for each, in order */
+/**
+ * Kick the clients of a list.
+ * @returns a result for each, in order
+ */
 async function kickEach({ broker }: Context, clientIds: readonly string[]): Promise<Result[]> {
   const results: Result[] = [];
   const one = async (clientid: string): Promise<Result> => {
@@ -47,11 +50,11 @@ async function kickEach({ broker }: Context, clientIds: readonly string[]): Prom
 }
 
 async function kickMatching({ broker }: Context, all: true | undefined, conditions: Conditions): Promise<number> {
-  // an empty part is a part of every name
+  // the empty string is contained in every name
   const isAll = Object.values(conditions).every((condition) => condition === '');
   if (isAll && all === undefined)
     throw new Fault('missingParameter', 'give "clientids", at least one condition that is not empty, or "all": true');
-  // a client without CONNECT has no session
+  // clients without CONNECT have no session
   if (conditions.conn_state === 'idle') return 0;
   return broker.sessions.kickMatching(queryOf({ isOriginal: false }, conditions), OPTIONS);
 }

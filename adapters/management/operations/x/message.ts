@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import Type from 'typebox';
 import type { Message } from '../../../../lib/index.ts';
 
-/** How a payload is written. */
+/** The encoding of a payload. */
 export const ENCODING = Type.Optional(
   Type.Enum(['plain', 'base64'], {
     description: 'plain or base64. Default: plain if the payload is UTF-8, otherwise base64'
@@ -13,7 +13,7 @@ export const ENCODING = Type.Optional(
 export const MESSAGE_FIELDS = {
   topic: Type.String({ description: 'The topic' }),
   qos: Type.Integer({ description: 'The QoS' }),
-  retain: Type.Boolean({ description: 'Whether it was published with the RETAIN flag' }),
+  retain: Type.Boolean({ description: 'True if it was published with the RETAIN flag' }),
   at: Type.Integer({ description: 'When the broker accepted it, in milliseconds since 1970' }),
   from_clientid: Type.Optional(
     Type.String({ description: 'Client id of the publisher; absent: the app or the broker published it' })
@@ -21,14 +21,14 @@ export const MESSAGE_FIELDS = {
   from_username: Type.Optional(Type.String({ description: 'User name of the publisher' })),
   payload_size: Type.Integer({ description: 'Size of the payload in bytes' }),
   payload: Type.String({ description: 'The payload' }),
-  encoding: Type.Enum(['plain', 'base64'], { description: 'How the payload is written' }),
+  encoding: Type.Enum(['plain', 'base64'], { description: 'The encoding of the payload' }),
   properties: Type.Object(
     {
       payload_format_indicator: Type.Optional(Type.Integer({ description: '1: the payload is UTF-8' })),
       message_expiry_interval: Type.Optional(Type.Integer({ description: 'In seconds, as published' })),
       content_type: Type.Optional(Type.String({ description: 'The kind of payload' })),
       response_topic: Type.Optional(Type.String({ description: 'The topic for a response' })),
-      correlation_data: Type.Optional(Type.String({ description: 'What identifies the request, as Base64' })),
+      correlation_data: Type.Optional(Type.String({ description: 'The identification of the request, as Base64' })),
       user_properties: Type.Optional(
         Type.Array(
           Type.Object({
@@ -61,7 +61,7 @@ export function shownMessage(message: Message, encoding?: 'plain' | 'base64') {
 }
 
 function shownProperties({ properties }: Message) {
-  // what is undefined is not written
+  // undefined fields are not written
   return {
     payload_format_indicator: properties.payloadFormatIndicator,
     message_expiry_interval: properties.messageExpiryInterval,

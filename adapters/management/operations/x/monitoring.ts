@@ -8,7 +8,7 @@ import { STORE_FIGURES } from './store.ts';
 import { TOPIC_FIGURES } from './topic-figures.ts';
 import { TRACES } from './traces.ts';
 
-/** What the broker has observed of itself, and the stream of its events. */
+/** The observations of the broker about its own operation, and the stream of its events. */
 export const MONITORING: readonly Operation[] = [
   ...AUDIT,
   ...DROPS,

@@ -10,14 +10,12 @@ const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 const OPTION = Type.Object({
   key: Type.String({ description: 'Documented name: "zone.external.max_inflight"' }),
   name: Type.String({ description: 'Name in camelCase' }),
-  zone: Type.Optional(
-    Type.String({ description: 'Zone; absent: the broker, or all zones without a value of their own' })
-  ),
+  zone: Type.Optional(Type.String({ description: 'Zone; absent: the broker, or all zones without their own value' })),
   value: Type.Union(VALUE.anyOf, { description: 'Present value, as it can be sent back; "": none' }),
   default: Type.Union(VALUE.anyOf, { description: 'Value without options and overrides' }),
   kind: Type.String({ description: 'Kind of the value: "integer", "duration", "size", ...' }),
   source: Type.Enum([...SOURCES], { description: '"option": given to the broker; "override": set at run time' }),
-  origin: Type.Optional(Type.String({ description: 'Where the app has the option from: "--max-inflight"' })),
+  origin: Type.Optional(Type.String({ description: 'The source of the value in the app: "--max-inflight"' })),
   takes_effect: Type.Enum(['now', 'next connection', 'restart'], { description: 'When a change takes effect' }),
   about: Type.String({ description: 'The purpose of the option' })
 });
@@ -41,13 +39,13 @@ const shownIn =
     };
   };
 
-/** An option that does not exist is an unknown object: it is named in the path. */
+/** Return the fault for an option that does not exist: the path names it, so the object is unknown. */
 function unknownOption(error: unknown): unknown {
   const isUnknown = error instanceof InvalidInput && /^(OPTION|ZONE)_UNKNOWN$/.test(error.code);
   return isUnknown ? new Fault('unknownRecord', error.message, 'not_found') : error;
 }
 
-/** The options of the broker, where their values come from, and what was set at run time. */
+/** The options of the broker, the sources of their values, and the values set at run time. */
 export const OPTIONS: readonly Operation[] = [
   operation({
     name: 'list_options',

@@ -12,7 +12,7 @@ const { topic, qos, at, from_clientid, payload_size } = MESSAGE_FIELDS;
 const RETAINED = Type.Object({ topic, qos, payload_size, at, from_clientid, ...EXPIRES_AT });
 
 function shown({ topic, qos, payloadBytes, timestamp, clientId, expiresAt }: RetainedRecord) {
-  // what is undefined is not written
+  // undefined fields are not written
   return { topic, qos, payload_size: payloadBytes, at: timestamp, from_clientid: clientId, expires_at: expiresAt };
 }
 

@@ -13,7 +13,7 @@ const RULE = Type.Object(
     exact: Type.Optional(Type.Boolean({ description: 'Topics are compared character by character' })),
     clientid: text('The client id to which it applies'),
     username: text('The user name to which it applies'),
-    has_username: Type.Optional(Type.Boolean({ description: 'It applies to clients with any user name' })),
+    has_username: Type.Optional(Type.Boolean({ description: 'The rule applies to clients with any user name' })),
     ip_address: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String())], { description: 'The addresses to which it applies' })
     )
@@ -39,7 +39,7 @@ const STEP = Type.Object({
 });
 
 function shownRule({ access, action = 'pubsub', topic, exact, clientId, username, hasUsername, address }: AccessRule) {
-  // what is undefined is not written
+  // undefined fields are not written
   return { access, action, topic, exact, clientid: clientId, username, has_username: hasUsername, ip_address: address };
 }
 
@@ -47,19 +47,21 @@ function shownStep({ by, answer, source, rule, index, reasonCode, filter }: Acce
   return { by, answer, source, rule: rule && shownRule(rule), index, reason_code: reasonCode, topic: filter };
 }
 
-/** What a client may do. */
+/** The rights of clients. */
 export const RIGHTS: readonly Operation[] = [
   operation({
     name: 'explain_rights',
     method: 'GET',
     path: '/x/rights',
-    descr: 'Tell whether a client may publish to a topic or subscribe to a topic filter, and what decides about it',
+    descr: 'Check whether a client may publish to a topic or subscribe to a topic filter, and report what decides',
     query: Type.Object({
-      clientid: text('The client id. If it has a session, the client of the session is judged'),
-      username: text('The user name of a client that is judged by the given names, whether or not it has a session'),
+      clientid: text('The client id. If it has a session, the rights of the client of the session are checked'),
+      username: text(
+        'The user name of a client whose rights are checked by the given names, with or without a session'
+      ),
       ip_address: text('The IP address of such a client'),
       zone: text('The zone of such a client'),
-      action: Type.Enum(['publish', 'subscribe'], { description: 'What the client wants to do' }),
+      action: Type.Enum(['publish', 'subscribe'], { description: 'The requested action' }),
       topic: Type.String({ description: 'The topic name, or the topic filter of a subscription' }),
       ask: Type.Optional(
         Type.Boolean({
@@ -75,13 +77,13 @@ export const RIGHTS: readonly Operation[] = [
       topic: Type.String({
         description: 'The topic after rewriting; of a delayed message, the one to which it is published'
       }),
-      has_session: Type.Boolean({ description: 'Whether the client of a session was judged' }),
+      has_session: Type.Boolean({ description: 'True if the rights of the client of a session were checked' }),
       clientid: Type.String({ description: 'The client id' }),
       username: text('The user name'),
       ip_address: text('The IP address'),
-      is_superuser: Type.Boolean({ description: 'Whether it is exempt from access control' }),
+      is_superuser: Type.Boolean({ description: 'True if it is exempt from access control' }),
       decided_by: STEP,
-      steps: Type.Array(STEP, { description: 'What was asked, in order; the last one has decided' })
+      steps: Type.Array(STEP, { description: 'The checks in order; the last one has decided' })
     }),
     example: {
       query: {

@@ -25,13 +25,13 @@ const SUBSCRIPTION = Type.Object({
   no_local: Type.Boolean({ description: 'The client does not receive its own messages' }),
   retain_as_published: Type.Boolean({ description: 'Messages keep the RETAIN flag with which they were published' }),
   retain_handling: Type.Integer({ description: 'When retained messages are sent: 0 always, 1 if it is new, 2 never' }),
-  subscription_id: Type.Optional(Type.Integer({ description: 'Its subscription identifier' }))
+  subscription_id: Type.Optional(Type.Integer({ description: 'The subscription identifier' }))
 });
 const FLIGHT = Type.Object({
   packet_id: Type.Integer({ description: 'The packet id' }),
   awaits: Type.Enum(['puback', 'pubrec', 'pubcomp'], { description: 'The packet that the client has to send' }),
   qos: Type.Integer({ description: 'The QoS' }),
-  sent: Type.Boolean({ description: 'Whether the PUBLISH has been sent' }),
+  sent: Type.Boolean({ description: 'True if the PUBLISH has been sent' }),
   topic: Type.Optional(Type.String({ description: 'The topic, if the message is in memory' })),
   payload_size: Type.Optional(Type.Integer({ description: 'Size of its payload in bytes' }))
 });
@@ -72,7 +72,7 @@ function shownQueued({ message, qos, retain, ids }: QueuedMessage, hasPayload: b
   };
 }
 
-/** Sessions with what waits for their clients. */
+/** Sessions with the messages queued for their clients. */
 export const SESSION_QUEUES: readonly Operation[] = [
   operation({
     name: 'lookup_session_state',

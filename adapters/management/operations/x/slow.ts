@@ -13,13 +13,13 @@ const expiry = {
 };
 
 const SETTINGS = Type.Object({
-  enabled: Type.Optional(Type.Boolean({ default: true, description: 'false: measure latencies no longer' })),
+  enabled: Type.Optional(Type.Boolean({ default: true, description: 'false: stop measuring latencies' })),
   threshold_ms: Type.Optional(Type.Integer({ ...threshold, default: 500 })),
   limit: Type.Optional(Type.Integer({ ...limit, default: 10 })),
   expiry_s: Type.Optional(Type.Integer({ ...expiry, default: 300 }))
 });
 const RANKING = Type.Object({
-  enabled: Type.Boolean({ description: 'Whether latencies are measured' }),
+  enabled: Type.Boolean({ description: 'True if latencies are measured' }),
   threshold_ms: Type.Optional(Type.Integer(threshold)),
   limit: Type.Optional(Type.Integer(limit)),
   expiry_s: Type.Optional(Type.Integer(expiry)),
@@ -44,7 +44,7 @@ const BLOCKED = Type.Object({
   }),
   unsent_bytes: Type.Integer({ description: 'Bytes that its connection has not sent' }),
   queued_messages: Type.Integer({ description: 'Messages that wait behind them in memory' }),
-  queued_bytes: Type.Integer({ description: 'Their size' })
+  queued_bytes: Type.Integer({ description: 'The size of these messages, in bytes' })
 });
 
 function ranking({ broker }: Context): Type.Static<typeof RANKING> {
@@ -78,13 +78,13 @@ function shown({ clientId, stalledSince, unsentBytes, queuedMessages, queuedByte
   };
 }
 
-/** Subscribers that are slow: a ranking by latency, and those whose output is blocked now. */
+/** Slow subscribers: a ranking by latency, and the connections whose output is currently blocked. */
 export const SLOW: readonly Operation[] = [
   operation({
     name: 'list_slow_subscriptions',
     method: 'GET',
     path: '/x/slow_subscriptions',
-    descr: 'The clients and topics whose messages take longest, the slowest first',
+    descr: 'List the clients and topics with the longest latencies, the slowest first',
     data: RANKING,
     example: { data: { enabled: false, subscriptions: [] } },
     run: (context) => ranking(context)
@@ -93,7 +93,7 @@ export const SLOW: readonly Operation[] = [
     name: 'measure_slow_subscriptions',
     method: 'PUT',
     path: '/x/slow_subscriptions',
-    descr: 'Begin to measure latencies, or go on with other limits',
+    descr: 'Start measuring latencies, or change the limits',
     body: SETTINGS,
     data: RANKING,
     example: {
@@ -112,7 +112,7 @@ export const SLOW: readonly Operation[] = [
     name: 'stop_slow_subscriptions',
     method: 'DELETE',
     path: '/x/slow_subscriptions',
-    descr: 'Measure latencies no longer, and forget the ranking',
+    descr: 'Stop measuring latencies, and delete the ranking',
     example: {},
     run: ({ broker }) => broker.monitor.slowSubscriptions.stop()
   }),
@@ -120,7 +120,7 @@ export const SLOW: readonly Operation[] = [
     name: 'list_slow_consumers',
     method: 'GET',
     path: '/x/slow_consumers',
-    descr: 'List the clients that do not read as fast as is sent to them, now',
+    descr: 'List the clients that currently read more slowly than messages are sent to them',
     paged: 100,
     hasCursor: true,
     data: Type.Array(BLOCKED),

@@ -2,10 +2,10 @@ import Type from 'typebox';
 import { type Operation, operation } from '../../operation.ts';
 
 const STORE = Type.Object({
-  has_store: Type.Boolean({ description: 'Whether the broker has a store; if not, nothing else is there' }),
+  has_store: Type.Boolean({ description: 'True if the broker has a store; otherwise the other fields are absent' }),
   name: Type.Optional(Type.String({ description: 'Name of the store, for example its folder' })),
   failed: Type.Optional(
-    Type.Boolean({ description: 'Whether the last commit has failed, so that nothing can be persisted' })
+    Type.Boolean({ description: 'True if the last commit has failed, so that nothing can be persisted' })
   ),
   size_bytes: Type.Optional(
     Type.Integer({ description: 'Size, with the space of deleted records; absent if the store does not tell' })
@@ -30,7 +30,7 @@ const STORE = Type.Object({
   )
 });
 
-/** What the store contains, and what it does. */
+/** Contents and activity of the store. */
 export const STORE_FIGURES: readonly Operation[] = [
   operation({
     name: 'lookup_store',
@@ -50,13 +50,13 @@ export const STORE_FIGURES: readonly Operation[] = [
       if (state === undefined) return { has_store: false };
       const counted = records === true ? await store.records() : undefined;
       const { name, isFailed, sizeBytes, freeBytes, unwrittenBytes, commits, commitsPerSec } = state;
-      // what is undefined is not written
+      // undefined fields are not written
       return {
         has_store: true,
         name,
         failed: isFailed,
         size_bytes: sizeBytes,
-        // undefined and Infinity: there is no limit
+        // undefined and Infinity mean that there is no limit
         free_bytes: freeBytes === undefined || !Number.isFinite(freeBytes) ? undefined : Math.round(freeBytes),
         unwritten_bytes: unwrittenBytes,
         commits,

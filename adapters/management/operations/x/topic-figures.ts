@@ -28,13 +28,13 @@ function shown({ filter, since, counts, rates }: TopicFiguresRecord): Record<str
 const unknown = (topic: string) =>
   new Fault('unknownRecord', `the messages of the topic filter "${topic}" are not counted`);
 
-/** Figures of the messages of single topics. */
+/** Counters of messages by topic filter. */
 export const TOPIC_FIGURES: readonly Operation[] = [
   operation({
     name: 'list_topic_figures',
     method: 'GET',
     path: '/x/topic_figures',
-    descr: 'List the figures of all topic filters whose messages are counted',
+    descr: 'List the counters of all topic filters whose messages are counted',
     example: {},
     paged: 'max',
     hasCursor: true,
@@ -58,7 +58,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     name: 'lookup_topic_figures',
     method: 'GET',
     path: '/x/topic_figures/:topic',
-    descr: 'Look up the figures of a topic filter',
+    descr: 'Look up the counters of a topic filter',
     example: { params: { topic: 'sensors/#' } },
     data: FIGURES,
     run: ({ broker }, { params: { topic } }) => {

@@ -7,8 +7,8 @@ const LEVEL = Type.Object({
   level: Type.String({ description: 'The name; + and # are wildcards of topic filters' }),
   topic: Type.String({ description: 'The topic or topic filter that ends here' }),
   prefix: Type.String({ description: 'The parameter "prefix" of the level below' }),
-  retained: Type.Boolean({ description: 'Whether the topic has a retained message' }),
-  subscribed: Type.Boolean({ description: 'Whether there are subscriptions with this topic filter' }),
+  retained: Type.Boolean({ description: 'True if the topic has a retained message' }),
+  subscribed: Type.Boolean({ description: 'True if there are subscriptions with this topic filter' }),
   retained_below: Type.Integer({ description: 'Number of topics below this one that have a retained message' }),
   subscribed_below: Type.Integer({ description: 'Number of topic filters below this one that have subscriptions' })
 });

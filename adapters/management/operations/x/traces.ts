@@ -5,7 +5,7 @@ import { renamed } from '../../codes.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
-/** A trace that is forgotten ends after this time. */
+/** A forgotten trace ends after this time. */
 const DEFAULT_DURATION_S = 600;
 const MAX_DURATION_S = 86_400;
 
@@ -15,7 +15,7 @@ const WANTED = Type.Object(
     topic: Type.Optional(Type.String({ description: 'Trace messages whose topic matches this topic filter' })),
     ip_address: Type.Optional(Type.String({ description: 'Trace the clients of this IP address or network' })),
     payload: Type.Optional(
-      Type.Enum(['text', 'hex', 'base64', 'none'], { default: 'text', description: 'How payloads are written' })
+      Type.Enum(['text', 'hex', 'base64', 'none'], { default: 'text', description: 'The form of payloads' })
     ),
     max_payload_bytes: Type.Optional(
       Type.Integer({
@@ -46,7 +46,7 @@ const TRACE = Type.Object({
     description: 'active, or why it has ended: stopped, duration, error, closed, broker_stopped'
   }),
   lines: Type.Integer({ description: 'Number of lines so far' }),
-  bytes: Type.Integer({ description: 'Their size' }),
+  bytes: Type.Integer({ description: 'The size of these lines' }),
   kept_lines: Type.Optional(
     Type.Integer({ description: 'Number of lines that can be read; absent if the app has begun the trace' })
   )
@@ -58,7 +58,7 @@ const LINE = Type.Object({
 
 function shown({ broker }: Context, trace: Trace): object {
   const { id, clientId, topic, address, startedAt, endReason, lines, bytes } = trace;
-  // what is undefined is not written
+  // undefined fields are not written
   return {
     id,
     clientid: clientId,
@@ -72,10 +72,13 @@ function shown({ broker }: Context, trace: Trace): object {
   };
 }
 
-/** The names of the interface, by those of the options of traces. */
+/** The parameter names of the interface, by the option names of traces. */
 const NAMES = { 'trace.topic': 'topic', 'trace.address': 'ip_address' };
 
-/** Begin a trace. @throws Fault wrongParameter, wrongTopic with the names of the interface */
+/**
+ * Start a trace.
+ * @throws Fault wrongParameter, wrongTopic with the names of the interface
+ */
 function start({ broker }: Context, options: Parameters<Broker['monitor']['traces']['start']>[0]): Trace {
   try {
     return broker.monitor.traces.start(options);
