@@ -15,7 +15,7 @@ export interface LevelDatabase {
   iterator(range: LevelRange): LevelIterator;
   /** Databases without this method cannot be backed up while they are open. */
   snapshot?(): LevelSnapshot;
-  /** LevelDB-only methods follow. */
+  /** Only LevelDB has the following two methods. */
   approximateSize?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<number>;
   compactRange?(from: Buffer, to: Buffer, encodings: Partial<LevelEncodings>): Promise<void>;
 }
