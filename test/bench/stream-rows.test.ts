@@ -24,7 +24,7 @@ function take(check: Check, sent: readonly string[], topic = 'out/0'): void {
 }
 
 describe('The rows of the benchmark of stream rules', () => {
-  it('consist of PUBLISH packets of 35 bytes of JSON with a sequence number', () => {
+  it('produces PUBLISH packets of 35 bytes of JSON with a sequence number', () => {
     const bytes = rows.frames(12, 13);
     assert.deepEqual([...bytes.subarray(0, 8)], [0x30, 41, 0, 4, ...Buffer.from('demo')]);
     assert.equal(bytes.toString('latin1', 8), '{"temperature":38.5,"n":1000000012}');
@@ -33,7 +33,7 @@ describe('The rows of the benchmark of stream rules', () => {
       assert.equal(JSON.parse(payload).temperature > 30, sequence % 10 < 3);
   });
 
-  it('count as complete if each passing row arrives once and in order, one by one or in lists', () => {
+  it('counts rows as complete if each passing row arrives once and in order, one by one or in lists', () => {
     const check = checkOf('filter', rows, 2);
     take(check, passed());
     take(check, [`[${passed().join(',')}]`], 'out/1');
@@ -63,7 +63,7 @@ describe('The rows of the benchmark of stream rules', () => {
     }
   });
 
-  it('count as complete if the windows together have counted each row once', () => {
+  it('counts rows as complete if the windows together have counted each row once', () => {
     const windows = [0, 50, 120].map((from, at, all) => {
       const temperatures = payloads(from, all[at + 1] ?? COUNT).map(
         (payload) => JSON.parse(payload).temperature as number

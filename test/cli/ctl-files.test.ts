@@ -139,7 +139,7 @@ describe('ctl backup', () => {
 });
 
 describe('ctl export and import', () => {
-  it('write and read what was set at run time', async () => {
+  it('writes and reads the configuration set at run time', async () => {
     await broker.access.acl.set({ topic: 'exported/#', action: 'pub', access: 'deny' });
     const file = join(folder, 'configuration.json');
     assert.equal((await ctl(['export', file])).code, 0);
@@ -157,7 +157,7 @@ describe('ctl export and import', () => {
     assert.deepEqual(rowsIn(replaced.out), [{ section: 'acl', added: 0, replaced: 0, removed: 1, skipped: 0 }]);
   });
 
-  it('refuse a file that is missing, is not JSON, or is something else', async () => {
+  it('refuses a file that is missing, is not JSON, or is something else', async () => {
     const file = join(folder, 'x.json');
     assert.match((await ctl(['import', file])).err, /^embermq: cannot read /);
     writeFileSync(file, '{');
@@ -168,7 +168,7 @@ describe('ctl export and import', () => {
     assert.match(err, /"format" must be "embermq-configuration"/);
   });
 
-  it('name the entries that were not imported, after the sections', async () => {
+  it('names the entries that were not imported, after the sections', async () => {
     await using half = await serve((_, response) => {
       const counts = { added: 1, replaced: 0, removed: 0, skipped: 0 };
       const errors = [{ section: 'acl', entry: 'a/#', message: 'the store has failed' }];

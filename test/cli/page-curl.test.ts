@@ -14,13 +14,13 @@ const block = /<!-- curl: begin -->\n```sh\n(.*?)```/s.exec(page)?.[1] ?? '';
 const [first, ...commands] = block.replaceAll('\\\n', '').trimEnd().split('\n');
 
 describe('The curl lines of the page about the management interface', () => {
-  it('begin with the credentials and have a line for each interface', () => {
+  it('begins with the credentials and has a line for each interface', () => {
     assert.match(first, /^APP=/);
     assert.ok(commands.length >= 10);
     for (const command of commands) assert.match(command, /^curl .*http:\/\/127\.0\.0\.1:808[01]\//);
   });
 
-  it('succeed against a broker that embermq serve has started', async () => {
+  it('succeeds against a broker started by embermq serve', async () => {
     const shell = testShell();
     const ports = ['--mqtt-port', '0', '--ws-port', 'off', '--http-port', '0', '--http-earlier-port', '0'];
     const code = runCommand(['serve', '--memory', ...ports], shell);

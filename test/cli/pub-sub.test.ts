@@ -37,7 +37,7 @@ function pub(args: string[], shell = testShell()): Promise<number> {
 describe('pub and sub', () => {
   for (const version of ['3.1', '3.1.1', '5']) {
     for (const qos of ['0', '1', '2']) {
-      it(`transfer a message with QoS ${qos} over MQTT ${version}`, async () => {
+      it(`transfers a message with QoS ${qos} over MQTT ${version}`, async () => {
         const topic = `a/${version}/${qos}`;
         const { shell, code } = await startSub(['-t', topic, '-q', qos, '-V', version, '-C', '1', '-v']);
         assert.equal(await pub(['-t', topic, '-m', 'hello', '-q', qos, '-V', version]), 0);
@@ -47,7 +47,7 @@ describe('pub and sub', () => {
     }
   }
 
-  it('transfer every line of standard input, in order', async () => {
+  it('transfers every line of standard input, in order', async () => {
     const { shell, code } = await startSub(['-t', 'lines', '-q', '1', '-C', '300']);
     const feeder = testShell();
     const lines = Array.from({ length: 300 }, (_, at) => `line ${at}`);
@@ -57,7 +57,7 @@ describe('pub and sub', () => {
     assert.equal(shell.out(), `${lines.join('\n')}\n`);
   });
 
-  it('transfer a file, all of standard input, and an empty payload', async () => {
+  it('transfers a file, all of standard input, and an empty payload', async () => {
     const { shell, code } = await startSub(['-t', 'b', '-C', '3', '-N']);
     const feeder = testShell();
     feeder.files.set('payload', 'from file,');
@@ -69,7 +69,7 @@ describe('pub and sub', () => {
     assert.equal(shell.out(), 'from file,from\nstdin');
   });
 
-  it('transfer properties, which sub prints as JSON', async () => {
+  it('transfers properties, which sub prints as JSON', async () => {
     const { shell, code } = await startSub(['-t', 'p', '-C', '1', '--json']);
     const properties = [
       '--user-property',
@@ -102,14 +102,14 @@ describe('pub and sub', () => {
     });
   });
 
-  it('print a payload that is not valid UTF-8 in base64', async () => {
+  it('prints a payload that is not valid UTF-8 in base64', async () => {
     const { shell, code } = await startSub(['-t', 'binary', '-C', '1', '--json']);
     await broker.publish({ topic: 'binary', payload: Buffer.from([0xff, 0]) });
     await code;
     assert.equal(JSON.parse(shell.out()).payloadBase64, '/wA=');
   });
 
-  it('connect over WebSocket and Unix sockets by URL', async () => {
+  it('connects over WebSocket and Unix sockets by URL', async () => {
     const path = `/tmp/embermq-test-${process.pid}.sock`;
     const unixListener = await listen(broker, unix({ path }));
     const { shell, code } = await startSub(['-t', 'url', '-C', '1', '-L', `ws://localhost:${wsPort}`]);
@@ -119,7 +119,7 @@ describe('pub and sub', () => {
     await unixListener.close();
   });
 
-  it('send the path and the query of a WebSocket URL unchanged', async () => {
+  it('sends the path and the query of a WebSocket URL unchanged', async () => {
     const urls: (string | undefined)[] = [];
     const origins = (_origin: string | undefined, { url }: { url?: string }) => urls.push(url) > 0;
     const listener = await listen(broker, ws({ port: 0, path: '/a%20b', origins }));
@@ -129,7 +129,7 @@ describe('pub and sub', () => {
     await listener.close();
   });
 
-  it('keep a session with -c and resume it', async () => {
+  it('keeps a session with -c and resumes it', async () => {
     const args = ['-t', 'kept', '-q', '1', '-c', '-i', 'keeper'];
     const first = await startSub(args);
     first.shell.signal('SIGINT');
@@ -140,7 +140,7 @@ describe('pub and sub', () => {
     assert.equal(second.out(), 'while away\n');
   });
 
-  it('cause the will to be published when the connection is lost, and not when pub ends normally', async () => {
+  it('causes the will to be published when the connection is lost, and not when pub ends normally', async () => {
     const { shell, code } = await startSub(['-t', 'wills', '-C', '1']);
     const feeder = testShell();
     const will = ['--will-topic', 'wills', '--will-payload'];

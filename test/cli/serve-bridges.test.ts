@@ -24,7 +24,7 @@ function withFile(content: object): string[] {
 }
 
 describe('Bridges of serve', () => {
-  it('forward messages to another server, with a password from the environment', async () => {
+  it('forwards messages to another server, with a password from the environment', async () => {
     const far = createBroker({ auth: [users([{ username: 'b', password: 'secret' }])] });
     const listener = listen(far, 0);
     await far.start();

@@ -26,7 +26,7 @@ function withFile(content: object): string[] {
 }
 
 describe('Rules of serve', () => {
-  it('send their outputs to a web server, with a token from the environment', async () => {
+  it('sends outputs of rules to a web server, with a token from the environment', async () => {
     const server = createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

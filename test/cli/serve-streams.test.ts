@@ -94,7 +94,7 @@ describe('The options of serve for streams', () => {
       body: JSON.stringify({ name: 'echo', file })
     });
 
-  it('pass on the hosts of plugins, and refuse scripts of archives', async () => {
+  it('passes on the hosts of plugins, and refuses scripts of archives', async () => {
     const host = createHttpServer((_, response) => response.end('<a href="none.zip">')).listen(0, '127.0.0.1');
     await once(host, 'listening');
     after(() => host.close());
@@ -112,7 +112,7 @@ describe('The options of serve for streams', () => {
     assert.match(await refusal({ installScripts: 'maybe' }), /c\.json: installScripts/);
   });
 
-  it('load libraries that were put manually into the folder of plugins only if configured', async () => {
+  it('loads libraries that were put manually into the folder of plugins only if configured', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-serve-plugins-'));
     mkdirSync(join(folder, 'streams/plugins/functions'), { recursive: true });
     const library = join(folder, 'streams/plugins/functions/Echo@v1.js');
@@ -142,11 +142,11 @@ describe('The options of serve for streams', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('refuse folders of rules that are not a list', async () => {
+  it('refuses folders of rules that are not a list', async () => {
     assert.match(await refusal({ streams: { folders: '/var/log' } }), /c\.json: streams\.folders: .*a list of folders/);
   });
 
-  it('end the process with code 100 after the deletion of a plugin, if configured', async () => {
+  it('ends the process with code 100 after the deletion of a plugin, if configured', async () => {
     const drop = async (url: string, archive: (...entries: readonly ZipEntry[]) => string) => {
       await create(url, archive(MODULE));
       const dropped = await fetch(`${url}/plugins/functions/echo?restart=1`, { method: 'DELETE' });
@@ -156,7 +156,7 @@ describe('The options of serve for streams', () => {
     await servingPlugins([], drop);
   });
 
-  it('let pages of the origins of streamsApi connect to paths of websocket, like pushing rows', async () => {
+  it('lets pages of the origins of streamsApi connect to paths of websocket, like pushing rows', async () => {
     const origins = ['https://app.example'];
     const port = await freePort();
     const types = await streamTypes(port, { folders: [] }, { origins });
@@ -175,7 +175,7 @@ describe('The options of serve for streams', () => {
     await emitter.close();
   });
 
-  it('open the port of streams of the type httppush while a rule uses one', async () => {
+  it('opens the port of streams of the type httppush while a rule uses one', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await once(free, 'listening');
     const { port } = free.address() as AddressInfo;

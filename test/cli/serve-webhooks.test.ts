@@ -51,14 +51,14 @@ function published(receiver: Receiver): unknown[] {
 }
 
 describe('Webhooks of serve', () => {
-  it('receive all events with --webhook-url', async () => {
+  it('sends all events with --webhook-url', async () => {
     await using receiver = await new Receiver().open();
     await served(['--webhook-url', receiver.url]);
     assert.deepEqual(published(receiver), ['a', 'b']);
     assert.equal(receiver.bodies.filter(({ action }) => action === 'client_connected').length, 2);
   });
 
-  it('accept the documented settings, and several webhooks', async () => {
+  it('accepts the documented settings, and several webhooks', async () => {
     await using receiver = await new Receiver().open();
     await using other = await new Receiver().open();
     const config = configFile({
@@ -79,14 +79,14 @@ describe('Webhooks of serve', () => {
     assert.equal(other.received[0].headers.authorization, 'Bearer x');
   });
 
-  it('send nothing with web.hook.api.url and no rule, and log this', async () => {
+  it('sends nothing with web.hook.api.url and no rule, and logs this', async () => {
     await using receiver = await new Receiver().open();
     const config = configFile({ 'web.hook.api.url': receiver.url });
     assert.match(await served(['--config', config]), /the webhook default sends nothing: .*web\.hook\.rule/);
     assert.deepEqual(receiver.bodies, []);
   });
 
-  it('send all events to --webhook-url if the config file has the documented settings without a rule', async () => {
+  it('sends all events to --webhook-url if the config file has the documented settings without a rule', async () => {
     await using receiver = await new Receiver().open();
     const config = configFile({ 'api.url': 'http://127.0.0.1:1/', encode_payload: 'base64' });
     const log = await served(['--config', config, '--webhook-url', receiver.url]);
@@ -95,7 +95,7 @@ describe('Webhooks of serve', () => {
     assert.equal(receiver.bodies.find(({ action }) => action === 'message_publish')?.payload, 'eA==');
   });
 
-  it('name the place of the fault in a refused webhook', async () => {
+  it('names the place of the fault in a refused webhook', async () => {
     const url = 'http://127.0.0.1:1/';
     for (const [content, message] of [
       [{ webhooks: [{ url: 'no' }] }, /webhooks\[0\].*url/],

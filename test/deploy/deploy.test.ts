@@ -77,7 +77,7 @@ describe('The files for deployment', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it('start the image with a command line that serves, is healthy and drains on SIGTERM', async () => {
+  it('starts the image with a command line that serves, is healthy and drains on SIGTERM', async () => {
     assert.deepEqual(execForm('ENTRYPOINT', 'embermq'), ['embermq']);
     const places: Readonly<Record<string, string>> = {
       '/data': join(folder, 'docker'),
@@ -91,7 +91,7 @@ describe('The files for deployment', () => {
     });
   });
 
-  it('start the unit with a command line that serves and drains on SIGTERM', async () => {
+  it('starts the unit with a command line that serves and drains on SIGTERM', async () => {
     const [, line] = /^ExecStart=\/usr\/bin\/env embermq (.*)$/m.exec(unit) ?? [];
     const args = line.split(' ').map((arg) => arg.replace(/^\$\{STATE_DIRECTORY\}$/, () => join(folder, 'systemd')));
     await checkService(args, async (port) => {
@@ -99,12 +99,12 @@ describe('The files for deployment', () => {
     });
   });
 
-  it('define an image that does not run as root', () => {
+  it('defines an image that does not run as root', () => {
     assert.match(dockerfile, /^USER node$/m);
   });
 
   const verify = works('systemd-analyze', '--version') ? false : 'systemd-analyze is not installed';
-  it('define a unit that systemd accepts', { skip: verify }, async () => {
+  it('defines a unit that systemd accepts', { skip: verify }, async () => {
     const copy = join(folder, 'embermq.service');
     writeFileSync(copy, unit);
     const { stdout, stderr } = await run('systemd-analyze', ['verify', copy]);
@@ -118,7 +118,7 @@ describe('The files for deployment', () => {
   });
 
   const builder = works('docker', 'buildx', 'version') && works('docker', 'info') ? false : 'no builder of Docker';
-  it('define an image that the builder accepts', { skip: builder }, async () => {
+  it('defines an image that the builder accepts', { skip: builder }, async () => {
     await run('docker', ['build', '--check', '-f', join(deploy, 'Dockerfile'), deploy]);
   });
 });

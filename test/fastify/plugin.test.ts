@@ -183,7 +183,7 @@ describe('Apps that share and start a broker', () => {
     [0, 1],
     [1, 0]
   ])
-    it(`share it until the last one closes, in the order ${order.join(', ')}`, async () => {
+    it(`keeps a shared broker until the last app closes, in the order ${order.join(', ')}`, async () => {
       const broker = createBroker();
       const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, listen: 0, webSocket: '/b' })];
       await Promise.all(both.map(async (app) => app.ready()));
@@ -200,7 +200,7 @@ describe('Apps that share and start a broker', () => {
       assert.deepEqual([broker.state, broker.listeners()], ['disconnected', []]);
     });
 
-  it('close concurrently', async () => {
+  it('closes apps with a shared broker concurrently', async () => {
     const broker = createBroker();
     const both = [await appWith({ broker, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
     await Promise.all(both.map(async (app) => app.ready()));
@@ -208,7 +208,7 @@ describe('Apps that share and start a broker', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('close despite an event stream, while another app continues to use the broker', async () => {
+  it('closes an app despite an event stream, while another app continues to use the broker', async () => {
     const broker = createBroker();
     const settings = { broker, closeTimeout: 50, management: true } as const;
     const [app, other] = [await appWith({ ...settings, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
@@ -222,7 +222,7 @@ describe('Apps that share and start a broker', () => {
     assert.equal(broker.state, 'connected');
   });
 
-  it('use it in turn, and leave no listeners behind', async () => {
+  it('lets apps use the broker in turn, and leaves no listeners behind', async () => {
     const broker = createBroker();
     for (let round = 0; round < 3; round++) {
       const app = await appWith({ broker, listen: 0 });
@@ -233,7 +233,7 @@ describe('Apps that share and start a broker', () => {
     }
   });
 
-  it('use it after failing to start it', async () => {
+  it('lets apps use the broker after failing to start it', async () => {
     const taken = await appWith({ listen: 0, webSocket: false });
     await taken.ready();
     const broker = createBroker();
@@ -249,7 +249,7 @@ describe('Apps that share and start a broker', () => {
 });
 
 describe('Sibling contexts', () => {
-  it('support a separate broker each, on separate paths', async () => {
+  it('gives each context a separate broker, on separate paths', async () => {
     const app = makeApp();
     const states: string[] = [];
     for (const path of ['/one', '/two'])
@@ -336,7 +336,7 @@ describe('Closing the app', () => {
 });
 
 describe('Errors of the Fastify plugin', () => {
-  it('name the option and the remedy', async () => {
+  it('names the option and the remedy', async () => {
     const wrong: [object, RegExp][] = [
       [{ websocket: '/x' }, /"websocket".*webSocket/],
       [{ prefix: '/broker' }, /give the paths in webSocket.path, management.prefix/],
@@ -352,12 +352,12 @@ describe('Errors of the Fastify plugin', () => {
     }
   });
 
-  it('report that the plugin is already registered', async () => {
+  it('reports that the plugin is already registered', async () => {
     const app = await appWith();
     await assert.rejects(async () => app.register(fastifyMqtt), { code: 'PLUGIN_REGISTERED' });
   });
 
-  it('pass the error of a port in use to app.ready, and the app can be closed', async () => {
+  it('passes the error of a port in use to app.ready, and the app can be closed', async () => {
     const other = await appWith({ listen: 0, webSocket: false });
     await other.ready();
     const port = other.mqtt.listeners()[0].address?.port as number;

@@ -382,7 +382,7 @@ describe('clients that open as many descriptors as they can', { skip: process.pl
     return Promise.race([answered, closed(socket).then(() => false)]);
   }
 
-  it('leave enough descriptors for the store: every persisted publish is acknowledged, and others are admitted once they disconnect', async () => {
+  it('leaves enough descriptors for the store: every persisted publish is acknowledged, and others are admitted once they disconnect', async () => {
     const port = (await app.says('port')).port as number;
     const dial = (clientId: string) =>
       mqtt.connectAsync({

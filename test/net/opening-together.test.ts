@@ -142,7 +142,7 @@ function turnCounter(count: number): () => boolean {
 
 describe('the listeners of a starting broker', () => {
   for (const [name, way] of Object.entries(WAYS)) {
-    it(`answer a client of ${name} only after all are open`, async () => {
+    it(`answers a client of ${name} only after all listeners are open`, async () => {
       const { started, socket, bytesRead } = await waiting(name, way);
       assert.equal(bytesRead(), 0);
       const connected = broker.nextEvent('client.connected');
@@ -152,7 +152,7 @@ describe('the listeners of a starting broker', () => {
       assert.ok(!socket.destroyed);
     });
 
-    it(`close the connection of a client of ${name} unanswered if another listener fails to open`, async () => {
+    it(`closes the connection of a client of ${name} unanswered if another listener fails to open`, async () => {
       const { started, socket, bytesRead } = await waiting(name, way);
       const gone = closed(socket);
       slow.fail(new Error('no such address'));
@@ -162,7 +162,7 @@ describe('the listeners of a starting broker', () => {
     });
   }
 
-  it('accept as soon as they are open if the broker is already started', async () => {
+  it('accepts as soon as they are open if the broker is already started', async () => {
     await broker.start();
     const listener = await listen(broker, 0);
     const connected = broker.nextEvent('client.connected');
@@ -170,7 +170,7 @@ describe('the listeners of a starting broker', () => {
     await connected;
   });
 
-  it('wait for each other at each start', async () => {
+  it('waits for all listeners at each start', async () => {
     const listener = listen(broker, 0);
     for (let life = 0; life < 2; life++) {
       await broker.start();

@@ -7,7 +7,7 @@ import { disposable, Receiver } from './receiver.ts';
 const SECOND = 1_700_000_000;
 
 describe('The bodies of events', () => {
-  it('contain the documented keys and values for each event', async () => {
+  it('contains the documented keys and values for each event', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ clock: { now: SECOND * 1000 + 123 }, leakCheck: false });
     const { broker } = kit;
@@ -60,7 +60,7 @@ describe('The bodies of events', () => {
     assert.equal(receiver.received[0].headers['content-type'], 'application/json');
   });
 
-  it('contain the retain flag of the delivery in message_acked, as in message_delivered', async () => {
+  it('contains the retain flag of the delivery in message_acked, as in message_delivered', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const { broker } = kit;
@@ -83,7 +83,7 @@ describe('The bodies of events', () => {
     assert.deepEqual(flags('message_acked'), expected);
   });
 
-  it('keep the order of the events of one client', async () => {
+  it('keeps the order of the events of one client', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ leakCheck: false });
     const hook = webhook(kit.broker, { url: receiver.url });
@@ -110,7 +110,7 @@ describe('The bodies of events', () => {
     );
   });
 
-  it('name the reason for a refused client', async () => {
+  it('names the reason for a refused client', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await createTestBroker({ allowAnonymous: false, leakCheck: false });
     const hook = webhook(kit.broker, { url: receiver.url });
@@ -132,7 +132,7 @@ describe('The bodies of events', () => {
     ['base64', Buffer.from('A\u0000ü').toString('base64')],
     ['base62', encodeBase62(Buffer.from('A\u0000ü'))]
   ] as const)
-    it(`encode the payload of a message as configured: ${encodePayload}`, async () => {
+    it(`encodes the payload of a message as configured: ${encodePayload}`, async () => {
       await using receiver = await new Receiver().open();
       await using kit = await createTestBroker({ leakCheck: false });
       const hook = webhook(kit.broker, { url: receiver.url, encodePayload, rules: [{ event: 'message.publish' }] });
