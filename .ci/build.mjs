@@ -1,10 +1,9 @@
 // Compile the project. `node .ci/build.mjs [--if-stale] [bench]` writes `dist`, or with `bench` the code of the benchmarks to `dist-bench`.
 // `node .ci/build.mjs --no-check --out DIR` writes the code of the package to DIR without checking types.
 //
-// The package is joined into few files. To find, read and link 146 modules took half of the time of an import
-// (`embermq` 100 ms of CPU time, `embermq/testing` 105; joined 47 and 48). `.ci/build.mjs` compiles with tsc and
-// joins with esbuild; what several entry points share is in separate chunks, so that each module exists once.
-// Declarations stay one per module, source maps contain the sources.
+// The package is joined into few files. To find, read and link 146 modules took half of the time of an import (`embermq` 100 ms of CPU time,
+// `embermq/testing` 105; joined 47 and 48), and the 740 modules of typebox 350 ms of that of `embermq/management`, so these are joined as well.
+// Code that several entry points share is in separate chunks, so that each module exists once. Declarations stay one per module.
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -34,6 +33,12 @@ const config = forBench ? 'tsconfig.bench.json' : 'tsconfig.build.json';
 const trees = forBench ? ['lib', 'adapters', 'bench'] : ['lib', 'adapters'];
 const out = resolve(root, flags.out ?? (forBench ? 'dist-bench' : 'dist'));
 const stamp = join(out, '.built');
+
+/**
+ * Packages whose code is joined with that of embermq: each import of them would find, read and link their modules (typebox: 740).
+ * They stay dependencies for their types.
+ */
+const JOINED = ['eventemitter3', 'lru-cache', 'typebox', 'xstate'];
 
 if (!flags['if-stale'] || isStale()) build();
 
@@ -76,13 +81,15 @@ function pack(folder) {
 }
 
 /**
- * Join the modules of the package into few files: to find, read and link some 150 of them takes half of the time of an
- * import. Shared code of several entry points is in separate files, so that each module exists once. There are no
- * source maps: the code keeps its names and its lines, and maps with the sources would be more than half of the
- * package.
+ * Join the modules of the package, and those of the packages in `JOINED`, into few files: to find, read and link them takes most of the time of
+ * an import. Code that several entry points share is in separate files, so that each module exists once. Most of what is left of an import is the
+ * compilation of the text, so blanks and comments are left out. Names and short lines are kept for stack traces; there are no source maps,
+ * because maps with the sources would be more than half of the package.
  */
 function joinModules(folder, entries) {
   const joined = `${folder}-joined`;
+  const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const apart = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !JOINED.includes(name));
   try {
     buildSync({
       absWorkingDir: folder, // the names of modules in comments are relative to it
@@ -93,7 +100,9 @@ function joinModules(folder, entries) {
       splitting: true,
       format: 'esm',
       platform: 'node',
-      packages: 'external',
+      external: apart.flatMap((name) => [name, `${name}/*`]),
+      minifyWhitespace: true,
+      lineLimit: 120,
       target: 'node20',
       chunkNames: 'chunks/[name]-[hash]',
       logLevel: 'warning'
@@ -104,11 +113,21 @@ function joinModules(folder, entries) {
     // bundlers warn about these imports.
     for (const name of readdirSync(joined, { recursive: true }).filter((path) => path.endsWith('.js'))) {
       const path = join(folder, name);
-      writeFileSync(path, readFileSync(path, 'utf8').replace(/^import "\.[^"]*";\n/gm, ''));
+      writeFileSync(path, readFileSync(path, 'utf8').replace(/(?<=^|[;\n])import"\.[^"]*";/g, ''));
     }
+    writeFileSync(join(folder, 'LICENSES'), JOINED.map(licenceOf).join('\n\n'));
   } finally {
     rmSync(joined, { recursive: true, force: true });
   }
+}
+
+/** The name, version and licence of a package whose code is joined. */
+function licenceOf(name) {
+  const folder = join(root, 'node_modules', name);
+  const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  if (file === undefined) throw new Error(`${name} ${version} has no licence file`);
+  return `${name} ${version}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
 }
 
 /** Remove the declarations that no entry point reaches: those of modules that are private to the package. */

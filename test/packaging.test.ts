@@ -314,7 +314,7 @@ describe('The compiled package', () => {
   it('contains its code, declarations, pages and examples, and nothing else', () => {
     const paths = tarball.files.map(({ path }) => path);
     const known =
-      /^(dist\/.*(\.js|\.d\.ts|\/openapi\/\w+\.json)|(lib|adapters|examples)\/(.*\/)?\w[\w-]*\.md|examples\/.*|bench\/(RESULTS\.md|comparison\.svg)|package\.json|[A-Z]+\.md|LICENSE)$/;
+      /^(dist\/.*(\.js|\.d\.ts|\/openapi\/\w+\.json|LICENSES)|(lib|adapters|examples)\/(.*\/)?\w[\w-]*\.md|examples\/.*|bench\/(RESULTS\.md|comparison\.svg)|package\.json|[A-Z]+\.md|LICENSE)$/;
     assert.deepEqual(
       paths.filter((path) => !known.test(path) || /^(?!examples\/).*\.test\.|\.map$|node_modules/.test(path)),
       []
