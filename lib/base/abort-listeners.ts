@@ -2,10 +2,10 @@
 const listening = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Call a function when a signal aborts, once. A signal that has aborted already does not call it.
+ * Call a function once when a signal aborts. A signal that has aborted already does not call it.
  *
  * Any number of subscriptions, iterables and clients of an app may share one signal.
- * @param signal undefined: nothing happens
+ * @param signal undefined: has no effect
  * @returns releases the function, so that it is no longer called
  */
 export function onAbort(signal: AbortSignal | undefined, run: () => void): () => void {
@@ -28,7 +28,9 @@ function listenTo(signal: AbortSignal): Set<() => void> {
   return functions;
 }
 
-/** Call all functions. An error of one does not keep the others from being called; it is thrown afterwards, as an error of a listener. */
+/**
+ * Call all functions. An error of one does not prevent the others from being called; it is thrown afterwards, as an error of a listener.
+ */
 function callAll(this: AbortSignal): void {
   const functions = listening.get(this);
   listening.delete(this);

@@ -1,5 +1,5 @@
 /**
- * Defines `Symbol.asyncDispose` in realms that lack it: Node 20 and 22 define it in the main realm only, and Jest runs tests in another one.
+ * Define `Symbol.asyncDispose` in realms that lack it: Node 20 and 22 define it in the main realm only, and Jest runs tests in another one.
  * Modules whose classes have the method for `await using` call it before the class; otherwise the method would get the name "undefined".
  * The value is the one that compilers use as a fallback.
  */

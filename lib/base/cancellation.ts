@@ -1,4 +1,4 @@
-/** Aborts a signal that is made when it is read for the first time: making an `AbortSignal` takes more than a microsecond. */
+/** Aborts a signal that is created when it is read for the first time: creating an `AbortSignal` takes more than a microsecond. */
 export class Cancellation {
   #controller: AbortController | undefined = undefined;
   #reason: Error | undefined = undefined;
@@ -11,7 +11,7 @@ export class Cancellation {
     return this.#controller.signal;
   }
 
-  /** The signal is aborted, or will be when it is made. */
+  /** True if the signal is aborted, or will be when it is created. */
   get isAborted(): boolean {
     return this.#reason !== undefined;
   }

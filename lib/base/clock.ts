@@ -14,7 +14,7 @@ export interface Clock {
    * @returns the timer, for `clearTimeout`
    */
   setTimeout(run: () => void, delayMs: number): unknown;
-  /** Cancel a timer. Nothing happens if it has fired or is undefined. */
+  /** Cancel a timer. Has no effect if it has fired or is undefined. */
   clearTimeout(timer: unknown): void;
   /** The clock for the timers of the library, if a test clock distinguishes them from those of the application. Default: this clock. */
   readonly internal?: Clock;

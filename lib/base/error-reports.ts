@@ -1,8 +1,8 @@
 /** Time in which an error with the same place and cause is reported once, in milliseconds. */
 const REPORT_MS = 60_000;
-/** Causes of a place that are reported in this time: messages may contain values of rows. */
+/** Maximum number of causes of a place that are reported in this time: messages may contain values of rows. */
 const MAX_CAUSES = 10;
-/** Characters of a message that are compared. */
+/** Number of characters of a message that are compared. */
 const MAX_CAUSE = 200;
 
 interface Period {
@@ -12,8 +12,8 @@ interface Period {
 }
 
 /**
- * Decides which errors of rules are reported: the first one of each cause in a minute, at most ten causes of a place. Another place of the same rule,
- * such as its second action, has causes of its own.
+ * Decides which errors of rules are reported: the first one of each cause in a minute, at most ten causes of a place. Each place of a rule,
+ * such as its second action, has its own causes.
  */
 export class ErrorReports {
   readonly #monotonic: () => number;
@@ -41,7 +41,7 @@ export class ErrorReports {
     return true;
   }
 
-  /** The rule is dropped. */
+  /** Discard the causes of a rule that was dropped. */
   forget(rule: string): void {
     this.#periods.delete(rule);
   }

@@ -25,8 +25,8 @@ export class ProtocolError extends BrokerError {
 }
 
 /**
- * A listener has closed a connection before the broker got it, because of its peer: its TLS handshake has failed, for example. `code` is
- * `CONNECTION_REFUSED`.
+ * A listener has closed a connection before the broker received it, because of its peer: its TLS handshake has failed, for example. `code`
+ * is `CONNECTION_REFUSED`.
  */
 export class ConnectionRefused extends BrokerError {
   /** The reason as `shutdownCount` of the listener counts it, for example `tls_failed`. */
@@ -41,7 +41,7 @@ export class ConnectionRefused extends BrokerError {
   }
 }
 
-/** Whether an error is the fault of a peer, which can cause any number of such errors. */
+/** Tell whether an error is caused by a peer, which can cause any number of such errors. */
 export function isCausedByPeer(error: unknown): boolean {
   return error instanceof ProtocolError || error instanceof ConnectionRefused;
 }
@@ -77,7 +77,7 @@ export class NotAuthorized extends BrokerError {
   }
 }
 
-/** The operation is not possible in the present state, for example publishing on a broker that is not started. */
+/** The operation is not possible in the current state, for example publishing on a broker that is not started. */
 export class StateError extends BrokerError {}
 
 /** Turn any thrown value into an Error; values that are not errors become its `cause`. */

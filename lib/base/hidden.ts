@@ -1,2 +1,2 @@
-/** Stands for a secret that is shown. In a change it means the present one. */
+/** Replaces a secret in output. In a change it means the current one. */
 export const HIDDEN = '******';

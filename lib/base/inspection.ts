@@ -20,7 +20,7 @@ export interface ReplayObserver {
   complete?(): void;
 }
 
-/** An actor as its observers see it. It has the members of an xstate actor that xstate's `waitFor` and inspectors use. */
+/** The view of an actor for its observers. It has the members of an xstate actor that xstate's `waitFor` and inspectors use. */
 export interface ActorView {
   /** `broker`, a client id, or `session` if the client id was not known when the actor was created. */
   readonly id: string;

@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts';
 
-/** The end of the previous connection of a client is read within this time, unless the process is very busy. */
+/** Time within which the end of the previous connection of a client is read, unless the process is very busy. */
 const HOLD_MS = 500;
-/** While so many wait, further ones are refused at once. */
+/** Maximum number of waiting newcomers; further ones are refused at once. */
 const MAX_HELD = 100;
 
 /** The owner of the places that newcomers wait for. */
@@ -45,7 +45,7 @@ export class Newcomers<T extends object> {
     return true;
   }
 
-  /** A place may be free. Newcomers get it after the present function, which may still be ending a connection. */
+  /** Note that a place may be free. Newcomers get it after the current function, which may still be ending a connection. */
   placeFreed(): void {
     if (this.#held.size === 0 || this.#isServing) return;
     this.#isServing = true;
@@ -60,7 +60,7 @@ export class Newcomers<T extends object> {
     });
   }
 
-  /** Refuse all that wait. */
+  /** Refuse all waiting newcomers. */
   refuseAll(): void {
     for (const [newcomer, timer] of this.#held) {
       this.#held.delete(newcomer);

@@ -12,7 +12,7 @@ export type Size = number | string;
 /** One option: its default, and the values that it accepts. */
 export interface OptionRow<T = unknown> {
   readonly default: T;
-  /** How a value is read: which strings and numbers are accepted. */
+  /** The way in which a value is read: which strings and numbers are accepted. */
   readonly kind:
     | 'boolean'
     | 'integer'
@@ -46,22 +46,22 @@ export interface OptionRow<T = unknown> {
   readonly choices?: readonly string[];
   /** Other documented names of the option, in addition to the name in snake_case. */
   readonly aliases?: readonly string[];
-  /** What the option is for, and what its special values mean. README and `embermq help options` show this text. */
+  /** Description of the option and of its special values. README and `embermq help options` show this text. */
   readonly about: string;
   /** Checks a value of the kind `object` or `text` and converts it to the value of the option; throws `InvalidInput`. */
   readonly check?: (value: unknown, field: string) => unknown;
   /**
-   * When a change at run time takes effect: at once, or for connections that are accepted from then on. Default: for an option of a zone
-   * `next connection`; any other option is fixed when its object is created.
+   * Time at which a change at run time takes effect: at once, or for connections that are accepted from then on. Default: for an option of
+   * a zone `next connection`; any other option is fixed when its object is created.
    */
   readonly change?: 'now' | 'next connection';
-  /** Why the option is fixed when its object is created, for people who try to change it: the end of a sentence. */
+  /** The reason why the option is fixed when its object is created, for people who try to change it: the end of a sentence. */
   readonly whyFixed?: string;
 }
 
 /** Options by camelCase name. */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
-/** The values of the options of a table, after reading. */
+/** The values of the options of a table after they have been read. */
 export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
 
 /** Create a row of a table. */
@@ -144,7 +144,7 @@ export function readOptions(
   return Object.assign(values, readGiven(table, given, where));
 }
 
-/** As `readOptions`, but returns the values of those options only that are given. */
+/** As `readOptions`, but returns only the values of given options. */
 export function readGiven(table: OptionTable, given: object, where: string): Record<string, unknown> {
   checkObject(given, where === '' ? 'options' : where);
   const values: Record<string, unknown> = {};
@@ -275,7 +275,7 @@ export function unknownName(code: string, field: string, name: unknown, known: r
 
 /** The known name that is most similar to a misspelled one; undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
-  if (word.length > 100) return undefined; // the time of the comparison is proportional to the length
+  if (word.length > 100) return undefined; // the duration of the comparison is proportional to the length
   let best: string | undefined;
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
   for (const candidate of known) {
@@ -285,7 +285,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best;
 }
 
-/** The least number of letters to insert, delete, replace, or exchange with the next one. */
+/** The minimum number of letters to insert, delete, replace, or exchange with the next one. */
 function editDistance(a: string, b: string): number {
   let beforeRow: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);

@@ -10,7 +10,7 @@ export class Pace {
   #had = 0;
   #left = 0;
 
-  /** The first call of `next` begins the walk. @param pause waits for the next slice */
+  /** The first call of `next` starts the walk. @param pause waits for the next slice */
   constructor(pause: Pause) {
     this.#pause = pause;
   }

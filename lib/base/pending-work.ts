@@ -1,7 +1,7 @@
 // Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 
-/** Virtual time waits this long for another process, in milliseconds of real time. */
+/** Time for which virtual time waits for another process, in milliseconds of real time. */
 const OTHER_PROCESS_MS = 250;
 
 /**
@@ -19,7 +19,7 @@ export class WorkCount {
     return this.#count;
   }
 
-  /** Let a test clock call the code of the application, so that code that itself waits for the clock does not count; undefined: no longer. */
+  /** Let a test clock call the code of the application, so that code that waits for the clock does not count; undefined: stop this. */
   watchedBy(watch: (<Q, A>(task: (request: Q) => A, request: Q) => A) | undefined): void {
     this.#watch = watch;
   }
@@ -59,8 +59,8 @@ export class WorkCount {
   }
 
   /**
-   * Count what another process has to do as work, but not for long, so that virtual time goes on while a server does not answer. Without a test
-   * clock, nothing is counted.
+   * Count the work of another process, but only for a short time, so that virtual time continues while a server does not answer. Without a
+   * test clock, nothing is counted.
    */
   forAWhile(promise: Promise<unknown>): void {
     if (this.#watch === undefined) return;

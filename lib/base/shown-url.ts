@@ -1,6 +1,6 @@
 /**
  * A URL for messages and logs: user name, password, the values of its query and its fragment are masked, because they may be secrets.
- * @param text also one that is not valid
+ * @param text a URL, which need not be valid
  */
 export function shownUrl(text: string): string {
   const end = text.search(/[?#]/);
@@ -21,7 +21,10 @@ function hasLoginForPort(place: string): boolean {
   return colon >= 0 && /\D/.test(host.slice(colon + 1));
 }
 
-/** Without regular expressions: clients of HTTP ports choose the text, and `/\/\/.*@/` takes quadratic time. */
+/**
+ * The place without user name and password. No regular expressions: clients of HTTP ports choose the text, and `/\/\/.*@/` takes quadratic
+ * time.
+ */
 function withoutLogin(place: string): string {
   const [from, at] = [place.indexOf('//'), place.lastIndexOf('@')];
   return from < 0 || at < from ? place : `${place.slice(0, from)}//***@${place.slice(at + 1)}`;

@@ -16,12 +16,12 @@ export class WorkTime {
     this.#mostMs = mostMs;
   }
 
-  /** A turn begins. */
+  /** Note that a turn begins. */
   begin(): void {
     this.#begunMs = this.#clock.monotonic();
   }
 
-  /** A turn ends. */
+  /** Note that a turn ends. */
   end(): void {
     this.#spentMs += this.turnMs;
     this.#begunMs = undefined;
@@ -32,7 +32,7 @@ export class WorkTime {
     return this.#begunMs === undefined ? 0 : this.#clock.monotonic() - this.#begunMs;
   }
 
-  /** Whether more time has been taken than there is for all steps. Long steps ask for it, and fail. */
+  /** True if the steps have taken more time than is allowed for all of them. Long steps check this, and fail. */
   get isOver(): boolean {
     return this.#spentMs + this.turnMs > this.#mostMs;
   }
@@ -48,7 +48,7 @@ interface SliceSetup {
 }
 
 /**
- * Do work in steps, some in each slice, so that others are served meanwhile.
+ * Do work in steps, some in each slice, so that others are served in the meantime.
  * @param steps yields after each step, and returns the result
  * @throws what a step throws; `tooLong` if the time is over when a step yields or throws
  */

@@ -1,9 +1,9 @@
-/** A search of V8 compares at most about this many characters, which takes some milliseconds; longer ones are done here. */
+/** Approximate maximum number of characters that a search of V8 may compare, which takes some milliseconds; longer ones are done here. */
 const MAX_COMPARISONS = 8_388_608;
 
 /**
- * `text.indexOf(what, from)`, also for texts that clients choose: V8 needs seconds for some of 200,000 characters, because its time grows with
- * the product of the lengths. Here it grows with their sum.
+ * `text.indexOf(what, from)`, also for strings that clients choose: V8 needs seconds for some of 200,000 characters, because its time grows
+ * with the product of the lengths. Here it grows with their sum.
  */
 export function firstIn(text: string, what: string, from = 0): number {
   if (isQuick(text.length - from, what)) return text.indexOf(what, from);
@@ -25,7 +25,7 @@ export function splitBy(text: string, by: string): string[] {
   const parts: string[] = [];
   let end = 0;
   for (const at of occurrences(text, by, 0)) {
-    if (at < end) continue; // it overlaps the one before
+    if (at < end) continue; // it overlaps the previous one
     parts.push(text.slice(end, at));
     end = at + by.length;
   }
@@ -37,7 +37,7 @@ function isQuick(length: number, what: string): boolean {
   return what.length > length || length * what.length <= MAX_COMPARISONS;
 }
 
-/** The positions of a text in another one, overlapping ones too, by the algorithm of Knuth, Morris and Pratt. */
+/** The positions of a string in another one, including overlapping ones, by the algorithm of Knuth, Morris and Pratt. */
 function* occurrences(text: string, what: string, from: number): Generator<number, void> {
   const borders = bordersOf(what);
   let matched = 0;
@@ -51,7 +51,7 @@ function* occurrences(text: string, what: string, from: number): Generator<numbe
   }
 }
 
-/** For each beginning of a text: the length of the longest shorter beginning that it also ends with. */
+/** For each prefix of a string: the length of the longest shorter prefix that is also its suffix. */
 function bordersOf(what: string): Int32Array {
   const borders = new Int32Array(what.length);
   for (let at = 1, length = 0; at < what.length; at++) {

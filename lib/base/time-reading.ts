@@ -19,12 +19,12 @@ export class TimeReading {
     this.wallMs = this.#clock.now();
   }
 
-  /** A timer has rung, which has read the monotonic time. */
+  /** Use the monotonic time that a timer has read when it rang. */
   rang(nowMs: number): void {
     this.nowMs = nowMs;
   }
 
-  /** Read only the monotonic time; sufficient if no message is accepted meanwhile. */
+  /** Read only the monotonic time; sufficient if no message is accepted in the meantime. */
   readMonotonic(): number {
     this.nowMs = this.#clock.monotonic();
     return this.nowMs;

@@ -40,10 +40,10 @@ interface Slot {
   tail: Timer | undefined;
 }
 
-/** If the wheel turns later than planned by more than this, the process was stopped or blocked. */
+/** Maximum delay of a turn of the wheel: after a longer one, the process was stopped or blocked. */
 const MAX_LATE_MS = 100;
 
-/** Timers ring for this time in one turn. Those that are left ring in the next ones, so that sockets are served meanwhile. */
+/** Duration for which timers ring in one turn. The others ring in the next ones, so that sockets are served in the meantime. */
 const RING_MS = 5;
 
 /** Empty slots are only removed if there are more than this. */
@@ -55,11 +55,11 @@ const SWEEP_FROM = 64;
  * Timers of the same tick share a slot. The slots form a binary heap, so arming a timer takes O(1) if its slot exists and O(log slots) if
  * not. A timer never rings early, and at most one tick late. Timers of one tick ring in the order in which they were armed.
  *
- * A turn that is late can be postponed once (`later`), so that the broker reads the input that arrived while the process was stopped
- * before it decides that a client was silent.
+ * A turn that is late can be postponed once (`later`), so that the broker reads the input that arrived while the process was stopped before
+ * it decides that a client was silent.
  *
- * Many timers that are due together ring in several turns, in their order. While the clock does not move, as a clock of a test, all of them
- * ring at once.
+ * Many timers that are due together ring in several turns, in their order. While the clock does not move, like the clock of a test, all of
+ * them ring at once.
  *
  * Empty slots are removed when they outnumber the others, because a broker with short connections arms and disarms many session expiries
  * that are days ahead.
@@ -79,8 +79,8 @@ export class TimingWheel {
 
   /**
    * @param tickMs resolution in milliseconds: a timer rings at most this much late
-   * @param later calls `run` after the input that has arrived meanwhile was read. It is used by turns that are more than 100 ms late, and
-   *   when timers take long. Without it, all timers that are due ring at once
+   * @param later calls `run` after the input that has arrived in the meantime was read. It is used by turns that are more than 100 ms late,
+   * and when timers take long. Without it, all timers that are due ring at once
    */
   constructor(clock: Clock, tickMs: number, onError: (error: unknown) => void, later?: (run: () => void) => void) {
     this.#later = later;
@@ -135,7 +135,7 @@ export class TimingWheel {
     if (tick < this.#timerTick) this.#schedule();
   }
 
-  /** Cancel a timer. Nothing happens if it is not armed. */
+  /** Cancel a timer. Has no effect if it is not armed. */
   disarm(timer: Timer): void {
     const slot = timer.slot;
     if (slot === undefined) return;
@@ -172,7 +172,7 @@ export class TimingWheel {
   }
 
   readonly #turn = (): void => {
-    this.#timerTick = -Infinity; // timers that are armed meanwhile need no schedule: #ringDue schedules at its end
+    this.#timerTick = -Infinity; // timers that are armed in the meantime need no schedule: #ringDue schedules at its end
     const first = this.#heap[0];
     const lateMs = first === undefined ? 0 : this.#clock.monotonic() - first.tick * this.#tickMs;
     if (this.#later === undefined || lateMs <= MAX_LATE_MS) {

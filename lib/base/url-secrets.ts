@@ -8,12 +8,12 @@ interface SecretPart {
   readonly key: string;
 }
 
-/** Text with `******` for what may be secrets in its URLs. */
+/** Text with `******` instead of possible secrets in its URLs. */
 export function hideInUrls(text: string): string {
   return replaced(text, (part) => (part.to > part.from ? HIDDEN : ''));
 }
 
-/** Text with the values that URLs of another text have where it has `******`. Where there is none, `******` stays. */
+/** Text with the values of the URLs of another text in place of its `******`. If there is no value, `******` stays. */
 export function keepInUrls(text: string, present: unknown): string {
   if (typeof present !== 'string' || !text.includes(HIDDEN)) return text;
   const known = new Map<string, string[]>();
@@ -25,7 +25,7 @@ export function keepInUrls(text: string, present: unknown): string {
   }
   return replaced(text, ({ from, to, key }) => {
     const given = text.slice(from, to);
-    const value = known.get(key)?.pop(); // also of a value that is given: names may occur more than once
+    const value = known.get(key)?.pop(); // also of a given value: names may occur more than once
     return given === HIDDEN ? (value ?? given) : given;
   });
 }
@@ -45,7 +45,7 @@ function replaced(text: string, by: (part: SecretPart) => string): string {
   return end === 0 ? text : result + text.slice(end);
 }
 
-/** The parts in their order. No character is looked at for each URL again: the text may be long, and have many URLs. */
+/** The parts in their order. Characters are not examined again for each URL, because the text may be long and have many URLs. */
 function secretParts(text: string): SecretPart[] {
   const parts: SecretPart[] = [];
   let number = 0;
@@ -73,7 +73,7 @@ function secretParts(text: string): SecretPart[] {
   return parts;
 }
 
-/** The place of the first character of a kind from a place on; the end of the text if there is none. */
+/** The position of the first character of a kind from a position on; the end of the text if there is none. */
 function firstOf(text: string, from: number, kind: RegExp): number {
   kind.lastIndex = from;
   return kind.exec(text)?.index ?? text.length;

@@ -33,7 +33,7 @@ export interface PublishDecision {
 
 /** The part of a connection that the delivery of messages uses. */
 export interface Outlet {
-  /** The stream has more unsent bytes than it should: messages go to the backlog. */
+  /** True if the stream has too many unsent bytes: messages go to the backlog. */
   readonly isBlocked: boolean;
   readonly isClosed: boolean;
   /** Send a PUBLISH. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
@@ -56,7 +56,7 @@ interface RejectedClient {
 
 /** The parts of the broker that the delivery of messages uses. */
 export interface DeliveryPorts {
-  /** What clients may receive, and publish under `$SYS`. */
+  /** The rights of clients to receive messages, and to publish under `$SYS`. */
   readonly rights: ReceivingRights & { mayPublishSystem(client: SessionClient, topic: string): boolean };
   readonly time: TimeReading;
   readonly metrics: Metrics;
@@ -88,7 +88,7 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly rejections: {
-    /** The broker refuses a client, or ends its connection because of what it sends. See `Rejections`. */
+    /** Note that the broker refuses a client, or ends its connection because of what it sends. See `Rejections`. */
     add(rejected: RejectedClient): void;
   };
   /** Name of this node. */
@@ -109,9 +109,12 @@ export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts
   readonly routing: ConnectionPorts<S>['routing'] & {
     /** The route of a topic name. */
     of(topic: string): Route;
-    /** The given route if it is still valid, else the current route of its topic. Use it after hooks: subscriptions may have changed. */
+    /**
+     * The given route if it is still valid, otherwise the current route of its topic. Use it after hooks, because subscriptions may have
+     * changed.
+     */
     freshened(route: Route): Route;
-    /** Whether a subscriber of this route has a persisted session. */
+    /** Tell whether a subscriber of this route has a persisted session. */
     persistsAny(route: Route): boolean;
   };
   readonly publishing: ConnectionPorts<S>['publishing'] & DeliveryPorts['publishing'] & PublishingPort;
@@ -156,7 +159,7 @@ export interface Announcements {
 /** The path of a published message. */
 interface PublishingPort {
   readonly hooks: {
-    /** Hooks or zones may refuse or change published messages: ask `decide`. */
+    /** True if hooks or zones may refuse or change published messages: then call `decide`. */
     readonly hasHooks: boolean;
     /** Ask the hooks `authorizePublish` and `publish`. */
     decide(
@@ -165,10 +168,10 @@ interface PublishingPort {
       client: SessionClient,
       topics: PublishedTopics
     ): PublishDecision | Promise<PublishDecision>;
-    /** Report a decision that needs no hook to the listeners that hear it. */
+    /** Report a decision that needs no hook to its listeners. */
     announce(message: Message, route: Route, client: SessionClient, isAllowed: boolean): void;
   };
-  /** Whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
+  /** Tell whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;
   /** Deliver a message to all subscribers of its route. @returns how many accepted it */
   route(message: Message, route: Route): number;
@@ -182,16 +185,16 @@ interface SessionIndexPort<S> {
   revive(session: S): void;
   /** Remove a session that has ended. */
   forget(session: S): void;
-  /** The session has connected or disconnected. */
+  /** Called when the session has connected or disconnected. */
   changed(session: S): void;
-  /** The client does not read; its connection will be closed. */
+  /** Called when the client does not read; its connection will be closed. */
   slowConsumer(session: S): void;
 }
 
 /** Hands messages of ended sessions over to other members of their share groups. */
 export interface HandOverPort<S> {
   /**
-   * Get a function that gives a message of a session in memory to another member. It returns false if no member takes the message. The
+   * Get a function that hands a message of a session in memory over to another member. It returns false if no member takes the message. The
    * subscriptions of the session must no longer be in the index.
    * @returns undefined if there are no other members
    */
@@ -202,11 +205,11 @@ export interface HandOverPort<S> {
 
 /** Limits on memory and on space in the store. */
 interface PressurePort {
-  /** Memory is short: QoS 0 messages are dropped instead of being queued. */
+  /** True if memory is short: QoS 0 messages are dropped instead of being queued. */
   readonly isShedding: boolean;
-  /** Some QoS 1 and 2 messages are refused, because there is no room to queue them: ask `publishing.refuses`. */
+  /** True if some QoS 1 and 2 messages are refused, because there is no room to queue them: then call `publishing.refuses`. */
   readonly isRefusing: boolean;
-  /** The reserve of the store is in use: changes that make the store grow are refused. */
+  /** True if the reserve of the store is in use: changes that make the store grow are refused. */
   readonly isSpaceLow: boolean;
   /** The backlogs of all sessions in memory. */
   readonly totalBacklog: TotalBacklog;

@@ -10,10 +10,10 @@ import type { SessionEntry } from './log/session-record.ts';
 /**
  * The client of a session, as hooks and events receive it and as its messages name their publisher.
  *
- * The object stays the same while the session exists; a returning client changes its facts.
+ * The object stays the same while the session exists; a returning client changes its properties.
  */
 export class SessionClient implements ClientInfo, Publisher {
-  /** What the last CONNECT has agreed. */
+  /** The result of the last CONNECT. */
   agreement: Agreement;
   clientId = '';
   username: string | undefined = undefined;
@@ -77,7 +77,7 @@ export class SessionClient implements ClientInfo, Publisher {
     return this.agreement.zone.name;
   }
 
-  /** The session outlives its connection. */
+  /** True if the session outlives its connection. */
   get isPersistent(): boolean {
     return this.sessionExpiry > 0;
   }
@@ -100,8 +100,8 @@ export class SessionClient implements ClientInfo, Publisher {
   }
 
   /**
-   * The broker has decided who the client is: by its CONNECT, and once more if the hooks give it another user name.
-   * @param mountpoint prefix of all topics of the client, which the caller adds when the client id is checked
+   * Set the identity of the client: by its CONNECT, and again if the hooks give it another user name.
+   * @param mountpoint prefix of all topics of the client, which the caller adds when the client id has been checked
    */
   identified(agreement: Agreement, clientId: string, username: string | undefined, mountpoint = ''): void {
     this.agreement = agreement;
@@ -110,26 +110,26 @@ export class SessionClient implements ClientInfo, Publisher {
     this.mountpoint = mountpoint;
   }
 
-  /** The authentication has decided what the client may do. @param isSuperuser access control does not apply to it */
+  /** Set the rights of the client according to its authentication. @param isSuperuser access control does not apply to it */
   entitled(isSuperuser: boolean, rules: ClientRules | undefined, data: unknown): void {
     this.isSuperuser = isSuperuser;
     this.rules = rules;
     this.data = data;
   }
 
-  /** The session shall expire this number of seconds after the connection has closed. @param keepalive in seconds */
+  /** Let the session expire this number of seconds after the connection has closed. @param keepalive in seconds */
   expireAfter(seconds: number, keepalive = this.keepalive): void {
     this.sessionExpiry = seconds;
     this.keepalive = keepalive;
   }
 
-  /** The connection belongs to the session from this time on, or has closed. @param wallMs wall-clock milliseconds */
+  /** Note the time from which the connection belongs to the session, or at which it closed. @param wallMs wall-clock milliseconds */
   noteConnected(isConnected: boolean, wallMs: number): void {
     this.connectedAt = isConnected ? wallMs : undefined;
     this.disconnectedAt = isConnected ? undefined : wallMs;
   }
 
-  /** The client has returned: adopt its new connection, and what its CONNECT has agreed. */
+  /** Adopt the new connection of a client that has returned, and the result of its CONNECT. */
   returned(other: SessionClient): void {
     this.transportInfo = other.transportInfo;
     this.agreement = other.agreement;

@@ -34,9 +34,9 @@ const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CL
 /**
  * The session of one client id.
  *
- * It consists of parts: who the client is (`client`), what it has subscribed (`subscriptions`), the messages to it (`delivery`) and from it
- * (`inbound`), when it begins and ends (`lifecycle`, `timers`), and what is persisted of it (`log`). This class joins them, and answers to
- * the connection.
+ * It consists of parts: the identity of the client (`client`), its subscriptions (`subscriptions`), the messages to it (`delivery`) and
+ * from it (`inbound`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`). This class joins them, and answers
+ * to the connection.
  */
 export class Session implements ConnectionOwner {
   readonly ports: SessionPorts<Session>;
@@ -51,7 +51,7 @@ export class Session implements ConnectionOwner {
   connection: Connection<Session> | undefined = undefined;
   /** Wall-clock milliseconds. */
   createdAt = 0;
-  /** Place among all sessions in order of creation; 0: not among them yet. */
+  /** Position among all sessions in order of creation; 0: not among them yet. */
   number = 0;
   /** Number of PUBLISH packets that were sent on earlier connections. */
   delivered = 0;
@@ -71,8 +71,9 @@ export class Session implements ConnectionOwner {
   }
 
   /**
-   * Get the session of a record in the store.
-   * @param aliveWallMs when the previous process is known to have run last, which counts as the end of connections that it did not close
+   * Create a session from a record in the store.
+   * @param aliveWallMs time at which the previous process is known to have run last, which counts as the end of connections that it did not
+   * close
    */
   static restored(ports: SessionPorts<Session>, zone: Zone, record: SessionEntry, aliveWallMs: number): Session {
     const { nowMs, wallMs } = ports.time;
@@ -85,7 +86,7 @@ export class Session implements ConnectionOwner {
     // the session expiry continues while the broker is stopped
     const goneMs = Math.max(0, wallMs - disconnectedAt);
     session.timers.restore(nowMs + record.sessionExpiry * 1000 - goneMs);
-    // if the client was connected, the will delay begins now: its connection has ended with the process [MQTT-3.1.2-8]
+    // if the client was connected, the will delay starts now: its connection has ended with the process [MQTT-3.1.2-8]
     will?.delayFrom(wasConnected ? nowMs : nowMs - goneMs);
     return session;
   }
@@ -111,13 +112,13 @@ export class Session implements ConnectionOwner {
 
   // -------------------------------------------------------------------------------------------------------------- connection
 
-  /** The session has its place among all sessions. @param createdAt wall-clock milliseconds */
+  /** Note that the session has its position among all sessions. @param createdAt wall-clock milliseconds */
   listed(number: number, createdAt: number): void {
     this.number = number;
     this.createdAt = createdAt;
   }
 
-  /** The session has this connection now. Undefined: its connection has closed, or belongs to another session. */
+  /** Assign this connection to the session. Undefined: its connection has closed, or belongs to another session. */
   attach(connection: Connection<Session> | undefined): void {
     const previous = this.connection;
     if (previous !== undefined) {
@@ -202,7 +203,7 @@ export class Session implements ConnectionOwner {
   }
 }
 
-/** A hook has decided on a packet of this connection: process the packets behind it. */
+/** Process the packets after one of this connection on which a hook has decided. */
 export function resumeAfterHook(connection: Connection<Session>): void {
   try {
     connection.reader.resume(Pause.hook);

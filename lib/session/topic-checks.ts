@@ -5,7 +5,7 @@ import { controlIn } from '../topics/topic.ts';
 
 /**
  * Refuse control characters and non-characters if the zone does so (MQTT 5.0 section 1.5.4).
- * @param what name of the string for the error message
+ * @param what name of the string, for the error message
  * @throws ProtocolError 0x81
  */
 export function checkControls({ controlCharacters }: Zone, text: string | undefined, what: string): void {

@@ -57,23 +57,22 @@ const LEAST_BYTES: Readonly<Record<number, number>> = {
  * Version of the store format. A store of a higher version is refused.
  *
  * It is increased with every new kind, and with every new form or version of a record. The new version is written to an older store before
- * anything else, because a start reads neither queued messages nor unknown kinds. The kind `import` did not need a new version: its
- * record sorts before the format record, and a store that does not begin with its format is refused anyway.
+ * anything else, because a start reads neither queued messages nor unknown kinds. The kind `import` did not need a new version: its record
+ * sorts before the format record, and a store that does not begin with its format is refused anyway.
  *
  * A field can be appended to a record without a new version if a missing field has a meaning and older versions work without it. Readers
  * ignore what follows the fields that they know, and an older version drops the field when it writes the record again. Such fields are the
- * sequence number of retained messages, the pending retained messages of flows and subscriptions, the version of the definitions, and the time at
- * which a session connected. Nothing can be appended to segments and journals, because they are read to their end.
+ * sequence number of retained messages, the pending retained messages of flows and subscriptions, the version of the definitions, and the
+ * time at which a session connected. Nothing can be appended to segments and journals, because they are read to their end.
  *
- * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes. Version 4: checkpoints of
- * stream rules.
+ * Version 2: packet ids that wait for PUBREL may be stored as bits. Version 3: entries of outboxes. Version 4: checkpoints of stream rules.
  */
 export const FORMAT = 4;
 
 /**
- * Version of the meaning of stored definitions: rules, streams, resources and so on. The format record has the version of the release that
- * wrote the store; 0: 0.2 or earlier. It is increased with the first change of a release after which some definitions behave differently;
- * `broker/upgrade/changes.ts` has these changes.
+ * Version of the meaning of stored definitions: rules, streams, resources and so on. The format record contains the version of the release
+ * that wrote the store; 0: 0.2 or earlier. It is increased with the first change of a release after which some definitions behave
+ * differently; `broker/upgrade/changes.ts` describes these changes.
  *
  * Version 3: 0.3.
  */

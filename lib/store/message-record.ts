@@ -10,7 +10,7 @@ const USERNAME = 64;
 /** The publisher is that of the previous message in the same record. */
 const SAME_PUBLISHER = 128;
 
-/** The present time by both clocks, in milliseconds. It determines the age of stored messages. */
+/** The current time by both clocks, in milliseconds. It determines the age of stored messages. */
 export interface Now {
   readonly nowMs: number;
   readonly wallMs: number;

@@ -2,15 +2,18 @@ import type { CommitFailure, Durable } from './durable.ts';
 import type { Ledger } from './ledger.ts';
 import type { Draft } from './record.ts';
 
-/** What `NumberedRecords` asks of the owner of the items. */
+/** The part of the owner of the items that `NumberedRecords` uses. */
 interface NumberedItems<T> {
   /** The kind of the records; see `Kind`. */
   readonly kind: number;
   /** Write the body of the record of an item. */
   write(draft: Draft, item: T): void;
-  /** Items were committed. */
+  /** Called when items were committed. */
   committed?(items: Iterable<T>): void;
-  /** The commit that would have contained these items has failed, and what depends on them is refused. @returns those that are withdrawn */
+  /**
+   * Called when the commit that would have contained these items has failed, and the operations that depend on them are refused. @returns
+   * those that are withdrawn
+   */
   refused?(items: readonly T[]): readonly T[];
 }
 
@@ -36,20 +39,23 @@ export class NumberedRecords<T extends object> implements Durable {
     this.#items = items;
   }
 
-  /** An item was added. What happens in this turn is acknowledged when its record is committed. @param bytes approximate size of the record */
+  /**
+   * Note that an item was added. What happens in this turn is acknowledged when its record is committed. @param bytes approximate size of
+   * the record
+   */
   added(item: T, bytes: number): void {
     this.#numbers.set(item, ++this.#number);
     this.#changed.set(this.#number, item);
     this.#ledger.promise(this, bytes);
   }
 
-  /** An item was removed. What happens in this turn is acknowledged when its record is deleted. */
+  /** Note that an item was removed. What happens in this turn is acknowledged when its record is deleted. */
   removed(item: T): void {
     this.#remove(item);
     this.#ledger.promise(this);
   }
 
-  /** An item was removed, and nothing waits for the deletion of its record. */
+  /** Note that an item was removed, and that nothing waits for the deletion of its record. */
   forgotten(item: T): void {
     this.#remove(item);
     this.#ledger.touch(this);
@@ -63,7 +69,7 @@ export class NumberedRecords<T extends object> implements Durable {
     else this.#changed.set(number, undefined);
   }
 
-  /** An item was read from the store. @param number its number there */
+  /** Note that an item was read from the store. @param number its number there */
   restored(item: T, number: number): void {
     this.#number = this.#written = this.#stored = Math.max(this.#number, number);
     this.#numbers.set(item, number);

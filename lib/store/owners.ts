@@ -6,7 +6,7 @@ const OWNERS = new WeakMap<Store, { readonly owner: object; readonly why: string
 
 /**
  * Reserve a store for one owner in this process, until `release`. The same owner may claim it again.
- * @param why the end of the error message for others: who uses the store, and the remedy
+ * @param why the end of the error message for others: the user of the store, and the remedy
  * @throws StateError STORE_IN_USE
  */
 export function claim(store: Store, owner: object, why: string): void {

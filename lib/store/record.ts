@@ -32,7 +32,7 @@ export class RecordError extends BrokerError {
  * version, body, and a checksum of key, version and body.
  *
  * `key()` begins a key, `value()` ends the key and begins the body, and `put()` ends the record. To delete a record, `delete()` ends the
- * key. Between `nest()` and `unnest()` these methods write records into the body of the present record (see `journal.ts`).
+ * key. Between `nest()` and `unnest()` these methods write records into the body of the current record (see `journal.ts`).
  */
 export class Draft {
   /** The batch built so far. */
@@ -41,10 +41,10 @@ export class Draft {
   #chunk = this.#chunks[0];
   #used = 0;
   #at = 0;
-  /** Offsets of the present key and record in the chunk. */
+  /** Offsets of the current key and record in the chunk. */
   #keyAt = 0;
   #valueAt = -1;
-  /** Offset of the present nested record, or of the next one. */
+  /** Offset of the current nested record, or of the next one. */
   #nestedAt = -1;
   #isNesting = false;
 
@@ -105,12 +105,12 @@ export class Draft {
     this.batch.delete(this.#chunk.subarray(this.#keyAt, this.#at));
   }
 
-  /** Size of the present record so far, in bytes, including its version. */
+  /** Size of the current record so far, in bytes, including its version. */
   get size(): number {
     return this.#at - (this.#isNesting ? this.#nestedAt : this.#valueAt);
   }
 
-  /** Begin to write nested records into the body of the present record. */
+  /** Begin to write nested records into the body of the current record. */
   nest(): this {
     this.#isNesting = true;
     this.#nestedAt = this.#at;
@@ -211,7 +211,7 @@ export class Draft {
     return this;
   }
 
-  /** Make room for more bytes in the chunk. If the chunk is full, the present record is moved to another one. */
+  /** Make room for more bytes in the chunk. If the chunk is full, the current record is moved to another one. */
   need(bytes: number): this {
     if (this.#at + bytes <= this.#chunk.length) return this;
     const begun = this.#chunk.subarray(this.#keyAt, this.#at);

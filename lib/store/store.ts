@@ -28,7 +28,7 @@ export class Batch {
     this.bytes += key.length + value.length;
   }
 
-  /** Delete a key and its value. Nothing happens if the key does not exist. */
+  /** Delete a key and its value. Has no effect if the key does not exist. */
   delete(key: Buffer): void {
     this.keys.push(key);
     this.values.push(undefined);
@@ -36,11 +36,11 @@ export class Batch {
   }
 }
 
-/** What a store contained at one moment, whatever was committed since. */
+/** The content of a store at one moment, regardless of later commits. */
 export interface StoreSnapshot {
   /** Read entries, as `Store.read`. @throws StateError STORE_CLOSED also if the store was closed since; errors of the storage medium */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
-  /** Release what the snapshot holds. Closing a closed snapshot has no effect. */
+  /** Release the resources of the snapshot. Closing a closed snapshot has no effect. */
   close(): Promise<void>;
 }
 
@@ -78,16 +78,16 @@ export interface Store {
    */
   read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]>;
   /**
-   * Keep what is committed now readable, for a backup while the broker writes. `close` of the store ends all snapshots. Stores that cannot do
-   * that leave out this method.
+   * Keep the currently committed content readable, for a backup while the broker writes. `close` of the store ends all snapshots. Stores
+   * that cannot do this omit this method.
    * @throws StateError STORE_CLOSED if the store is not open
    */
   snapshot?(): Promise<StoreSnapshot>;
   /**
    * Make a damaged store usable again, without the records that cannot be recovered. The store is closed while it is repaired.
    *
-   * Called only if `open` or `read` failed with STORE_DAMAGED and the user has asked for a repair. Intact records must be preserved, also
-   * if the repair fails. Stores that cannot be repaired leave out this method.
+   * Called only if `open` or `read` failed with STORE_DAMAGED and the user has asked for a repair. Intact records must be preserved, even
+   * if the repair fails. Stores that cannot be repaired omit this method.
    * @throws BrokerError STORE_LOCKED, STORE_UNUSABLE; any error of the storage medium
    */
   repair?(): Promise<void>;
@@ -97,9 +97,9 @@ export interface Store {
    */
   size?(): Promise<number>;
   /**
-   * Free the space of deleted records. Commits and reads continue meanwhile; `close` ends the compaction early.
+   * Free the space of deleted records. Commits and reads continue in the meantime; `close` ends the compaction early.
    *
-   * The broker calls it when its records take much less space than `size` returns. Stores in which deleting frees the space leave out this
+   * The broker calls it when its records take much less space than `size` returns. Stores in which deleting frees the space omit this
    * method and `size`.
    * @throws StateError STORE_CLOSED if the store is not open; any error of the storage medium
    */

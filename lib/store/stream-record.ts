@@ -1,7 +1,7 @@
 import { type Draft, RecordReader } from './record.ts';
 import type { Entry } from './store.ts';
 
-/** What a record of a stream rule has: a part of its last checkpoint, or a row that has arrived since then. */
+/** The content of a record of a stream rule: a part of its last checkpoint, or a row that has arrived since then. */
 type StreamRecordKind = 'state' | 'row';
 
 /** A record of a stream rule. */

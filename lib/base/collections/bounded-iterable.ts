@@ -1,9 +1,9 @@
-/** Most values that wait to be read. Beyond it the oldest one is dropped. */
+/** Maximum number of values that wait to be read. Beyond it the oldest one is dropped. */
 const MOST_WAITING = 10_000;
-/** Most bytes of these values, approximately. */
+/** Maximum size of these values in bytes, approximately. */
 const MOST_BYTES = 33_554_432;
 
-/** Values that are read as they come, such as the outputs of rules. Those that nobody reads are bounded. */
+/** Values that are read as they arrive, such as the outputs of rules. The number of unread values is limited. */
 export class BoundedIterable<T> implements AsyncIterableIterator<T> {
   readonly #onEnd: () => void;
   readonly #waiting: { readonly value: T; readonly bytes: number }[] = [];
@@ -17,7 +17,7 @@ export class BoundedIterable<T> implements AsyncIterableIterator<T> {
     this.#onEnd = onEnd;
   }
 
-  /** @param bytes memory that is kept with it, approximately */
+  /** @param bytes approximate memory that the value occupies */
   push(value: T, bytes: number): void {
     const reader = this.#readers.shift();
     if (reader !== undefined) {
@@ -32,7 +32,7 @@ export class BoundedIterable<T> implements AsyncIterableIterator<T> {
     }
   }
 
-  /** End it. Values that are queued can still be read. */
+  /** End the iteration. Queued values can still be read. */
   end(): void {
     if (this.#isEnded) return;
     this.#isEnded = true;

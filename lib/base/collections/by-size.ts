@@ -5,7 +5,7 @@ export abstract class Sized {
   previousOfSize: this | undefined = undefined;
 }
 
-/** Items that are larger are listed with this size. */
+/** Maximum listed size: larger items are listed with this size. */
 const LARGEST = 0x7fff_ffff;
 
 /**

@@ -1,8 +1,8 @@
 /**
- * A list in the order of arrival that can be read from any place on, although entries are removed in between.
+ * A list in the order of arrival that can be read from any position on, although entries are removed in between.
  *
- * Each entry has a number, which never changes and is never used again. Adding takes constant time; removing and finding a place take the
- * time of a binary search.
+ * Each entry has a number, which never changes and is never used again. Adding takes constant time; removing and finding a position take
+ * the time of a binary search.
  */
 export class Roster<T extends { readonly number: number }> {
   /** In ascending order of their numbers. A removed entry leaves its number, so that the order can still be searched. */
@@ -46,7 +46,7 @@ export class Roster<T extends { readonly number: number }> {
     return found;
   }
 
-  /** Find the first place whose number is not below `number`. */
+  /** Find the first position whose number is not below `number`. */
   #search(number: number): number {
     let low = 0;
     let high = this.#places.length;

@@ -16,18 +16,18 @@ import type { WorkCount } from '../pending-work.ts';
 
 /** Maximum number of slices in one turn of the event loop. A slice of a list takes about 1 ms. */
 export const SLICES_AT_ONCE = 16;
-/** No further slice begins in a turn whose slices have taken this time, in milliseconds. */
+/** Time after which no further slice starts in a turn, in milliseconds. */
 const SLICES_MS = 4;
-/** Works that take turns. The others wait until one of these has ended or waits for something else, such as its client. */
+/** Number of tasks that take turns. The others wait until one of these has ended or waits for something else, such as its client. */
 const IN_ROTATION = 8;
 
 /**
- * The slices of long work that nothing waits for but its own caller, such as lists. All such work of a broker shares the time of this queue, so
+ * The slices of long tasks that only their own caller waits for, such as lists. All such tasks of a broker share the time of this queue, so
  * the length of a turn does not depend on how many lists are read at the same time.
  *
- * When a turn begins, waiting slices run one after the other until the time of the turn is used up; sockets are served before the next ones.
- * Every second slice is the first one of its work, if there is such, so short work does not wait for long work. Of the others, few are in
- * rotation, so that what slices have made does not stay in memory for all works at once. Work that is alone has one slice in each turn.
+ * When a turn begins, waiting slices run one after the other until the time of the turn is used up; sockets are served before the next
+ * ones. Every second slice is the first one of its task, if there is one, so short tasks do not wait for long ones. Of the others, few are
+ * in rotation, so that the results of slices do not stay in memory for all tasks at once. A task that is alone has one slice in each turn.
  */
 export class SliceQueue {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -36,7 +36,7 @@ export class SliceQueue {
   readonly #further: (() => void)[] = [];
   #isFirstNext = true;
   #isScheduled = false;
-  /** Slices that this turn may still have, and the time at which it begins no more. */
+  /** Number of slices that may still start in this turn, and the time after which none does. */
   #left = 0;
   #untilMs = 0;
 
@@ -48,7 +48,7 @@ export class SliceQueue {
 
   /**
    * Wait for the next slice, which ends when the caller waits for something else.
-   * @param had number of slices that the work has had; default: it is in rotation
+   * @param had number of slices that the task has had; default: it is in rotation
    */
   next(had = Infinity): Promise<void> {
     return new Promise((resolve) => {
@@ -66,7 +66,7 @@ export class SliceQueue {
   }
 
   readonly #begin = (): void => {
-    // work that is alone is to have one slice in a turn: what it requests from now on is not counted
+    // a task that is alone is to have one slice in a turn: its requests from now on are not counted
     this.#left = Math.min(SLICES_AT_ONCE, this.#first.length + this.#further.length);
     this.#untilMs = this.#clock.monotonic() + SLICES_MS;
     this.#run();

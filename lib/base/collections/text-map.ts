@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 
-/** Up to this length V8 hashes the characters of a string; the hash of a longer string depends on its length only. */
+/** Maximum length of a string whose characters V8 hashes; the hash of a longer string depends only on its length. */
 const MAX_HASHED = 16_383;
 
 interface Long<V> {

@@ -170,7 +170,7 @@ export function answer(
 }
 
 /**
- * Refuse a message that cannot be persisted now. MQTT 5.0 has a reason code for that. A 3.x client is disconnected, so that it sends the
+ * Refuse a message that cannot be persisted now. MQTT 5.0 has a reason code for this. A 3.x client is disconnected, so that it sends the
  * message again on its next connection.
  * @param first first byte of the acknowledgement
  */
@@ -202,7 +202,7 @@ const SENDER: AckSender<Connection<Session>> = {
   refuse: (connection, first, id) => refuseTemporarily(connection.session, connection, first, id, 'store_failed'),
   withdraw: ({ session }, id, isRepeated) => {
     if (isRepeated) return session.inbound?.has(id) !== true;
-    session.inbound?.forget(id); // if the client sends the message again, it is new
+    session.inbound?.forget(id); // if the client sends the message again, it is a new message
     session.log?.flowTouched();
     return true;
   }

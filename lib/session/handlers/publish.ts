@@ -221,13 +221,13 @@ function finish(
   let ticket = 0;
   if (mayPersist) {
     if (ledger.promises !== promises) ticket = ledger.ticket;
-    else awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later may not refuse it
+    else awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later must not refuse it
   }
   acknowledge(session, connection, qos, id, code, ticket);
   if (ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
 }
 
-/** Whether a QoS 1 or 2 message would be persisted: retained, delayed, or queued for a persisted session. */
+/** Tell whether a QoS 1 or 2 message would be persisted: retained, delayed, or queued for a persisted session. */
 function needsStore({ routing }: SessionPorts<Session>, message: Message, route: Route): boolean {
   return message.retain || route.kind === TopicKind.delayed || routing.persistsAny(route);
 }
@@ -287,7 +287,7 @@ function finishWithoutConnection(
   if (isPersisted) {
     awaitCommit(message, ledger.ticket, true);
     log.flowChanged();
-    // the PUBREC is never sent, as the connection has closed, but if the commit fails, its queue forgets the packet id
+    // the PUBREC is never sent, as the connection has closed, but if the commit fails, its queue discards the packet id
     answer(session, gone, PUBREC, id, 0, ledger.ticket);
   }
   if (route.kind === TopicKind.delayed) ports.publishing.delay(message);
@@ -309,7 +309,7 @@ function refuseForbidden(
   countRefusal(session.ports, reasonCode);
   session.ports.announcer.dropped(message, 'not_authorized', undefined);
   if (session.client.agreement.zone.aclDenyAction === 'disconnect') {
-    if (qos === 2) releaseIncoming(session, id); // the client has not been sent a PUBREC
+    if (qos === 2) releaseIncoming(session, id); // no PUBREC has been sent to the client
     session.fail(
       new ProtocolError(reasonCode, `the client may not publish to topic "${message.topic}"`),
       'not_authorized'
@@ -378,7 +378,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
   return true;
 }
 
-/** An incoming QoS 2 packet id waits for PUBREL. */
+/** Note that an incoming QoS 2 packet id waits for PUBREL. */
 function awaitRel(session: Session, id: number): void {
   const { awaitRelTimeout } = session.client.agreement.zone;
   const { nowMs } = session.ports.time;
@@ -442,7 +442,7 @@ function mappedName({ ports, client }: Session, given: string): string | undefin
   return mountedName(ports.rewrites.apply(given, 'publish'), client.mountpoint);
 }
 
-/** Rewriting has been started or stopped: map the topics that a client has published to before again. */
+/** Map the topics that a client has published to before again, because rewriting has been started or stopped. */
 export function remapTopics(session: Session): void {
   session.inbound?.remap((given) => mappedName(session, given));
 }

@@ -1,26 +1,28 @@
 import type { ConnectPacket, ProtocolVersion, UserProperty } from '../../packets/types.ts';
 import type { Zone } from '../../records/zone.ts';
 
-/** Bytes of the largest packet of MQTT: the limit for clients that announce no Maximum Packet Size. */
+/** Size of the largest packet of MQTT in bytes: the limit for clients that declare no Maximum Packet Size. */
 const LARGEST_PACKET = 268_435_460;
 
 /** The user properties of clients that have none; shared to save memory. */
 export const NO_USER_PROPERTIES: readonly UserProperty[] = [];
 
-/** What a CONNECT packet declares, within the limits of the zone. The value is immutable, and clients of one kind share it. */
+/** The declarations of a CONNECT packet, within the limits of the zone. The value is immutable, and clients of one kind share it. */
 export interface Agreement {
   readonly zone: Zone;
-  /** Packet layout of the client: 5 for MQTT 5.0, else 4. */
+  /** Packet layout of the client: 5 for MQTT 5.0, otherwise 4. */
   readonly layout: 4 | 5;
   readonly protocolVersion: ProtocolVersion;
   readonly cleanStart: boolean;
-  /** The client declared itself a bridge. */
+  /** True if the client declared itself a bridge. */
   readonly isBridge: boolean;
   /** Authentication Method; undefined if there is none. */
   readonly authMethod: string | undefined;
-  /** Bytes of the largest packet that the client accepts. */
+  /** Size of the largest packet that the client accepts, in bytes. */
   readonly maxFrame: number;
-  /** Most packet ids in flight to the client: its Receive Maximum, or `maxInflight` if that is smaller. 0 for a stored session. */
+  /**
+   * Maximum number of packet ids in flight to the client: its Receive Maximum, or `maxInflight` if that is smaller. 0 for a stored session.
+   */
   readonly window: number;
   /** Highest topic alias that is used towards the client; 0: none. */
   readonly topicAliases: number;
@@ -30,7 +32,7 @@ export interface Agreement {
 /** The agreements before CONNECT. */
 const BEFORE_CONNECT = new WeakMap<Zone, Agreement>();
 
-/** The agreement with the previous client, which the next one often has as well. */
+/** The agreement with the previous client, which the next one often shares. */
 let latest: Agreement | undefined;
 
 /** The agreement before CONNECT. */
@@ -58,7 +60,7 @@ export function agreementOf(packet: ConnectPacket, zone: Zone): Agreement {
   });
 }
 
-/** The agreement of a session in the store. What concerns its connection is agreed when the client returns. */
+/** The agreement of a session in the store. The part that concerns its connection is agreed when the client returns. */
 export function storedAgreement(
   zone: Zone,
   protocolVersion: ProtocolVersion,

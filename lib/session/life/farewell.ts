@@ -8,11 +8,11 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Properties, ProtocolVersion } from '../../packets/types.ts';
 import type { SessionClient } from '../session-client.ts';
 
-/** What the last packet of a connection says beside its reason code; for MQTT 5.0 clients. */
+/** The contents of the last packet of a connection besides its reason code; for MQTT 5.0 clients. */
 export interface Farewell {
   readonly reasonString?: string | undefined;
   readonly serverReference?: string | undefined;
-  /** Why, for the operator; it is not sent. */
+  /** The reason, for the operator; it is not sent. */
   readonly why?: string | undefined;
 }
 
@@ -34,8 +34,8 @@ export function sendDisconnect(
 }
 
 /**
- * Refuse a client with a CONNACK. If CONNACK does not have the reason code, a Reason String says what has happened, unless one is given.
- * MQTT 3.x has no code for these reasons either: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1].
+ * Refuse a client with a CONNACK. If CONNACK does not have the reason code, a Reason String describes the reason, unless one is given. MQTT
+ * 3.x has no code for these reasons either: the connection is closed without a CONNACK [MQTT-3.2.2-6 of 3.1.1].
  */
 export function refuse(
   connection: { readonly writer: LastWriter; takeAnswerVersion(): ProtocolVersion | undefined },
@@ -60,7 +60,7 @@ export function refuse(
     events.emit('client.connack', { client, reasonCode: code, why: farewell.why ?? farewell.reasonString });
 }
 
-/** Whether a reason code says that the credentials of a client are not accepted. */
+/** Tell whether a reason code means that the credentials of a client are not accepted. */
 function isAuthError(reasonCode: number): boolean {
   return REFUSALS_BY_CODE.get(reasonCode)?.isAuthError === true;
 }

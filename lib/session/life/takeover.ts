@@ -2,13 +2,13 @@ import type { Session } from '../session.ts';
 import type { WillState } from './will.ts';
 
 /**
- * A stored session takes over the connection of a client that has returned, and what its CONNECT has negotiated.
+ * The takeover of the connection of a client that has returned, and of the result of its CONNECT, by a stored session.
  *
  * It exists from the decision to resume the session until the provisional session, which had the connection, has ended.
  */
 export class Takeover {
   readonly #stored: Session;
-  /** The provisional session; undefined when its connection is attached to the stored one. */
+  /** The provisional session; undefined once its connection is attached to the stored one. */
   #incoming: Session | undefined;
   #whenDone: (() => void) | undefined = undefined;
 
@@ -17,12 +17,12 @@ export class Takeover {
     this.#incoming = incoming;
   }
 
-  /** The connection is not attached yet. */
+  /** True if the connection is not attached yet. */
   get isPending(): boolean {
     return this.#incoming !== undefined;
   }
 
-  /** Begin. @returns the will of the previous connection, to publish after the CONNACK */
+  /** Start the takeover. @returns the will of the previous connection, to publish after the CONNACK */
   begin(): WillState | undefined {
     const { lifecycle, ports } = this.#stored;
     if (lifecycle.state === 'connected') return lifecycle.supersede();

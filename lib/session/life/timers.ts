@@ -18,19 +18,19 @@ interface WatchedConnection {
     readonly pauses: number;
     readonly receivedBytes: number;
     readonly lastReceivedMs: number;
-    /** Reading is paused: the keep alive does not run. */
+    /** Called while reading is paused: the keep alive does not run. */
     keepAlive(nowMs: number): void;
   };
   readonly writer: {
     readonly isBlocked: boolean;
-    /** Since when the stream is blocked and has sent nothing; `Infinity`: it is not blocked. */
+    /** Time since which the stream is blocked and has sent nothing; `Infinity`: it is not blocked. */
     readonly stalledSinceMs: number;
     /** Record whether the stream has sent anything since the last check. */
     checkProgress(nowMs: number): void;
   };
 }
 
-/** What `SessionTimers` asks of the session that it belongs to. */
+/** The part of the session that `SessionTimers` uses. */
 interface TimerOwner {
   readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
   readonly client: SessionClient;
@@ -41,7 +41,7 @@ interface TimerOwner {
     readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
     readonly will: Will | undefined;
     publishWill(): void;
-    /** The client does not read. */
+    /** Called when the client does not read. */
     tooSlow(): void;
     close(reason: 'connect_timeout' | 'idle_timeout' | 'keepalive_timeout' | 'expired_token'): void;
     end(event: 'expired', reason: 'expired'): void;
@@ -52,18 +52,18 @@ interface TimerOwner {
 interface Retry {
   /** End of the interval. */
   readonly dueMs: number;
-  /** Mark of the packets that were in flight when it began. */
+  /** Mark of the packets that were in flight when it started. */
   readonly mark: number;
   /** The commit that these packets may wait for. */
   readonly ticket: number;
 }
 
-/** Everything that becomes due in the life of a session, on one timer of the wheel. */
+/** The deadlines of a session, all on one timer of the wheel. */
 export class SessionTimers extends BaseTimer {
   readonly #session: TimerOwner;
   /**
-   * Before CONNACK: when the client must have been accepted. While the client is away: when the session expires. While it is connected:
-   * when its authentication expires, in wall-clock time; undefined: never.
+   * Before CONNACK: the time by which the client must have been accepted. While the client is away: the time at which the session expires.
+   * While it is connected: the time at which its authentication expires, in wall-clock time; undefined: never.
    */
   #deadline: number | undefined = undefined;
   #retry: Retry | undefined = undefined;
@@ -80,30 +80,30 @@ export class SessionTimers extends BaseTimer {
     this.#session.ports.wheel.armAt(this, Math.min(this.#deadlineMs, acceptedMs + idleTimeout));
   }
 
-  /** The client is accepted. Its CONNACK may still wait for a commit. */
+  /** Note that the client is accepted. Its CONNACK may still wait for a commit. */
   accepted(): void {
     this.#deadline = undefined;
   }
 
-  /** The client has connected. @param expiresAt see `authenticated` */
+  /** Set the deadlines of a client that has connected. @param expiresAt see `authenticated` */
   connected(nowMs: number, expiresAt: number | undefined): void {
     this.#beginRetry(nowMs);
     this.authenticated(expiresAt);
   }
 
-  /** A client that is connected has authenticated. @param expiresAt when that expires, in wall-clock time; undefined: never */
+  /** Note that a connected client has authenticated. @param expiresAt time at which that expires, in wall-clock time; undefined: never */
   authenticated(expiresAt: number | undefined): void {
     this.#deadline = expiresAt;
     this.rearm();
   }
 
-  /** Nothing is due any more. */
+  /** Disarm the timer, because nothing is due. */
   disarm(): void {
     this.#deadline = undefined;
     this.#session.ports.wheel.disarm(this);
   }
 
-  /** The client is away. @param isWillKept the broker stops: the will is published after its next start */
+  /** Set the deadlines of a client that is away. @param isWillKept the broker stops: the will is published after its next start */
   awaitExpiry(nowMs: number, isWillKept: boolean): void {
     const { client, lifecycle, ports } = this.#session;
     this.#deadline = nowMs + client.sessionExpiry * 1000;
@@ -115,13 +115,13 @@ export class SessionTimers extends BaseTimer {
     if (isWillDue) lifecycle.publishWill();
   }
 
-  /** The client is back. */
+  /** Stop waiting for the expiry, because the client is back. */
   cancelExpiry(): void {
     this.disarm();
     this.#session.lifecycle.will?.wait();
   }
 
-  /** Set when a session from the store expires; monotonic milliseconds. */
+  /** Set the time at which a session from the store expires; monotonic milliseconds. */
   restore(expiresMs: number): void {
     this.#deadline = expiresMs;
   }
@@ -149,7 +149,7 @@ export class SessionTimers extends BaseTimer {
     if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
   }
 
-  /** Something of a connected session becomes due at this time. */
+  /** Set the timer for something of a connected session that is due at this time. */
   dueAt(ms: number): void {
     if (this.dueMs > ms) this.rearm();
   }
@@ -175,7 +175,7 @@ export class SessionTimers extends BaseTimer {
     return keepalive * 1000 * agreement.zone.keepaliveBackoff * 2; // [MQTT-3.1.2-22]
   }
 
-  /** Begin a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
+  /** Start a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
   #beginRetry(nowMs: number): void {
     const { client, delivery } = this.#session;
     const { retryInterval } = client.agreement.zone;
@@ -185,7 +185,9 @@ export class SessionTimers extends BaseTimer {
     this.#retry = isOn ? { dueMs: nowMs + retryInterval, mark: inflight?.mark ?? 0, ticket } : undefined;
   }
 
-  /** Send again what was in flight when the interval began, if all of it has been sent and no longer waits for a commit. */
+  /**
+   * Send the packets again that were in flight when the interval started, if all of them have been sent and no longer wait for a commit.
+   */
   #sendAgain({ mark, ticket }: Retry, connection: WatchedConnection): void {
     const { delivery, ports } = this.#session;
     if (!connection.writer.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) delivery.flows.resend(mark);

@@ -6,13 +6,13 @@ export interface WillState {
   readonly delayMs: number;
 }
 
-/** The will of a session, and when it is due. */
+/** The will of a session, and the time at which it is due. */
 export class Will implements WillState {
   readonly message: MessageInput;
   readonly delayMs: number;
   /** Monotonic milliseconds at which the will is published; `Infinity` while the client is connected. */
   dueMs = Infinity;
-  /** The record of the will, if the session is not persisted itself. */
+  /** The record of the will, if the session is not persisted. */
   #record: { changed(): void } | undefined = undefined;
 
   constructor({ message, delayMs }: WillState) {
@@ -20,7 +20,7 @@ export class Will implements WillState {
     this.delayMs = delayMs;
   }
 
-  /** The connection has closed. @param nowMs monotonic milliseconds of that */
+  /** Start the delay, because the connection has closed. @param nowMs monotonic milliseconds of that */
   delayFrom(nowMs: number): void {
     this.dueMs = nowMs + this.delayMs;
   }
@@ -35,17 +35,17 @@ export class Will implements WillState {
     record.changed();
   }
 
-  /** The will comes from this record. */
+  /** Note that the will comes from this record. */
   restored(record: { changed(): void }): void {
     this.#record = record;
   }
 
-  /** The will has been taken from its session: delete its record with the next commit. */
+  /** Delete the record of the will with the next commit, because the will has been taken from its session. */
   taken(): void {
     this.#record?.changed();
   }
 
-  /** The client has returned. */
+  /** Stop the delay, because the client has returned. */
   wait(): void {
     this.dueMs = Infinity;
   }

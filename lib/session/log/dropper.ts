@@ -5,9 +5,9 @@ import type { PersistedMessage } from './segment.ts';
 
 /** The queue from which messages are dropped. */
 interface DroppingQueue {
-  /** Whether a limit of the queue is exceeded. */
+  /** Tell whether a limit of the queue is exceeded. */
   isTooLong(): boolean;
-  /** Whether the queue exceeds what the limit on the queues of all sessions leaves to it. */
+  /** Tell whether the queue exceeds its share of the limit on the queues of all sessions. */
   isTooLarge(): boolean;
   /** @param reason default: the limit that is exceeded */
   drop(persisted: PersistedMessage, reason?: DropReason): void;
@@ -46,7 +46,7 @@ export class Dropper {
     this.#bounds?.trim(0, 0);
   }
 
-  /** All messages have been added: with priorities, drop those beyond the limit of bytes now. */
+  /** Drop messages beyond the limit of bytes now, with priorities, because all messages have been added. */
   end(): void {
     while (this.#bounds !== undefined && this.#bounds.length > 0 && this.#queue.isTooLarge())
       this.#bounds.dropOldest('total_queue_full');

@@ -10,7 +10,7 @@ export interface FlowRecord {
   readonly next: number;
   /** First number of the oldest segment that is still needed. */
   readonly head: number;
-  /** Messages that are not done. */
+  /** Number of messages that are not done. */
   readonly count: number;
   /** Bytes of these messages. */
   readonly bytes: number;
@@ -18,9 +18,9 @@ export interface FlowRecord {
   readonly qos0Count: number;
   /** Numbers of messages that are done. */
   readonly done: SeqSet;
-  /** The packet ids in flight, and those that wait for PUBREL, see `encodeInFlight`. */
+  /** The packet ids in flight, and those that wait for PUBREL; see `encodeInFlight`. */
   readonly inFlight: Buffer;
-  /** Subscriptions that have been sent some of their retained messages, but not all. */
+  /** Subscriptions for which some of their retained messages have been sent, but not all. */
   readonly pendingFeeds: readonly PendingFeed[];
   /** See `StoredMessages.firstTo`. */
   readonly firstTo: number;

@@ -17,7 +17,7 @@ export class HandOverQueue {
   /** First number of the last messages that were returned, and of the next ones. */
   #last: number;
   #from: number;
-  /** Only messages that are to be sent first are returned. */
+  /** True if only messages that are to be sent first are returned. */
   #isFirstPass: boolean;
 
   /** @param inFlight the packet ids in flight, see `encodeInFlight` */
@@ -72,7 +72,7 @@ export class HandOverQueue {
     }
   }
 
-  /** Make `next` return the messages of its last call again, as far as they are not done. */
+  /** Make `next` return the messages of its last call again, except those that are done. */
   repeat(): void {
     this.#from = this.#last;
   }

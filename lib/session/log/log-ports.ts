@@ -15,7 +15,7 @@ import type { PersistedSession } from './session-writer.ts';
 import type { StoredBacklog } from './stored-backlog.ts';
 import type { StoredMessages } from './stored-messages.ts';
 
-/** The delivery of the session, as its log uses it. */
+/** The part of the delivery that the log of the session uses. */
 interface LoggedDelivery {
   readonly flows: {
     readonly inflight: Inflight | undefined;
@@ -27,7 +27,7 @@ interface LoggedDelivery {
   readonly waiting:
     | {
         readonly backlog: Backlog | undefined;
-        /** Drop what waits in memory; see `WaitingMessages`. */
+        /** Drop waiting messages in memory; see `WaitingMessages`. */
         dropBacklog(end: number, before: number, most: number): { readonly removed: number; readonly dropped: number };
         readonly feeds:
           | { readonly pending: readonly PendingFeed[]; pendingBefore(subscription: Subscription): number | undefined }
@@ -42,11 +42,11 @@ interface LoggedDelivery {
   unload(): void;
   /** Send waiting messages. */
   pump(): void;
-  /** Count and announce a dropped message. */
+  /** Count and report a dropped message. */
   drop(message: Message, reason: DropReason): void;
 }
 
-/** The session, as its log uses it. */
+/** The part of the session that its log uses. */
 export interface LogOwner extends PersistedSession {
   readonly ports: PersistedSession['ports'] & {
     readonly work: WorkCount;
@@ -65,7 +65,7 @@ export interface LogOwner extends PersistedSession {
   failInternally(error: unknown, during: string): void;
 }
 
-/** The log of a session, as its parts use it. */
+/** The interface of the log for its parts. */
 export interface LogPorts {
   /** Number of the session in keys. */
   readonly number: number;
@@ -80,9 +80,9 @@ export interface LogPorts {
   };
   /** The packet ids of the session while its client is away; undefined: they are in the session. */
   readonly offline: OfflineFlights | undefined;
-  /** A message is acknowledged, released or dropped: it is not sent again. */
+  /** Note that a message is acknowledged, released or dropped, so that it is not sent again. */
   finish(persisted: PersistedMessage): void;
-  /** The state of messages has changed. Nothing waits for the commit. */
+  /** Note that the state of messages has changed. Nothing waits for the commit. */
   flowTouched(): void;
   /**
    * Read the next page of messages into memory, unless one is being read.
@@ -93,7 +93,7 @@ export interface LogPorts {
 
 /** Messages that are dropped when they are read. */
 export interface DroppedPages {
-  /** Those with a lower number. */
+  /** Upper bound: messages with a lower number are dropped. */
   readonly to: number;
   drop(persisted: PersistedMessage): void;
 }

@@ -28,9 +28,9 @@ const ENTRY_BYTES = 48;
 /**
  * One session in the store: its properties, its subscriptions, its messages, and which of these are done.
  *
- * It decides what a commit contains, and writes it again if the commit fails. Its parts know the messages by number (`messages`), keep them
- * within their limits (`queue`), read them for a client that has connected (`Paging`), have the packet ids of one that is away (`offline`),
- * and hand over the messages of a session that has ended (`HandOverQueue`).
+ * The log decides what a commit contains, and writes it again if the commit fails. Its parts index the messages by number (`messages`),
+ * keep them within their limits (`queue`), read them for a client that has connected (`Paging`), hold the packet ids of one that is away
+ * (`offline`), and hand over the messages of a session that has ended (`HandOverQueue`).
  */
 export class SessionLog implements Durable, LogPorts {
   isDirty = false;
@@ -44,7 +44,7 @@ export class SessionLog implements Durable, LogPorts {
   #paging: Paging | undefined = undefined;
   #isMetaDirty = true;
   #isFlowDirty = true;
-  /** Which of `#isMetaDirty` and `#isFlowDirty` the commit in progress has cleared. */
+  /** Bits of `#isMetaDirty` and `#isFlowDirty` that the commit in progress has cleared. */
   #inCommit = 0;
   /** Bytes of the last flow record, as an estimate for the next one. */
   #flowBytes = 8;
@@ -52,9 +52,9 @@ export class SessionLog implements Durable, LogPorts {
   #filters: Set<string> | undefined = undefined;
   /** Topic filters in the commit in progress. */
   #writingFilters: Set<string> | undefined = undefined;
-  /** The commit in progress deletes the session. */
+  /** True if the commit in progress deletes the session. */
   #isEndInCommit = false;
-  /** The session has been deleted from the store. */
+  /** True if the session has been deleted from the store. */
   #isEndCommitted = false;
 
   /** @param number number of the session in keys */
@@ -67,7 +67,7 @@ export class SessionLog implements Durable, LogPorts {
 
   // ----------------------------------------------------------------------------------------------------------------- changes
 
-  /** The properties of the session have changed, and an acknowledgement waits for the commit. */
+  /** Note that the properties of the session have changed, and that an acknowledgement waits for the commit. */
   changed(): void {
     this.#isMetaDirty = true;
     // when the client returns, unsent messages must be persisted as sent before they are sent
@@ -75,30 +75,30 @@ export class SessionLog implements Durable, LogPorts {
     this.ledger.promise(this, 64);
   }
 
-  /** A subscription has been added, changed or removed, and an acknowledgement waits for the commit. */
+  /** Note that a subscription has been added, changed or removed, and that an acknowledgement waits for the commit. */
   subscribed(filter: string): void {
     (this.#filters ??= new Set()).add(filter);
     this.ledger.promise(this, 32 + filter.length);
   }
 
-  /** Whether a change of a subscription is not committed yet. */
+  /** Tell whether a change of a subscription is not committed yet. */
   isUnwritten(filter: string): boolean {
     return this.#filters?.has(filter) === true || this.#writingFilters?.has(filter) === true;
   }
 
-  /** The retained messages that a subscription is still to be sent have changed. Nothing waits for the commit. */
+  /** Note that the retained messages to be sent for a subscription have changed. Nothing waits for the commit. */
   subscriptionTouched(filter: string): void {
     (this.#filters ??= new Set()).add(filter);
     this.ledger.touch(this);
   }
 
-  /** The packet ids have changed, and a packet waits for the commit. */
+  /** Note that the packet ids have changed, and that a packet waits for the commit. */
   flowChanged(): void {
     this.#isFlowDirty = true;
     this.ledger.promise(this, this.#flowCost);
   }
 
-  /** The packet ids have changed. Nothing waits for the commit. */
+  /** Note that the packet ids have changed. Nothing waits for the commit. */
   flowTouched(): void {
     this.#isFlowDirty = true;
     this.ledger.touch(this, this.#flowCost);
@@ -109,7 +109,7 @@ export class SessionLog implements Durable, LogPorts {
     return this.ledger.ticketOf(this);
   }
 
-  /** Bytes that another change adds to the commit: it has one flow record, however often that has changed. */
+  /** Bytes that another change adds to the commit, which has one flow record regardless of the number of its changes. */
   get #flowCost(): number {
     return this.isDirty ? 8 : this.#flowBytes;
   }
@@ -136,7 +136,7 @@ export class SessionLog implements Durable, LogPorts {
     return persisted;
   }
 
-  /** A message is acknowledged, released or dropped: it is not sent again. */
+  /** Note that a message is acknowledged, released or dropped, so that it is not sent again. */
   finish(persisted: PersistedMessage): void {
     if (this.messages.finish(persisted)) this.flowTouched();
   }
@@ -203,7 +203,7 @@ export class SessionLog implements Durable, LogPorts {
     const { messages, session, queue } = this;
     this.#inCommit = 0;
     if (messages.isEnded) {
-      if (!this.#isEndInCommit) return; // the commit began before the session ended
+      if (!this.#isEndInCommit) return; // the commit started before the session ended
       this.#isEndInCommit = false;
       this.#isEndCommitted = true;
       if (messages.next > 1) session.ports.sweeper.add(this.number);
@@ -239,7 +239,7 @@ export class SessionLog implements Durable, LogPorts {
 
   // ------------------------------------------------------------------------------------------------------ away and back again
 
-  /** The client has disconnected: further messages are only in the store, and after the next commit nothing stays in memory. */
+  /** Keep further messages only in the store, because the client has disconnected. After the next commit no message stays in memory. */
   detached(): void {
     this.#stopPaging();
     this.#isMetaDirty = this.#isFlowDirty = true;
@@ -296,7 +296,7 @@ export class SessionLog implements Durable, LogPorts {
     const { client, delivery, ports } = session;
     try {
       await this.queue.trimToLoad();
-      if (this.offline !== offline || this.messages.isEnded) return; // the session ended meanwhile
+      if (this.offline !== offline || this.messages.isEnded) return; // the session ended in the meantime
       const { inflight, wanted, awaited } = offline.restore();
       delivery.flows.restore(inflight.count > 0 ? inflight : undefined);
       const canExpire = client.agreement.zone.awaitRelTimeout > 0;
@@ -326,11 +326,11 @@ export class SessionLog implements Durable, LogPorts {
   }
 
   /**
-   * Begin to hand over the messages of an ended session to other members of its share groups. The session stays in the store until `end`,
+   * Start handing over the messages of an ended session to other members of its share groups. The session stays in the store until `end`,
    * so that the next process can continue.
    */
   beginHandOver(): HandOverQueue {
-    this.#keepFlights(); // anew, which makes a pending drop of messages stop
+    this.#keepFlights(); // started again, which stops a drop of messages in progress
     this.#stopPaging();
     this.messages.leaveMemory();
     this.queue.close();
@@ -340,8 +340,8 @@ export class SessionLog implements Durable, LogPorts {
 }
 
 /**
- * Tells whether a failed commit has refused a message to its publisher, so that it can be forgotten. A message that was sent is written later;
- * if that could be never, because the store is full and the client is away, it is lost as in a crash.
+ * Tell whether a failed commit has refused a message to its publisher, so that it can be discarded. A message that was sent is written
+ * later; if that never becomes possible, because the store is full and the client is away, it is lost as in a crash.
  */
 function isRefused({ message, isSent, isDone }: PersistedMessage, settled: number, mayBeLost: boolean): boolean {
   return !isDone && message.ticket > settled && (!isSent || mayBeLost);

@@ -3,7 +3,7 @@ import type { PersistedMessage } from './segment.ts';
 
 /** Counts the messages of a session in the store. */
 export class MessageCounts {
-  /** Messages that are not done. */
+  /** Number of messages that are not done. */
   count = 0;
   /** Bytes of these messages. */
   bytes = 0;
@@ -60,7 +60,7 @@ export class MessageCounts {
     this.#forgetBytes();
   }
 
-  /** Without messages there are no bytes. The bytes of damaged records are unknown and may be left. */
+  /** Reset the bytes if there are no messages: the bytes of damaged records are unknown and may be left. */
   #forgetBytes(): void {
     if (this.settledCount === 0) this.settledBytes = 0;
     if (this.count === 0) this.bytes = this.qos0Count = 0;

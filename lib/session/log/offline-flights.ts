@@ -14,9 +14,9 @@ export class OfflineFlights {
   readonly record: Buffer;
   /** Number of messages that wait for PUBACK or PUBREC. */
   readonly unacknowledged: number;
-  /** Bytes of these messages, as far as known. After a start they are known when the messages have been read in order to drop some. */
+  /** Bytes of these messages, as far as known. After a start they are known once the messages have been read in order to drop some. */
   bytes: number;
-  /** Pending load of the messages, because the client returns. */
+  /** The load of the messages in progress, because the client returns. */
   #loading: Promise<void> | undefined = undefined;
 
   /**
@@ -56,7 +56,7 @@ export class OfflineFlights {
     return this.#loading;
   }
 
-  /** Messages in flight with at least this many bytes have been read. */
+  /** Note that messages in flight with at least this many bytes have been read. */
   found(bytes: number): void {
     this.bytes = Math.max(this.bytes, bytes);
   }

@@ -11,13 +11,13 @@ import { CLEARED_AT_ONCE } from './session-queue.ts';
 const SMALL_PAGE_BYTES = 65_536;
 /** After a page with more bytes than this, the next page has half as many records. */
 const LARGE_PAGE_BYTES = 1_048_576;
-/** Most records of a page. */
+/** Maximum number of records of a page. */
 const MAX_PAGE_RECORDS = 1_000;
 
 /**
  * Reads the messages of a session into memory, page by page: those in flight before its client is connected, the others as they are sent.
  *
- * A session has one from the first page until the client disconnects. A page that is being read then is discarded.
+ * A session has a `Paging` from the first page until the client disconnects. A page that is being read then is discarded.
  */
 export class Paging {
   readonly #log: LogPorts;
@@ -27,9 +27,9 @@ export class Paging {
   #reading: Promise<void> | undefined = undefined;
   /** Messages with a lower number are dropped instead of being queued. */
   #dropped: DroppedPages | undefined = undefined;
-  /** The client has disconnected. */
+  /** True once the client has disconnected. */
   isStopped = false;
-  /** Messages that are in flight, and where they go: packet ids by message number. */
+  /** Messages that are in flight, and their destinations: packet ids by message number. */
   #wanted: Map<number, number> | undefined = undefined;
   #inflight: Inflight | undefined = undefined;
 
@@ -44,7 +44,7 @@ export class Paging {
   }
 
   /**
-   * Load messages in flight. Further messages on the way go to the backlog.
+   * Load messages in flight. Further messages that are read go to the backlog.
    * @param wanted packet ids by message number
    * @throws the error of the store
    */
@@ -58,7 +58,7 @@ export class Paging {
     for (const id of wanted.values()) inflight.free(id); // the message is lost; the error was reported
   }
 
-  /** Start to read the next page, unless one is being read; then send what waits. */
+  /** Start reading the next page, unless one is being read; then send the waiting messages. */
   start(): void {
     if (this.#reading !== undefined) return;
     const { session } = this.#log;
@@ -72,7 +72,7 @@ export class Paging {
       .finally(() => session.ports.work.end());
   }
 
-  /** Read messages, and drop those that would wait. It ends early when the client disconnects. */
+  /** Read messages, and drop those that would wait. This ends early when the client disconnects. */
   async drop(dropped: DroppedPages): Promise<void> {
     const { messages, ledger, session } = this.#log;
     this.#dropped = dropped;
@@ -89,10 +89,10 @@ export class Paging {
   #end(): void {
     if (this.isStopped) return;
     this.#reading = undefined;
-    if (this.#dropped === undefined) this.#log.session.delivery.pump(); // otherwise it could begin the next page in this turn
+    if (this.#dropped === undefined) this.#log.session.delivery.pump(); // otherwise it could start the next page in this turn
   }
 
-  /** A page could not be read. Try again when the store works again; if it has not failed, close the connection. */
+  /** Try again when the store works again, because a page could not be read; if the store has not failed, close the connection. */
   #failed(error: unknown): void {
     if (this.isStopped) return;
     const { session, ledger } = this.#log;
@@ -117,7 +117,7 @@ export class Paging {
       queue.trimBacklog();
       return;
     }
-    const limit = this.#dropped === undefined ? this.#records : 1; // to drop the messages of a record takes a part of a turn
+    const limit = this.#dropped === undefined ? this.#records : 1; // dropping the messages of a record takes a part of a turn
     const entries = await this.#reader.records(pageFrom, unwritten, limit);
     if (this.isStopped) return;
     session.ports.time.read();

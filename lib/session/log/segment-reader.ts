@@ -53,7 +53,7 @@ export class SegmentReader {
   }
 }
 
-/** The error for a damaged record. @param lost number of its messages */
+/** The error for a damaged record. @param lost number of lost messages */
 function lossOf({ code, message }: BrokerError, lost: number, clientId: string): BrokerError {
   const lostMessages = `${lost} accepted messages for client ${JSON.stringify(clientId)} are lost with it`;
   const remedy = 'Run checkStore (embermq store check) to find further damage, or restore a backup.';

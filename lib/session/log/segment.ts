@@ -13,13 +13,13 @@ const HAS_IDS = 8;
 /** 0.2 ignores it. */
 const FIRST = 16;
 
-/** A segment: messages of one session that the store has in one record. */
+/** A segment: messages of one session that are stored in one record. */
 export class Segment {
   /** Number of the first message; also the key of the record. */
   readonly first: number;
   /** Number of messages that are neither acknowledged nor dropped. */
   unfinished = 0;
-  /** The store has committed the record. */
+  /** True if the store has committed the record. */
   isCommitted: boolean;
 
   constructor(first: number, isCommitted: boolean) {
@@ -27,12 +27,12 @@ export class Segment {
     this.isCommitted = isCommitted;
   }
 
-  /** One of the messages is done. @returns whether the record can be deleted, because it was the last one */
+  /** Note that one of the messages is done. @returns whether the record can be deleted, because it was the last one */
   finishOne(): boolean {
     return --this.unfinished === 0 && this.isCommitted;
   }
 
-  /** The store has committed the record. */
+  /** Note that the store has committed the record. */
   commit(): void {
     this.isCommitted = true;
   }
@@ -47,15 +47,15 @@ export class PersistedMessage {
   readonly ids: readonly number[] | undefined;
   /** Number of the message in its session, in the order of arrival. */
   readonly seq: number;
-  /** The message was handed over by another session, and is sent before those that were queued for this one. */
+  /** True if the message was handed over by another session, and is sent before those that were queued for this one. */
   readonly isFirst: boolean;
   /** The segment that holds the message; undefined if it is unwritten, or only in a journal. */
   segment: Segment | undefined = undefined;
-  /** The message is in the store, or in a batch for it. */
+  /** True if the message is in the store, or in a batch for it. */
   isWritten = false;
-  /** The message has been acknowledged or dropped: it is not sent again. */
+  /** True if the message has been acknowledged or dropped: it is not sent again. */
   isDone = false;
-  /** The PUBLISH has been sent: only the client can end the flow. */
+  /** True if the PUBLISH has been sent: only the client can end the flow. */
   isSent = false;
 
   constructor(
@@ -74,7 +74,7 @@ export class PersistedMessage {
     this.isFirst = isFirst;
   }
 
-  /** The PUBLISH has been sent. */
+  /** Note that the PUBLISH has been sent. */
   sent(): void {
     this.isSent = true;
   }

@@ -14,26 +14,26 @@ import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 import { StoredQueue } from './stored-backlog.ts';
 
-/** Records of the first read when messages are dropped; usually a few suffice. Each further read has twice as many. */
+/** Number of records of the first read when messages are dropped; usually a few suffice. Each further read takes twice as many. */
 const FIRST_DROP_RECORDS = 4;
-/** Most records of one read; a record has up to 128 KB. */
+/** Maximum number of records of one read; a record has up to 128 KB. */
 const MAX_DROP_RECORDS = 64;
 /**
- * The messages of a client that is away may exceed the limits by this share (1/64) before the oldest are dropped, which reads the store:
- * otherwise each commit would read records again to drop few messages.
+ * Fraction (1/64) by which the messages of a client that is away may exceed the limits before the oldest are dropped, which reads the
+ * store: otherwise each commit would read records again to drop few messages.
  */
 const SLACK_SHARE = 64;
-/** Messages in memory that are cleared in one turn. */
+/** Number of messages in memory that are cleared in one turn. */
 export const CLEARED_AT_ONCE = 1_000;
 
-/** Keeps the messages of a session in the store within the limits of its zone, and within what the limit on all queues leaves to it. */
+/** Keeps the messages of a session in the store within the limits of its zone, and within its share of the limit on all queues. */
 export class SessionQueue extends StoredQueue {
   readonly #log: LogPorts;
   /** The bytes of this session that `StoredBacklog.storedBytes` includes. */
   #countedBytes = 0;
-  /** Pending drop of messages beyond the limits. Not while the messages in flight are loaded. */
+  /** The drop of messages beyond the limits that is in progress. There is none while the messages in flight are loaded. */
   #trimming: Promise<void> | undefined = undefined;
-  /** The messages are handed over, and no longer dropped for others. */
+  /** True if the messages are handed over, and no longer dropped for others. */
   #isClosed = false;
 
   constructor(log: LogPorts) {
@@ -82,7 +82,7 @@ export class SessionQueue extends StoredQueue {
     storedBacklog.resize(this, messages.isEnded || this.#isClosed ? 0 : this.limitedBytes);
   }
 
-  /** The session has ended: its messages are no longer dropped for others. */
+  /** Stop dropping messages of the session for others, because it has ended. */
   close(): void {
     this.#isClosed = true;
     this.resized();
@@ -91,7 +91,7 @@ export class SessionQueue extends StoredQueue {
   // -------------------------------------------------------------------------------------------------------------- the limits
 
   /**
-   * Get the least number of messages to drop. With priorities the limits apply to each priority, and are exact only in memory; here they
+   * Get the minimum number of messages to drop. With priorities the limits apply to each priority, and are exact only in memory; here they
    * are multiplied.
    * @param hasSlack the limits may be exceeded a little
    */
@@ -155,7 +155,7 @@ export class SessionQueue extends StoredQueue {
   // ---------------------------------------------------------------------------------------------------------------- dropping
 
   /**
-   * Drop all messages that wait, and none in flight, some of them in each turn. Messages that arrive in the meantime are kept.
+   * Drop all waiting messages, and none in flight, some of them in each turn. Messages that arrive in the meantime are kept.
    * @returns their number
    * @throws BrokerError STORE_FAILED; the errors of the store
    */
@@ -184,7 +184,7 @@ export class SessionQueue extends StoredQueue {
     return this.#trimming ?? this.#log.offline?.loading;
   }
 
-  /** @param to drop messages with a lower number @param end of those that are not persisted, the ones with a lower sequence number */
+  /** @param to drop messages with a lower number @param end exclusive upper bound of the sequence numbers of unpersisted messages */
   async #clear(to: number, end: number): Promise<number> {
     const log = this.#log;
     const { messages, session, ledger } = log;
@@ -229,7 +229,7 @@ export class SessionQueue extends StoredQueue {
     const isOver = () =>
       log.offline !== offline || messages.isEnded || session.state === 'connected' || log.ledger.isFailed;
     const reader = new SegmentReader(log);
-    let from = messages.pageFrom; // what is in memory is below it
+    let from = messages.pageFrom; // the messages in memory have lower numbers
     for (let limit = FIRST_DROP_RECORDS; from < messages.unwritten; limit = Math.min(limit * 2, MAX_DROP_RECORDS)) {
       const { unwritten } = messages;
       const entries = await reader.records(from, unwritten, limit);
@@ -240,7 +240,7 @@ export class SessionQueue extends StoredQueue {
         if (!(read instanceof BrokerError)) dropAll(read.messages);
         else await reader.discard(entry, unwritten, read);
         await session.ports.turn.pause();
-        if (isOver()) return false; // a listener may have done anything
+        if (isOver()) return false; // a listener may have changed anything
       }
       if (entries.length < limit) from = unwritten;
     }
@@ -254,7 +254,7 @@ export class SessionQueue extends StoredQueue {
     return true;
   }
 
-  /** Drop messages beyond the limits. @param mostBytes what the limit on the backlogs of all sessions leaves to this one */
+  /** Drop messages beyond the limits. @param mostBytes the share of this session of the limit on the backlogs of all sessions */
   async #trim(hasSlack: boolean, mostBytes = Infinity): Promise<void> {
     const { messages, session, ledger, offline } = this.#log;
     const backlog = session.delivery.waiting?.backlog;
@@ -315,15 +315,15 @@ export class SessionQueue extends StoredQueue {
   }
 
   /**
-   * Drop messages that are in no segment yet. Those below `pageFrom` are in memory, and are left to the session. Usually they are committed;
-   * while the store fails, they are those that are not.
+   * Drop messages that are in no segment yet. Those below `pageFrom` are in memory, and are left to the session. Usually they are
+   * committed; while the store fails, they are the uncommitted ones.
    */
   #dropUnwritten(dropper: Dropper): void {
     const { messages, ledger } = this.#log;
     const unwritten = messages.outsideSegments(messages.pageFrom);
     dropper.take(unwritten.filter(({ seq }) => seq >= messages.settledTo === ledger.isFailed));
     dropper.end();
-    messages.forgetDone(); // forget the dropped messages now: the next commit may be late
+    messages.forgetDone(); // discard the dropped messages now: the next commit may be late
   }
 
   /** Drop a message, unless it is done. */

@@ -45,7 +45,7 @@ export interface SessionEntry {
   readonly createdAt: number;
   /** Wall-clock milliseconds; 0 if the client was connected. */
   readonly disconnectedAt: number;
-  /** When the client connected last, in wall-clock milliseconds; undefined: not known, as in records of 0.2. */
+  /** Time of the last connection of the client, in wall-clock milliseconds; undefined: unknown, as in records of 0.2. */
   readonly connectedAt: number | undefined;
   readonly zone: string;
   readonly transport: TransportInfo['transport'];
@@ -134,7 +134,7 @@ function readWill(reader: RecordReader, now: Now): WillState {
 /**
  * Write the record of a subscription, or delete it.
  * @param given undefined deletes the record
- * @param pendingBefore retained messages with a `seq` below this are still to be sent for the subscription; undefined if none are
+ * @param pendingBefore retained messages with a `seq` below this are still to be sent for the subscription; undefined if there are none
  * @param requested see `RequestedFilters.namesOf`
  */
 export function writeSubscription(
@@ -175,11 +175,11 @@ export interface SubscriptionEntry {
   readonly retainAsPublished: boolean;
   readonly retainHandling: 0 | 1 | 2;
   readonly ids: readonly number[] | undefined;
-  /** Retained messages with a `seq` below this are still to be sent; undefined if none are. */
+  /** Retained messages with a `seq` below this are still to be sent; undefined if there are none. */
   readonly pendingBefore: number | undefined;
   /** See `ASKED_SUBSCRIPTIONS`. */
   readonly isAsked: boolean;
-  /** What the client has asked for, if a hook has changed the filter. */
+  /** The filters that the client has requested, if a hook has changed the filter. */
   readonly requested: readonly string[] | undefined;
 }
 

@@ -4,13 +4,13 @@ import type { WillState } from '../life/will.ts';
 import type { SessionClient } from '../session-client.ts';
 import { writeSessionRecord } from './session-record.ts';
 
-/** What is persisted of a session, beside its subscriptions and messages. */
+/** The persisted data of a session, except its subscriptions and messages. */
 export interface PersistedSession {
   readonly ports: { readonly node: string; readonly time: TimeReading };
   readonly client: SessionClient;
   readonly lifecycle: {
     readonly connectedAt: number | undefined;
-    /** How the last connection has ended. */
+    /** The way in which the last connection ended. */
     readonly ending: { readonly will: 'publish' | 'drop' | 'keep' } | undefined;
     readonly will: WillState | undefined;
   };
@@ -20,7 +20,7 @@ export interface PersistedSession {
 
 /**
  * Write the record of a session.
- * @param kind `Kind.session`, or `Kind.will` for the will of a session that is not persisted itself
+ * @param kind `Kind.session`, or `Kind.will` for the will of a session that is not persisted
  * @param number number of the record in keys
  */
 export function writeSession(

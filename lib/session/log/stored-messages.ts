@@ -38,7 +38,7 @@ export class StoredMessages extends MessageCounts {
   done = new SeqSet();
   /** The number after the last message that was handed over by another session (`PersistedMessage.isFirst`); 0 if there was none. */
   firstTo = 0;
-  /** The session has ended: its messages are of no interest any more. */
+  /** True if the session has ended, so that its messages are no longer needed. */
   isEnded = false;
   /** Messages with a lower number are in memory or done. */
   #pagedTo = 1;
@@ -50,7 +50,7 @@ export class StoredMessages extends MessageCounts {
   #writing: PersistedMessage[] = NONE;
   /** Committed messages that are only in a journal; older than the two lists above. */
   #unfolded: PersistedMessage[] = NONE;
-  /** The commit in progress writes the journaled messages to segments. */
+  /** True if the commit in progress writes the journaled messages to segments. */
   #isFolding = false;
   /** Number of these messages, which are the first of `#writing`. */
   #foldingCount = 0;
@@ -65,12 +65,12 @@ export class StoredMessages extends MessageCounts {
   /** First numbers of the segments that the commit in progress deletes. */
   #deletingSegments: number[] = NONE;
 
-  /** All messages that are not done are in memory. */
+  /** True if all messages that are not done are in memory. */
   get isCaughtUp(): boolean {
     return this.#pagedTo === this.next;
   }
 
-  /** Messages that are to be sent first may be only in the store. */
+  /** True if messages that are to be sent first may be only in the store. */
   get hasUnreadFirst(): boolean {
     return this.firstTo > this.pageFrom && this.firstTo > this.done.low;
   }
@@ -115,7 +115,7 @@ export class StoredMessages extends MessageCounts {
     return persisted;
   }
 
-  /** A message is done. @returns false if that was known */
+  /** Note that a message is done. @returns false if that was known */
   finish(persisted: PersistedMessage): boolean {
     // the number is checked, too: a message may have been read twice, or its record discarded as damaged
     if (persisted.isDone || this.isEnded || this.done.has(persisted.seq)) return false;
@@ -133,7 +133,7 @@ export class StoredMessages extends MessageCounts {
     if (at >= 0) this.#segments.splice(at, 1);
   }
 
-  /** The messages of a segment are lost. @param to first number of the next segment @returns how many of them were not done */
+  /** Note that the messages of a segment are lost. @param to first number of the next segment @returns how many of them were not done */
   lose(from: number, to: number): number {
     let lost = 0;
     for (const [first, behind] of this.done.gapsBelow(to)) if (behind > from) lost += behind - Math.max(first, from);
@@ -148,7 +148,7 @@ export class StoredMessages extends MessageCounts {
     this.#open = this.#takeOpen();
   }
 
-  /** The session has ended, and is being deleted from the store. */
+  /** Note that the session has ended, and is being deleted from the store. */
   end(): void {
     this.isEnded = true;
     this.#open = this.#unfolded = NONE;
@@ -170,7 +170,7 @@ export class StoredMessages extends MessageCounts {
       this.#writing = this.#takeOpen();
       writeSegments(journal, session, this.#writing, false);
     }
-    // the segments of a journal begin after those of the store
+    // the segments of a journal come after those of the store
     return journal === undefined ? this.#writingHead : this.#committedHead;
   }
 
@@ -200,7 +200,7 @@ export class StoredMessages extends MessageCounts {
     return Math.min(this.#segments[0]?.first ?? this.unwritten, this.pageFrom);
   }
 
-  /** What was written is committed. @returns whether there are segments to delete */
+  /** Note that the written messages are committed. @returns whether there are segments to delete */
   committed(): boolean {
     const isFolding = this.#isFolding;
     this.#foldingCount = 0;
@@ -225,7 +225,7 @@ export class StoredMessages extends MessageCounts {
     }
   }
 
-  /** What was written is to be written again. */
+  /** Prepare to write the messages of the failed commit again. */
   commitFailed(failure: CommitFailure): void {
     const foldingCount = this.#foldingCount;
     this.#foldingCount = 0;
@@ -254,7 +254,7 @@ export class StoredMessages extends MessageCounts {
     this.#pagedTo = Math.min(head, done.low);
   }
 
-  /** The session no longer has messages in memory. */
+  /** Note that the session no longer has messages in memory. */
   leaveMemory(): void {
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
@@ -271,13 +271,15 @@ export class StoredMessages extends MessageCounts {
     return read;
   }
 
-  /** All messages below this number are in memory or done. @param segment the last segment of these, if they were read from one */
+  /**
+   * Note that all messages below this number are in memory or done. @param segment the last segment of these, if they were read from one
+   */
   placedTo(to: number, segment?: Segment): void {
     this.#pagedTo = this.pageFrom = to;
     if (segment !== undefined && segment.unfinished > 0) this.#segments = appended(this.#segments, segment);
   }
 
-  /** No page needs the segments below this number. */
+  /** Note that no page needs the segments below this number. */
   skipTo(from: number): void {
     this.pageFrom = from;
   }

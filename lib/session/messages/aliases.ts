@@ -32,7 +32,7 @@ export class TopicAliases {
   }
 
   /**
-   * Choose how the topic of the next message is sent.
+   * Choose the form in which the topic of the next message is sent.
    * @returns 0 to send the topic name alone; negative to send the topic name and set this alias; positive to send the alias alone
    */
   choose(topic: string): number {

@@ -10,18 +10,18 @@ import type { QoS } from '../../packets/types.ts';
 import type { PersistedMessage } from '../log/segment.ts';
 import { Shortenable, type TotalBacklog } from './total-backlog.ts';
 
-/** A message in the backlog of a session, and how it is to be delivered. */
+/** A message in the backlog of a session, and the way in which it is to be delivered. */
 export interface Queued {
   readonly message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
   /** Subscription identifiers. */
   readonly ids: readonly number[] | undefined;
-  /** The message as the store has it; undefined if it is not persisted. */
+  /** The stored form of the message; undefined if it is not persisted. */
   readonly persisted: PersistedMessage | undefined;
   /** Position in the backlog, to find the older one of two messages. */
   readonly sequence: number;
-  /** The message was handed over by another session, and is sent before those that were queued for this one. */
+  /** True if the message was handed over by another session, and is sent before those that were queued for this one. */
   readonly isFirst: boolean;
 }
 
@@ -37,9 +37,8 @@ export interface BacklogLimits {
  * The bounded backlog of a session: messages that wait until the client is connected, reads, or acknowledges earlier messages.
  *
  * Higher priorities are sent first; within a priority the messages that were handed over by other sessions come before the others, and the
- * order of each of these two is first in, first out. When the number of messages exceeds its limit, the
- * oldest message of the same priority is dropped; when the bytes exceed theirs, the oldest message of the lowest priority. Dropped messages
- * are passed to `onDrop`.
+ * order of each of these two is first in, first out. When the number of messages exceeds its limit, the oldest message of the same priority
+ * is dropped; when the bytes exceed theirs, the oldest message of the lowest priority. Dropped messages are passed to `onDrop`.
  */
 export class Backlog extends Shortenable {
   length = 0;
@@ -56,7 +55,7 @@ export class Backlog extends Shortenable {
   /** Highest priority first. */
   readonly #levels: PriorityLevel[] = [];
 
-  /** @param total the backlogs of all sessions, which this one counts in */
+  /** @param total the backlogs of all sessions, which include this one */
   constructor(
     limits: BacklogLimits,
     onDrop: (message: Message, reason: DropReason, persisted: PersistedMessage | undefined) => void,
@@ -70,7 +69,7 @@ export class Backlog extends Shortenable {
 
   /**
    * Add a message, and drop messages beyond the limits, at most as much as the message takes: the rest is left to `trim`.
-   * @returns false if the added message itself was dropped
+   * @returns false if the added message was dropped
    */
   push(
     message: Message,
@@ -99,7 +98,7 @@ export class Backlog extends Shortenable {
   }
 
   /**
-   * Add a persisted message without checking the limits of this backlog: `trim` does that when the message is committed.
+   * Add a persisted message without checking the limits of this backlog: `trim` does this when the message is committed.
    * @returns true, because the message is not dropped
    */
   add(persisted: PersistedMessage): true {
@@ -147,7 +146,7 @@ export class Backlog extends Shortenable {
   /**
    * Remove the next message to send.
    * @param windowOpen false while no more QoS 1 and 2 messages may be sent: then only QoS 0 messages are returned [MQTT-3.3.4-10]
-   * @param room most bytes of a QoS 1 or 2 message; a larger message remains the next one, and lower priorities wait for it
+   * @param room maximum size of a QoS 1 or 2 message in bytes; a larger message remains the next one, and lower priorities wait for it
    * @returns undefined if no message may be sent now
    */
   shift(windowOpen: boolean, room = Infinity): Queued | undefined {
@@ -207,7 +206,9 @@ export class Backlog extends Shortenable {
     while (this.shift(true) !== undefined);
   }
 
-  /** Remove the messages for which `isTaken` returns true, of each list the oldest first. @param most how many are removed at most */
+  /**
+   * Remove the messages for which `isTaken` returns true, of each list the oldest first. @param most maximum number of messages to remove
+   */
   take(isTaken: (queued: Queued) => boolean, most = Infinity): Queued[] {
     const taken: Queued[] = [];
     for (const { unacknowledged, acknowledged } of this.#levels)
@@ -216,13 +217,13 @@ export class Backlog extends Shortenable {
     return taken;
   }
 
-  /** A message that arrives from now on has at least this sequence number. */
+  /** Exclusive upper bound of the sequence numbers so far: a message that arrives from now on has at least this number. */
   get end(): number {
     return this.#sequence;
   }
 
   /**
-   * The messages by priority and whether they are acknowledged, each list in order of arrival. The backlog must not change meanwhile.
+   * The messages by priority and whether they are acknowledged, each list in order of arrival. The backlog must not change in the meantime.
    * @param after only messages with a greater sequence number
    */
   *lists(after = -1): Generator<Iterable<Queued>, void, undefined> {
@@ -294,7 +295,10 @@ export class Backlog extends Shortenable {
   }
 }
 
-/** The messages of one priority that were handed over, or the others of that priority. QoS 0 messages have a list of their own, so that they need not wait while the window is full. */
+/**
+ * The messages of one priority that were handed over, or the others of that priority. QoS 0 messages have a separate list, so that they
+ * need not wait while the window is full.
+ */
 class PriorityLevel {
   length = 0;
   readonly priority: number;
@@ -339,7 +343,7 @@ class Fifo {
     for (; from < this.#items.length; from++) yield this.#items[from] as Queued;
   }
 
-  /** Move the first messages for which `isTaken` returns true to a list, until it has a number of them. */
+  /** Move the first messages for which `isTaken` returns true to a list, until it has this number of messages. */
   take(isTaken: (queued: Queued) => boolean, most: number, taken: Queued[]): void {
     const stay: Queued[] = [];
     const before = taken.length;

@@ -18,15 +18,18 @@ interface DeferredMessage {
   readonly id: number;
 }
 
-/** What `DeferredMessages` asks of the delivery that it belongs to. */
+/** The part of the delivery that `DeferredMessages` uses. */
 export interface DeferralOwner {
-  /** No message waits any more. */
+  /** Called when no message waits. */
   deferralEnded(): void;
   /** Send queued messages, as far as possible. */
   pump(): void;
 }
 
-/** Most deferred QoS 0 messages; more wait in the backlog. QoS 1 and 2 messages are bounded by the number that may be in flight. */
+/**
+ * Maximum number of deferred QoS 0 messages; more wait in the backlog. QoS 1 and 2 messages are limited by the number that may be in
+ * flight.
+ */
 const MAX_QOS0 = 2_000;
 
 /** The messages of one connection that wait for a commit, in the order in which they are sent. */
@@ -75,7 +78,7 @@ export class DeferredMessages implements Waiter {
     if (qos === 0) this.qos0Count++;
   }
 
-  /** The connection has closed: nothing is sent any more. */
+  /** Discard the messages, because the connection has closed. */
   close(): void {
     this.#isClosed = true;
   }
@@ -101,7 +104,7 @@ export class DeferredMessages implements Waiter {
       this.#send(deferred); // it waited only for the messages before it
       return false;
     });
-    left.push(...waiting.slice(length)); // a listener has caused them meanwhile
+    left.push(...waiting.slice(length)); // a listener has caused them in the meantime
     for (const deferred of left) deferred.ticket = this.#ledger.ticket;
     return this.#setWaiting(left);
   }
@@ -134,9 +137,9 @@ export class DeferredMessages implements Waiter {
 }
 
 /**
- * Whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
+ * Tell whether a message must wait for a commit: a QoS 2 message until its packet id is persisted, and any message that its publisher would
  * send again if the commit failed.
- * @param waiting what waits already
+ * @param waiting the messages that wait already
  */
 export function mustDefer(
   flows: OutboundFlows,
@@ -149,13 +152,13 @@ export function mustDefer(
   if (ledger === undefined) return false;
   if (qos === 2 && flows.log !== undefined) return true;
   if (message.isDeferred && message.ticket > ledger.settled) return true;
-  if (qos === 0 && persisted?.isWritten === true) return true; // else a crash could deliver it twice
+  if (qos === 0 && persisted?.isWritten === true) return true; // otherwise a crash could deliver it twice
   const deferred = waiting?.deferred;
   if (deferred === undefined) return false;
   return qos === 0 ? deferred.qos0Count > 0 : !ledger.isFailed; // keep the order of the messages
 }
 
-/** Whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
+/** Tell whether the publisher of a message was refused, and may send it again. Persisted sessions drop such messages in their log. */
 export function isRefused(message: Message, ledger: Ledger | undefined): boolean {
   return message.isDeferred && ledger?.hasRefused(message.ticket) === true;
 }

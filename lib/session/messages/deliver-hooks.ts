@@ -5,19 +5,19 @@ import type { DeliveryPorts } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
 import type { Inflight } from './inflight.ts';
 
-/** The delivery of a session for whose client a message is. */
+/** The delivery of the session whose client receives a message. */
 export interface HookedReceiver {
   /** Number of messages that had to wait. */
   readonly enqueued: number;
-  /** What cannot be sent yet; undefined if nothing waits. */
+  /** The messages that cannot be sent yet; undefined if there are none. */
   readonly waiting: { pumpLater(): void } | undefined;
 }
 
 /**
  * Ask the deliver hooks about a message that is to be sent now. A hook may send other messages to the same client.
  * @param counted where the message is counted as in flight while the hooks run, because its packet id is not assigned yet; undefined if it
- *   has one or needs none
- * @returns the message for this client; or why it does not get it
+ * has one or needs none
+ * @returns the message for this client; or the reason why the client does not get it
  */
 export function askDeliverHooks(
   ports: DeliveryPorts,
@@ -36,7 +36,7 @@ export function askDeliverHooks(
   } finally {
     counted?.cancelReservation(bytes);
   }
-  // what a hook has queued must be sent even if this message is dropped, so that no acknowledgement follows
+  // messages that a hook has queued must be sent even if this message is dropped, so that no acknowledgement follows
   if (receiver.enqueued !== enqueued) receiver.waiting?.pumpLater();
   if (changed === undefined) return 'hook';
   if (changed === message || !rights.isActive || rights.mayReceive(client, changed.topic)) return changed;

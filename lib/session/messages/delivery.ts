@@ -20,10 +20,10 @@ import { type FlowOwner, OutboundFlows } from './outbound-flows.ts';
 import type { FeedOwner } from './retained-delivery.ts';
 import { WaitingMessages } from './waiting-messages.ts';
 
-/** Most messages of a persisted session that wait in memory; more wait only in the store. */
+/** Maximum number of messages of a persisted session that wait in memory; more wait only in the store. */
 const MAX_IN_MEMORY = 2_000;
 
-/** What `Delivery` asks of the session that it belongs to. */
+/** The part of the session that `Delivery` uses. */
 interface DeliveryOwner {
   readonly client: SessionClient;
   readonly subscriptions: Subscriptions;
@@ -33,14 +33,14 @@ interface DeliveryOwner {
 /**
  * Delivers messages to the client of a session.
  *
- * A message is sent at once if the Receive Maximum and the stream allow it (`OutboundFlows`), and no commit must precede it. Otherwise it
- * waits (`WaitingMessages`), and in the store if the session is persisted.
+ * A message is sent at once if the Receive Maximum and the stream allow it (`OutboundFlows`), and it need not wait for a commit. Otherwise
+ * it waits (`WaitingMessages`), and in the store if the session is persisted.
  */
 export class Delivery implements Subscriber, FlowOwner, FeedOwner {
   readonly flows: OutboundFlows;
-  /** Layout of the QoS 0 frames that may be forwarded unchanged to this client; 0 if none may. */
+  /** Layout of the QoS 0 frames that may be forwarded unchanged to this client; 0: none. */
   outboundFastPath: 0 | 4 | 5 = 0;
-  /** What cannot be sent yet; undefined if nothing waits. */
+  /** The messages that cannot be sent yet; undefined if there are none. */
   waiting: WaitingMessages | undefined = undefined;
   /** Number of messages of this session that were dropped. */
   dropped = 0;
@@ -149,7 +149,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
     this.#reportQueued(message);
-    if (this.flows.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for long
+    if (this.flows.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for a long time
     return true;
   }
 
@@ -159,13 +159,13 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
       events.emit('message.queued', { message, client: this.flows.client });
   }
 
-  /** Whether the backlog has room for more persisted messages, which can wait in the store. */
+  /** Tell whether the backlog has room for more persisted messages, which can wait in the store. */
   #hasRoomInBacklog(most: number): boolean {
     const length = this.waiting?.backlog?.length ?? 0;
     return length === 0 || (length < most && !this.flows.ports.pressure.totalBacklog.isNearlyFull);
   }
 
-  /** Whether a message may be sent ahead of the backlog: the stream and the window have room, and nothing earlier waits. */
+  /** Tell whether a message may be sent before the backlog: the stream and the window have room, and no earlier message waits. */
   #maySend(connection: Outlet, message: Message, qos: QoS): boolean {
     if (connection.isBlocked || connection.isClosed) return false;
     if (qos > 0 && this.flows.room() < message.bytes) return false;
@@ -199,7 +199,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     return pressure.isShedding || (pressure.isSpaceLow && log !== undefined);
   }
 
-  /** What cannot be sent yet; created when something has to wait. */
+  /** The messages that cannot be sent yet; created when one has to wait. */
   ensureWaiting(): WaitingMessages {
     return (this.waiting ??= new WaitingMessages(this, this.#owner));
   }
@@ -223,7 +223,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
       const hasPriorities = flows.agreement.zone.mqueuePriorities !== undefined;
       const { messages } = log;
       if (hasPriorities || messages.hasUnreadFirst || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
-      // the order by priority is known only when all messages are in memory, and with messages to be sent first when all these are
+      // the order by priority is known only when all messages are in memory, and that of messages to be sent first only when all of these
+      // are
       if ((!messages.isCaughtUp && hasPriorities) || messages.hasUnreadFirst) return;
     }
     if (waiting === undefined) return;
@@ -231,7 +232,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.releaseUnused();
   }
 
-  /** Pump if anything but the store can have a message for the client, after an acknowledgement. */
+  /** Pump after an acknowledgement if anything but the store can have a message for the client. */
   pumpWaiting(): void {
     if (this.waiting?.hasMessages || this.flows.resending !== undefined) this.pump();
   }
@@ -262,7 +263,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
 
   // -------------------------------------------------------------------------------------------------- connected, away, ended
 
-  /** The client has connected. Messages are sent to this connection as soon as it is not blocked. */
+  /** Note that the client has connected. Messages are sent to this connection as soon as it is not blocked. */
   attach(connection: Outlet): void {
     const { client, agreement } = this.flows;
     const { zone } = client.agreement;
@@ -270,7 +271,7 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
     this.flows.attach(connection);
   }
 
-  /** The connection has closed: keep the messages that the next one may send. */
+  /** Keep the messages that the next connection may send, because this one has closed. */
   detach(): void {
     this.flows.detach();
     this.outboundFastPath = 0;
@@ -289,8 +290,8 @@ export class Delivery implements Subscriber, FlowOwner, FeedOwner {
   /**
    * Remove all messages of a session that has ended.
    * @param reason why they are dropped; undefined: they are not dropped, because they are handed over from the store
-   * @param giveAway hands messages of share groups over to other members, in order; QoS 2 messages only if they were never sent. It
-   *   returns false if no member takes the message
+   * @param giveAway hands messages of share groups over to other members, in order; QoS 2 messages only if they were never sent. It returns
+   * false if no member takes the message
    */
   clear(reason: DropReason | undefined, giveAway?: (message: Message) => boolean): void {
     const { inflight, ports } = this.flows;

@@ -13,14 +13,14 @@ interface MappedTopic {
   /** The topic name that is routed. */
   readonly topic: string;
   readonly isRewritten: boolean;
-  /** Its route; undefined if that is stale. */
+  /** The route of the topic; undefined if it is stale. */
   readonly route: Route | undefined;
 }
 
 /**
  * The incoming messages of a session that are not complete: QoS 2 packet ids, messages on which a hook decides, and topic aliases.
  *
- * A session has one from its first such message on.
+ * Created with the first such message of the session.
  */
 export class InboundFlows {
   /** QoS 2 packet ids that wait for PUBREL. */
@@ -33,11 +33,11 @@ export class InboundFlows {
   mappedTopic: MappedTopic | undefined = undefined;
   /** Ids of `awaitingRel` that an earlier connection received. They do not count for the Receive Maximum of this connection. */
   #carriedOver: IdSet | undefined = undefined;
-  /** When each id of `awaitingRel` was received; only if the zone has an `awaitRelTimeout`. */
+  /** Time at which each id of `awaitingRel` was received; only if the zone has an `awaitRelTimeout`. */
   #since: Map<number, number> | undefined = undefined;
   /** Topic names by the client's topic alias [MQTT-3.3.2-7]. */
   #topics: string[] | undefined = undefined;
-  /** The same as the client has sent them, where they are rewritten or mounted. */
+  /** Topic names by alias as the client has sent them, where they are rewritten or mounted. */
   #given: Map<number, string> | undefined = undefined;
 
   // ------------------------------------------------------------------------------------------------------- QoS 2 packet ids
@@ -56,7 +56,7 @@ export class InboundFlows {
     return this.awaitingRel?.has(id) === true;
   }
 
-  /** A packet id waits for PUBREL. @param nowMs when it was received; undefined if it does not expire */
+  /** Note that a packet id waits for PUBREL. @param nowMs time at which it was received; undefined if it does not expire */
   add(id: number, nowMs: number | undefined): void {
     (this.awaitingRel ??= new IdSet()).add(id);
     if (nowMs === undefined) return;
@@ -64,7 +64,7 @@ export class InboundFlows {
     this.#since.set(id, nowMs);
   }
 
-  /** The client has repeated a PUBLISH: its packet id counts for this connection now. */
+  /** Count a packet id for this connection, because the client has repeated its PUBLISH. */
   repeated(id: number): void {
     this.#carriedOver?.delete(id);
   }
@@ -89,7 +89,7 @@ export class InboundFlows {
     return Infinity;
   }
 
-  /** Use the packet ids from the store. @param nowMs when the time of those that expire begins, unless it is known */
+  /** Use the packet ids from the store. @param nowMs start of the time of those that expire, unless it is known */
   restore(ids: IdSet, nowMs: number | undefined): void {
     this.awaitingRel = ids.size > 0 ? ids : undefined;
     if (nowMs === undefined) return;
@@ -103,12 +103,12 @@ export class InboundFlows {
 
   // ------------------------------------------------------------------------------------------------------------------ hooks
 
-  /** A hook decides on the message of a packet id. */
+  /** Note that a hook decides on the message of a packet id. */
   hold(id: number): void {
     (this.undecided ??= new Set()).add(id);
   }
 
-  /** Whether a hook decides on the message of a packet id. */
+  /** True if a hook decides on the message of a packet id. */
   get isDeciding(): boolean {
     return this.undecided !== undefined && this.undecided.size > 0;
   }
@@ -117,7 +117,7 @@ export class InboundFlows {
     this.undecided?.delete(id);
   }
 
-  /** Hooks decide on a message until this promise resolves. */
+  /** Wait until this promise resolves, because hooks decide on a message. */
   wait(decision: Promise<void>): void {
     const done = decision.then(() => {
       if (this.deciding === done) this.deciding = undefined;
@@ -127,19 +127,19 @@ export class InboundFlows {
 
   // ------------------------------------------------------------------------------------------------------------- connection
 
-  /** The client has connected. */
+  /** Called when the client has connected. */
   attach(): void {
     this.#carriedOver = this.count > 0 ? new IdSet(this.awaitingRel) : undefined;
   }
 
-  /** The connection has closed. */
+  /** Called when the connection has closed. */
   detach(): void {
     this.#carriedOver = undefined;
     this.#topics = this.#given = undefined;
     this.mappedTopic = undefined;
   }
 
-  /** The client has set a topic alias. @param given the topic name that the client has sent */
+  /** Set a topic alias for the client. @param given the topic name that the client has sent */
   setAlias(alias: number, topic: string, given = topic): void {
     (this.#topics ??= [])[alias] = topic;
     if (given !== topic) (this.#given ??= new Map()).set(alias, given);
@@ -147,7 +147,7 @@ export class InboundFlows {
   }
 
   /**
-   * Rewriting has been started or stopped: map the topics of the client again.
+   * Map the topics of the client again, because rewriting has been started or stopped.
    * @param map returns the topic name that is routed; undefined: it is too long, and the client has to set the alias again
    */
   remap(map: (given: string) => string | undefined): void {
@@ -165,7 +165,7 @@ export class InboundFlows {
     return this.#topics?.[alias];
   }
 
-  /** Remember how a topic name was mapped. */
+  /** Store the result of mapping a topic name. */
   mapped(topic: MappedTopic): void {
     this.mappedTopic = topic;
   }

@@ -13,14 +13,14 @@ export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as cons
 
 /** Flag of a packet id whose PUBLISH has never been sent, so that the client cannot acknowledge it. */
 export const UNSENT = 8;
-/** Flag of a packet id whose message was read from the store, where it is as it was before deliver hooks changed it. */
+/** Flag of a packet id whose message was read from the store, where it is unchanged by deliver hooks. */
 const RESTORED = 16;
 
 /**
  * Outgoing QoS 1 and 2 messages that wait for an acknowledgement.
  *
  * They are in a ring indexed by the low bits of the packet id, so that a message needs no object. Packet ids are assigned in sequence. An
- * id whose place in the ring is taken is skipped, so an id in flight is never assigned again [MQTT-2.2.1-4].
+ * id whose slot in the ring is taken is skipped, so an id in flight is never assigned again [MQTT-2.2.1-4].
  */
 export class Inflight {
   /** Number of packet ids in use, including those that wait for PUBCOMP. */
@@ -35,7 +35,7 @@ export class Inflight {
   #flags = new Uint8Array(16);
   #order = new Uint32Array(16);
   #messages: (Message | undefined)[] = new Array(16).fill(undefined);
-  /** The messages as the store has them; undefined if the session is only in memory. */
+  /** The stored forms of the messages; undefined if the session is only in memory. */
   #persisted: (PersistedMessage | undefined)[] | undefined;
   /** Bytes of the messages that are stored here. */
   bytes = 0;
@@ -47,7 +47,7 @@ export class Inflight {
    * @param message stored for resending, for `message.acked` and for `bytes`; undefined if none of these is needed
    * @param flags QoS in bits 0-1, retain in bit 2
    * @param ids subscription identifiers
-   * @param persisted the message as the store has it
+   * @param persisted the stored form of the message
    */
   take(
     state: number,
@@ -114,12 +114,12 @@ export class Inflight {
     (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
   }
 
-  /** Whether the message of a packet id was read from the store, and `replaceMessage` has not been called since. */
+  /** Tell whether the message of a packet id was read from the store, and `replaceMessage` has not been called since. */
   isRestored(id: number): boolean {
     return (this.#flags[id & this.#mask] & RESTORED) !== 0;
   }
 
-  /** Replace a message that waits for PUBACK or PUBREC by what the deliver hooks have made of it. */
+  /** Replace a message that waits for PUBACK or PUBREC by the result of the deliver hooks. */
   replaceMessage(id: number, message: Message, qos: QoS, retain: boolean): void {
     const at = id & this.#mask;
     const replaced = this.#messages[at];
@@ -131,7 +131,7 @@ export class Inflight {
     this.#flags[at] = (this.#flags[at] & UNSENT) | qos | (retain ? 4 : 0);
   }
 
-  /** The message of a packet id as the store has it. */
+  /** The stored form of the message of a packet id. */
   persistedOf(id: number): PersistedMessage | undefined {
     return this.#persisted?.[id & this.#mask];
   }

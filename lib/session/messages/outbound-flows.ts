@@ -28,7 +28,7 @@ import { Awaiting, Inflight } from './inflight.ts';
 /** More bytes than any message has. A small integer, like the sizes that it is compared with. */
 const UNBOUNDED = 0x3fff_ffff;
 
-/** What `OutboundFlows` asks of the delivery that it belongs to. */
+/** The part of the delivery that `OutboundFlows` uses. */
 export interface FlowOwner extends HookedReceiver {
   readonly subscriptions: Subscriptions;
   /** Queue a message. @returns false if it was dropped */
@@ -39,13 +39,13 @@ export interface FlowOwner extends HookedReceiver {
     ids: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): boolean;
-  /** Drop a message. @param persisted the message as the store has it */
+  /** Drop a message. @param persisted the stored form of the message */
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void;
 }
 
 /**
  * The outgoing messages of a session that are being sent or wait for an acknowledgement: packet ids, the Receive Maximum of the client,
- * topic aliases, and what has to be sent again on a new connection.
+ * topic aliases, and the packets that must be sent again on a new connection.
  */
 export class OutboundFlows {
   readonly ports: DeliveryPorts;
@@ -58,11 +58,11 @@ export class OutboundFlows {
   inflight: Inflight | undefined = undefined;
   /** The agreement of the last connection. */
   agreement: Agreement;
-  /** The session has ended: nothing is delivered to it any more. */
+  /** True if the session has ended: nothing is delivered to it. */
   isOver = false;
   /** Outgoing topic aliases; undefined if the client accepts none. */
   #aliases: TopicAliases | undefined = undefined;
-  /** Packet ids in flight whose message this connection has still to send again, because the send quota is used up [MQTT-4.9.0-2]. */
+  /** Packet ids in flight whose message this connection still has to send again, because the send quota is used up [MQTT-4.9.0-2]. */
   resending: Set<number> | undefined = undefined;
 
   constructor(ports: DeliveryPorts, client: SessionClient, owner: FlowOwner) {
@@ -74,7 +74,7 @@ export class OutboundFlows {
 
   // ------------------------------------------------------------------------------------------------------------- connection
 
-  /** The client has connected, with the agreement in `client`. */
+  /** Use this connection of a client that has connected, with the agreement in `client`. */
   attach(connection: Outlet): void {
     const { agreement } = this.client;
     const { topicAliases, zone } = agreement;
@@ -89,12 +89,12 @@ export class OutboundFlows {
     this.#aliases = undefined;
   }
 
-  /** The session is persisted from now on. */
+  /** Persist the session from now on. */
   persistIn(log: SessionLog): void {
     this.log = log;
   }
 
-  /** The session ends. */
+  /** Note that the session ends. */
   end(): void {
     this.isOver = true;
   }
@@ -109,7 +109,7 @@ export class OutboundFlows {
     this.inflight = this.resending = undefined;
   }
 
-  /** Runs of QoS 0 frames need no changes for this client. */
+  /** True if runs of QoS 0 frames need no changes for this client. */
   get isPlain(): boolean {
     return this.#aliases === undefined && this.client.mountpoint === '';
   }
@@ -119,7 +119,10 @@ export class OutboundFlows {
     return this.#aliases?.topicOf(alias);
   }
 
-  /** Most bytes of a QoS 1 or 2 message that may be sent now; 0 if none may. A message larger than `maxInflightBytes` is sent alone. */
+  /**
+   * Maximum size of a QoS 1 or 2 message that may be sent now, in bytes; 0: none may be sent. A message larger than `maxInflightBytes` is
+   * sent alone.
+   */
   room(): number {
     const { inflight } = this;
     if (inflight === undefined) return UNBOUNDED;
@@ -144,7 +147,7 @@ export class OutboundFlows {
     const { ports } = this;
     const { layout, maxFrame } = this.agreement;
     if (ports.hooks.deliver.length > 0 && !message.isSystem) {
-      // asked when the message is sent and not when it is queued, so that permissions withdrawn meanwhile count
+      // asked when the message is sent and not when it is queued, so that permissions withdrawn in the meantime count
       const counted = qos > 0 && id === 0 ? (this.inflight ??= new Inflight()) : undefined;
       const changed = askDeliverHooks(ports, this.client, this.#owner, message, counted);
       if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
@@ -203,7 +206,10 @@ export class OutboundFlows {
     return false;
   }
 
-  /** A deliver hook has changed a message. Its packet id may be in the store, so it stays the same. @returns 0 if none is needed now */
+  /**
+   * Apply the change of a message by a deliver hook. Its packet id may be in the store, so it stays the same. @returns 0 if no id is needed
+   * now
+   */
   #replace(id: number, changed: Message, qos: QoS, retain: boolean): number {
     if (id === 0) return 0;
     if (qos > 0) this.inflight?.replaceMessage(id, changed, qos, retain);
@@ -254,7 +260,7 @@ export class OutboundFlows {
     );
   }
 
-  /** Messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
+  /** True if messages in flight must be stored until they are acknowledged, even if the session ends with its connection. */
   get #isNeededUntilAcked(): boolean {
     const { retryInterval, maxInflightBytes } = this.agreement.zone;
     if (retryInterval > 0 || maxInflightBytes > 0 || this.ports.events.heard['message.acked']) return true;
@@ -300,7 +306,7 @@ export class OutboundFlows {
   }
 
   /**
-   * A message is acknowledged, or refused by a PUBREC: if its packet id is in this state, the flow ends and the id is free.
+   * Process an acknowledgement, or a refusal by PUBREC: if its packet id is in this state, the flow ends and the id is free.
    * @returns the state in which the id was
    */
   acknowledged(id: number, awaited: number): number {
@@ -316,7 +322,7 @@ export class OutboundFlows {
     return state;
   }
 
-  /** The client has received a QoS 2 message (PUBREC): from now on only PUBREL is sent again. */
+  /** Note that the client has received a QoS 2 message (PUBREC): from now on only PUBREL is sent again. */
   received(id: number): void {
     const inflight = this.inflight as Inflight;
     this.resending?.delete(id);
@@ -326,7 +332,7 @@ export class OutboundFlows {
     this.log?.flowChanged(); // PUBREL must wait: a PUBLISH resent after PUBREL would be delivered a second time
   }
 
-  /** A QoS 2 flow is complete (PUBCOMP). */
+  /** Note that a QoS 2 flow is complete (PUBCOMP). */
   completed(id: number): void {
     this.inflight?.free(id);
     this.log?.flowTouched();
@@ -361,7 +367,7 @@ export class OutboundFlows {
     this.resendSome();
   }
 
-  /** Go on sending messages again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
+  /** Continue sending messages again, as far as the stream and the Receive Maximum of this connection allow [MQTT-3.3.4-9]. */
   resendSome(): void {
     const { inflight, connection } = this;
     const { resending } = this;
@@ -389,7 +395,7 @@ export class OutboundFlows {
     }
     let message = original;
     if (inflight.isRestored(id) && ports.hooks.deliver.length > 0 && !message.isSystem) {
-      const changed = askDeliverHooks(ports, this.client, this.#owner, message); // the store has the message as it was before
+      const changed = askDeliverHooks(ports, this.client, this.#owner, message); // the store has the message without the changes of the hooks
       if (typeof changed === 'string') {
         this.#giveUpSent(connection, message, changed, persisted, id, qos);
         return;
@@ -429,7 +435,7 @@ export class OutboundFlows {
     }
     const { ledger } = this.ports;
     this.inflight?.release(id);
-    this.log?.flowChanged(); // PUBREL must wait, see `received`
+    this.log?.flowChanged(); // PUBREL must wait; see `received`
     const ticket = this.log === undefined ? 0 : ledger?.ticket;
     this.#owner.drop(message, reason, persisted);
     const release = () => {

@@ -14,7 +14,7 @@ import type { Session } from '../session.ts';
 import type { Queued } from './backlog.ts';
 import { Awaiting, UNSENT } from './inflight.ts';
 
-/** Messages in memory that are looked at in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
+/** Number of messages in memory that are examined in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
 const MESSAGES_AT_ONCE = 1_000;
 
 /** A message that waits for a client. */
@@ -28,19 +28,19 @@ export interface QueuedMessage {
   readonly ids: readonly number[] | undefined;
 }
 
-/** A packet id of a message to a client, and what it waits for. */
+/** A packet id of a message to a client, and the acknowledgement that it waits for. */
 export interface InFlightMessage {
   readonly packetId: number;
   /** The acknowledgement that is awaited. */
   readonly awaits: 'puback' | 'pubrec' | 'pubcomp';
   readonly qos: 1 | 2;
-  /** Whether the PUBLISH has been sent. */
+  /** True if the PUBLISH has been sent. */
   readonly isSent: boolean;
-  /** undefined: the message is not needed any more, or is only in the store. */
+  /** undefined: the message is no longer needed, or is only in the store. */
   readonly message: Message | undefined;
 }
 
-/** What is on its way between a session and its client. */
+/** The messages in flight between a session and its client. */
 export interface SessionFlights {
   /** Messages to the client, in the order in which they were first sent. */
   readonly inflight: readonly InFlightMessage[];
@@ -48,14 +48,14 @@ export interface SessionFlights {
   readonly awaitingRel: readonly number[];
 }
 
-/** A part of a list of messages that wait. */
+/** A part of a list of waiting messages. */
 export interface QueuePage {
   readonly entries: readonly QueuedMessage[];
-  /** Pass it as `cursor` for the next page; undefined: this was the last one. */
+  /** Cursor of the next page; undefined: this was the last one. */
   readonly cursor: string | undefined;
 }
 
-/** Where a page begins: after a message that is only in memory (by its place), or after one of the store (by its number). */
+/** Start of a page: after a message that is only in memory (by its sequence number), or after one of the store (by its number). */
 type Place =
   | { readonly kind: 'memory'; readonly after: number }
   | {
@@ -64,18 +64,18 @@ type Place =
       readonly from: number;
     };
 
-/** A message that waits, and where it is. */
+/** A waiting message, and its position. */
 interface Placed {
   readonly queued: QueuedMessage;
-  /** Its number in the store, or its sequence number if it is only in memory. */
+  /** Number of the message in the store, or its sequence number if it is only in memory. */
   readonly at: number;
-  /** No segment before this number is needed for the messages behind it; undefined: it is only in memory. */
+  /** No segment before this number is needed for the following messages; undefined: the message is only in memory. */
   readonly from: number | undefined;
 }
 
 const AWAITED = { [Awaiting.puback]: 'puback', [Awaiting.pubrec]: 'pubrec', [Awaiting.pubcomp]: 'pubcomp' } as const;
 
-/** Lists what waits for a client, and what is in flight, without changing anything: messages of the store are read and not kept. */
+/** Lists the waiting messages of a client, and those in flight, without changing anything: messages of the store are read and not kept. */
 export class QueueView {
   readonly #session: Session;
 
@@ -84,7 +84,7 @@ export class QueueView {
   }
 
   /**
-   * A page of the messages that wait, in order of arrival; of a session that is persisted, those only in memory come first.
+   * A page of the waiting messages, in order of arrival; if the session is persisted, those only in memory come first.
    * @throws InvalidInput CURSOR_INVALID; the error of the store
    */
   async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
@@ -109,7 +109,7 @@ export class QueueView {
     return { entries, cursor: undefined };
   }
 
-  /** The messages behind a place in slices. The queue may change between them. */
+  /** The messages after a position, in slices. The queue may change between them. */
   async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
     if (place.kind === 'memory') {
       for (const slice of this.#inMemory(place.after)) {
@@ -122,7 +122,7 @@ export class QueueView {
     yield* this.#persisted(log, place.kind === 'store' ? place : { kind: 'store', after: 0, from: 0 });
   }
 
-  /** The messages of the backlog behind a sequence number, in order of arrival, in slices. */
+  /** The messages of the backlog after a sequence number, in order of arrival, in slices. */
   *#inMemory(after: number): Generator<readonly Queued[]> {
     for (let last = after; ; ) {
       const found: Queued[] = [];
@@ -168,7 +168,7 @@ export class QueueView {
       );
       session.ports.time.read();
       if (entry === undefined) {
-        from = unwritten; // perhaps more messages have got into segments meanwhile
+        from = unwritten; // more messages may have got into segments in the meantime
         continue;
       }
       const first = segmentFirst(entry.key);
@@ -195,12 +195,12 @@ export class QueueView {
         if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.slices.next();
       }
       found.sort((a, b) => a.seq - b.seq);
-      // if the client has disconnected meanwhile, messages have been removed from memory
+      // if the client has disconnected in the meantime, messages have been removed from memory
       if (messages.pageFrom >= pageFrom) return { found, pageFrom };
     }
   }
 
-  /** What is in flight. */
+  /** The messages in flight. */
   flights(): SessionFlights {
     const { log, delivery, inbound } = this.#session;
     if (log?.offline !== undefined) {

@@ -6,10 +6,10 @@ import type { Subscriptions } from '../../routing/subscriptions.ts';
 import type { DeliveryPorts, Outlet } from '../ports.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 
-/** A step of looking up messages takes as long as sending about this many. */
+/** Duration of a look-up step, as the number of messages that could be sent in the same time. */
 const STEP_MESSAGES = 50;
 
-/** What `RetainedDelivery` asks of the delivery that it belongs to. */
+/** The part of the delivery that `RetainedDelivery` uses. */
 export interface FeedOwner {
   readonly flows: OutboundFlows;
   readonly subscriptions: Subscriptions;
@@ -49,12 +49,12 @@ export class RetainedDelivery {
     this.#feeds.ask(feed);
   }
 
-  /** The connection has closed: keep what the next one has to send. */
+  /** Keep the messages that the next connection has to send, because this one has closed. */
   unload(): void {
     this.#feeds.unload();
   }
 
-  /** @param left number of messages that may be sent @returns the number that is left of it */
+  /** @param left number of messages that may be sent @returns the rest of this number */
   pump(connection: Outlet, left: number): number {
     const owner = this.#owner;
     const feeds = this.#feeds;
@@ -73,14 +73,14 @@ export class RetainedDelivery {
     return left;
   }
 
-  /** Whether a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
+  /** True if a retained message of QoS 1 or 2 may be sent now. Messages in the backlog are sent first. */
   get #hasQuota(): boolean {
     const { waiting, flows } = this.#owner;
     const isFirst = (waiting?.backlog?.length ?? 0) === 0 && (flows.log === undefined || flows.log.messages.isCaughtUp);
     return isFirst && flows.room() > 0;
   }
 
-  /** @returns the number of messages that might have been sent in the same time */
+  /** @returns the number of messages that could have been sent in the same time */
   #load(): number {
     const { subscriptions, flows } = this.#owner;
     const count = this.#feeds.load(

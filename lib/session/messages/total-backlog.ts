@@ -25,7 +25,7 @@ export abstract class Shortenable extends Sized {
 /**
  * The memory of the backlogs of all sessions, and its limit `maxTotalMqueueBytes`.
  *
- * A message that waits in several backlogs is in memory once, and counts once. Above the limit messages are dropped from the largest
+ * A message that waits in several backlogs is in memory once, and counts once. Above the limit, messages are dropped from the largest
  * backlogs.
  */
 export class TotalBacklog {
@@ -35,7 +35,7 @@ export class TotalBacklog {
   #limit: number;
   /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
   readonly #bySize = new BySize<Shortenable>();
-  /** Bytes that `shorten` has still to free. */
+  /** Bytes that `shorten` still has to free. */
   #excess = 0;
   #isShortening = false;
 
@@ -43,13 +43,13 @@ export class TotalBacklog {
     this.#limit = limit;
   }
 
-  /** Change the limit, and drop what exceeds it. */
+  /** Change the limit, and drop messages beyond it. */
   limit(limit: number): void {
     this.#limit = limit;
     this.shorten();
   }
 
-  /** Persisted messages should not be read into memory ahead of their turn. */
+  /** True if persisted messages should not be read into memory ahead of their turn. */
   get isNearlyFull(): boolean {
     return this.#limit > 0 && this.bytes > this.#limit * NEARLY;
   }
@@ -69,7 +69,10 @@ export class TotalBacklog {
     this.#bySize.resize(backlog, unpersistedBytes);
   }
 
-  /** Drop messages from the largest backlogs until the limit holds. Messages that listeners publish meanwhile count for the next call. */
+  /**
+   * Drop messages from the largest backlogs until the limit is met. Messages that listeners publish in the meantime count for the next
+   * call.
+   */
   shorten(): void {
     if (this.#limit === 0 || this.bytes <= this.#limit || this.#isShortening) return;
     this.#excess = this.bytes - this.#limit;

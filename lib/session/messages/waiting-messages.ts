@@ -15,10 +15,10 @@ import { Backlog, type BacklogLimits, type Queued } from './backlog.ts';
 import { type DeferralOwner, DeferredMessages, isRefused, mustDefer } from './deferred-messages.ts';
 import { type FeedOwner, RetainedDelivery } from './retained-delivery.ts';
 
-/** Most messages of the backlog and of retained feeds that are sent before other sessions have their turn. */
+/** Maximum number of messages of the backlog and of retained feeds that are sent before other sessions have their turn. */
 const MAX_PUMPED = 500;
 
-/** What `WaitingMessages` asks of the delivery that it belongs to. */
+/** The part of the delivery that `WaitingMessages` uses. */
 interface WaitingOwner extends FeedOwner {
   readonly outboundFastPath: number;
   enqueue(
@@ -35,20 +35,20 @@ interface WaitingOwner extends FeedOwner {
 }
 
 /**
- * The messages that cannot be sent at once: the backlog, the retained messages of new subscriptions, and what is deferred until a commit.
+ * The messages that cannot be sent at once: the backlog, the retained messages of new subscriptions, and those deferred until a commit.
  * They are sent as the stream, the window and the store allow.
  *
- * Created when a message has to wait. When nothing waits any more, it is removed, unless it has a backlog: a backlog stays, also when it is
- * empty, until the session ends or is only in the store.
+ * Created when a message has to wait, and removed when no message waits, unless it has a backlog: a backlog stays, even if it is empty,
+ * until the session ends or is only in the store.
  */
 export class WaitingMessages implements DeferralOwner {
   /** Messages that wait until the client is connected, reads, or acknowledges earlier ones. */
   backlog: Backlog | undefined = undefined;
-  /** Retained messages that new subscriptions are still to be sent. */
+  /** Retained messages that are still to be sent for new subscriptions. */
   feeds: RetainedDelivery | undefined = undefined;
   /** Messages that wait for a commit. */
   deferred: DeferredMessages | undefined = undefined;
-  /** Sending continues in the next turn. */
+  /** True if sending continues in the next turn. */
   isScheduled = false;
   readonly #owner: WaitingOwner;
   readonly #session: { failInternally(error: unknown, during: string): void };
@@ -63,22 +63,22 @@ export class WaitingMessages implements DeferralOwner {
     return this.deferred?.lastTicket ?? 0;
   }
 
-  /** Nothing waits, and the session may do without this object. */
+  /** True if nothing waits, so that the session does not need this object. */
   get isUnused(): boolean {
     return !this.hasMessages && this.deferred === undefined && !this.isScheduled;
   }
 
-  /** `pump` can have a message for the client. */
+  /** True if `pump` can have a message for the client. */
   get hasMessages(): boolean {
     return this.backlog !== undefined || this.feeds !== undefined;
   }
 
-  /** Runs of QoS 0 frames may not be sent ahead of what waits. */
+  /** True if runs of QoS 0 frames must not be sent before the waiting messages. */
   get closesFastPath(): boolean {
     return this.feeds !== undefined || this.deferred !== undefined || (this.backlog?.qos0Count ?? 0) > 0;
   }
 
-  /** Whether messages in the backlog must be sent before a new message of this QoS. */
+  /** Tell whether messages in the backlog must be sent before a new message of this QoS. */
   precedes(qos: QoS): boolean {
     const { backlog } = this;
     if (backlog === undefined) return false;
@@ -115,7 +115,7 @@ export class WaitingMessages implements DeferralOwner {
     ));
   }
 
-  /** Send a message after its commit, see `mustDefer`. @returns false if it was dropped */
+  /** Send a message after its commit; see `mustDefer`. @returns false if it was dropped */
   defer(
     message: Message,
     qos: QoS,
@@ -177,7 +177,7 @@ export class WaitingMessages implements DeferralOwner {
     } else if (owner.outboundFastPath === 0 && this.feeds === undefined) owner.updateFastPath();
   }
 
-  /** @param left number of messages that may be sent @returns the number that is left of it */
+  /** @param left number of messages that may be sent @returns the rest of this number */
   #sendBacklog(backlog: Backlog, connection: Outlet, left: number): number {
     const { flows } = this.#owner;
     const { ledger, rights } = flows.ports;
@@ -204,7 +204,7 @@ export class WaitingMessages implements DeferralOwner {
     return left;
   }
 
-  /** Whether the client still may receive the messages of a topic that were queued for it. */
+  /** Tell whether the client may still receive the messages of a topic that were queued for it. */
   #mayReceive(topic: string): boolean {
     const { flows, subscriptions } = this.#owner;
     const { rights } = flows.ports;
@@ -220,7 +220,7 @@ export class WaitingMessages implements DeferralOwner {
     return !isRevoked; // the client may have unsubscribed: messages that were queued before are sent
   }
 
-  /** Send what waits in the next turn. */
+  /** Send the waiting messages in the next turn. */
   pumpLater(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;
@@ -240,12 +240,12 @@ export class WaitingMessages implements DeferralOwner {
 
   // -------------------------------------------------------------------------------------------------- connected, away, ended
 
-  /** The client has connected in a zone with these limits. */
+  /** Apply the limits of the zone in which the client has connected. */
   limit(limits: BacklogLimits): void {
     this.backlog = this.backlog?.withLimits(limits);
   }
 
-  /** The connection has closed: keep the messages that the next one may send. */
+  /** Keep the messages that the next connection may send, because this one has closed. */
   detach(): void {
     const { client, log, ports } = this.#owner.flows;
     if (client.isPersistent) this.feeds?.unload();
@@ -268,7 +268,7 @@ export class WaitingMessages implements DeferralOwner {
    * Drop messages of the backlog, of each list the oldest first.
    * @param end drop only messages with a lower sequence number; see `Backlog.end`
    * @param before drop only persisted messages with a lower number
-   * @param most drop no more than this number
+   * @param most maximum number of messages to drop
    * @returns how many messages were removed, and how many of them were dropped, because they were not done
    */
   dropBacklog(end: number, before: number, most: number): { readonly removed: number; readonly dropped: number } {
@@ -286,7 +286,7 @@ export class WaitingMessages implements DeferralOwner {
     return { removed: taken.length, dropped: count };
   }
 
-  /** The session has ended; see `Delivery.clear`. */
+  /** Remove the messages of a session that has ended; see `Delivery.clear`. */
   clear(reason: DropReason | undefined, giveAway?: (message: Message) => boolean): void {
     if (reason !== undefined) this.backlog?.clear(reason, giveAway);
     this.feeds = undefined;
@@ -294,7 +294,7 @@ export class WaitingMessages implements DeferralOwner {
   }
 }
 
-/** Whether a message of a persistent session is in memory only. */
+/** Tell whether a message of a persistent session is in memory only. */
 function isUnpersisted({ qos, persisted }: Queued): boolean {
   return qos === 0 && persisted === undefined;
 }
