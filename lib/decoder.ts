@@ -1,4 +1,4 @@
-/** Decodes packets for people. This entry point needs the `mqtt-packet` package, an optional peer dependency that the broker itself does not use. */
+/** Decodes packets for people. This entry point needs the `mqtt-packet` package, an optional peer dependency that the broker does not use. */
 import mqttPacket from 'mqtt-packet';
 import { InvalidInput } from './base/errors.ts';
 import { RETURN_CODES } from './packets/decode-server.ts';
@@ -119,7 +119,7 @@ function answer({ cmd, messageId, reasonCode, properties }: Fields): Packet {
   return form({ cmd, messageId, reasonCode: reasonCode ?? 0, properties: propertiesOf(properties) });
 }
 
-/** Leave out what is undefined. */
+/** Omit undefined fields. */
 function form(fields: Fields): Packet {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown as Packet;
 }

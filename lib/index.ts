@@ -75,7 +75,7 @@ export type { MessageHandler, SubscribeOptions } from './broker/messages/handler
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';
-// under names of their own: the broker has a MessageHandler and SubscribeOptions, too
+// under separate names: the broker has a MessageHandler and SubscribeOptions, too
 export type {
   MessageHandler as ClientMessageHandler,
   SubscribeOptions as ClientSubscribeOptions
@@ -212,7 +212,7 @@ export type {
 export type { TopicLevel } from './routing/level-count.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
 export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
-// the actions of a rule as the store has them
+// the actions of a rule in their stored form
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/event-name.ts';
 export type {

@@ -8,21 +8,21 @@ import { type Broker, engineOf } from './broker.ts';
 /** Time without a read after which a backup is ended. */
 const STALLED_MS = 60_000;
 
-/** The brokers of which a backup is being made. */
+/** The brokers for which a backup is in progress. */
 const RUNNING = new WeakSet<Broker>();
 
 /**
  * Back up the store of a broker while it runs.
  *
- * The backup has everything that was acknowledged or committed before the call, and nothing of what came after the promise has resolved. Its lines, without
- * line ends, are those of `exportStore` without `content`; `importStore` and `embermq store import` read them. They contain what the store
- * contains: messages, and hashes of passwords. A backup without its last line, which has `records`, is incomplete.
+ * The backup contains everything that was acknowledged or committed before the call, and nothing that came after the promise has resolved.
+ * Its lines, without line ends, are those of `exportStore` without `content`; `importStore` and `embermq store import` read them. They
+ * contain what the store contains: messages, and hashes of passwords. A backup without its last line, which has `records`, is incomplete.
  *
- * Until the iteration has ended, the store keeps what it had at the beginning, so read the lines without long pauses. If no line is read for 60
- * seconds, the backup is ended and reported as an `error` event, and the iteration throws BACKUP_STALLED. Only one backup of a broker is made
- * at a time. If the broker stops, or opens its store again after a failure, the iteration throws.
+ * Until the iteration has ended, the store keeps its content from the beginning, so read the lines without long pauses. If no line is read
+ * for 60 seconds, the backup is ended and reported as an `error` event, and the iteration throws BACKUP_STALLED. Only one backup of a
+ * broker can be in progress at a time. If the broker stops, or opens its store again after a failure, the iteration throws.
  * @throws StateError BACKUP_RUNNING, BROKER_NOT_STARTED; BrokerError BACKUP_UNSUPPORTED if the broker has no store, or one without
- *   `snapshot`; BrokerError STORE_FAILED; errors of the store
+ * `snapshot`; BrokerError STORE_FAILED; errors of the store
  */
 export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableIterator<string>> {
   const { ledger, services } = engineOf(broker as Broker);
@@ -37,7 +37,7 @@ export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableI
   if (ledger.isFailed) throw ledger.refusal();
   RUNNING.add(broker as Broker);
   try {
-    // so that the backup also has what no acknowledgement waits for
+    // so that the backup also includes changes that no acknowledgement waits for
     ledger.pulse();
     await ledger.committed(ledger.ticket);
     const snapshot = await store.snapshot();
@@ -53,7 +53,7 @@ export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableI
   }
 }
 
-/** What a backup uses of the broker. */
+/** The part of the broker that a backup uses. */
 interface BackupHost {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly wheel: TimingWheel;
@@ -61,18 +61,18 @@ interface BackupHost {
   failed(error: unknown): void;
 }
 
-/** The lines of a backup. It releases the snapshot when it has ended, is ended before its first line, or is not read any more. */
+/** The lines of a backup. The snapshot is released when the backup has ended, is ended before its first line, or is no longer read. */
 class Backup implements AsyncIterableIterator<string> {
   readonly #lines: AsyncGenerator<string, void>;
   readonly #snapshot: StoreSnapshot;
   readonly #name: string;
   readonly #host: BackupHost;
   readonly #timer = new FunctionTimer((nowMs) => this.#checkReader(nowMs));
-  /** When the last line was given. */
+  /** Time at which the last line was returned. */
   #givenMs: number;
   #isReading = false;
   #isOver = false;
-  /** The backup has been ended because nobody has read it. */
+  /** Set if the backup was ended because it was not read. */
   #stalled: BrokerError | undefined = undefined;
 
   constructor(name: string, snapshot: StoreSnapshot, host: BackupHost) {
@@ -115,7 +115,7 @@ class Backup implements AsyncIterableIterator<string> {
     await this.#snapshot.close();
   }
 
-  /** End the backup if nobody has read it for too long. The time that the store needs does not count. */
+  /** End the backup if it was not read for too long. The time that the store needs does not count. */
   #checkReader(nowMs: number): void {
     const idleMs = this.#isReading ? 0 : nowMs - this.#givenMs;
     if (idleMs < STALLED_MS) {

@@ -62,25 +62,25 @@ export let serveLocal: (broker: Broker, stream: ByteStream, transportInfo: Parti
 
 const LOCAL = { transport: 'local' } as const;
 
-/** What a bridge uses of its broker. For `embermq/bridge`. */
+/** The part of a broker that a bridge uses. For `embermq/bridge`. */
 export let bridgeAccessOf: (broker: Broker) => BridgeAccess;
 
 /**
  * An MQTT broker in this process.
  *
- * The broker itself opens no port. Clients connect through listeners (`embermq/net`), through any Duplex passed to `handle`, or inside
- * this process with `connect`. The app can also publish and subscribe directly.
+ * The broker opens no port. Clients connect through listeners (`embermq/net`), through any Duplex passed to `handle`, or inside this
+ * process with `connect`. The app can also publish and subscribe directly.
  *
  * The lifecycle of the broker is an actor with the states `idle`, `connected` and `disconnected`. Each session has such an actor, too.
  */
 export class Broker<Data = unknown> {
-  /** The options after reading, with defaults; those that `configuration` changes have their present values. */
+  /** The options after they have been read, with defaults; those that `configuration` changes have their current values. */
   readonly settings: Settings;
   /** The clock of the broker (option `clock`). */
   readonly clock: Clock;
   /** Counters and gauges. */
   readonly metrics: Metrics;
-  /** What clients may do. */
+  /** The rights of clients. */
   readonly access: Access<Data>;
   /** The sessions, connected or not. */
   readonly sessions: Sessions<Data>;
@@ -90,11 +90,11 @@ export class Broker<Data = unknown> {
   readonly directory: Directory;
   /** The features that can be started and stopped while clients are connected. */
   readonly features: Features;
-  /** The options with their present values, and changing them at run time. */
+  /** The options with their current values, and changing them at run time. */
   readonly configuration: Configuration;
-  /** The queues of what is sent to targets outside of this process. For adapters. */
+  /** The queues of messages to targets outside of this process. For adapters. */
   readonly outboxes: Outboxes;
-  /** Webhooks and bridges: listing, making, starting and stopping them at run time. */
+  /** Webhooks and bridges: listing, creating, starting and stopping them at run time. */
   readonly connectors: Connectors;
   /** Rules over broker events, with their actions and resources. */
   readonly rules: RulesApi;
@@ -106,9 +106,9 @@ export class Broker<Data = unknown> {
   readonly applications: Applications;
   /** The users of the management interface and its console. They are not MQTT clients. */
   readonly users: ManagementUsers;
-  /** What the broker has observed of itself: the last drops, and the last changes made through management interfaces. */
+  /** Observations of the broker about itself: the last drops, and the last changes made through management interfaces. */
   readonly monitor: Monitor;
-  /** The active traces; `trace` begins one. */
+  /** The active traces; `trace` starts one. */
   readonly traces: Traces;
   readonly #engine: Engine;
   readonly #services: Services;
@@ -167,14 +167,14 @@ export class Broker<Data = unknown> {
 
   /**
    * Open the store and the attached listeners, and accept clients.
-   * Clients that connect before the last listener is open wait until it is. Calls of `start` and `stop` are executed one after the other, in
-   * the order of the calls. A broker that is started already stays as it is. If the start fails, everything is closed again.
+   * Clients that connect before the last listener is open wait until it is. Calls of `start` and `stop` are executed one after the other,
+   * in the order of the calls. The call has no effect on a broker that is started already. If the start fails, everything is closed again.
    * @param options.signal aborts the start
    * @returns this broker
-   * @throws BrokerError LISTENER_BIND_FAILED, which names the address. With a store: BrokerError STORE_LOCKED, STORE_UNUSABLE, STORE_DAMAGED,
-   *   STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; StateError STORE_IN_USE (after 10 s if the previous stop could not close the store and
-   *   it still does not respond); StateError STORE_CHANGED if another broker has written to the store since the last stop, or if the store was
-   *   replaced. The reason of the signal if it aborts
+   * @throws BrokerError LISTENER_BIND_FAILED, which names the address. With a store: BrokerError STORE_LOCKED, STORE_UNUSABLE,
+   * STORE_DAMAGED, STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; StateError STORE_IN_USE (after 10 s if the previous stop could not
+   * close the store and it still does not respond); StateError STORE_CHANGED if another broker has written to the store since the last
+   * stop, or if the store was replaced. The reason of the signal if it aborts
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');
@@ -201,7 +201,7 @@ export class Broker<Data = unknown> {
 
   /**
    * Observe every transition of every actor of this broker, as inspection events of xstate.
-   * @param observer called for each step; what it throws becomes an `error` event
+   * @param observer called for each step; its errors become `error` events
    * @returns a function that ends the inspection
    * @throws InvalidInput HANDLER_INVALID
    */
@@ -360,7 +360,7 @@ export class Broker<Data = unknown> {
   /**
    * Call a handler for each message that matches a topic filter. The handler is a subscriber like any client, without a session.
    * @param filter a topic filter; shared subscriptions (`$share/<group>/<filter>`) are supported
-   * @param handler called for each message; what it throws or rejects with becomes an `error` event
+   * @param handler called for each message; an error or rejection of it becomes an `error` event
    * @returns a function that unsubscribes this handler
    * @throws InvalidInput TOPIC_FILTER_INVALID, HANDLER_INVALID, OPTION_UNKNOWN, OPTION_INVALID
    */
@@ -399,10 +399,11 @@ export class Broker<Data = unknown> {
   // --------------------------------------------------------------------------------------------------------- events and hooks
 
   /**
-   * Add a listener for an event. What the listener throws or rejects with becomes an `error` event. Adding it again has no effect.
-   * @param options.filter for `message.publish`, `message.queued`, `message.delivered`, `message.acked` and `message.dropped`: call the listener only for
-   *   topics that match this topic filter. QoS 0 messages of other topics stay on the fast path
-   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_INVALID for a filter on another event
+   * Add a listener for an event. An error or rejection of the listener becomes an `error` event. Adding it again has no effect.
+   * @param options.filter for `message.publish`, `message.queued`, `message.delivered`, `message.acked` and `message.dropped`: call the
+   * listener only for topics that match this topic filter. QoS 0 messages of other topics stay on the fast path
+   * @throws InvalidInput EVENT_UNKNOWN with a suggestion, HANDLER_INVALID, TOPIC_FILTER_INVALID, OPTION_INVALID for a filter on another
+   * event
    */
   on<E extends EventName>(
     event: E,
@@ -449,7 +450,7 @@ export class Broker<Data = unknown> {
 
   /**
    * Register a hook. It runs after the hooks of this name that are registered already, or with `isFirst` before them.
-   * @param options.cache `'route'`, for authorizePublish: the answer depends on client and topic alone
+   * @param options.cache `'route'`, for authorizePublish: the answer depends only on client and topic
    * @returns a function that removes the hook
    * @throws InvalidInput HOOK_UNKNOWN with a suggestion, HOOK_INVALID, OPTION_INVALID
    */
@@ -477,8 +478,8 @@ export class Broker<Data = unknown> {
 /**
  * Create a broker. It accepts clients after `await broker.start()`.
  *
- * `createBroker<Data>()` gives the type of what hooks and sources keep with clients: `client.data` is `Data | undefined` in hooks, events,
- * sources and sessions. Without it, the type is `unknown`.
+ * `createBroker<Data>()` sets the type of the data that hooks and sources keep with clients: `client.data` is `Data | undefined` in hooks,
+ * events, sources and sessions. Without it, the type is `unknown`.
  * @throws as the constructor of `Broker`
  */
 export function createBroker(options?: BrokerOptions): Broker;

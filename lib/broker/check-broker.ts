@@ -1,7 +1,7 @@
 import { InvalidInput } from '../base/errors.ts';
 
 /**
- * Refuse what is no broker, for functions that get one as their first argument. Brokers of another copy of the package pass.
+ * Refuse a value that is not a broker, for functions that take one as their first argument. Brokers of another copy of the package pass.
  * @param call name of the function
  * @throws InvalidInput OPTION_INVALID
  */

@@ -15,17 +15,17 @@ import { checkNames, checkObject } from '../base/options-table.ts';
 import { type Broker, engineOf } from './broker.ts';
 import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './facets/rules.ts';
 
-/** The present version of documents. A document of a later version is refused. */
+/** The current version of documents. A document of a later version is refused. */
 const VERSION = 1;
 const FORMAT = 'embermq-configuration';
-/** Entries that are checked or changed in one turn. Their writes leave together. */
+/** Number of entries that are checked or changed in one turn. Their writes are committed together. */
 const ENTRIES_AT_ONCE = 100;
 /** The user of the management interface that cannot be deleted. */
 const PERMANENT_USER = 'admin';
-/** Errors that are reported. */
+/** Maximum number of errors that are reported. */
 const MAX_ERRORS = 20;
 
-/** A feature, and whether it is started. */
+/** A feature, with whether it is started. */
 export interface ExportedFeature {
   readonly name: string;
   readonly isStarted: boolean;
@@ -33,7 +33,7 @@ export interface ExportedFeature {
 
 /** The value of an option that was set at run time. */
 export interface ExportedSetting {
-  /** The documented spelling of its name, or any other that `broker.configuration.set` takes. */
+  /** The documented spelling of its name, or any other that `broker.configuration.set` accepts. */
   readonly key: string;
   /** As `broker.configuration.set` takes it; null: no value. */
   readonly value: unknown;
@@ -44,7 +44,7 @@ export interface ExportedStoppedSource {
   readonly name: string;
 }
 
-/** What a document has, by section. */
+/** The contents of a document, by section. */
 export interface ConfigurationSections {
   /** Client ids with hashes of their passwords. */
   readonly clientIds?: readonly ExportedCredential[];
@@ -54,7 +54,7 @@ export interface ConfigurationSections {
   readonly logins?: readonly ExportedCredential[];
   /** Access rules that were set at run time, the oldest first. */
   readonly acl?: readonly AclRecord[];
-  /** Bans; without `until`: those that do not end. */
+  /** Bans; those without `until` do not end. */
   readonly banned?: readonly BanInput[];
   /** Applications with hashes of their secrets. */
   readonly applications?: readonly ExportedApplication[];
@@ -67,11 +67,14 @@ export interface ConfigurationSections {
   readonly stoppedSources?: readonly ExportedStoppedSource[];
   /** Resources of rules, with their passwords. */
   readonly resources?: readonly ExportedResource[];
-  /** Rules that were made at run time, without those that have functions of the app. */
+  /** Rules that were created at run time, except those with functions of the app. */
   readonly rules?: readonly ExportedRule[];
 }
 
-/** What was set at run time in a broker, as `exportConfiguration` returns it. It has hashes of passwords, but the passwords of resources themselves. */
+/**
+ * The configuration of a broker that was set at run time, as `exportConfiguration` returns it. It contains hashes of passwords, but the
+ * passwords of resources in clear text.
+ */
 export interface ConfigurationDocument {
   readonly format: 'embermq-configuration';
   readonly version: number;
@@ -82,22 +85,22 @@ export interface ConfigurationDocument {
   readonly sections: ConfigurationSections;
 }
 
-/** What an import has changed in a section. */
+/** The changes of an import in a section. */
 export interface ImportedSection {
-  /** Entries that were absent. */
+  /** Number of entries that were absent. */
   readonly added: number;
-  /** Entries that were there, and now are as in the document. */
+  /** Number of existing entries that are now as in the document. */
   readonly replaced: number;
-  /** Entries that were not in the document. */
+  /** Number of entries that were not in the document. */
   readonly removed: number;
-  /** Entries that were there, and stay as they are. */
+  /** Number of existing entries that are unchanged. */
   readonly skipped: number;
 }
 
 /** An entry that could not be changed. */
 export interface ImportError {
   readonly section: string;
-  /** What the entry is about: a name, an id. */
+  /** The identity of the entry: a name, an id. */
   readonly entry: string;
   readonly message: string;
 }
@@ -105,22 +108,22 @@ export interface ImportError {
 /** The result of an import. */
 export interface ImportResult {
   readonly sections: Readonly<Record<string, ImportedSection>>;
-  /** Entries whose change failed, because the store cannot be written for example. The rest of their section was left as it is. */
+  /** Entries whose change failed, because the store cannot be written, for example. The rest of their section was left unchanged. */
   readonly errors: readonly ImportError[];
 }
 
-/** How a section is read and changed. */
+/** The functions that read and change a section. */
 interface Section<E> {
   /** The entries of the broker, in the order in which they were added. They can be read in several turns, while entries change. */
   entries(broker: Broker): Iterable<E>;
-  /** What identifies an entry in its section, once it is checked. */
+  /** The key that identifies an entry in its section, once it has been checked. */
   keyOf(entry: E, broker: Broker): string;
   /** @throws BrokerError */
   check(entry: E, broker: Broker): void;
   put?(broker: Broker, entry: E): Promise<unknown>;
   /** Absent: entries are not removed. */
   remove?(broker: Broker, entry: E): Promise<unknown>;
-  /** Put and remove entries together or not at all, in place of `put` and `remove`. */
+  /** Put and remove entries together or not at all, instead of `put` and `remove`. */
   changeAll?(broker: Broker, put: readonly E[], remove: readonly E[]): Promise<void>;
 }
 
@@ -230,7 +233,7 @@ function credentials(recordsOf: (broker: Broker) => CredentialRecords): Section<
   });
 }
 
-/** Start or stop a source. What its functions throw can be anything. */
+/** Start or stop a source. Its functions can throw any value. */
 async function switched(name: string, change: () => Promise<unknown>): Promise<void> {
   try {
     await change();
@@ -242,12 +245,12 @@ async function switched(name: string, change: () => Promise<unknown>): Promise<v
 }
 
 /**
- * Export what was set at run time in a broker: credentials, access rules, bans, applications, users of the management interface, which
- * features are started, options, which sources are stopped, and rules with their resources. Passwords and secrets of clients and users are not
- * kept, so the document has their hashes: from those of a weak password it can be guessed. Resources have their passwords. What sources have,
- * such as files, is left out.
+ * Export the configuration of a broker that was set at run time: credentials, access rules, bans, applications, users of the management
+ * interface, which features are started, options, which sources are stopped, and rules with their resources. Passwords and secrets of
+ * clients and users are not stored, so the document contains their hashes: a weak password can be guessed from them. Resources have their
+ * passwords. The content of sources, such as files, is left out.
  *
- * Entries are read a few in each turn. Of an entry that is changed meanwhile, the document has either state.
+ * A few entries are read in each turn. The document contains either state of an entry that is changed in the meantime.
  */
 export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<ConfigurationDocument> {
   const sections: Record<string, unknown[]> = {};
@@ -260,8 +263,8 @@ export async function exportConfiguration<Data>(broker: Broker<Data>): Promise<C
 }
 
 /**
- * The document of `exportConfiguration` as the lines of a JSON text, one for each entry, so that two documents can be compared. What is read
- * is not collected in memory.
+ * The document of `exportConfiguration` as the lines of a JSON text, one for each entry, so that two documents can be compared. The entries
+ * are not collected in memory.
  * @param options.without names of sections that are left out
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
@@ -316,14 +319,14 @@ async function* inSlices<E>(entries: Iterable<E>, pause: () => Promise<void>): A
   if (some.length > 0) yield some;
 }
 
-/** The last import into each broker. One follows the other: two that replace sections would mix them. */
+/** The last import into each broker. Imports run one after the other: two that replace sections would mix them. */
 const IMPORTING = new WeakMap<object, Promise<void>>();
 
 /**
- * Import a document of `exportConfiguration`. All of it is checked before anything is changed. The entries of a section are changed a few in
- * each turn, and those of a turn are persisted together or not at all. A second import begins when the first one has ended.
- * @param options.mode `merge` (default): add the entries that are absent, by their names. `replace`: make the sections that the document has
- *   equal to it; other sections stay as they are. The user `admin` is never removed
+ * Import a document of `exportConfiguration`. All of it is checked before anything is changed. The entries of a section are changed a few
+ * in each turn, and those of a turn are persisted together or not at all. A second import starts when the first one has ended.
+ * @param options.mode `merge` (default): add the entries that are absent, by their names. `replace`: make the sections of the document
+ * equal to it; other sections are unchanged. The user `admin` is never removed
  * @throws InvalidInput IMPORT_INVALID, which names up to 20 entries; OPTION_INVALID, OPTION_UNKNOWN
  */
 export function importConfiguration<Data>(
@@ -381,10 +384,10 @@ class SectionChange {
     this.#mode = mode;
   }
 
-  /** Change the section. It ends early with the first slice that has an error. @returns the errors */
+  /** Change the section. This ends early with the first slice that has an error. @returns the errors */
   async run(pause: () => Promise<void>): Promise<ImportError[]> {
     const row = SECTIONS[this.#name];
-    /** The entries that the broker has and the document, as far as it has been read, has not. */
+    /** The entries of the broker that are not in the part of the document that has been read. */
     const others = new Map<string, never>();
     const broker = this.#broker;
     for await (const some of inSlices(row.entries(broker), pause))
@@ -468,7 +471,7 @@ async function checkDocument(
     throw new InvalidInput('IMPORT_INVALID', 'document', 'a document of exportConfiguration', undefined, why);
   };
   if (typeof document !== 'object' || document === null || document.format !== FORMAT)
-    fail(`"format" must be "${FORMAT}": this is no document of exportConfiguration`);
+    fail(`"format" must be "${FORMAT}": this is not a document of exportConfiguration`);
   if (document.version !== VERSION)
     fail(`the document has version ${String(document.version)}; this version of embermq reads version ${VERSION}`);
   const { sections } = document;

@@ -91,8 +91,8 @@ import { Persistence } from './storage/persistence.ts';
 import { VERSION } from './version.ts';
 
 /**
- * The parts of a broker, in the order in which they are made: first the services, which every part may use, then the parts, each from the
- * services and those parts before it that it needs. Where a part calls one that is made after it, it is handed a function for that.
+ * The parts of a broker, in the order in which they are created: first the services, which every part may use, then the parts, each from
+ * the services and the earlier parts that it needs. A part that calls a later one receives a function for that.
  *
  * `Engine` contains no logic except starting and stopping the parts together. `Broker` is the public interface.
  */
@@ -103,7 +103,7 @@ export class Engine {
   readonly sessions: SessionIndex;
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
-  /** What the app and adapters keep in the store. */
+  /** The data that the app and adapters keep in the store. */
   readonly kept: {
     readonly tables: Tables;
     readonly outboxes: Outboxes;
@@ -126,7 +126,7 @@ export class Engine {
   readonly persistence: Persistence | undefined;
   readonly directory: Directory;
   readonly monitor: Monitor;
-  /** What an operator changes at run time. */
+  /** The data that an operator changes at run time. */
   readonly operated: {
     readonly features: Features;
     readonly rewrites: TopicRewrite;
@@ -153,7 +153,7 @@ export class Engine {
     const { services } = this;
     const { announcer } = services;
 
-    // Limits, subscriptions, sessions, and what is written to the store.
+    // Limits, subscriptions, sessions, and the writers of the store.
     this.pressure = new Pressure(services, {
       closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
       shedQos0: () => this.sessions.shedQos0()
@@ -210,7 +210,7 @@ export class Engine {
     this.persistence =
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
-    // What looks at all of them, and what the app has configured.
+    // Parts that use all of these, and the configuration of the app.
     const pause = (had?: number) => services.slices.next(had);
     this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
     this.monitor = this.#makeMonitor(pause);
@@ -309,13 +309,13 @@ export class Engine {
     this.rightsChanged(undefined);
   }
 
-  /** What the app or a source would answer has changed: ask again. @param clientId undefined: about all clients */
+  /** Ask again, because the answers of the app or a source have changed. @param clientId undefined: about all clients */
   answersChanged(clientId: string | undefined): void {
     this.rightsChanged(clientId);
     this.#sourceReview.askAgain(clientId);
   }
 
-  /** What clients may do has changed: decide again. @param clientId undefined: for all clients */
+  /** Decide again, because the rights of clients have changed. @param clientId undefined: for all clients */
   rightsChanged(clientId: string | undefined): void {
     this.routing.rightsChanged();
     if (clientId === undefined) this.publishing.hooks.forgetVerdicts();
@@ -449,7 +449,7 @@ export class Engine {
     return this.ledger === undefined ? undefined : done;
   }
 
-  /** Rewriting was started or stopped: topics that clients have published to before are mapped again. */
+  /** Map topics that clients have published to before again, because rewriting was started or stopped. */
   #rewritesChanged(): void {
     this.publishing.hooks.watch();
     for (const { session } of this.connections.all) remapTopics(session);

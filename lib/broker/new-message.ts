@@ -7,7 +7,7 @@ import { checkTopicName } from '../topics/topic.ts';
 
 /**
  * Create a message that is accepted now.
- * @param isSystem it is a message of the broker itself
+ * @param isSystem it is a message of the broker
  * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID
  */
 export function newMessage(
@@ -22,8 +22,8 @@ export function newMessage(
 }
 
 /**
- * The client that published a message, as hooks and events receive it; undefined if the app did. Of a client that has gone, it has only the
- * names.
+ * The client that published a message, as hooks and events receive it; undefined if the app did. If its session has ended, only its names
+ * are known.
  */
 export function publisherOf({ origin }: Message): ClientInfo | undefined {
   return origin instanceof NamedPublisher ? undefined : (origin as ClientInfo | undefined);
@@ -36,8 +36,8 @@ function checkTopic(topic: unknown): void {
 }
 
 /**
- * The message that a deliver hook has made of a message.
- * @param given fields that it does not contain stay unchanged
+ * The message that a deliver hook has changed.
+ * @param given fields that it does not contain are unchanged
  * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID
  */
 export function changedForReceiver(message: Message, given: Partial<MessageInput>, mountpoint: string): Message {

@@ -17,7 +17,7 @@ import type { Settings } from './configuration/options.ts';
 import { Life } from './life.ts';
 import { Turn } from './turn.ts';
 
-/** What the services call in the parts of the broker, which are made later. */
+/** The functions of other parts of the broker that the services call. These parts are created later. */
 interface LaterParts {
   readonly gauges: GaugeReaders;
   /** Called when listeners or packet taps were added or removed. */
@@ -31,8 +31,8 @@ interface LaterParts {
 }
 
 /**
- * What every part of a broker may use: its settings, time, events, hooks and reports. They are made before the parts and know none of them,
- * except for the functions of `LaterParts`.
+ * The services that every part of the broker may use: its settings, time, events, hooks and reports. They are created before the parts and
+ * know none of them, except for the functions of `LaterParts`.
  */
 export class Services {
   readonly settings: Settings;
@@ -52,7 +52,7 @@ export class Services {
   readonly alarms: Alarms;
   readonly rejections: Rejections;
   readonly turn: Turn;
-  /** The time for lists and other long work that nothing else waits for. */
+  /** The time for lists and other long tasks that nothing else waits for. */
   readonly slices: SliceQueue;
 
   /** @param broker the `Broker` named in messages of the diagnostics channels */

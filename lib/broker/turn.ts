@@ -75,7 +75,7 @@ export class Turn {
   /** The number of iterations in which the end of this turn has waited for arrivals, and the time until which it may wait. */
   #waits = 0;
   #waitUntilMs = 0;
-  /** When the previous turn ended. Known only while connections arrive. */
+  /** Time at which the previous turn ended. Known only while connections arrive. */
   #endedMs = 0;
   #pumping: { continuePump(): void }[] = [];
   #isScheduled = false;
@@ -110,7 +110,7 @@ export class Turn {
     this.schedule();
   }
 
-  /** A connection has arrived. If others arrived just before, the end of the turn is deferred, so that Node can accept more. */
+  /** Note that a connection has arrived. If others arrived just before, the end of the turn is deferred, so that Node can accept more. */
   connectionArrived(): void {
     this.#hasArrival = true;
   }

@@ -30,7 +30,7 @@ export interface VirtualClockOptions {
 export interface ArmedTimer {
   /** Virtual milliseconds until it fires. */
   readonly inMs: number;
-  /** Where it was armed: a line of a stack trace, or an empty string. */
+  /** The origin: a line of a stack trace, or an empty string. */
   readonly origin: string;
 }
 
@@ -38,7 +38,7 @@ export interface ArmedTimer {
 const START = Date.UTC(2026, 0, 1);
 
 /**
- * A clock that a test advances. Time never passes by itself.
+ * A clock that a test advances. Time passes only when the test advances it.
  *
  * `advance` fires timers in the order of their due times, then of arming. After each timer it waits until everything that the timer caused
  * has settled: bytes in transit between streams, hooks that have not returned, commits, promises and immediates. A hook that itself waits
@@ -121,7 +121,7 @@ export class VirtualClock implements Clock {
 
   /**
    * Advance virtual time to the next timer, fire it, and settle.
-   * @param options.within the longest time to advance. Default: Infinity
+   * @param options.within the maximum time to advance. Default: Infinity
    * @returns false if no timer is due within that time; virtual time is then unchanged
    */
   async runNext(options: { readonly within?: Duration } = {}): Promise<boolean> {
@@ -215,7 +215,7 @@ export class VirtualClock implements Clock {
   /**
    * Wait until all queued callbacks of promises and ticks have run and no counted work is in progress.
    * @param next called at that point. As long as it returns true, the clock waits and calls it again
-   * @throws the error of `next`, after waiting for what `next` has begun
+   * @throws the error of `next`, after waiting for what `next` has started
    */
   #settle(next?: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -240,7 +240,7 @@ export class VirtualClock implements Clock {
     return true;
   }
 
-  /** Wait until all counted work has ended. Work that ends may begin other work, any number of times. */
+  /** Wait until all counted work has ended. Work that ends may start other work, any number of times. */
   async #waitForWork(): Promise<void> {
     for (let stuckMs = 0; !this.#isIdle(); ) {
       const busy = this.#works.filter(({ count }) => count > 0);

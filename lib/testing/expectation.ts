@@ -29,9 +29,9 @@ export interface ExpectOptions {
   readonly where?: (message: SeenMessage) => boolean;
 }
 
-/** An expected message did not come, or an unexpected one did. `code` is MESSAGE_EXPECTED or MESSAGE_UNEXPECTED. */
+/** An expected message did not arrive, or an unexpected one did. `code` is MESSAGE_EXPECTED or MESSAGE_UNEXPECTED. */
 export class ExpectationFailed extends BrokerError {
-  /** All messages that came during the expectation, matching or not. */
+  /** All messages that arrived during the expectation, matching or not. */
   readonly seen: readonly SeenMessage[];
 
   constructor(code: string, message: string, seen: readonly SeenMessage[]) {
@@ -56,7 +56,7 @@ export class Expectation {
   #found: SeenMessage | undefined;
   #whereFailed: { readonly error: unknown } | undefined;
 
-  /** @param before messages that count although they came before the expectation */
+  /** @param before messages that count although they arrived before the expectation */
   constructor(
     broker: Broker,
     clock: VirtualClock,
@@ -77,7 +77,7 @@ export class Expectation {
     this.#unwatch = this.#watch();
   }
 
-  /** Advance the clock until a matching message comes, at most by the time given. */
+  /** Advance the clock until a matching message arrives, at most by the time given. */
   async expectMessage(): Promise<SeenMessage> {
     const found = await this.#wait();
     if (found !== undefined) return found;

@@ -24,7 +24,7 @@ export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Da
   /** A virtual clock, or options for a new one. */
   readonly clock?: VirtualClock | VirtualClockOptions;
   /**
-   * What dispose does if the application under test has left resources open.
+   * The action of dispose if the application under test has left resources open.
    *
    * These resources are handlers of `broker.subscribe` and `broker.messages`, clients of `broker.connect`, streams of `broker.stream`,
    * timers of `kit.clock`, and expectations that were not awaited. `warn` (default) emits a process warning with the code TEST_LEAKS,
@@ -39,7 +39,7 @@ export interface TestBrokerOptions<Data = unknown> extends Omit<BrokerOptions<Da
   readonly leakCheck?: boolean;
 }
 
-/** How leaks are reported. */
+/** The way in which leaks are reported. */
 export type LeakPolicy = 'warn' | 'error' | 'ignore';
 
 /** The application under test left resources open. `code` is TEST_LEAKS. The message has one line per leak. */
@@ -181,8 +181,8 @@ export class TestBroker<Data = unknown> {
   /**
    * Open a port on loopback for devices in other processes. It closes with the kit.
    *
-   * The clock stays virtual: keep alives and expiries of these clients run while the test advances it. What they send takes real time, for
-   * which the clock does not wait, unless the test gives it a promise with `clock.track`. Their connections have no `link`.
+   * The clock stays virtual: keep alives and expiries of these clients run while the test advances it. Packets that they send take real
+   * time, for which the clock does not wait, unless the test gives it a promise with `clock.track`. Their connections have no `link`.
    * @throws BrokerError LISTENER_BIND_FAILED; InvalidInput OPTION_INVALID, OPTION_UNKNOWN
    */
   async listen(options: PortOptions = {}): Promise<TestPort> {
@@ -214,7 +214,7 @@ export class TestBroker<Data = unknown> {
   }
 
   /**
-   * Whether clients can connect. Default: true.
+   * True if clients can connect. Default: true.
    *
    * While it is false, new connections and streams are refused with ECONNREFUSED. Open connections stay open; see `link(...).cut()`.
    */
@@ -266,7 +266,7 @@ export class TestBroker<Data = unknown> {
    * Advance the clock until the broker accepts a matching message, for one second by default.
    *
    * A will that was published because of a `cut` in the same turn also counts.
-   * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that came instead; the error that `where` throws; InvalidInput
+   * @throws ExpectationFailed MESSAGE_EXPECTED, which lists the messages that arrived instead; the error that `where` throws; InvalidInput
    */
   async expectMessage(filter: string, options: ExpectOptions = {}): Promise<SeenMessage> {
     return this.#expect(filter, options, (expectation) => expectation.expectMessage());

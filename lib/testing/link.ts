@@ -23,7 +23,7 @@ export interface LoggedPacket {
   readonly packet: Packet | undefined;
   /** Virtual wall-clock time of sending, in milliseconds. */
   readonly at: number;
-  /** Whether a fault of the link prevented its arrival. */
+  /** True if a fault of the link prevented its arrival. */
   readonly isDropped: boolean;
 }
 
@@ -54,7 +54,7 @@ export class Link {
   #log: LogRecord[] = [];
   #clientId = '';
   #version: ProtocolVersion = 5;
-  /** The number of packets of the log that were searched for the client id. They are searched when somebody asks for it. */
+  /** The number of packets of the log that were searched for the client id. They are searched when the client id is requested. */
   #searched = 0;
   readonly #closeEnds: () => void;
   #isOpen = true;
@@ -89,7 +89,7 @@ export class Link {
     return this.#clientId;
   }
 
-  /** Whether the client's end of the link is open. */
+  /** True if the client's end of the link is open. */
   get isOpen(): boolean {
     return this.#isOpen;
   }

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { StateError } from '../base/errors.ts';
 import { Batch, type Entry, type Store } from '../store/store.ts';
 
-/** How the contract creates the stores that it tests. */
+/** The functions with which the contract creates the stores that it tests. */
 export interface StoreContractOptions {
   /** Create an empty store that is not open. */
   create(): Store | Promise<Store>;

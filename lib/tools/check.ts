@@ -61,7 +61,7 @@ export interface StoreReport {
   /** Number of commits that have been made. */
   readonly commits: number;
   readonly findings: readonly StoreFinding[];
-  /** Whether the faults have been repaired or removed. */
+  /** True if the faults have been repaired or removed. */
   readonly isRepaired: boolean;
 }
 
@@ -289,7 +289,9 @@ class Check {
     });
   }
 
-  /** Whether a commit of this repair has taken a slot for commit records. The previous record of that slot is not needed any more. */
+  /**
+   * Tell whether a commit of this repair has taken a slot for commit records. The previous record of that slot is then no longer needed.
+   */
   #isTaken(slot: number): boolean {
     const { last } = this.commits;
     return (slot - ((last + 1) % COMMITS_KEPT) + COMMITS_KEPT) % COMMITS_KEPT < this.#made;

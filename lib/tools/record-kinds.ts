@@ -13,7 +13,7 @@ import type { Entry } from '../store/store.ts';
 import { readStreamRecord } from '../store/stream-record.ts';
 import { readTableEntry } from '../store/table-record.ts';
 
-/** How the records of one kind are read. */
+/** The functions that read the records of one kind. */
 export interface RecordKind<T> {
   /** The first byte of the keys. */
   readonly kind: number;

@@ -129,7 +129,7 @@ describe('A persisted bridge that is not created again', () => {
       for (let i = 0; i < 8; i++) await near.publish('out/x', `${i}`, { qos: 1 });
     }
     await using near = await createBroker({ store, maxMqueueLen: 10 }).start();
-    assert.match(`${near.alarms.get('bridge_missing:default')?.summary}`, /make the bridge again/);
+    assert.match(`${near.alarms.get('bridge_missing:default')?.summary}`, /create the bridge again/);
     for (let i = 8; i < 20; i++) await near.publish('out/x', `${i}`, { qos: 1 });
     assert.equal(near.sessions.get('$bridge/default').figures().mqueueLen, 10);
     const there = await listener(far);

@@ -296,7 +296,7 @@ describe('A broker that starts again', () => {
       assert.match(
         told[n],
         new RegExp(
-          `^ZONE_UNKNOWN zone "${name}" is not defined any more, but 2 stored sessions .*"external".*option zones`
+          `^ZONE_UNKNOWN zone "${name}" is no longer defined, but 2 stored sessions .*"external".*option zones`
         )
       );
     const zoneOf = (clientId: string) => second.sessions.get(clientId).client.zone;

@@ -7,8 +7,8 @@ export class AddressCount<C extends object> {
 
   /**
    * Set the limit.
-   * @param most connections of one address; 0: unlimited, nothing is counted
-   * @param present the connections that count at present
+   * @param most maximum number of connections of one address; 0: unlimited, nothing is counted
+   * @param present the connections that currently count
    */
   limit(most: number, present: Iterable<readonly [connection: C, address: string | undefined]>): void {
     this.#most = most;
@@ -17,7 +17,9 @@ export class AddressCount<C extends object> {
     for (const [connection, address] of present) this.add(connection, address);
   }
 
-  /** Why an address may not have another connection. @param address undefined: it is unknown, for example that of a Unix socket */
+  /**
+   * The reason why an address may not have another connection. @param address undefined: it is unknown, for example that of a Unix socket
+   */
   refusal(address: string | undefined): 'max_connections_per_address' | undefined {
     if (this.#most === 0 || address === undefined) return undefined;
     return (this.#counts.get(address) ?? 0) >= this.#most ? 'max_connections_per_address' : undefined;

@@ -54,7 +54,7 @@ interface AdmissionHost {
   readonly wills: { publish(session: Session, will: WillState): void };
   readonly subscribing: { autoSubscribe(session: Session): void };
   readonly access: AccessControl;
-  /** Judges the subscriptions of a session whose client has other rights than before. */
+  /** Authorizes the subscriptions of a session whose client has other rights than before. */
   readonly review: { judge(session: Session, asks: boolean): void };
   /** Asks sources about the subscriptions of a session whose client returns. */
   readonly sourceReview: SourceReview;
@@ -64,7 +64,7 @@ const BANNED: Partial<Refusal> = { reasonCode: ReasonCode.banned, why: 'the clie
 const BY_HOOK: Partial<Refusal> = { why: 'the hook preConnect refuses the client' };
 const ANONYMOUS: Partial<Refusal> = { why: 'anonymous clients are refused (option allowAnonymous)' };
 
-/** How a client is admitted. */
+/** The conditions under which a client is admitted. */
 interface Welcome {
   readonly connack: Buffer;
   readonly sessionPresent: boolean;
@@ -73,8 +73,8 @@ interface Welcome {
 }
 
 /**
- * Admits clients, from CONNECT to CONNACK, and re-authenticates them. It is synchronous if the hooks and the claim of the client id are, and
- * if nothing has to be read from the store or committed before the CONNACK.
+ * Admits clients, from CONNECT to CONNACK, and re-authenticates them. Synchronous if the hooks and the claim of the client id are, and if
+ * nothing has to be read from the store or committed before the CONNACK.
  *
  * Hooks may decide on several CONNECTs at the same time, also with the same client id. Each client gets its session in one synchronous step
  * after the hooks have approved it and its client id is claimed, so the last one owns the session.
@@ -102,7 +102,7 @@ export class Admission {
     const agreement = agreementOf(packet, zone);
     const clientId = clientIdOf(zone, username, packet, sessions);
     client.identified(agreement, clientId, username);
-    client.expireAfter(client.sessionExpiry, packet.keepalive); // as asked, until `agree`
+    client.expireAfter(client.sessionExpiry, packet.keepalive); // as requested, until `agree`
     lifecycle.send('connect');
     metrics.counts[Metric.clientConnect]++;
     if (events.heard['client.connect']) events.emit('client.connect', { client });
@@ -124,7 +124,10 @@ export class Admission {
     this.#preConnect(session, connection, packet);
   }
 
-  /** MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained messages, which are then not retained. */
+  /**
+   * Tell whether to announce retained messages. MQTT 3.x cannot announce that the retainer is stopped: its clients may ask for retained
+   * messages, which are then not retained.
+   */
   #isRetainAvailable({ agreement }: SessionClient, { protocolVersion }: ConnectPacket): boolean {
     return agreement.zone.retainAvailable && (this.#host.retainer.isStarted || protocolVersion < 5);
   }
@@ -261,8 +264,8 @@ export class Admission {
   }
 
   /**
-   * Begin or resume the session of a client whose client id belongs to this node: one synchronous step.
-   * @param judged what sources have decided about the subscriptions of the session that is resumed
+   * Start or resume the session of a client whose client id belongs to this node: one synchronous step, after the sources have decided
+   * about the subscriptions of a session that is resumed.
    */
   #enter(
     session: Session,
@@ -283,7 +286,7 @@ export class Admission {
     checkEntry(services.settings, host, session, stored);
     const { ledger } = host;
     const resumes = stored !== undefined && !packet.clean && stored.client.isPersistent;
-    // before the judgement takes effect: this throws if the client cannot be told that it has the session
+    // before the decisions take effect: this throws if the client cannot be informed that it has the session
     const facts = { sessionPresent: resumes, isRetainAvailable: this.#isRetainAvailable(client, packet) };
     const connack = connackFor(client, packet, approval, facts);
     if (resumes) {
@@ -361,7 +364,7 @@ export class Admission {
       .finally(() => resumeAfterHook(connection));
   }
 
-  /** Begin a new session. @param stored the previous session of the client id, which ends [MQTT-3.1.2-4] */
+  /** Start a new session. @param stored the previous session of the client id, which ends [MQTT-3.1.2-4] */
   #begin(session: Session, stored: Session | undefined): void {
     const services = this.#services;
     const host = this.#host;
@@ -421,7 +424,7 @@ export class Admission {
     this.#host.sessions.connected(session, sessionPresent);
   }
 
-  /** An AUTH packet of a connected client [MQTT-4.12.1-1]. */
+  /** Handle an AUTH packet of a connected client [MQTT-4.12.1-1]. */
   reauthenticate(session: Session, packet: AuthPacket): void {
     const { client, lifecycle } = session;
     const { authMethod } = client.agreement;
@@ -474,7 +477,7 @@ function isBanned({ banned }: AccessControl, client: SessionClient): boolean {
   return client.agreement.zone.enableBan && banned.find(client) !== undefined;
 }
 
-/** The hooks have given another user name to a client. @throws ProtocolError if it cannot be the client id */
+/** Give a client the user name that the hooks have set. @throws ProtocolError if it cannot be the client id */
 function rename(client: SessionClient, username: string): void {
   const { agreement } = client;
   const { zone } = agreement;
@@ -485,7 +488,7 @@ function rename(client: SessionClient, username: string): void {
   client.identified(agreement, clientId, username, mountpointOf(client, template));
 }
 
-/** Give a client what its authentication has decided. @throws InvalidInput for rules that are not valid */
+/** Give a client the rights that its authentication has returned. @throws InvalidInput for rules that are not valid */
 function entitle(
   access: AccessControl,
   client: SessionClient,
@@ -495,7 +498,7 @@ function entitle(
   client.entitled(isSuperuser === true, own, clientData); // truthy values such as 'false' grant no rights
 }
 
-/** Whether the connection is still that of the session. Otherwise a listener of the app has ended it. */
+/** Tell whether the connection still belongs to the session. Otherwise a listener of the app has ended it. */
 function isServed(owner: Session, connection: Connection<Session>): boolean {
   return owner.connection === connection && !connection.isClosed;
 }

@@ -11,11 +11,11 @@ import type { Services } from '../services.ts';
 
 /** The interval at which bans that have ended are deleted. */
 const SWEEP_MS = 60_000;
-/** Alarms that are looked at in one slice. */
+/** Number of alarms that are examined in one slice. */
 const ALARMS_AT_ONCE = 500;
 /** The disconnections that count as lost connections. */
 const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', 'keepalive_timeout']);
-/** The longest id of an alarm. */
+/** Maximum length of the id of an alarm. */
 const MAX_ALARM_ID = 256;
 
 /** The parts of the broker that `Bans` uses. */
@@ -25,13 +25,13 @@ interface BansHost {
   readonly connections: { readonly all: Iterable<Connection<Session>> };
 }
 
-/** What follows from bans, and the ban of clients that are flapping. */
+/** Handles the consequences of bans, and bans flapping clients. */
 export class Bans {
   readonly #services: Services;
   readonly #host: BansHost;
   #detector: FlappingDetector | undefined;
   readonly #onDisconnected = (event: BrokerEvents['client.disconnected']) => this.#disconnected(event);
-  /** What `#detector` was made of. */
+  /** The policy from which `#detector` was created. */
   #policy: FlappingPolicy | undefined;
   /** The client ids of the present alarms about flapping, by the ids of the alarms. */
   readonly #flapping = new Map<string, string>();
@@ -45,7 +45,7 @@ export class Bans {
     this.configured();
   }
 
-  /** The options about flapping may have changed: begin to observe clients, or end that. */
+  /** Start or stop observing clients, because the options about flapping may have changed. */
   configured(): void {
     const { settings, events } = this.#services;
     const isOn = [...settings.zones.values()].some(({ enableFlappingDetect }) => enableFlappingDetect);
@@ -57,12 +57,12 @@ export class Bans {
     if (policy !== undefined) events.on('client.disconnected', this.#onDisconnected, undefined);
   }
 
-  /** The broker has started. */
+  /** Called when the broker has started. */
   start(): void {
     this.#sweepLater();
   }
 
-  /** A ban was made. */
+  /** Called when a ban was made. */
   made(ban: Ban): void {
     const { events, settings, clock } = this.#services;
     if (events.heard['client.banned']) events.emit('client.banned', { ban });
@@ -108,7 +108,7 @@ export class Bans {
     this.#flapping.set(id, clientId);
     alarms.raise({ id, title: 'a client is flapping', summary });
     this.#services.wheel.arm(new FunctionTimer(() => this.#clearAlarm(id)), banMs);
-    this.#sweepLater(); // in case that the ban is lifted, or made longer
+    this.#sweepLater(); // in case the ban is lifted, or made longer
   }
 
   /** Delete the bans that have ended, and clear the alarms about the client ids that are no longer banned. */

@@ -10,13 +10,13 @@ import type { Services } from '../services.ts';
 import type { SessionFactory } from '../sessions/session-factory.ts';
 import { AddressCount } from './address-count.ts';
 
-/** Begins a session for a new connection; see `SessionFactory`. */
+/** Starts a session for a new connection; see `SessionFactory`. */
 type BeginSession = SessionFactory['begin'];
 
-/** Why the broker closes a new connection at once. */
+/** The reason why the broker closes a new connection at once. */
 type ConnectionRefusal = 'max_connections' | 'max_connections_per_address';
 
-/** A stream that was passed to the broker, and what is known about it. */
+/** A stream that was passed to the broker, with its properties. */
 interface Arrival {
   readonly stream: ByteStream;
   readonly transportInfo: TransportInfo;
@@ -40,7 +40,7 @@ export class Connections {
   #places = 0;
   /** The connections that count towards `maxConnectionsPerAddress`. */
   readonly #byAddress = new AddressCount<Connection<Session>>();
-  /** Of `#places`. */
+  /** The watermark of `#places`. */
   readonly #watermark: Watermark;
   #onAllClosed: (() => void) | undefined = undefined;
 
@@ -61,7 +61,7 @@ export class Connections {
     this.configured();
   }
 
-  /** The options `maxConnections` and `maxConnectionsPerAddress` have changed. */
+  /** Apply changed options `maxConnections` and `maxConnectionsPerAddress`. */
   configured(): void {
     const { maxConnections, maxConnectionsPerAddress } = this.#services.settings;
     this.#watermark.move(maxConnections, maxConnections * 0.9, this.#places);
@@ -73,14 +73,14 @@ export class Connections {
     this.#held.placeFreed();
   }
 
-  /** Whether a stream was passed to the broker before. */
+  /** Tell whether a stream was passed to the broker before. */
   has(stream: ByteStream): boolean {
     return isAttached(stream) || this.#early.has(stream) || this.#heldStreams.has(stream);
   }
 
   /**
-   * Begin to serve a stream. If there is no room, a stream of a listener waits for a moment, because the end of the previous connection of its
-   * client may not have been read yet; another one is closed at once.
+   * Start serving a stream. If there is no room, a stream of a listener waits for a moment, because the end of the previous connection of
+   * its client may not have been read yet; any other stream is closed at once.
    */
   open(stream: ByteStream, transportInfo: TransportInfo, zone: Zone, refused: Arrival['refused']): void {
     const { metrics, life } = this.#services;
@@ -104,7 +104,7 @@ export class Connections {
     }
   }
 
-  /** Why there is no room for a stream. */
+  /** The reason why there is no room for a stream. */
   #refusal({ transportInfo }: Arrival): ConnectionRefusal | undefined {
     const { maxConnections } = this.#services.settings;
     if (maxConnections > 0 && this.#places + this.#early.size >= maxConnections) return 'max_connections';
@@ -153,14 +153,14 @@ export class Connections {
     for (const stream of streams) stream.destroy();
   }
 
-  /** A connection has begun to close and no longer counts towards the limits. Called once for each connection. */
+  /** Note that a connection has begun to close and no longer counts towards the limits. Called once for each connection. */
   placeFreed(connection: Connection<Session>): void {
     this.#byAddress.delete(connection);
     this.#watermark.is(--this.#places);
     this.#held.placeFreed();
   }
 
-  /** The stream of a connection has closed. */
+  /** Note that the stream of a connection has closed. */
   streamClosed(connection: Connection<Session>): void {
     const { events } = this.#services;
     this.#byAddress.delete(connection);

@@ -5,8 +5,8 @@ import type { ListenerHandle } from '../../records/listener.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Warn of listeners that other machines can reach and where anyone may connect, unless `allowAnonymous` allows it: as an event, or as a process
- * warning if there is no listener of the event.
+ * Warn about listeners that other machines can reach and where any client may connect, unless `allowAnonymous` allows it: as an event, or
+ * as a process warning if there is no listener of the event.
  */
 export function warnOfExposure({ settings, hooks, events }: Services, listeners: Iterable<ListenerHandle>): void {
   const isOpen = ({ exposure }: ListenerHandle) => {

@@ -19,55 +19,55 @@ import type { Table } from './tables.ts';
 /** The table that keeps the overrides. */
 export const CONFIGURATION_TABLE = '$configuration';
 
-/** One option with its present value, as `broker.configuration.list` returns it. */
+/** One option with its current value, as `broker.configuration.list` returns it. */
 export interface Setting {
   /** The documented spelling of its name: `broker.sys_interval`, `zone.external.max_inflight`. */
   readonly key: string;
   /** The name in camelCase, as the options of `createBroker` have it. */
   readonly name: string;
-  /** The zone; `''`: the value for all zones that have none of their own; undefined: not an option of zones. */
+  /** The zone; `''`: the value for all zones without one for them alone; undefined: not an option of zones. */
   readonly zone: string | undefined;
-  /** The present value: numbers in `unit`. undefined: it has no value. */
+  /** The current value: numbers in `unit`. undefined: it has no value. */
   readonly value: unknown;
   /** The value without options and overrides. */
   readonly default: unknown;
   readonly kind: OptionRow['kind'];
   readonly unit: OptionRow['unit'];
-  /** What the option is for. */
+  /** Description of the option. */
   readonly about: string;
-  /** Where the value comes from: an option of `createBroker`, or an override, which was set at run time. */
+  /** The source of the value: an option of `createBroker`, or an override, which was set at run time. */
   readonly source: 'default' | 'option' | 'override';
-  /** When a change takes effect. `restart`: it cannot be changed at run time, but by the options of `createBroker`. */
+  /** Time at which a change takes effect. `restart`: it can only be changed by the options of `createBroker`, not at run time. */
   readonly takesEffect: 'now' | 'next connection' | 'restart';
 }
 
-/** A value that was set at run time. It wins over the options. */
+/** A value that was set at run time. It takes precedence over the options. */
 export interface Override extends Pick<Setting, 'key' | 'name' | 'zone' | 'value'> {
-  /** What `reset` would bring back. */
+  /** The value that `reset` would restore. */
   readonly replaces: unknown;
-  /** Where that comes from. */
+  /** The source of that value. */
   readonly replacedSource: 'default' | 'option';
-  /** When it was set, in wall-clock milliseconds. */
+  /** Time at which it was set, in wall-clock milliseconds. */
   readonly setAt: number;
 }
 
 /** An override in the table. */
 interface StoredOverride {
-  /** As `set` takes it; null: no value. */
+  /** The value as `set` accepts it; null: no value. */
   readonly value: unknown;
   readonly setAt: number;
 }
 
-/** What `Configuration` needs from the broker. */
+/** The part of the broker that `Configuration` uses. */
 interface ConfigurationHost {
   readonly settings: Settings;
   readonly table: () => Table<unknown>;
   now(): number;
-  /** Let a changed option of the broker take effect. Its value in the settings has changed. */
+  /** Apply a changed option of the broker. Its value in the settings has changed. */
   apply(name: string): void;
-  /** Options of zones have changed. */
+  /** Called when options of zones have changed. */
   zonesChanged(): void;
-  /** An option was changed, or its override removed: for those who listen. */
+  /** Called when an option was changed, or its override removed, to notify listeners. */
   changed(key: string): void;
   failed(error: unknown, during: string): void;
 }
@@ -78,7 +78,7 @@ interface Overrides {
   readonly entries: readonly { readonly place: SettingPlace; readonly value: unknown; readonly setAt: number }[];
 }
 
-/** The places of the values that a new setting has, from the first that counts. */
+/** The places of the values of a new setting, in order of precedence. */
 interface Source {
   readonly source: Setting['source'];
   readonly value: unknown;
@@ -87,9 +87,9 @@ interface Source {
 /**
  * The options of the broker, and changing them at run time: `broker.configuration`.
  *
- * What is set here is an override: it wins over the option of `createBroker` with the same key, and is persisted with the state of the
- * broker, so that it is in force again after the next start, until `reset` removes it. Options of zones take effect for connections that
- * are accepted from then on; those that are connected keep what was agreed when they connected.
+ * A value that is set here is an override: it takes precedence over the option of `createBroker` with the same key, and is persisted with
+ * the state of the broker, so that it applies again after the next start, until `reset` removes it. Options of zones take effect for
+ * connections that are accepted from then on; connected clients keep what was agreed when they connected.
  */
 export class Configuration {
   readonly #host: ConfigurationHost;
@@ -103,7 +103,7 @@ export class Configuration {
     this.#overrides = this.#read([]);
   }
 
-  /** All options with their present values: those of the broker, then those of zones, for all zones and for each one. */
+  /** All options with their current values: those of the broker, then those of zones, for all zones and for each one. */
   list(): Setting[] {
     return allPlaces(this.#zoneNames()).map((place) => this.#settingOf(place));
   }
@@ -122,7 +122,7 @@ export class Configuration {
     });
   }
 
-  /** The overrides as `set` takes them: for `exportConfiguration`. @internal */
+  /** The overrides as `set` accepts them: for `exportConfiguration`. @internal */
   exported(): { readonly key: string; readonly value: unknown }[] {
     return this.#overrides.entries.map(({ place, value }) => ({ key: place.key, value: storedValue(value) }));
   }
@@ -162,10 +162,10 @@ export class Configuration {
   }
 
   /**
-   * Remove an override: the value of the options is in force again.
+   * Remove an override, so that the value of the options applies again.
    * @returns whether there was one
-   * @throws InvalidInput OPTION_UNKNOWN with the most similar name, ZONE_UNKNOWN; OPTION_INVALID if the value does not go with an override of
-   *   another option; StateError BROKER_NOT_STARTED (with a store), BrokerError STORE_FAILED
+   * @throws InvalidInput OPTION_UNKNOWN with the most similar name, ZONE_UNKNOWN; OPTION_INVALID if the value is not compatible with an
+   * override of another option; StateError BROKER_NOT_STARTED (with a store), BrokerError STORE_FAILED
    */
   async reset(key: string): Promise<boolean> {
     const table = this.#host.table();
@@ -179,8 +179,8 @@ export class Configuration {
   }
 
   /**
-   * Check changes together with the other options. What comes only from the options of `createBroker` is not checked, so that it can always be
-   * restored.
+   * Check changes together with the other options. Values that come only from the options of `createBroker` are not checked, so that they
+   * can always be restored.
    * @param changes by key; a value of undefined removes the override
    */
   #checkTogether(changes: ReadonlyMap<string, StoredOverride>): void {
@@ -213,7 +213,7 @@ export class Configuration {
       );
   }
 
-  /** Wait for changes of the table, and let what it contains take effect: also if a commit has failed, which undoes its changes. */
+  /** Wait for changes of the table, and apply its content: also if a commit has failed, which undoes its changes. */
   async #changed(changes: readonly Promise<unknown>[]): Promise<void> {
     try {
       await Promise.all(changes);
@@ -235,7 +235,7 @@ export class Configuration {
     throw new StateError('OPTION_FIXED', text);
   }
 
-  /** Read overrides. Those that are not valid (any more) are ignored. @param invalid is called with each of them */
+  /** Read overrides. Those that are not valid, or no longer valid, are ignored. @param invalid called with each of them */
   #read(
     stored: Iterable<readonly [key: string, value: unknown]>,
     invalid: (key: string, error: unknown) => void = () => undefined
@@ -262,7 +262,7 @@ export class Configuration {
     return { layer: { broker, everywhere, zones }, entries };
   }
 
-  /** Let overrides take effect. */
+  /** Apply overrides. */
   #use(overrides: Overrides): void {
     this.#overrides = overrides;
     const { settings } = this.#host;
@@ -306,7 +306,7 @@ export class Configuration {
     return { key, name, zone, value, default: byDefault, kind, unit, about, source, takesEffect: takesEffect(place) };
   }
 
-  /** The value of an option and where it comes from. */
+  /** The value of an option and its source. */
   #sourceOf({ name, zone }: SettingPlace, overrides: OptionLayer, given = this.#host.settings.given): Source {
     for (const part of ['zones', 'everywhere', 'broker'] as const)
       for (const [source, layer] of [
@@ -331,7 +331,7 @@ function takesEffect({ row, zone }: SettingPlace): Setting['takesEffect'] {
   return row.change ?? (zone === undefined ? 'restart' : 'next connection');
 }
 
-/** The options of one layer, with those of another one in place of them. */
+/** The options of one layer, overridden by those of another one. */
 function merged(under: OptionLayer, over: OptionLayer): OptionLayer {
   const zones = [...under.zones].map(([name, values]) => [name, { ...values, ...over.zones.get(name) }] as const);
   return {
@@ -358,7 +358,7 @@ function readChange(row: OptionRow, given: unknown, key: string): unknown {
   throw new InvalidInput('OPTION_INVALID', key, expected, given);
 }
 
-/** A value as JSON can represent it, which `readSetting` accepts. */
+/** A value in a form that JSON can represent and `readSetting` accepts. */
 function storedValue(value: unknown): unknown {
   if (value === undefined) return null;
   if (value === Infinity) return 'infinity';

@@ -13,31 +13,31 @@ import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';
 
-/** Something that exchanges events or messages with another system, such as a webhook or a bridge. */
+/** A connection to another system with which events or messages are exchanged, such as a webhook or a bridge. */
 export interface Connector {
   /** Unique among those of its kind. */
   readonly name: string;
   readonly isStarted: boolean;
-  /** What it does at present, in the words of its kind. */
+  /** The current state, in the words of its kind. */
   readonly state: string;
-  /** Number of events or messages that wait. */
+  /** Number of waiting events or messages. */
   readonly size: number;
-  /** Why the last attempt has failed; undefined after a success. */
+  /** The reason why the last attempt has failed; undefined after a success. */
   readonly lastError: Error | undefined;
-  /** Counters since it was made, in the words of its kind: `{ sent, dropped: { expired } }`. */
+  /** Counters since it was created, in the words of its kind: `{ sent, dropped: { expired } }`. */
   readonly figures: object;
   start(): void;
   stop(): Awaitable<void>;
-  /** Stop, and release everything. What is persisted stays. */
+  /** Stop, and release everything. Persisted data stays. */
   close(): Awaitable<void>;
-  /** Close, and remove what waits from the store, too. */
+  /** Close, and also remove the waiting messages from the store. */
   discard(): Awaitable<void>;
 }
 
-/** Options of a connector, as JSON has them. */
+/** Options of a connector, in the form of JSON. */
 export type ConnectorSettings = Readonly<Record<string, unknown>>;
 
-/** A kind of connector that can be made at run time: the option `connectors` of `createBroker`. */
+/** A kind of connector that can be created at run time: the option `connectors` of `createBroker`. */
 export interface ConnectorKind<Host = never> {
   /** `webhook`, `bridge`. If a connector has an outbox, that is named after both: `webhook:main`. */
   readonly name: string;
@@ -46,7 +46,7 @@ export interface ConnectorKind<Host = never> {
   /** Check options without using them. @throws InvalidInput */
   check(settings: ConnectorSettings): void;
   /**
-   * Make a connector, which is started and has attached itself to the broker.
+   * Create a connector, which is started and has attached itself to the broker.
    * @param before the settings of the one that it replaces
    * @throws as `check`
    */
@@ -58,17 +58,20 @@ export interface ConnectorState {
   readonly kind: string;
   readonly name: string;
   readonly isStarted: boolean;
-  /** In the words of its kind; `missing`: it is not there, see `lastError`. */
+  /** In the words of its kind; `missing`: it could not be created, see `lastError`. */
   readonly state: string;
   readonly size: number;
   readonly lastError: Error | undefined;
-  /** Counters since it was made: `{ sent, dropped_expired }`. Empty if it is not there. */
+  /** Counters since it was created: `{ sent, dropped_expired }`. Empty if it is missing. */
   readonly figures: Readonly<Record<string, number>>;
-  /** What it was made of at run time, with `HIDDEN` for secrets. Undefined: the app or the configuration of the process has made it. */
+  /**
+   * The settings with which it was created at run time, with `HIDDEN` for secrets. Undefined: the app or the configuration of the process
+   * has created it.
+   */
   readonly settings: ConnectorSettings | undefined;
 }
 
-/** A connector that was made at run time, in the store. */
+/** A connector that was created at run time, in its stored form. */
 export interface StoredConnector {
   readonly kind: string;
   readonly settings: ConnectorSettings;
@@ -78,31 +81,31 @@ export interface StoredConnector {
 /** The table in the store. */
 export const CONNECTORS_TABLE = '$connectors';
 
-/** What `Connectors` uses of the broker. */
+/** The part of the broker that `Connectors` uses. */
 interface ConnectorsHost {
   readonly kinds: readonly ConnectorKind[];
   readonly table: Table<StoredConnector>;
-  /** What `make` of a kind is given. */
+  /** The broker that is passed to `make` of a kind. */
   readonly broker: unknown;
   isStarted(): boolean;
   failed(error: unknown, during: string): void;
-  /** Delete what the outbox of a connector has in the store; it is not open. @param name `webhook:main` */
+  /** Delete the stored messages of the outbox of a connector, which is not open. @param name `webhook:main` */
   discard(name: string): void;
 }
 
 /**
- * The connectors of a broker: `broker.connectors`. Those that the app makes (`webhook(broker, ...)`) attach themselves; those that are made
- * here are persisted with the state of the broker, with their secrets, and made again at each start.
+ * The connectors of a broker: `broker.connectors`. Those that the app creates (`webhook(broker, ...)`) attach themselves; those that are
+ * created here are persisted with the state of the broker, with their secrets, and created again at each start.
  */
 export class Connectors {
   readonly #host: ConnectorsHost;
   readonly #kinds = new Map<string, ConnectorKind>();
   readonly #running = new Map<string, Connector>();
-  /** Why those of the store are not there. */
+  /** The reasons why stored connectors are missing. */
   readonly #errors = new Map<string, Error>();
   /** The last change. Changes are made one after the other. */
   #last: Promise<unknown> = Promise.resolve();
-  /** What is being made at the moment. */
+  /** The connector that is being created. */
   #making: string | undefined = undefined;
 
   /** @internal */
@@ -111,7 +114,7 @@ export class Connectors {
     for (const kind of host.kinds) this.#kinds.set(kind.name, kind);
   }
 
-  /** The kinds that can be made. */
+  /** The kinds that can be created. */
   get kinds(): readonly string[] {
     return [...this.#kinds.keys()];
   }
@@ -125,7 +128,7 @@ export class Connectors {
       .map((key) => this.#stateOf(key));
   }
 
-  /** Whether there is a connector of this name, or it is in the store. @internal */
+  /** Tell whether there is a connector of this name, or it is in the store. @internal */
   isKnown(kind: string, name: string): boolean {
     const key = keyOf(kind, name);
     return this.#running.has(key) || this.#host.table.has(key);
@@ -137,7 +140,7 @@ export class Connectors {
   }
 
   /**
-   * Add a connector that its caller has made. For adapters.
+   * Add a connector that its caller has created. For adapters.
    * @returns a function that removes it
    * @throws StateError RECORD_EXISTS
    */
@@ -152,10 +155,10 @@ export class Connectors {
   }
 
   /**
-   * Make a connector and start it. It is persisted.
+   * Create a connector and start it. It is persisted.
    * @param settings the options of its kind, with its name
-   * @throws InvalidInput with the field, NotFound RECORD_NOT_FOUND (no such kind), StateError RECORD_EXISTS, BROKER_NOT_STARTED, BrokerError
-   *   STORE_FAILED: nothing has changed
+   * @throws InvalidInput with the field, NotFound RECORD_NOT_FOUND (no such kind), StateError RECORD_EXISTS, BROKER_NOT_STARTED,
+   * BrokerError STORE_FAILED: nothing has changed
    */
   add(kind: string, settings: ConnectorSettings): Promise<ConnectorState> {
     return this.#inTurn(async () => {
@@ -174,10 +177,9 @@ export class Connectors {
   }
 
   /**
-   * Replace the options of a connector that was made at run time. Nothing happens if they are the present ones. Otherwise, what waits stays if
-   * its kind persists it. It begins in the state in which
-   * it was: started or stopped.
-   * @param settings all options; `******` for a secret means the present one
+   * Replace the options of a connector that was created at run time. Has no effect if they are the current ones. Otherwise, waiting
+   * messages stay if its kind persists them. The new connector has the same state, started or stopped.
+   * @param settings all options; `******` for a secret means the current one
    * @throws as `add`; NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP
    */
   change(kind: string, name: string, settings: ConnectorSettings): Promise<ConnectorState> {
@@ -199,19 +201,22 @@ export class Connectors {
   }
 
   /**
-   * Start a connector. @returns false: it was started already. For one that was made at run time this is persisted
+   * Start a connector. @returns false: it was started already. For one that was created at run time this is persisted
    * @throws NotFound RECORD_NOT_FOUND; StateError BROKER_NOT_STARTED; BrokerError STORE_FAILED
    */
   start(kind: string, name: string): Promise<boolean> {
     return this.#switch(kind, name, true);
   }
 
-  /** Stop a connector. What waits stays. @returns false: it was stopped already @throws as `start` */
+  /** Stop a connector. Waiting messages stay. @returns false: it was stopped already @throws as `start` */
   stop(kind: string, name: string): Promise<boolean> {
     return this.#switch(kind, name, false);
   }
 
-  /** Delete a connector that was made at run time, with what waits. @throws NotFound RECORD_NOT_FOUND; StateError CONNECTOR_OF_APP, BROKER_NOT_STARTED */
+  /**
+   * Delete a connector that was created at run time, with its waiting messages. @throws NotFound RECORD_NOT_FOUND; StateError
+   * CONNECTOR_OF_APP, BROKER_NOT_STARTED
+   */
   delete(kind: string, name: string): Promise<void> {
     return this.#inTurn(async () => {
       this.#stored(kind, name);
@@ -224,7 +229,7 @@ export class Connectors {
     });
   }
 
-  /** Make the connectors of the store, when it has been read. @internal */
+  /** Create the connectors of the store after it has been read. @internal */
   async restored(): Promise<void> {
     for (const [key, stored] of [...this.#host.table]) if (!this.#running.has(key)) await this.#make(key, stored);
   }
@@ -249,7 +254,7 @@ export class Connectors {
     });
   }
 
-  /** Make one of the store. If that fails, it is listed with the reason. */
+  /** Create one of the stored connectors. If that fails, it is listed with the reason. */
   async #make(key: string, { kind, settings, isStarted }: StoredConnector, before?: ConnectorSettings): Promise<void> {
     this.#errors.delete(key);
     this.#making = key;
@@ -342,14 +347,14 @@ function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefi
   );
 }
 
-/** A value with another text in its place, or in those of its elements. */
+/** A value with changed URLs, including those of its elements. */
 function inUrls(value: unknown, change: (text: string, at?: number) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (!Array.isArray(value)) return value;
   return value.map((one: unknown, at) => (typeof one === 'string' ? change(one, at) : one));
 }
 
-/** @throws InvalidInput OPTION_INVALID: there is no present secret of a URL */
+/** @throws InvalidInput OPTION_INVALID: there is no current secret of a URL */
 function withSecrets(
   settings: ConnectorSettings,
   before: ConnectorSettings,

@@ -35,7 +35,7 @@ import {
 const INTERNAL_ZONE = 'internal';
 
 const PORTS = 'open ports with listen(broker, 1883) of embermq/net';
-/** What takes the place of options that other brokers have. */
+/** The replacements of options that other brokers have. */
 const ELSEWHERE = new Map([
   ['port', PORTS],
   ['host', PORTS],
@@ -112,7 +112,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
   ]);
   for (const [name, part] of zoneParts) read.set(name, readGiven(ZONE_OPTIONS, part, `zones.${name}`));
   const layer: OptionLayer = { broker: readGiven(BROKER_OPTIONS, brokerGiven, ''), everywhere, zones: read };
-  // one that is given alone may be on the wrong side of the default of the other one: this was always accepted
+  // one that is given alone may conflict with the default of the other one: this was always accepted
   for (const pair of WATERMARKS)
     if (pair.every((name) => layer.broker[name] !== undefined)) checkWatermarks(pair, layer, pair[1], (name) => name);
   return {
@@ -144,7 +144,7 @@ export function settingsOf({ broker }: OptionLayer): BrokerSettings {
 /**
  * Check a pair of watermarks.
  * @param layer all options
- * @param name the one of the pair that is refused
+ * @param name the option of the pair that is refused
  * @param nameIn the name of an option in errors
  * @throws InvalidInput OPTION_INVALID
  */

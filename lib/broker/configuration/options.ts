@@ -204,7 +204,7 @@ export const BROKER_OPTIONS = {
   aclCacheTtl: row(
     'duration',
     60_000,
-    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, the present decision about a subscription stays in force for this time once more.',
+    'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, the current decision about a subscription remains valid for this time once more.',
     {
       unit: 'ms',
       min: 1,
@@ -352,7 +352,7 @@ export type RewriteKind = 'publish' | 'subscribe';
 export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof BROKER_OPTIONS> {
   /** The clock for all timers and timestamps. Default: the system clock. */
   clock?: Clock;
-  /** Persists the state of the broker: `levelStore` of `embermq/level`, or a store of your own. Default: none; all state is in memory. */
+  /** Persists the state of the broker: `levelStore` of `embermq/level`, or your own store. Default: none; all state is in memory. */
   store?: Store;
   /** Receives log lines: pino, winston, console, or any object with their four methods. Default: nothing is logged. */
   logger?: Logger;
@@ -368,15 +368,17 @@ export interface BrokerOptions<Data = unknown> extends ZoneInput, Given<typeof B
   rewrite?: readonly (RewriteRule | string)[];
   /** Subscriptions that the broker makes for every client when it connects. */
   autoSubscriptions?: readonly AutoSubscription[];
-  /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` makes more at run time. */
+  /** Rules over broker events: kinds of resources and actions, and rules of the app. `broker.rules` creates more at run time. */
   rules?: RulesOptions;
-  /** Streams: types of sources and sinks, functions, and streams and rules of the app. `broker.streams` makes more at run time. */
+  /** Streams: types of sources and sinks, functions, and streams and rules of the app. `broker.streams` creates more at run time. */
   streams?: StreamsOptions;
-  /** Kinds of connectors that `broker.connectors` and the management interface can make at run time: `[webhooks()]` of `embermq/webhook`. */
+  /**
+   * Kinds of connectors that `broker.connectors` and the management interface can create at run time: `[webhooks()]` of `embermq/webhook`.
+   */
   connectors?: readonly ConnectorKind[];
 }
 
-/** Values of options by name, after reading: those that are given in one place. The others have the values of the next place. */
+/** Values of options by name after they have been read: those that are given in one place. The others have the values of the next place. */
 export interface OptionLayer {
   /** Of `BROKER_OPTIONS`. */
   readonly broker: Readonly<Record<string, unknown>>;
@@ -386,7 +388,7 @@ export interface OptionLayer {
   readonly zones: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
 }
 
-/** The options after reading. Those that `broker.configuration` changes have their present values. */
+/** The options after they have been read. Those that `broker.configuration` changes have their current values. */
 export type Settings = BrokerSettings & {
   readonly given: OptionLayer;
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import type { BrokerSettings } from './options.ts';
 
-/** The parts of the broker that have values of their own which follow from options. */
+/** The parts of the broker with separate values that follow from options. */
 interface ConfiguredParts {
   readonly services: {
     readonly settings: BrokerSettings;
@@ -20,9 +20,8 @@ interface ConfiguredParts {
 }
 
 /**
- * What has to be done after a change of an option of the broker, by the name of the option. The other options are read whenever they are
- * used.
- * @param measureMachine begins to measure the machine anew
+ * The effects of a change of an option of the broker, by the name of the option. The other options are read whenever they are used.
+ * @param measureMachine starts measuring the machine again
  */
 export function effectsOf(
   parts: ConfiguredParts,

@@ -10,13 +10,13 @@ import {
 import { ZONE_OPTIONS } from '../../records/zone.ts';
 import { BROKER_OPTIONS } from './options.ts';
 
-/** One option, for one zone if it is an option of zones. */
+/** The place of an option, for one zone if it is an option of zones. */
 export interface SettingPlace {
   /** The documented spelling, for example `zone.external.max_inflight`. */
   readonly key: string;
   /** The name in camelCase. */
   readonly name: string;
-  /** The zone; `''`: all zones that have no value of their own; undefined: not an option of zones. */
+  /** The zone; `''`: all zones without a value for them alone; undefined: not an option of zones. */
   readonly zone: string | undefined;
   readonly row: OptionRow;
 }

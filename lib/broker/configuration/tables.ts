@@ -52,7 +52,7 @@ export class Tables {
     return this.own(name);
   }
 
-  /** A table of the broker itself. @param name begins with `$`, so that it is none of the app's */
+  /** A table of the broker. @param name begins with `$`, so that it differs from those of the app */
   own(name: string): PersistedTable {
     let table = this.#tables.get(name);
     if (table === undefined) this.#tables.set(name, (table = new PersistedTable(name, this.#ledger)));
@@ -117,7 +117,7 @@ class PersistedTable implements Table<unknown>, Durable {
     return this.#set(key, value, false);
   }
 
-  /** As `set`, and the key becomes the last one of the iteration. */
+  /** As `set`; moves the key to the end of the iteration. */
   append(key: string, value: unknown): Promise<void> {
     return this.#set(key, value, true);
   }
@@ -153,7 +153,7 @@ class PersistedTable implements Table<unknown>, Durable {
     this.#values.set(key, value);
   }
 
-  /** Bring the entries into another order. It is not persisted: the store returns them in the order of their keys. */
+  /** Sort the entries. The order is not persisted: the store returns them in the order of their keys. */
   reorder(compare: (a: never, b: never) => number): void {
     const entries = [...this.#values].sort(([, a], [, b]) => compare(a as never, b as never));
     this.#values.clear();
@@ -169,7 +169,7 @@ class PersistedTable implements Table<unknown>, Durable {
       throw new StateError('BROKER_NOT_STARTED', `table "${this.name}": the store is not open; start the broker first`);
   }
 
-  /** Remember the state of a key before its first change since the last commit. If the commit fails, all changes of the key are undone. */
+  /** Save the state of a key before its first change since the last commit. If the commit fails, all changes of the key are undone. */
   #rememberOld(key: string): void {
     if (this.#ledger === undefined || this.#changed.has(key)) return;
     this.#changed.set(key, { isThere: this.#values.has(key), value: this.#values.get(key) });

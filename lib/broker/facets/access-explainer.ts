@@ -23,9 +23,9 @@ import { newMessage } from '../new-message.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 
-/** Whether a client may do something. */
+/** A question about the rights of a client. */
 export interface AccessQuestion {
-  /** A client with a session is judged as it is, unless `username` or `remoteAddress` is given. */
+  /** A client with a session is checked with the properties of that session, unless `username` or `remoteAddress` is given. */
   readonly clientId?: string | undefined;
   readonly username?: string | undefined;
   /** IP address. */
@@ -35,14 +35,14 @@ export interface AccessQuestion {
   readonly action: RuleAction;
   /** The topic name of a message, or the topic filter of a subscription, as the client writes it. */
   readonly topic: string;
-  /** Ask hooks of the app, and sources that ask something else, such as a server. Default false. */
+  /** Ask hooks of the app, and sources that query an external system, such as a server. Default false. */
   readonly ask?: boolean | undefined;
 }
 
 /**
- * What takes part in a decision: bans; the superuser flag; what is built in (the form of topics, limits of the zone, `$SYS`); rules that are
- * set at run time (`records`), that the client got with its authentication (`client`), or that a source has given to the broker (`rules`); a
- * source that is asked; a hook of the app; and `aclNomatch`, by which everything else is decided (`default`).
+ * The participants in a decision: bans; the superuser flag; built-in checks (the form of topics, limits of the zone, `$SYS`); rules that
+ * are set at run time (`records`), that the client got with its authentication (`client`), or that a source has given to the broker
+ * (`rules`); a source that is asked; a hook of the app; and `aclNomatch`, by which everything else is decided (`default`).
  */
 export type DecisionStep =
   | 'ban'
@@ -64,25 +64,25 @@ export interface AccessStep {
   readonly source?: string;
   /** The rule that decides. */
   readonly rule?: AccessRule;
-  /** The place of the rule in the list of the source or of the client, from 0. */
+  /** The index of the rule in the list of the source or of the client, from 0. */
   readonly index?: number;
-  /** Of a refusal. */
+  /** The reason code of a refusal. */
   readonly reasonCode?: number;
-  /** The topic filter that a hook has put in place of the requested one. */
+  /** The topic filter with which a hook has replaced the requested one. */
   readonly filter?: string;
 }
 
 /** The answer to an `AccessQuestion`. */
 export interface AccessAnswer {
-  /** `unknown`: what is not asked may decide otherwise. */
+  /** `unknown`: a participant that was not asked may decide otherwise. */
   readonly access: 'allow' | 'deny' | 'unknown';
-  /** The client that was judged. */
+  /** The client that was checked. */
   readonly client: ClientInfo;
-  /** Whether it is the client of a session. */
+  /** True if it is the client of a session. */
   readonly hasSession: boolean;
   /** The topic after rewriting; of a delayed message, the topic to which it is published. */
   readonly topic: string;
-  /** What was asked, in order. The last one has decided. */
+  /** The steps of the decision, in order. The last one has decided. */
   readonly steps: readonly AccessStep[];
 }
 
@@ -107,7 +107,10 @@ const NAMES: readonly (keyof AccessQuestion)[] = [
 /** The answer of a function that has failed. */
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
 
-/** Tells what a client may do, what decides about it, and which decisions are kept, without deciding: nothing is kept or counted. */
+/**
+ * Explains the rights of a client, the participants that decide about them, and the cached decisions, without deciding: nothing is cached
+ * or counted.
+ */
 export class AccessExplainer {
   readonly #services: Services;
   readonly #host: ExplainerHost;
@@ -142,7 +145,7 @@ export class AccessExplainer {
     };
   }
 
-  /** The decisions that the connection of a client keeps. */
+  /** The cached decisions of the connection of a client. */
   kept(clientId: string): VerdictRecord[] {
     const { settings, time } = this.#services;
     const { sessions, publishing } = this.#host;
@@ -151,7 +154,10 @@ export class AccessExplainer {
     return topics?.verdicts(settings, publishing.hooks.verdictEpoch).list(time.nowMs) ?? [];
   }
 
-  /** A client that is not there. A record with its names decides whether it would be a superuser, unless the records are stopped. @throws InvalidInput OPTION_INVALID */
+  /**
+   * A client without a session. A record with its names decides whether it would be a superuser, unless the records are stopped. @throws
+   * InvalidInput OPTION_INVALID
+   */
   #clientOf({ clientId = '', username, remoteAddress, zone: name = DEFAULT_ZONE }: AccessQuestion): SessionClient {
     const { zones } = this.#services.settings;
     const zone = zones.get(name);
@@ -181,7 +187,7 @@ export class AccessExplainer {
     }
   }
 
-  /** What is decided without hooks. @returns 0 or a reason code */
+  /** The decision that needs no hooks. @returns 0 or a reason code */
   #builtIn({ client, action, topic }: Asked): number {
     const { access, subscribing } = this.#host;
     if (action === 'subscribe') return subscribing.check(client, topic, false);
@@ -219,7 +225,7 @@ export class AccessExplainer {
     return false;
   }
 
-  /** A hook has put another filter in place of the requested one: the others are asked about it. */
+  /** Ask the other hooks about a filter with which a hook has replaced the requested one. */
   async #askAboutChange(asked: Asked, hook: AnyHook, steps: AccessStep[]): Promise<boolean> {
     const { filter: topic = asked.topic } = steps[steps.length - 1];
     const others = (this.#services.hooks.authorizeSubscribe as readonly AnyHook[]).filter((other) => other !== hook);
@@ -255,7 +261,7 @@ export class AccessExplainer {
 
 type AnyHook = (request: never) => unknown;
 
-/** What is decided about. */
+/** The subject of a decision. */
 interface Asked {
   readonly client: SessionClient;
   readonly action: RuleAction;

@@ -15,9 +15,9 @@ interface AccessHost {
 }
 
 /**
- * Who may connect, and what clients may do: `broker.access`.
+ * Decides which clients may connect and what they may do: `broker.access`.
  *
- * The records and rules here exist in every broker and start empty. They are persisted with the state of the broker.
+ * The records and rules here exist in every broker and are empty at first. They are persisted with the state of the broker.
  */
 export class Access<Data = unknown> {
   readonly #host: AccessHost;
@@ -63,23 +63,24 @@ export class Access<Data = unknown> {
   }
 
   /**
-   * Stop a source: it is closed, and not asked until `start`. Connected clients stay connected. This is persisted by the name of the source.
+   * Stop a source: it is closed, and not asked until `start`. Connected clients stay connected. The state is persisted by the name of the
+   * source.
    *
-   * A stopped source still counts as one that decides. So clients that nothing else knows are refused, as if the source did not know them,
-   * unless `allowAnonymous` is true; and what no other rule allows is refused, unless `aclNomatch` is `allow`. The rules that the source
-   * has given to the broker do not apply while it is stopped, also those that deny.
+   * A stopped source still counts as one that decides. So unknown clients are refused, as if the source did not know them, unless
+   * `allowAnonymous` is true; and operations that no other rule allows are refused, unless `aclNomatch` is `allow`. The rules that the
+   * source has given to the broker do not apply while it is stopped, including those that deny.
    * @param name `records`: the client ids, user names and logins with passwords of the broker
-   * @returns false if it is stopped already; otherwise true, when this is persisted and in force
+   * @returns false if it is stopped already; otherwise true, when this is persisted and effective
    * @throws NotFound SOURCE_UNKNOWN with a suggestion; what `close` of the source throws; StateError BROKER_NOT_STARTED (with a store),
-   *   BrokerError STORE_FAILED: nothing has changed
+   * BrokerError STORE_FAILED: nothing has changed
    */
   stop(name: string): Promise<boolean> {
     return this.#host.access.switch(name, false);
   }
 
   /**
-   * Start a source that was stopped. It is asked after the others from now on.
-   * @returns false if it is started already; otherwise true, when this is persisted and in force
+   * Start a source that was stopped. It is asked after the others from then on.
+   * @returns false if it is started already; otherwise true, when this is persisted and effective
    * @throws as `stop`; what `open` of the source throws: it stays stopped
    */
   start(name: string): Promise<boolean> {
@@ -100,17 +101,17 @@ export class Access<Data = unknown> {
   }
 
   /**
-   * Load a source again: it reads its files, and is asked after the others from now on.
-   * @throws NotFound SOURCE_UNKNOWN; what `reload` of the source throws; then the previous content stays in force
+   * Load a source again: it reads its files, and is asked after the others from then on.
+   * @throws NotFound SOURCE_UNKNOWN; what `reload` of the source throws; then the previous content stays in use
    */
   reload(name: string): Promise<void> {
     return this.#host.access.reload(name);
   }
 
   /**
-   * Tell whether a client may publish to a topic name or subscribe to a topic filter, and what decides about it. Nothing is kept or counted.
-   * `publish` hooks, which see the message itself, are not asked; a client that has no session is judged without a mount point, and without
-   * what its authentication would give to it, except the superuser flag of its records.
+   * Tell whether a client may publish to a topic name or subscribe to a topic filter, and what decides about it. Nothing is cached or
+   * counted. `publish` hooks, which see the message itself, are not asked; a client without a session is checked without a mount point, and
+   * without the results of its authentication, except the superuser flag of its records.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, TOPIC_NAME_INVALID, TOPIC_FILTER_INVALID
    */
   explain(question: AccessQuestion): Promise<AccessAnswer> {
@@ -118,7 +119,7 @@ export class Access<Data = unknown> {
   }
 
   /**
-   * The decisions about topics that the connection of a client keeps: its ACL cache.
+   * The decisions about topics that the connection of a client has cached: its ACL cache.
    * @returns an empty list if the client is not connected
    */
   cache(clientId: string): VerdictRecord[] {
@@ -126,9 +127,9 @@ export class Access<Data = unknown> {
   }
 
   /**
-   * Empty the ACL caches: forget what clients may do, because the app's own policy has changed. The authorizePublish hooks registered with
-   * `cache: 'route'` are asked again, and sources are asked again about the subscriptions that they have allowed. Messages that the broker
-   * has already read are not affected.
+   * Empty the ACL caches: discard the decisions about the rights of clients, because the policy of the app has changed. The
+   * authorizePublish hooks registered with `cache: 'route'` are asked again, and sources are asked again about the subscriptions that they
+   * have allowed. Messages that the broker has already read are not affected.
    * @param clientId the client that the change concerns; default: all clients
    * @throws InvalidInput CLIENT_ID_INVALID if `clientId` is not a string
    */

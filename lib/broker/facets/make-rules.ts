@@ -12,7 +12,7 @@ import { publisherOf } from '../new-message.ts';
 import type { Services } from '../services.ts';
 import { RESOURCES_TABLE, RULES_TABLE, Rules } from './rules.ts';
 
-/** The parts of the broker that rules use. Some are made later. */
+/** The parts of the broker that rules use. Some are created later. */
 interface RuleParts {
   readonly ledger: { readonly isOpen: boolean } | undefined;
   readonly actors: Actors;
@@ -26,7 +26,7 @@ const COUNTERS = {
   'actions.failure': Metric.actionsFailure
 } as const;
 
-/** Make the rules of a broker, and the feature that lets events reach them. */
+/** Create the rules of a broker, and the feature that passes events to them. */
 export function makeRules(
   services: Services,
   parts: RuleParts,

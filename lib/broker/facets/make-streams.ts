@@ -19,7 +19,7 @@ import type { Services } from '../services.ts';
 import { StreamRecords } from './stream-records.ts';
 import { STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
 
-/** The parts of the broker that streams use. Some are made later. */
+/** The parts of the broker that streams use. Some are created later. */
 interface StreamParts {
   readonly ledger: Ledger | undefined;
   readonly actors: Actors;
@@ -29,19 +29,19 @@ interface StreamParts {
   readonly access: { readonly deliveryRights: ReceivingRights };
 }
 
-/** Knows the message because of which rules publish: the cause of outputs that have none of their own. */
+/** Tracks the message because of which rules publish: the cause of outputs without a cause. */
 class MessageCauses {
-  /** The message that rules evaluate at present. */
+  /** The message that rules evaluate now. */
   #cause: Message | undefined;
-  /** Counts the messages that it has led to, or that have led to it; made when one does. */
+  /** Counter of the messages in its causal chain, before and after it; created with the first of them. */
   #cascade: { count: number } | undefined;
 
-  /** A message has come, and rules evaluate it: its time is the present one. */
+  /** True while rules evaluate a message that has arrived: its time is the current one. */
   get isActive(): boolean {
     return this.#cause !== undefined;
   }
 
-  /** The watcher, so that messages published meanwhile are known to be caused by the one that it sees. */
+  /** The watcher, wrapped so that messages published during a call are known to be caused by the message that it sees. */
   of(watcher: Watcher): Watcher {
     return {
       order: watcher.order,
@@ -63,7 +63,7 @@ class MessageCauses {
     };
   }
 
-  /** @param cause what has led to the output @throws BrokerError RULE_LOOP */
+  /** @param cause the cause of the output @throws BrokerError RULE_LOOP */
   publisherOf(ruleId: string, cause: Cause | undefined): RulePublisher {
     const origin = this.#cause?.origin;
     const present = origin instanceof RulePublisher ? origin.chain : undefined;
@@ -91,7 +91,7 @@ function retainedMessages(
   return give();
 }
 
-/** What was made before streams. */
+/** The parts that are created before streams. */
 interface StreamBase {
   readonly tables: Tables;
   readonly outboxes: Outboxes;
@@ -99,7 +99,7 @@ interface StreamBase {
   listeners(): Iterable<ListenerHandle>;
 }
 
-/** Make the streams of a broker. */
+/** Create the streams of a broker. */
 export function makeStreams(
   services: Services,
   parts: StreamParts,

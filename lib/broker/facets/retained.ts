@@ -7,11 +7,11 @@ import { checkTopicName, matches } from '../../topics/topic.ts';
 import type { Retainer } from '../features/retainer.ts';
 import { checkFilter } from './app-subscriptions.ts';
 
-/** Topics that are compared with a filter in one turn. */
+/** Number of topics that are compared with a filter in one turn. */
 const TOPICS_AT_ONCE = 2_000;
-/** Steps of a search in one turn; see `walkRetained`. */
+/** Number of steps of a search in one turn; see `walkRetained`. */
 const STEPS_AT_ONCE = 8;
-/** Messages that are deleted in one turn. */
+/** Number of messages that are deleted in one turn. */
 const DELETIONS_AT_ONCE = 500;
 
 /** The parts of the broker that `Retained` uses. */
@@ -56,7 +56,8 @@ export class Retained {
   }
 
   /**
-   * Delete the retained messages that match a topic filter, as `delete` does, a few in each turn. Messages that are retained meanwhile stay.
+   * Delete the retained messages that match a topic filter, as `delete` does, a few in each turn. Messages that are retained in the
+   * meantime stay.
    * @returns the number of deleted messages; the promise resolves when the deletions are persisted, if they have to be
    * @throws InvalidInput TOPIC_FILTER_INVALID; BrokerError STORE_FAILED, and the last few messages are retained again
    */
@@ -97,8 +98,8 @@ export class Retained {
   }
 
   /**
-   * The retained messages that match a topic filter or topic name, oldest first, each topic once. They are searched for in several turns. A message
-   * that is replaced or deleted meanwhile is left out.
+   * The retained messages that match a topic filter or topic name, oldest first, each topic once. They are searched in several turns. A
+   * message that is replaced or deleted in the meantime is left out.
    * @throws InvalidInput TOPIC_FILTER_INVALID
    */
   match(filter: string): AsyncIterableIterator<Message> {

@@ -37,19 +37,19 @@ import type { SqlFunction } from '../../sql/functions/function.ts';
 export const RULES_TABLE = '$rules';
 export const RESOURCES_TABLE = '$resources';
 
-/** A rule, as it is exported. Its figures are left out. */
+/** A rule in its exported form. Its counters are left out. */
 export interface ExportedRule extends Omit<RuleDefinition, 'number'> {
   readonly id: string;
 }
 
-/** A resource, as it is exported: with its secrets. */
+/** A resource in its exported form: with its secrets. */
 export interface ExportedResource extends Omit<ResourceDefinition, 'number'> {
   readonly id: string;
 }
 
-/** What `Rules` uses of the broker. */
+/** The part of the broker that `Rules` uses. */
 interface RulesFacetHost extends RulesHost {
-  /** Whether the content of the store is known. */
+  /** True if the content of the store is known. */
   readonly isOpen: boolean;
 }
 
@@ -142,14 +142,14 @@ export class Rules implements RulesApi {
     return exported(this.#host.resources);
   }
 
-  /** Make a rule as it was exported, or change it. @internal */
+  /** Create a rule in its exported form, or change it. @internal */
   async putRule({ id, createdAt: _, ...rule }: ExportedRule): Promise<void> {
     const engine = await this.#loaded();
     if ((await engine.get(id)) === undefined) await engine.create({ id, ...rule });
     else await engine.update(id, rule);
   }
 
-  /** Make a resource as it was exported, or change it. @internal */
+  /** Create a resource in its exported form, or change it. @internal */
   async putResource({ id, createdAt: _, type, config, description }: ExportedResource): Promise<void> {
     const { resources } = await this.#loaded();
     const before = await resources.get(id);
@@ -163,7 +163,7 @@ export class Rules implements RulesApi {
     await (await this.#loaded()).resources.remove(id);
   }
 
-  /** The store is open, and the broker is about to accept connections. @internal */
+  /** Called when the store is open, and the broker is about to accept connections. @internal */
   async restore(): Promise<void> {
     const { options, rules, resources } = this.#host;
     const isNeeded =
@@ -176,17 +176,17 @@ export class Rules implements RulesApi {
     if (isNeeded) await this.#restore(await this.#load());
   }
 
-  /** The broker has started. @internal */
+  /** Called when the broker has started. @internal */
   begin(): void {
     this.#engine?.begin();
   }
 
-  /** The broker has stopped to send. Resolves when the connections of resources are closed. @internal */
+  /** Called when the broker no longer sends. Resolves when the connections of resources are closed. @internal */
   async halt(): Promise<void> {
     await this.#engine?.halt();
   }
 
-  /** The broker has stopped. @internal */
+  /** Called when the broker has stopped. @internal */
   end(): void {
     this.#engine?.end();
   }
@@ -200,7 +200,7 @@ export class Rules implements RulesApi {
     return engine;
   }
 
-  /** The outputs from now on, although the engine is not loaded. */
+  /** The outputs from now on, even though the engine is not loaded. */
   #outputsLater(id: string | undefined): AsyncIterableIterator<RuleOutput> {
     const loading = this.#load().then((engine) => engine.outputs(id));
     loading.catch(() => undefined); // `next` throws it

@@ -34,11 +34,14 @@ export interface KickOptions {
   readonly serverReference?: string;
   /** `end` (default): the session ends with the connection. `keep`: it remains until its session expiry interval has passed. */
   readonly session?: 'end' | 'keep';
-  /** Whether the will is published. Default `publish`, as for every close without a DISCONNECT of the client. */
+  /** `publish` or `drop` the will. Default `publish`, as for every close without a DISCONNECT of the client. */
   readonly will?: 'publish' | 'drop';
 }
 
-/** For sessions whose queues are being cleared: resolves when the last call is done. One call follows the other, so that none wakes all. */
+/**
+ * For sessions whose queues are being cleared: resolves when the last call is complete. Calls run one after the other, so that they do not
+ * all wake at once.
+ */
 const CLEARING = new WeakMap<Session, Promise<unknown>>();
 
 function inTurn(session: Session, clear: () => Promise<number>): Promise<number> {
@@ -106,12 +109,12 @@ export class SessionHandle<Data = unknown> {
     return this.#session.client.transportInfo;
   }
 
-  /** The figures of the session at this moment. */
+  /** The counters and gauges of the session at this moment. */
   figures(): SessionFigures {
     return recordOf(FIGURE_FIELDS, this.#session, this.#session.ports.node);
   }
 
-  /** The error for a change of persisted state that the store cannot take now; undefined: changes are possible. */
+  /** The error for a change of persisted state that the store cannot accept now; undefined: changes are possible. */
   get #refusal(): BrokerError | undefined {
     const { state, log, ports } = this.#session;
     return state !== 'gone' && log !== undefined && ports.ledger?.isFailed ? ports.ledger.refusal() : undefined;
@@ -146,7 +149,8 @@ export class SessionHandle<Data = unknown> {
 
   /**
    * List the messages that wait for the client, in order of arrival; of a persistent session, those that are only in memory come first.
-   * Nothing changes: messages of the store are read page by page, and not kept. What waits from the first page to the last is listed once.
+   * Nothing changes: messages of the store are read page by page, and not kept. A message that waits from the first page to the last is
+   * listed once.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, CURSOR_INVALID; errors of the store
    */
   async queue(query: PageQuery = {}): Promise<QueuePage & { readonly count: number }> {
@@ -155,14 +159,15 @@ export class SessionHandle<Data = unknown> {
     return { ...page, count: this.figures().mqueueLen };
   }
 
-  /** What is in flight between the session and its client. */
+  /** The messages in flight between the session and its client. */
   flights(): SessionFlights {
     return new QueueView(this.#session).flights();
   }
 
   /**
-   * Drop the messages that wait for the client, whether or not it is connected, some of them in each turn: each is counted, and announced as
-   * `message.dropped` with the reason `queue_cleared`. Messages in flight and retained messages of new subscriptions stay, and so do messages that arrive meanwhile.
+   * Drop the messages that wait for the client, whether or not it is connected, some of them in each turn: each is counted, and reported as
+   * `message.dropped` with the reason `queue_cleared`. Messages in flight and retained messages of new subscriptions stay, and so do
+   * messages that arrive in the meantime.
    * @returns the number of messages that were dropped; the promise resolves when that is persisted, if the session is
    * @throws StateError SESSION_ENDED; BrokerError STORE_FAILED
    */
@@ -175,7 +180,7 @@ export class SessionHandle<Data = unknown> {
     return inTurn(this.#session, () => clearMemory(this.#session, end));
   }
 
-  /** Drop what waits for a client whose session is in memory only. @param end messages with a lower sequence number */
+  /** Drop the waiting messages of a client whose session is in memory only. @param end messages with a lower sequence number */
 
   /** @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
   #checkBegun(): void {

@@ -17,7 +17,7 @@ interface SessionsHost {
   now(): number;
 }
 
-/** Sessions that are ended in one turn. */
+/** Number of sessions that are ended in one turn. */
 const KICKS_AT_ONCE = 100;
 
 /** The sessions of the broker by client id, connected or not: `broker.sessions`. */
@@ -34,7 +34,7 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
     return this.#host.sessions.count;
   }
 
-  /** Whether a client id has a session, connected or not. */
+  /** Tell whether a client id has a session, connected or not. */
   has(clientId: string): boolean {
     return typeof clientId === 'string' && this.#host.sessions.has(clientId);
   }
@@ -69,7 +69,8 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
   }
 
   /**
-   * Disconnect the clients that satisfy conditions and end their sessions, a few in each turn. Sessions that begin meanwhile stay.
+   * Disconnect the clients that satisfy conditions and end their sessions, a few in each turn. Sessions that are created in the meantime
+   * stay.
    * @param query as for `list`, without `cursor`, `limit` and `skip`
    * @returns the number of sessions that were ended; the promise resolves when that is persisted, if it has to be
    * @throws as `list` and `kick`; some sessions may have been ended before

@@ -6,7 +6,7 @@ import type { KeptStreamRecord, StreamRecordStore } from '../../streams/host.ts'
 
 /** A record that is in the ledger. */
 interface Recorded extends KeptStreamRecord {
-  /** The commit that has it, or will have it. */
+  /** The commit that contains it, or will contain it. */
   ticket: number;
 }
 
@@ -15,7 +15,7 @@ export class StreamRecords implements StreamRecordStore {
   readonly #ledger: Ledger;
   readonly #records: NumberedRecords<Recorded>;
   added = 0;
-  /** Those of the store, by rule, until the rule takes them. */
+  /** The stored records, by rule, until the rule takes them. */
   readonly #restored = new Map<string, Recorded[]>();
 
   constructor(ledger: Ledger) {
@@ -35,7 +35,7 @@ export class StreamRecords implements StreamRecordStore {
     });
   }
 
-  /** Take over the records of the store. Those that are known since an earlier start of this broker are left out. */
+  /** Take over the records of the store. Those that are known from an earlier start of this broker are left out. */
   restore(records: Iterable<StreamRecord & { readonly number: number }>): void {
     const known = this.#records.numbers();
     for (const { number, ...record } of records) {

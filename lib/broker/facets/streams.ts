@@ -30,18 +30,18 @@ export const STREAMS_TABLE = '$streams';
 export const STREAM_RULES_TABLE = '$streamRules';
 export const STREAM_NOTES_TABLE = '$streamNotes';
 
-/** What `Streams` uses of the broker. */
+/** The part of the broker that `Streams` uses. */
 interface StreamsFacetHost extends StreamsHost {
-  /** Whether the content of the store is known. */
+  /** True if the content of the store is known. */
   readonly isOpen: boolean;
 }
 
-/** The stream service, with what the store has. */
+/** Loads the stream service with the content of the store. */
 type Loaded = () => Promise<StreamService>;
 
 /**
- * Streams, tables and continuous queries over them: `broker.streams`. The service is loaded by the first call, or by the start of the broker if
- * there is a stream, a rule or a note of a source in the store or in the options.
+ * Streams, tables and continuous queries over them: `broker.streams`. The service is loaded by the first call, or by the start of the
+ * broker if there is a stream, a rule or a note of a source in the store or in the options.
  */
 export class Streams implements StreamsApi {
   readonly rules: StreamRulesApi;
@@ -50,7 +50,7 @@ export class Streams implements StreamsApi {
   #service: StreamService | undefined;
   #loading: Promise<StreamService> | undefined;
   #restored: Promise<void> | undefined;
-  /** The broker has stopped: rules do not run. */
+  /** True if the broker has stopped, so that rules do not run. */
   #isHalted = false;
 
   /** @internal */
@@ -95,7 +95,7 @@ export class Streams implements StreamsApi {
     row: Readonly<Record<string, unknown>>,
     meta?: Readonly<Record<string, unknown>>
   ): Promise<void> {
-    // the app may change its object meanwhile; what is no object is refused by the service
+    // the app may change its object in the meantime; the service refuses a value that is not an object
     const copy = typeof row === 'object' && row !== null && !Array.isArray(row) ? { ...row } : row;
     return this.#loaded().then((service) => service.push(stream, copy, meta));
   }
@@ -149,7 +149,7 @@ export class Streams implements StreamsApi {
     return this.#loaded().then((service) => service.stop());
   }
 
-  /** The store is open, and the broker is about to accept connections. @internal */
+  /** Called when the store is open, and the broker is about to accept connections. @internal */
   async restore(): Promise<void> {
     this.#isHalted = false;
     const { options, definitions, rules, notes } = this.#host;
@@ -158,7 +158,7 @@ export class Streams implements StreamsApi {
       this.#beforeStart.size > 0 ||
       [...definitions].length > 0 ||
       [...rules].length > 0 ||
-      [...notes].length > 0 || // other servers may have something to delete
+      [...notes].length > 0 || // other servers may have data to delete
       (options.definitions ?? []).length > 0 ||
       (options.rules ?? []).length > 0;
     if (!isNeeded) return;
@@ -167,7 +167,7 @@ export class Streams implements StreamsApi {
     await service.begin(); // again, after a stop
   }
 
-  /** The broker stops. Resolves when sources and sinks are closed. @internal */
+  /** Called when the broker stops. Resolves when sources and sinks are closed. @internal */
   async halt(): Promise<void> {
     this.#isHalted = true;
     await this.#service?.halt();

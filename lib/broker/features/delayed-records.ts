@@ -4,7 +4,10 @@ import type { Ledger } from '../../store/ledger.ts';
 import { writeMessage } from '../../store/message-record.ts';
 import { NumberedRecords } from '../../store/numbered-records.ts';
 
-/** The records of delayed messages in the store. @param cancel removes a message whose commit has failed: its publisher is told that it was refused */
+/**
+ * The records of delayed messages in the store. @param cancel removes a message whose commit has failed: its publisher is informed that it
+ * was refused
+ */
 export function delayedRecords(
   ledger: Ledger,
   cancel: (waiting: DelayedMessage) => void

@@ -39,7 +39,7 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
 interface DelayedServices {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
-  /** Whether the broker is started. While it is not, no timers are set. */
+  /** Tells whether the broker is started. While it is not, no timers are set. */
   readonly life: { readonly isRunning: boolean };
   readonly settings: {
     /** Maximum number of delayed messages; 0: unlimited. */
@@ -56,8 +56,8 @@ interface DelayedServices {
 type Release = (message: Message, topic: string) => undefined | Promise<boolean>;
 
 /**
- * The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. While the feature is
- * stopped they wait; those that are due by then are published at the next start.
+ * The delayed messages. They are published at a tick of the timing wheel; messages of the same tick in order of arrival. While the feature
+ * is stopped they wait; those that are due by then are published at the next start.
  */
 export class DelayedMessages implements Feature {
   readonly name = 'delayed';
@@ -127,7 +127,7 @@ export class DelayedMessages implements Feature {
     if (this.isStarted) for (const waiting of this.#waiting) this.#arm(waiting);
   }
 
-  /** If the clock was set back, no message waits longer than its original delay. */
+  /** Set the timer of a message. If the clock was set back, no message waits longer than its original delay. */
   #arm(waiting: Waiting): void {
     const { wheel, clock } = this.#services;
     const sinceMs = Math.max(clock.now(), waiting.message.timestamp);
@@ -180,7 +180,7 @@ class Waiting extends BaseTimer implements DelayedMessage {
   readonly message: Message;
   readonly topic: string;
   readonly dueWallMs: number;
-  /** Its publication is in progress: a hook decides about it, or it waits for a commit. */
+  /** True while its publication is in progress: a hook decides about it, or it waits for a commit. */
   isReleasing = false;
   readonly #owner: DelayedMessages;
 

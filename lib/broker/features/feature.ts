@@ -1,15 +1,15 @@
-/** A feature of the broker and whether it is started, as `broker.features.list` returns it. */
+/** A feature of the broker with whether it is started, as `broker.features.list` returns it. */
 export interface FeatureState {
   /** Identifies the feature, for example `retainer`. */
   readonly name: string;
-  /** What the feature does, for people. */
+  /** Description of the feature, for people. */
   readonly about: string;
   readonly isStarted: boolean;
 }
 
 /**
- * A part of the broker that can be started and stopped while the broker runs; the management interface calls it a plugin. What depends on the
- * feature reads its field `isStarted`.
+ * A part of the broker that can be started and stopped while the broker runs; the management interface calls it a plugin. Code that depends
+ * on the feature reads its field `isStarted`.
  */
 export interface Feature extends FeatureState {
   /** Start the feature. Not called while it is started. */

@@ -11,13 +11,13 @@ interface FeaturesHost {
   readonly retainer: Feature;
   readonly rewrites: Feature;
   readonly ruleFeature: Feature;
-  /** One of them keeps the features whose state was changed at run time. */
+  /** One of the tables keeps the features whose state was changed at run time. */
   readonly tables: Tables;
 }
 
 /**
- * The features of the broker that can be started and stopped while clients are connected: `broker.features`. The options decide which of them
- * are started at first. A change is persisted with the state of the broker, and wins over the options at the next start.
+ * The features of the broker that can be started and stopped while clients are connected: `broker.features`. The options determine which of
+ * them are started at first. A change is persisted with the state of the broker, and takes precedence over the options at the next start.
  */
 export class Features {
   readonly #features: readonly Feature[];
@@ -52,7 +52,7 @@ export class Features {
   }
 
   /**
-   * Stop a feature. What it has stored stays. With a store that is not open yet, the change is not persisted.
+   * Stop a feature. Its stored data stays. With a store that is not open yet, the change is not persisted.
    * @returns false if it is stopped already; otherwise true, when the change is persisted
    * @throws NotFound FEATURE_NOT_FOUND with a suggestion; BrokerError STORE_FAILED: nothing has changed
    */
@@ -71,7 +71,7 @@ export class Features {
     feature.start();
   }
 
-  /** Apply the states of the store, when it has been read. @internal */
+  /** Apply the states of the store after it has been read. @internal */
   restored(): void {
     for (const feature of this.#features) {
       const isStarted = this.#table().get(feature.name);

@@ -18,7 +18,7 @@ interface RetainerHost {
 
 /**
  * Retains messages and provides them to new subscriptions. While it is stopped, the retained messages stay but are not delivered, and only
- * those of the broker itself (`$SYS`) are replaced, so that they are up to date at the next start.
+ * those of the broker (`$SYS`) are replaced, so that they are up to date at the next start.
  */
 export class Retainer implements Feature {
   readonly name = 'retainer';
@@ -85,7 +85,9 @@ export class Retainer implements Feature {
     return true;
   }
 
-  /** Retain a message from the store. @param seq its place in the order of retained messages; undefined: the store does not know it yet */
+  /**
+   * Retain a message from the store. @param seq its position in the order of retained messages; undefined: the store does not know it yet
+   */
   restore(message: Message, seq: number | undefined): void {
     const { topic } = message;
     if (!this.messages.put(message, seq)) {

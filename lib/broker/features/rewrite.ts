@@ -17,12 +17,12 @@ interface RewriteHost {
   readonly announcer: { failed(error: BrokerError, during: string, client: undefined): void };
 }
 
-/** Rewrites the topics of clients by the rules of the option `rewrite`. Subscriptions and wills keep the topic that they got. */
+/** Rewrites the topics of clients by the rules of the option `rewrite`. Subscriptions and wills keep their rewritten topic. */
 export class TopicRewrite implements Feature {
   readonly name = 'rewrite';
   readonly about = 'Rewrites the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE by the rules of the option rewrite.';
   isStarted = false;
-  /** Some topics are rewritten: the feature is started and there are rules. */
+  /** True if some topics are rewritten: the feature is started and there are rules. */
   hasRules = false;
   readonly #input: readonly (RewriteRule | string)[];
   readonly #onChange: () => void;
@@ -74,7 +74,7 @@ export class TopicRewrite implements Feature {
 
 /** Compiled rewrite rules. */
 interface Rewrite {
-  /** There are no rules. */
+  /** True if there are no rules. */
   readonly isEmpty: boolean;
   /**
    * Rewrite a topic. Of a shared subscription, only the topic filter after the group name is rewritten.
@@ -94,10 +94,10 @@ interface Compiled {
   readonly on: 'all' | RewriteKind;
 }
 
-/** Most bytes of a topic to which a `RegExp` is applied. */
+/** Maximum size of a topic to which a `RegExp` is applied, in bytes. */
 const MAX_REGEXP_BYTES = 512;
 
-/** The rules as objects, without a look at their patterns. @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN */
+/** The rules as objects. Their patterns are not checked. @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN */
 function checkRewrite(rules: readonly (RewriteRule | string)[]): RewriteRule[] {
   if (!Array.isArray(rules)) throw invalid('rewrite', 'a list of rules', rules);
   return rules.map((rule, index) => {
@@ -196,7 +196,7 @@ function linear(
   }
 }
 
-/** A pattern that may take any time: topics are short. */
+/** A pattern without a bound on its time, so topics must be short. */
 function backtracking(given: RegExp, at: string, skipped: (error: BrokerError) => void): Matching {
   // With the flags "g" and "y" a match would depend on the previous one.
   const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ''));

@@ -16,7 +16,7 @@ export interface SubscribeOptions {
   readonly qos?: QoS;
   /** 0 (default): deliver retained messages. 1: the same, because each subscription of the app is new. 2: do not deliver them. */
   readonly retainHandling?: 0 | 1 | 2;
-  /** Whether `isRetained` is also set for messages that were published as retained. Default false. */
+  /** True: `isRetained` is also set for messages that were published as retained. Default false. */
   readonly retainAsPublished?: boolean;
   /** Removes the subscription when it aborts. */
   readonly signal?: AbortSignal;
@@ -29,7 +29,7 @@ export class HandlerSubscriber implements Subscriber {
   readonly isOnline = true;
   readonly hasRoom = true;
   readonly isPersisted = false;
-  /** A message whose publisher may send it again is delivered after its commit. */
+  /** Delivers a message whose publisher may send it again after its commit. */
   readonly #ledger: Ledger | undefined;
   readonly outboundFastPath = 0;
   readonly maxFrame = Infinity;
@@ -37,7 +37,7 @@ export class HandlerSubscriber implements Subscriber {
   readonly filter: string;
   readonly handler: MessageHandler;
   #onEnd: () => void = () => undefined;
-  /** The subscription has ended. The route of the current message may still contain it. */
+  /** True if the subscription has ended. The route of the current message may still contain it. */
   isEnded = false;
   readonly #onError: (error: Error) => void;
   /** Retained messages that are not delivered yet, in reverse order. */
@@ -64,7 +64,7 @@ export class HandlerSubscriber implements Subscriber {
     this.#onEnd = run;
   }
 
-  /** The subscription has ended. */
+  /** Note that the subscription has ended. */
   end(): void {
     this.isEnded = true;
     this.#onEnd();

@@ -41,20 +41,26 @@ interface MessagePath {
   delay(message: Message): number;
 }
 
-/** Longest payload of a rule that is encoded in one step, in bytes or characters. */
+/** Maximum size of a payload of a rule that is encoded in one step, in bytes or characters. */
 const MAX_PLAIN_PAYLOAD = 65_536;
-/** Names of publishers that are remembered. */
+/** Maximum number of names of publishers that are cached. */
 const MAX_PUBLISHERS = 1_000;
 
-/** Publishes the messages that come from no connection: those of the app, wills, delayed messages that are due, and those of the broker. */
+/**
+ * Publishes the messages that do not come from a connection: those of the app, wills, delayed messages that are due, and those of the
+ * broker.
+ */
 export class OwnMessages {
   readonly #services: Services;
   readonly #host: OwnMessagesHost;
   readonly #publishing: MessagePath;
-  /** A message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless recursion. */
+  /**
+   * True while a message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless
+   * recursion.
+   */
   #isPublishing = false;
   #waiting: (() => void)[] = [];
-  /** In whose names the app publishes. */
+  /** The publishers in whose names the app publishes. */
   #publishers: LRUCache<string, NamedPublisher> | undefined = undefined;
 
   constructor(services: Services, host: OwnMessagesHost, publishing: MessagePath) {
@@ -158,9 +164,9 @@ export class OwnMessages {
   }
 
   /**
-   * Publish a message of a rule at once, also while another message is published: the rules limit how deep this goes.
+   * Publish a message of a rule at once, even while another message is published: the rules limit how deep this goes.
    * @param input with a topic name that is checked
-   * @param isTimely the time has been read for the message that has led to this one
+   * @param isTimely the time has been read for the message that caused this one
    * @returns the number of subscribers that accepted it
    */
   republish(input: MessageInput, publisher: NamedPublisher, isTimely = false): number | Promise<number> {
@@ -175,7 +181,7 @@ export class OwnMessages {
     const prepared = (outcome: PublishDecision): PreparedMessage => {
       let next: PublishDecision | undefined = outcome;
       const publish = async (): Promise<void> => {
-        // a message that was refused is never published again, so each attempt has one of its own
+        // a message that was refused is never published again, so each attempt needs a new one
         const decided = next ?? (await this.#decide(this.#messageOf(input, publisher)));
         next = undefined;
         await this.#nested(() => this.#withCommit(decided));
@@ -195,7 +201,7 @@ export class OwnMessages {
     return Message.plain(topic, payload, qos, retain, publisher, time.nowMs, time.wallMs);
   }
 
-  /** The publisher of a name: as long as it publishes, share groups see one and the same. @throws InvalidInput MESSAGE_INVALID */
+  /** The publisher of a name: as long as it publishes, share groups see the same object. @throws InvalidInput MESSAGE_INVALID */
   #nameOf(clientId: string | undefined): NamedPublisher | undefined {
     if (clientId === undefined) return undefined;
     if (typeof clientId !== 'string') throw new InvalidInput('MESSAGE_INVALID', 'clientId', 'a string', clientId);
@@ -223,7 +229,7 @@ export class OwnMessages {
     }
   }
 
-  /** What the app publishes meanwhile waits for the next turn. */
+  /** Run a function; messages that the app publishes during this wait for the next turn. */
   #nested<T>(run: () => T): T {
     const isNested = this.#isPublishing;
     this.#isPublishing = true;
@@ -238,7 +244,7 @@ export class OwnMessages {
     return this.#publishing.hooks.change(message, this.#host.routing.of(message.topic), undefined);
   }
 
-  /** Publish a message after its decision. @returns the number of subscribers that accepted it, when what it promises is in the store */
+  /** Publish a message after its decision. @returns the number of subscribers that accepted it, when the promised state is in the store */
   #finish(outcome: PublishDecision): number | Promise<number> {
     const { ledger, routing } = this.#host;
     if (ledger === undefined) return this.#act(outcome);
@@ -253,11 +259,14 @@ export class OwnMessages {
     awaitCommit(changed, ledger.ticket);
     const taken = this.#act(outcome);
     if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
-    awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later may not refuse it
+    awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later must not refuse it
     return taken;
   }
 
-  /** Publish a message after its decision, so that subscribers receive it after the commit of this turn only. @throws BrokerError STORE_FAILED */
+  /**
+   * Publish a message after its decision, so that subscribers receive it only after the commit of this turn. @throws BrokerError
+   * STORE_FAILED
+   */
   #withCommit(outcome: PublishDecision): Promise<unknown> {
     const { ledger } = this.#host;
     const { message } = outcome;
@@ -306,7 +315,7 @@ export class OwnMessages {
     return new InvalidInput('TOPIC_NAME_INVALID', 'topic', '$delayed/<seconds>/<topic>', topic);
   }
 
-  /** Publish a message of the broker itself. No hooks run, and the message is not counted. */
+  /** Publish a message of the broker. No hooks run, and the message is not counted. */
   publishSystem(topic: string, payload: string, qos: QoS, retain: boolean): void {
     const message = newMessage({ topic, payload, qos, retain }, undefined, this.#services.time, true);
     this.#publishing.route(message, this.#host.routing.of(topic));

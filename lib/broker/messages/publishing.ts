@@ -25,9 +25,9 @@ interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
 
 /** The path of a message through the broker: retained copy, subscribers. */
 export class Publishing {
-  /** What the hooks decide on messages. */
+  /** The decisions of hooks on messages. */
   readonly hooks: MessageHooks;
-  /** Messages that come from no connection. */
+  /** Messages that do not come from a connection. */
   readonly own: OwnMessages;
   readonly #services: Services;
   readonly #host: PublishingHost;
@@ -43,8 +43,8 @@ export class Publishing {
   }
 
   /**
-   * Whether a QoS 1 or 2 message would have to be queued for a subscriber on its route although there is no room in memory or in the store.
-   * Called before any delivery, and only while `isRefusing`.
+   * Tell whether a QoS 1 or 2 message would have to be queued for a subscriber on its route although there is no room in memory or in the
+   * store. Called before any delivery, and only while `isRefusing`.
    */
   refuses(message: Message, { targets, groups }: Route): boolean {
     const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
@@ -58,7 +58,7 @@ export class Publishing {
     return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));
   }
 
-  /** Announce a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
+  /** Report a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
   route(message: Message, route: Route): number {
     const { metrics, events, time } = this.#services;
     const { counts } = metrics;

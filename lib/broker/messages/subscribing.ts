@@ -61,13 +61,13 @@ interface SubscribingHost {
   readonly pressure: { readonly isSpaceLow: boolean };
   readonly access: AccessControl;
   readonly publishing: { readonly hooks: { readonly verdictEpoch: number } };
-  /** Notes until when a subscription is allowed. */
+  /** Records how long a subscription is allowed. */
   readonly sourceReview: SourceReview;
 }
 
-/** What is granted to a client. */
+/** The data of a subscription to be granted. */
 interface Granting {
-  /** The filter that the client has asked for, after topic rewriting. */
+  /** The filter that the client has requested, after topic rewriting. */
   readonly requested: string;
   readonly request: SubscriptionRequest;
   readonly ids: readonly number[] | undefined;
@@ -262,7 +262,7 @@ export class Subscribing {
     return isThenable(decision) ? decision.then(act) : act(decision);
   }
 
-  /** Check a filter that a hook has put in place of another. @returns 0 or the reason code that refuses it */
+  /** Check a filter with which a hook has replaced another. @returns 0 or the reason code that refuses it */
   #checkChanged(session: Session, filter: string, { noLocal }: SubscriptionRequest, hasId: boolean): number {
     if (noLocal && isShared(filter)) return ReasonCode.topicFilterInvalid; // [MQTT-3.8.3-4]
     return this.check(session.client, filter, hasId);
@@ -281,7 +281,7 @@ export class Subscribing {
   }
 
   /**
-   * Check what needs no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`.
+   * Perform the checks that need no hook: the form of a filter, the limits of the zone, and who may subscribe below `$SYS`.
    * @param hasId the SUBSCRIBE has a Subscription Identifier
    * @returns 0 or the reason code that refuses the filter
    */
@@ -302,7 +302,7 @@ export class Subscribing {
     return 0;
   }
 
-  /** Only rules about `$SYS` override what is built in. */
+  /** Tell whether a rule allows a subscription below `$SYS`: only rules about `$SYS` override the built-in checks. */
   #maySubscribeSystem(client: SessionClient, filter: string): boolean {
     const { transportInfo, isSuperuser } = client;
     const { transport, remoteAddress } = transportInfo;
@@ -468,7 +468,7 @@ export class Subscribing {
     return code;
   }
 
-  /** Unsubscribe on behalf of a client. @param filter that of the subscription, or the one that the client has asked for */
+  /** Unsubscribe on behalf of a client. @param filter that of the subscription, or the requested one */
   unsubscribeFor(session: Session, filter: string): boolean {
     const stored = mountedFilter(filter, session.client.mountpoint);
     const granted = RequestedFilters.of(session.subscriptions)?.grantedFor(stored);
@@ -480,19 +480,19 @@ function isGone({ state }: Session): boolean {
   return state === 'gone';
 }
 
-/** The options of a subscription, as events show them. */
+/** The options of a subscription in the form of events. */
 function optionsOf(subscription: Subscription): SubscriptionOptions {
   const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
   return { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
 }
 
-/** Start to send the retained messages of new subscriptions, after their SUBACK. */
+/** Start sending the retained messages of new subscriptions, after their SUBACK. */
 function releaseFeeds({ delivery }: Session, feeds: readonly RetainedFeed[]): void {
   for (const feed of feeds) feed.release();
   if (feeds.length > 0) delivery.pump();
 }
 
-/** Whether a subscription may be in the store, including one that was removed since the last commit. */
+/** Tell whether a subscription may be in the store, including one that was removed since the last commit. */
 function mayBePersisted({ log, subscriptions }: Session, filter: string): boolean {
   return log !== undefined && (subscriptions.get(filter) !== undefined || log.isUnwritten(filter));
 }

@@ -6,7 +6,7 @@ import type { Events } from '../../events/events.ts';
 import type { Alarms } from '../../monitor/alarms.ts';
 import type { Zone } from '../../records/zone.ts';
 
-/** The beginning of the client ids of bridges. Other clients are refused with such a client id. */
+/** Prefix of the client ids of bridges. Other clients are refused with such a client id. */
 export const BRIDGE_PREFIX = '$bridge/';
 
 /** The limits of the local session of a bridge. */
@@ -16,7 +16,9 @@ export type BridgeLimits = Pick<Zone, 'maxMqueueLen' | 'maxMqueueBytes' | 'maxIn
 const BRIDGE_ZONES = new WeakSet<Zone>();
 const ZONE_NAME = 'bridge';
 
-/** Whether the connections of a zone are those of bridges, which need no authentication and may publish and subscribe to everything. */
+/**
+ * Tell whether the connections of a zone are those of bridges, which need no authentication and may publish and subscribe to everything.
+ */
 export function isBridgeZone(zone: Zone): boolean {
   return BRIDGE_ZONES.has(zone);
 }
@@ -24,7 +26,7 @@ export function isBridgeZone(zone: Zone): boolean {
 /**
  * The zone of the session of a bridge that is read from the store.
  * @param zone its limits apply if the bridge is not expected
- * @param isExpected the bridge exists or will be made, and then its limits apply
+ * @param isExpected the bridge exists or will be created, and then its limits apply
  */
 export function restoredBridgeZone(zone: Zone, isExpected: boolean): Zone {
   return { ...zone, ...OPEN, ...(isExpected && { maxMqueueLen: 0, maxMqueueBytes: 0, mqueueStoreQos0: true }) };
@@ -35,14 +37,14 @@ export function missingBridgeAlarm(name: string): string {
   return `bridge_missing:${name}`;
 }
 
-/** What `BridgeAccess` uses of the services. */
+/** The part of the services that `BridgeAccess` uses. */
 interface BridgeServices {
   readonly work: WorkCount;
   readonly events: Events;
   readonly alarms: Alarms;
 }
 
-/** What a bridge uses of its broker beside the public members. For `embermq/bridge`. */
+/** The part of the broker that a bridge uses in addition to the public members. For `embermq/bridge`. */
 export class BridgeAccess {
   readonly #services: BridgeServices;
   readonly #zones: { zone(): Zone };
@@ -56,7 +58,7 @@ export class BridgeAccess {
   }
 
   /**
-   * Connect a client of this broker over a stream of MQTT packets. It is trusted, and its limits are these ones instead of those of a zone.
+   * Connect a client of this broker over a stream of MQTT packets. It is trusted, and has these limits instead of those of a zone.
    * @throws StateError BROKER_NOT_STARTED
    */
   open(limits: BridgeLimits): ByteStream {
@@ -67,7 +69,7 @@ export class BridgeAccess {
     return theirs;
   }
 
-  /** The bridge exists. */
+  /** Note that the bridge exists. */
   made(name: string): void {
     this.#services.alarms.clear(missingBridgeAlarm(name));
   }
@@ -79,7 +81,10 @@ export class BridgeAccess {
   }
 }
 
-/** The settings in which a bridge differs from clients: what the remote server accepts must not fail here because of a setting for devices. */
+/**
+ * The settings in which a bridge differs from clients: packets that the remote server accepts must not fail here because of a setting for
+ * devices.
+ */
 const OPEN = {
   name: ZONE_NAME,
   connectTimeout: 60_000,

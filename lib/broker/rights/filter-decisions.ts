@@ -25,42 +25,42 @@ import { aclMetric } from './message-hooks.ts';
 
 type Answer = Verdict | number | ChangedFilter;
 
-/** Time after which an answer that a hook or a source could not give is asked for again, in milliseconds; less if `aclCacheTtl` is shorter. */
+/** Time after which a hook or a source that could not answer is asked again, in milliseconds; less if `aclCacheTtl` is shorter. */
 export const RETRY_MS = 5_000;
 
 /** The answer of a hook that has failed. */
 const FAILED: Refusal = { allow: false, reasonCode: ReasonCode.unspecifiedError };
 
-/** Whether a client may subscribe to a topic filter. */
+/** The decision on whether a client may subscribe to a topic filter. */
 export interface FilterDecision {
-  /** The filter to subscribe to: the requested one, or the one that a hook has put in its place. */
+  /** The filter to subscribe to: the requested one, or its replacement by a hook. */
   readonly filter: string;
   /** The maximum QoS to grant, or from 0x80 the reason code of the refusal [MQTT-3.9.3-2]. */
   readonly code: number;
   /**
-   * Monotonic time at which hooks and sources are to be asked again about a subscription that is allowed; undefined: neither has a source
-   * that must be asked allowed it, nor is this a failure.
+   * Monotonic time at which hooks and sources must be asked again about a subscription that is allowed; undefined: no source that must be
+   * asked has allowed it, and this is not a failure.
    */
   readonly dueMs: number | undefined;
-  /** A source that must be asked has decided: its answer holds until `dueMs`, whatever rules there are. */
+  /** True if a source that must be asked has decided: its answer is valid until `dueMs`, regardless of the rules. */
   readonly isFromSource?: boolean;
-  /** A hook or a source has failed, or has said that it cannot decide. */
+  /** True if a hook or a source has failed, or has declared that it cannot decide. */
   readonly isFailure?: boolean;
-  /** The connection has kept it from an earlier question. */
+  /** True if the connection has cached the decision from an earlier question. */
   readonly isCached?: boolean;
 }
 
-/** How a decision about a filter is taken. */
+/** The conditions under which a decision about a filter is made. */
 interface FilterQuestion {
   readonly client: SessionClient;
   readonly options: SubscriptionOptions;
-  /** What the connection has kept; undefined: nothing is kept. */
+  /** The cache of the connection; undefined: nothing is cached. */
   readonly verdicts: Verdicts | undefined;
-  /** Check a filter that a hook has put in place of the requested one. @returns 0 or a reason code */
+  /** Check a filter with which a hook has replaced the requested one. @returns 0 or a reason code */
   check(filter: string): number;
 }
 
-/** Asks the authorizeSubscribe hooks, which include rules and sources. */
+/** Calls the authorizeSubscribe hooks, which include rules and sources. */
 export class FilterDecisions {
   readonly #services: Services;
 
@@ -77,21 +77,21 @@ export class FilterDecisions {
     return isAllowed;
   }
 
-  /** Report a decision about a filter of a SUBSCRIBE to the listeners that hear it. */
+  /** Report a decision about a filter of a SUBSCRIBE to its listeners. */
   announce(client: SessionClient, topic: string, isAllowed: boolean, isCached = false): void {
     const { events } = this.#services;
     if (events.heard['client.check_acl_complete'])
       events.emit('client.check_acl_complete', { client, action: 'subscribe', topic, isAllowed, isCached });
   }
 
-  /** Decide about a filter of a SUBSCRIBE. It is synchronous if the hooks are. */
+  /** Decide about a filter of a SUBSCRIBE. Synchronous if the hooks are. */
   decide(filter: string, asked: FilterQuestion): FilterDecision | Promise<FilterDecision> {
     const { hooks, metrics, settings, time } = this.#services;
     const { options, verdicts } = asked;
     const { nowMs } = time;
     const known = verdicts?.get('subscribe', filter, nowMs);
     if (known !== undefined) {
-      const isExpiring = known === 0 && hooks.asksForSubscriptions; // perhaps the source has decided
+      const isExpiring = known === 0 && hooks.asksForSubscriptions; // the source may have decided
       return {
         filter,
         code: known === 0 ? options.qos : known,
@@ -113,9 +113,9 @@ export class FilterDecisions {
 
   /**
    * Decide again about a subscription.
-   * @param names the filters by which the client has asked for it, if a hook has changed them. All hooks are asked about the filter itself.
-   * If one changes it, or if none decides, they are asked about the names, and allow the subscription if one of them would still put the
-   * filter in place of a name.
+   * @param names the filters by which the client has requested it, if a hook has changed them. All hooks are asked about the filter of the
+   * subscription. If one changes it, or if none decides, they are asked about the names, and allow the subscription if one of them would
+   * still replace a name with the filter.
    */
   again(
     filter: string,
@@ -125,7 +125,7 @@ export class FilterDecisions {
     return this.#again(filter, names ?? [], asked, this.#services.hooks.authorizeSubscribe, undefined);
   }
 
-  /** @param hasChanged whether the hooks that change the filter allow it, unless others refuse it; undefined: none does */
+  /** @param hasChanged whether the hooks that change the filter allow it, unless others refuse it; undefined: no hook changes it */
   #again(
     filter: string,
     names: readonly string[],
@@ -148,7 +148,7 @@ export class FilterDecisions {
     });
   }
 
-  /** Hooks that may change filters decide about the names of a subscription, one after the other, until they allow one. */
+  /** Let hooks that may change filters decide about the names of a subscription, one after the other, until they allow one. */
   #askAboutNames(
     filter: string,
     [name, ...names]: readonly string[],
@@ -164,7 +164,7 @@ export class FilterDecisions {
     });
   }
 
-  /** A hook has put another filter in place of the requested one: ask all others about it. */
+  /** Ask all other hooks about a filter with which a hook has replaced the requested one. */
   #askAboutChange(
     { filter, qos = 2 }: ChangedFilter,
     decider: object | undefined,
@@ -207,7 +207,7 @@ export class FilterDecisions {
     act: (answer: Answer | undefined, question: SubscribeQuestion, isAllowed: boolean) => D | Promise<D>
   ): D | Promise<D> {
     const { hooks } = this.#services;
-    // before the hooks run: the removal of a hook during its decision must allow nothing
+    // before the hooks run: the removal of a hook during its decision must not allow anything
     const isAllowed = allowsUnmatched(client, hooks, 'authorizeSubscribe');
     const question = new SubscribeQuestion(client, hooks.questions, filter, options);
     const answered = (answer: Answer | undefined) => {

@@ -2,7 +2,10 @@ import { RequestedFilters } from '../../routing/requested-filters.ts';
 import type { Session } from '../../session/session.ts';
 import { unmountedFilter } from '../../topics/topic.ts';
 
-/** Keeps what clients have asked for to get their subscriptions, when hooks have changed the filters. All filters include the mount point. */
+/**
+ * Records the filters that clients have requested for their subscriptions, when hooks have changed the filters. All filters include the
+ * mount point.
+ */
 export class FilterRequests {
   /** Removes a subscription. */
   readonly #remove: (session: Session, filter: string) => void;
@@ -12,9 +15,10 @@ export class FilterRequests {
   }
 
   /**
-   * A client gets a subscription for a filter. The subscription that it has got for the filter before is replaced [MQTT-3.8.4-3].
+   * Record that a client gets a subscription for a filter. The subscription that it has got for the filter before is replaced
+   * [MQTT-3.8.4-3].
    * @param granted the filter of the subscription, which is added or changed next
-   * @returns false if the client asks for the subscription by too many filters
+   * @returns false if the client requests the subscription by too many filters
    */
   note(session: Session, requested: string, granted: string): boolean {
     const { subscriptions } = session;
@@ -26,12 +30,15 @@ export class FilterRequests {
     if (before !== undefined && before !== granted) this.release(session, requested, before);
     const isNamed = requests.namesOf(granted) !== undefined;
     if (requested === granted && !isNamed) return true;
-    if (!isNamed && subscriptions.get(granted) !== undefined) requests.add(granted, granted); // the client has asked for that as well
+    if (!isNamed && subscriptions.get(granted) !== undefined) requests.add(granted, granted); // the client has requested that as well
     requests.add(requested, granted);
     return true;
   }
 
-  /** A client no longer asks for a subscription by this filter: remove the subscription, unless the client also asked for it by another filter. */
+  /**
+   * Record that a client no longer requests a subscription by this filter: remove the subscription, unless the client also requested it by
+   * another filter.
+   */
   release(session: Session, requested: string, granted: string): void {
     const requests = RequestedFilters.of(session.subscriptions);
     if (requests?.release(requested)) {
@@ -51,7 +58,7 @@ export function grantedBefore({ subscriptions }: Session, requested: string): st
   return subscriptions.get(requested) === undefined ? undefined : requested;
 }
 
-/** What a client has asked for to get a subscription, if a hook has changed the filter; without the mount point. */
+/** The filters that a client has requested for a subscription, if a hook has changed the filter; without the mount point. */
 export function requestedFilters({ subscriptions, client }: Session, filter: string): readonly string[] | undefined {
   const names = RequestedFilters.of(subscriptions)?.namesOf(filter);
   return names && [...names].map((name) => unmountedFilter(name, client.mountpoint));

@@ -30,19 +30,21 @@ export interface MessageHooksHost {
   readonly rewrites: { readonly hasRules: boolean };
 }
 
-/** Asks the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
+/** Calls the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
 export class MessageHooks {
-  /** Hooks, sources or a zone may refuse or change messages of clients, or a listener hears each decision. */
+  /** True if hooks, sources or a zone may refuse or change messages of clients, or a listener is notified of each decision. */
   hasHooks = false;
-  /** No hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
+  /** True if no hook, listener or tap needs single messages: runs of QoS 0 frames may be forwarded unchanged. */
   isFastPathOpen = true;
   /** Changes when the verdicts about all clients must be decided again. */
   verdictEpoch = 1;
   readonly #services: Services;
   readonly #host: MessageHooksHost;
-  /** A zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
+  /** True if a zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   #hasDenyingZone = false;
-  /** The answers of all authorizePublish hooks depend on client and topic alone, so each is asked once for a connection and topic. */
+  /**
+   * True if the answers of all authorizePublish hooks depend only on client and topic, so each is asked once for a connection and topic.
+   */
   #keepsVerdicts = true;
 
   constructor(services: Services, host: MessageHooksHost) {
@@ -51,7 +53,7 @@ export class MessageHooks {
     this.zonesChanged();
   }
 
-  /** The options of zones have changed. `watch` has to be called next. */
+  /** Note that the options of zones have changed. `watch` must be called next. */
   zonesChanged(): void {
     const { zones } = this.#services.settings;
     this.#hasDenyingZone = [...zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
@@ -77,14 +79,14 @@ export class MessageHooks {
       !rewrites.hasRules;
   }
 
-  /** Decide again what clients may publish. */
+  /** Discard the decisions on what clients may publish. */
   forgetVerdicts(): void {
     this.verdictEpoch++;
   }
 
   /**
    * Call the deliver hooks, which must answer synchronously. Each receives the message as the previous one has changed it.
-   * @returns the message for this receiver; undefined if it does not get it
+   * @returns the message for this receiver; undefined if the receiver does not get it
    */
   deliverable(message: Message, client: ClientInfo): Message | undefined {
     const { hooks, announcer } = this.#services;
@@ -153,12 +155,12 @@ export class MessageHooks {
     const life = this.#services.life.number;
     return verdict.then((answer) => {
       if (this.#services.life.number !== life) return { message, route, reasonCode: ReasonCode.serverShuttingDown };
-      this.#services.time.read(); // the hook took its time [MQTT-3.3.2-6]
+      this.#services.time.read(); // the hook took time [MQTT-3.3.2-6]
       return act(answer);
     });
   }
 
-  /** Report a decision about a PUBLISH or a will to the listeners that hear it. */
+  /** Report a decision about a PUBLISH or a will to its listeners. */
   announce(message: Message, route: Route, client: ClientInfo, isAllowed: boolean, isCached = false): void {
     const { events } = this.#services;
     if (!events.heard['client.check_acl_complete']) return;
@@ -216,7 +218,7 @@ export class MessageHooks {
     if (typeof answer !== 'object' || answer === null || isApproval(answer)) return { message, route, reasonCode: 0 };
     if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
     try {
-      // Fields that the answer does not contain stay unchanged.
+      // Fields that the answer does not contain are unchanged.
       const { topic, payload, qos, retain } = message;
       const given = answer as MessageInput;
       const changed = newMessage(

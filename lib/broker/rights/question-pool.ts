@@ -1,15 +1,15 @@
 import { isThenable } from '../../events/hooks.ts';
 
-/** Most questions at a time. */
+/** Maximum number of questions at a time. */
 const MAX_ASKING = 64;
-/** Most questions about the same client at a time. */
+/** Maximum number of questions about the same client at a time. */
 const MAX_OF_CLIENT = 8;
-/** Most questions that begin in one turn. */
+/** Maximum number of questions that start in one turn. */
 const AT_ONCE = 100;
 
 /** The questions about one client. */
 interface Inquiry {
-  /** Questions that have not begun. Each answers whether it is decided. */
+  /** Questions that have not started. Each answers whether it is decided. */
   left: (() => boolean | Promise<boolean>)[];
   /** Number of questions that are being asked. */
   asking: number;
@@ -19,12 +19,12 @@ interface Inquiry {
 }
 
 /**
- * Asks questions about clients: a bounded number at a time, and few of them about the same client. Clients are served in the order in which
+ * Asks questions about clients: a limited number at a time, and few of them about the same client. Clients are served in the order in which
  * they arrive. The first question that is not decided ends those about its client.
  */
 export class QuestionPool {
   readonly #turn: { later(run: () => void): void };
-  /** The clients about which questions have not begun. */
+  /** The clients about which questions have not started. */
   readonly #waiting = new Set<Inquiry>();
   #asking = 0;
   #isScheduled = false;
@@ -36,7 +36,7 @@ export class QuestionPool {
   /**
    * Ask questions about a client. There is at least one.
    * @param left each answers whether it is decided
-   * @param isWaiting whether the client still waits: if not, no more is asked about it
+   * @param isWaiting whether the client still waits: if not, no further questions are asked about it
    * @returns whether all are decided; false as soon as one is not
    */
   ask(left: (() => boolean | Promise<boolean>)[], isWaiting: () => boolean): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { hasQueue } from './source-review.ts';
 
-/** Maximum number of subscriptions that are judged in one turn. */
+/** Maximum number of subscriptions that are authorized in one turn. */
 const AT_ONCE = 1_000;
 
 /** The parts of the broker that `RightsReview` uses. */
@@ -22,16 +22,16 @@ interface ReviewHost {
 }
 
 /**
- * Judges subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they would
- * accept are restored. It does so in slices, so that other work is not delayed.
+ * Authorizes subscriptions again when access rules have changed: those that the rules would refuse now are revoked, and those that they
+ * would accept are restored. This happens in slices, so that other work is not delayed.
  *
- * Hooks are not asked again: what only they have granted stays granted. If there are sources that must be asked, `SourceReview` decides
- * about what no rule decides, and about what it has refused.
+ * Hooks are not called again: subscriptions that only they have granted stay granted. If there are sources that must be asked,
+ * `SourceReview` decides about subscriptions that no rule decides, and about those that it has refused.
  */
 export class RightsReview {
   readonly #services: Services;
   readonly #host: ReviewHost;
-  /** The sessions that are left to be judged. */
+  /** The sessions that are still to be checked. */
   #left: Iterator<Session> | undefined = undefined;
   #isPending = false;
 
@@ -40,7 +40,7 @@ export class RightsReview {
     this.#host = host;
   }
 
-  /** The rules have changed: judge all sessions, from the beginning. */
+  /** Check all sessions, from the beginning, because the rules have changed. */
   begin(): void {
     this.#left = undefined;
     if (this.#isPending) return;
@@ -49,8 +49,8 @@ export class RightsReview {
   }
 
   /**
-   * Judge the subscriptions of one session, whose client has other rights than before.
-   * @param asks have sources asked about what no rule decides; false: they have been asked
+   * Authorize the subscriptions of one session, whose client has other rights than before.
+   * @param asks ask sources about subscriptions that no rule decides; false: they have been asked
    */
   judge(session: Session, asks: boolean): void {
     const { deliveryRights } = this.#host.access;
@@ -82,7 +82,7 @@ export class RightsReview {
     const { client } = session;
     const filter = innerFilter(unmountedFilter(subscription.filter, client.mountpoint));
     if (!client.isSuperuser && access.deliveryRights.isRefused(subscription)) {
-      access.deliveryRights.revoke(subscription); // rules may come after what has refused it: only `SourceReview` restores or removes it
+      access.deliveryRights.revoke(subscription); // rules may come after the source that has refused it: only `SourceReview` restores or removes it
       if (asks) sourceReview.askNow(session, subscription);
       return;
     }
@@ -94,7 +94,7 @@ export class RightsReview {
     else access.deliveryRights.revoke(subscription);
   }
 
-  /** Whether a subscription stays about which no rule decides. */
+  /** Tell whether a subscription about which no rule decides stays. */
   #staysGranted({ client }: Session): boolean {
     const { hooks } = this.#services;
     const others = hooks.authorizeSubscribe.length - this.#host.access.ruleHooks;

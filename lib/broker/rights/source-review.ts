@@ -25,18 +25,18 @@ import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisio
 import { requestedFilters } from './filter-requests.ts';
 import { QuestionPool } from './question-pool.ts';
 
-/** Most subscriptions that are looked at in one turn. */
+/** Maximum number of subscriptions that are examined in one turn. */
 const AT_ONCE = 100;
-/** Most subscriptions about which sources are deciding at a time. */
+/** Maximum number of subscriptions about which sources are deciding at a time. */
 const MAX_ASKING = 64;
 /** Subscriptions whose answers expire within this time are asked about together, in milliseconds; less if `aclCacheTtl` is short. */
 const GRAIN_MS = 1_000;
 /**
- * Sources that say within this time that they cannot decide are busy: about an answer that was withdrawn, they are asked once more after the
- * same time, in milliseconds.
+ * Time in milliseconds within which a source that declares that it cannot decide is considered busy: about an answer that was withdrawn, it
+ * is asked once more after the same time.
  */
 const SOON_MS = 1_000;
-/** The time of what is to be asked about now, in grains. */
+/** Bucket for questions that are due now. */
 const NOW = 0;
 
 /** The parts of the broker that `SourceReview` uses. */
@@ -52,9 +52,11 @@ interface ReviewHost {
 interface Question {
   /** The connection of the client; undefined: the client returns. The answer counts only while the client has this connection. */
   readonly connection: object | undefined;
-  /** Monotonic time at which it was asked. */
+  /** Monotonic time of the question. */
   readonly askedMs: number;
-  /** See `SourceReview.epochOf`; when it was asked. undefined: rules have changed since, so that it is to be asked again. */
+  /**
+   * The `SourceReview.epochOf` at the time of the question. undefined: rules have changed since, so that the question must be asked again.
+   */
   epoch: number | undefined;
 }
 
@@ -62,29 +64,31 @@ interface Question {
 interface Reviewed {
   readonly session: Session;
   readonly subscription: Subscription;
-  /** When sources are to be asked, in grains; `NOW`: it is in the queue; undefined: they are being asked, or the client is away. */
+  /**
+   * Time at which sources are to be asked, in grains; `NOW`: it is in the queue; undefined: they are being asked, or the client is away.
+   */
   grain: number | undefined;
-  /** The question whose answer counts, until there is one. */
+  /** The question whose answer counts, until it is answered. */
   asked: Question | undefined;
-  /** See `SourceReview.epochOf`; of the answer that is in force, which is withdrawn if it differs. undefined: there is no answer. */
+  /** The `SourceReview.epochOf` of the current answer, which is withdrawn if it differs. undefined: there is no answer. */
   epoch: number | undefined;
-  /** The answer that is in force is that of a source. */
+  /** True if the current answer comes from a source. */
   isFromSource: boolean;
-  /** A rule has decided: if none does any more, there is no answer. */
+  /** True if a rule has decided: if none does now, there is no answer. */
   isFromRule: boolean;
-  /** Monotonic time at which the answer that is in force expires; it holds for one more `aclCacheTtl` if sources cannot decide. */
+  /** Monotonic time at which the current answer expires; it is valid for one more `aclCacheTtl` if sources cannot decide. */
   expiresMs: number;
-  /** Sources could not decide when they were asked last. */
+  /** True if sources could not decide when they were asked last. */
   isFailing: boolean;
 }
 
-/** What sources have decided about the subscriptions of a client that returns. */
+/** The decisions of sources about the subscriptions of a client that returns. */
 export interface Judgement {
   /** The session to which the client returns. */
   readonly session: Session;
-  /** Something refuses a subscription only because it has failed: the client cannot have the session now. */
+  /** True if a subscription is refused only because something has failed: the client cannot have the session now. */
   readonly isUndecided: boolean;
-  /** Put it into effect. It may remove subscriptions, so listeners may run. */
+  /** Apply the decisions. This may remove subscriptions, so listeners may run. */
   apply(): void;
 }
 
@@ -97,11 +101,11 @@ export class SourceReview {
   readonly #grainMs: number;
   readonly #timer = new FunctionTimer((nowMs) => this.#ring(nowMs));
   readonly #reviewed = new WeakMap<Subscription, Reviewed>();
-  /** What becomes due, by time in grains. */
+  /** Subscriptions that become due, by time in grains. */
   readonly #due = new Map<number, Set<Reviewed>>();
-  /** What is to be asked about now. */
+  /** Subscriptions about which sources are to be asked now. */
   readonly #queue = new Set<Reviewed>();
-  /** How often answers were withdrawn: those of all clients, and of the client of a session. */
+  /** Number of times that answers were withdrawn: those of all clients, and of the client of a session. */
   #epoch = 0;
   #epochOfAll = 0;
   readonly #epochs = new WeakMap<Session, number>();
@@ -116,14 +120,14 @@ export class SourceReview {
     this.#grainMs = Math.max(1, Math.min(GRAIN_MS, services.settings.aclCacheTtl / 16));
   }
 
-  /** Changes when the answers about a client are withdrawn: those to earlier questions are outdated. */
+  /** A value that changes when the answers about a client are withdrawn: those to earlier questions are outdated. */
   epochOf(session: Session): number {
     return Math.max(this.#epochs.get(session) ?? 0, this.#epochOfAll);
   }
 
   /**
-   * A client has subscribed.
-   * @param epoch the `epochOf` the session when the decision began; undefined: the app has subscribed for the client
+   * Note that a client has subscribed.
+   * @param epoch the `epochOf` the session when the decision started; undefined: the app has subscribed for the client
    */
   note(session: Session, subscription: Subscription, decision: FilterDecision, epoch: number | undefined): void {
     this.#accept(session, subscription);
@@ -135,12 +139,12 @@ export class SourceReview {
       return;
     }
     ASKED_SUBSCRIPTIONS.add(subscription);
-    if (session.client.isSuperuser) return; // until it is no longer one
+    if (session.client.isSuperuser) return; // until it is no longer a superuser
     const expiresMs = dueMs ?? time.nowMs + settings.aclCacheTtl;
     this.#inForce(this.#of(session, subscription), isFromSource, expiresMs, epoch);
   }
 
-  /** An answer is in force now. @param epoch when the question was asked */
+  /** Set the current answer. @param epoch when the question was asked */
   #inForce(reviewed: Reviewed, isFromSource: boolean, expiresMs: number, epoch: number | undefined): void {
     reviewed.epoch = epoch;
     reviewed.isFromSource = isFromSource;
@@ -150,7 +154,7 @@ export class SourceReview {
     this.#track(reviewed, expiresMs, epoch);
   }
 
-  /** A subscription was removed, or was made anew: what was asked about it no longer counts. */
+  /** Discard the answers about a subscription that was removed, or was made again. */
   forget(subscription: Subscription): void {
     const reviewed = this.#reviewed.get(subscription);
     if (reviewed === undefined) return;
@@ -158,7 +162,7 @@ export class SourceReview {
     this.#reviewed.delete(subscription);
   }
 
-  /** Sources would answer differently now: ask again. @param clientId undefined: about all clients */
+  /** Ask again, because sources would answer differently now. @param clientId undefined: about all clients */
   askAgain(clientId: string | undefined): void {
     this.#epoch++;
     if (clientId === undefined) {
@@ -178,8 +182,8 @@ export class SourceReview {
   }
 
   /**
-   * Rules have changed, and no rule decides about a subscription, or it is refused: ask at once, unless a source has allowed it.
-   * @returns whether the answer that follows decides; until then the subscription stays as it is
+   * Ask at once after a change of rules, if no rule decides about a subscription, or it is refused, unless a source has allowed it.
+   * @returns whether the answer that follows decides; until then the subscription is unchanged
    */
   askNow(session: Session, subscription: Subscription): boolean {
     const isAsked = ASKED_SUBSCRIPTIONS.has(subscription) && this.#isOpen(subscription);
@@ -194,7 +198,7 @@ export class SourceReview {
   }
 
   /**
-   * A client returns to its session: ask about the subscriptions, before anything is delivered.
+   * Ask about the subscriptions of a client that returns to its session, before anything is delivered.
    * @param client with the properties of the new connection
    * @param isWaiting whether the client still waits
    * @returns what to do when the client gets the session; undefined: nothing
@@ -237,12 +241,12 @@ export class SourceReview {
       reviewed.epoch = undefined; // the answers were about the previous connection
       reviewed.isFailing = false;
       if (results.has(subscription)) this.#apply(reviewed, results.get(subscription), question);
-      else this.#place(reviewed, NOW); // there are no sources, or it was made meanwhile, through the previous connection
+      else this.#place(reviewed, NOW); // there are no sources, or it was made in the meantime, through the previous connection
     }
     this.#schedule();
   }
 
-  /** The broker has stopped. */
+  /** Stop asking, because the broker has stopped. */
   stop(): void {
     this.#due.clear();
     this.#queue.clear();
@@ -278,7 +282,7 @@ export class SourceReview {
     }
   }
 
-  /** Change when sources are asked about a subscription. */
+  /** Change the time at which sources are asked about a subscription. */
   #place(reviewed: Reviewed, grain: number | undefined): void {
     const before = reviewed.grain;
     if (before === grain) return;
@@ -359,7 +363,7 @@ export class SourceReview {
     const act = (decision: FilterDecision | undefined) => {
       if (reviewed.asked !== question || this.#reviewed.get(subscription) !== reviewed) return;
       reviewed.asked = undefined;
-      if (session.connection === connection) this.#apply(reviewed, client.isSuperuser ? undefined : decision, question); // it may be a superuser by now
+      if (session.connection === connection) this.#apply(reviewed, client.isSuperuser ? undefined : decision, question); // the client may be a superuser by now
     };
     const decision = client.isSuperuser ? undefined : this.#ask(session, client, subscription);
     if (!isThenable(decision)) {
@@ -369,7 +373,7 @@ export class SourceReview {
     this.#asking++;
     decision
       .then((value) => {
-        time.read(); // it can be the answer of a server, which arrives at any time
+        time.read(); // this can be the answer of a server, which arrives at any time
         act(value);
       })
       .catch((error: unknown) => session.failInternally(error, 'asking about a subscription again', connection))
@@ -379,7 +383,7 @@ export class SourceReview {
       });
   }
 
-  /** Whether there is anything to be asked: a source, or about what a source has refused that was removed since. */
+  /** Tell whether to authorize again: there is a source, or a source that refused has been removed. */
   #isOpen(subscription: Subscription): boolean {
     return this.#services.hooks.asksForSubscriptions || this.#host.access.deliveryRights.isRefused(subscription);
   }
@@ -393,7 +397,7 @@ export class SourceReview {
     return this.#decisions.again(filter, names, { client, options, verdicts: undefined, check: () => 0 });
   }
 
-  /** @param decision undefined: nothing but its first answer decides about the subscription */
+  /** @param decision undefined: only its first answer decides about the subscription */
   #apply(reviewed: Reviewed, decision: FilterDecision | undefined, question: Question): void {
     if (!isCurrent(reviewed)) return;
     const { session, subscription } = reviewed;
@@ -402,7 +406,8 @@ export class SourceReview {
       this.#applyFailure(reviewed, decision, question);
       return;
     }
-    // an answer that was withdrawn meanwhile may withhold messages, but neither restores nor removes: the next question follows at once
+    // an answer that was withdrawn in the meantime may withhold messages, but neither restores nor removes: the next question follows at
+    // once
     const isOutdated = question.epoch !== this.epochOf(session);
     const isAllowed = decision === undefined || decision.code < 0x80;
     if (isAllowed && isOutdated && decision !== undefined && this.#host.access.deliveryRights.isRefused(subscription)) {
@@ -417,7 +422,7 @@ export class SourceReview {
     this.#inForce(reviewed, decision?.isFromSource === true, time.nowMs + settings.aclCacheTtl, question.epoch);
   }
 
-  /** Sources cannot decide. What they have refused stays refused, and what something else allows stays as it is. */
+  /** Apply a failure of sources to decide. What they have refused stays refused, and what other parties allow is unchanged. */
   #applyFailure(reviewed: Reviewed, { code }: FilterDecision, { epoch, askedMs }: Question): void {
     const { session, subscription } = reviewed;
     const { time, settings } = this.#services;
@@ -451,7 +456,7 @@ export class SourceReview {
     return this.#host.access.rules.decideFilter(client, filter);
   }
 
-  /** Nothing refuses a subscription, unless rules have changed since the question: deliver through it. */
+  /** Deliver through a subscription that is not refused, unless rules have changed since the question. */
   #accept(session: Session, subscription: Subscription): void {
     const { access, routing } = this.#host;
     const { deliveryRights } = access;
@@ -467,12 +472,12 @@ function isCurrent({ session: { subscriptions, state }, subscription }: Reviewed
   return state !== 'gone' && subscriptions.get(subscription.filter) === subscription;
 }
 
-/** Whether the client, as it is connected now, is being asked about. */
+/** Tell whether sources are being asked about the client with its current connection. */
 function isBeingAsked(reviewed: Reviewed): reviewed is Reviewed & { asked: Question } {
   return reviewed.asked !== undefined && reviewed.asked.connection === reviewed.session.connection;
 }
 
-/** Whether messages wait for the client. If so, subscriptions must stay: a revoked one is what withholds its messages. */
+/** Tell whether messages wait for the client. If so, subscriptions must stay: a revoked subscription withholds its messages. */
 export function hasQueue({ delivery, log }: Session): boolean {
   return (delivery.waiting?.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
 }

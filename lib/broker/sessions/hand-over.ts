@@ -37,13 +37,13 @@ interface HandOverHost {
   readonly routing: {
     /** The group of a shared subscription; undefined: it has no members. */
     groupOf(subscription: Subscription): Group | undefined;
-    /** Whether a shared subscription still exists. */
+    /** Tell whether a shared subscription still exists. */
     isShared(subscription: Subscription): boolean;
   };
 }
 
 /**
- * Gives queued messages of a shared subscription to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
+ * Hands queued messages of a shared subscription over to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
  *
  * The member gets them in their order, before the messages that are queued for it, because these are usually newer.
  *
@@ -67,7 +67,7 @@ class HandOver {
   }
 
   /**
-   * Deliver a message to another member. If that member drops it, the drop is announced.
+   * Deliver a message to another member. If that member drops it, the drop is reported.
    * @returns false if there is no other member or the message does not clearly belong to a group
    */
   give(message: Message, member = this.choose(message)): boolean {
@@ -148,7 +148,7 @@ export class StoredHandOver {
     return false;
   }
 
-  /** An attempt has failed. @returns the number of consecutive failures before it */
+  /** Count an attempt that has failed. @returns the number of consecutive failures before it */
   failed(): number {
     return this.#failures++;
   }
@@ -188,7 +188,7 @@ export class StoredHandOver {
     if (taken.length > 0) await sendTaken();
   }
 
-  /** Whether a member that was chosen before a commit can still receive the message. */
+  /** Tell whether a member that was chosen before a commit can still receive the message. */
   #isStillMember(member: Subscription): boolean {
     return member.subscriber.isOnline && this.#host.routing.isShared(member);
   }
@@ -198,7 +198,7 @@ export class StoredHandOver {
       this.#services.announcer.dropped(message, this.#reason, this.#session.client);
   }
 
-  /** Resolves when the changes are committed, whether by the first attempt or a later one. */
+  /** Resolves when the changes are committed, by the first attempt or a later one. */
   #committed(): Promise<void> {
     this.#log.flowChanged();
     return new Promise((resolve) => {
@@ -239,7 +239,7 @@ export class HandOvers implements HandOverPort<Session> {
     return true;
   }
 
-  /** The broker has started: continue the hand-overs of the sessions in the store. */
+  /** Continue the hand-overs of the sessions in the store, because the broker has started. */
   brokerStarted(): void {
     this.#stored?.begin();
   }

@@ -13,7 +13,7 @@ import { SessionClient } from '../../session/session-client.ts';
 import type { Actors, StartActor } from '../actors.ts';
 import type { Services } from '../services.ts';
 
-/** The parts of the broker that sessions use, except for the services and what `SessionFactory` adds. */
+/** The parts of the broker that sessions use, except for the services and those that `SessionFactory` adds. */
 type SessionParts = Pick<
   SessionPorts<Session>,
   | 'pressure'
@@ -90,7 +90,7 @@ export class SessionFactory {
     };
   }
 
-  /** Begin a session in `idle` with a stream. */
+  /** Start a session in `idle` with a stream. */
   begin(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): Session {
     const session = new Session(this.#ports, new SessionClient(zone, transportInfo), stream);
     session.lifecycle.start(this.#startActor(new ChartActions(session), 'session'));

@@ -22,12 +22,12 @@ const FORGET_AT_ONCE = 1_000;
 export class SessionIndex {
   readonly #services: Services;
   readonly #routing: Routing;
-  /** A subscription was removed. */
+  /** Called when a subscription was removed. */
   readonly #removed: (subscription: Subscription) => void;
   readonly #sessions = new TextMap<Session>();
   readonly #roster = new Roster<Session>();
   readonly #slowConsumers: SlowConsumers;
-  /** Of the number of sessions. */
+  /** The watermark of the number of sessions. */
   readonly #watermark: Watermark;
   #online = 0;
   #persistent = 0;
@@ -47,7 +47,7 @@ export class SessionIndex {
     this.configured();
   }
 
-  /** The options of the alarm about the number of sessions have changed. */
+  /** Apply changed options of the alarm about the number of sessions. */
   configured(): void {
     const { maxSessions, processHighWatermark, processLowWatermark } = this.#services.settings;
     const [high, low] = [processHighWatermark, processLowWatermark].map((percent) => (maxSessions * percent) / 100);
@@ -106,7 +106,7 @@ export class SessionIndex {
     return settings.maxTotalSubscriptions === 0 || routing.count < settings.maxTotalSubscriptions;
   }
 
-  /** Whether a client resumes a stored session. While memory is short it may connect, because that sends its queued messages. */
+  /** Tell whether a client resumes a stored session. While memory is short it may connect, because that sends its queued messages. */
   isReturning({ cleanStart, clientId }: SessionClient): boolean {
     return !cleanStart && this.get(clientId) !== undefined;
   }
@@ -124,7 +124,7 @@ export class SessionIndex {
     this.#watermark.is(this.#sessions.size);
   }
 
-  /** A session has connected or disconnected. */
+  /** Called when a session has connected or disconnected. */
   changed(session: Session): void {
     const { metrics } = this.#services;
     const { client, lifecycle } = session;
@@ -133,20 +133,20 @@ export class SessionIndex {
     else this.#online--;
   }
 
-  /** The CONNACK has been sent to a client. */
+  /** Called when the CONNACK has been sent to a client. */
   connected({ client }: Session, sessionPresent: boolean): void {
     const { events } = this.#services;
     if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 
-  /** A client has not read for the zone's slowConsumerTimeout. */
+  /** Called when a client has not read for the zone's slowConsumerTimeout. */
   slowConsumer(session: Session): void {
     const { notices, clock } = this.#services;
     notices.warn('busy_port', session.client.clientId, 'does not read what is sent to it');
     this.#slowConsumers.add(clock.monotonic());
   }
 
-  /** The broker stops. */
+  /** Called when the broker stops. */
   stop(): void {
     this.#slowConsumers.stop();
   }

@@ -10,7 +10,7 @@ const MAX_RUNNING = 16;
 /** Delay before a failed hand-over is tried again. It doubles with each failure, up to `LONGEST_RETRY_MS`. */
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 300_000;
-/** Hand-overs pause while fewer bytes than this are free before the reserve of the store; the interval of the checks meanwhile. */
+/** Number of free bytes before the reserve of the store below which hand-overs pause; the interval of the checks during a pause. */
 const MIN_FREE_BYTES = 4_194_304;
 const SPACE_CHECK_MS = 1_000;
 
@@ -25,7 +25,7 @@ export class StoredHandOvers extends BaseTimer {
   /** Hand-overs that are ready to run, in order. */
   readonly #waiting = new Set<StoredHandOver>();
   readonly #running = new Set<StoredHandOver>();
-  /** Hand-overs are paused, because the store has too little space. */
+  /** True if hand-overs are paused, because the store has too little space. */
   #isPaused = false;
 
   constructor(services: Services, ledger: Ledger) {
@@ -57,7 +57,7 @@ export class StoredHandOvers extends BaseTimer {
     return this.#services.life.isRunning && !this.#isPaused;
   }
 
-  /** Whether the next record may be handed over. @throws the errors of the store */
+  /** Tell whether the next record may be handed over. @throws the errors of the store */
   async #mayContinue(): Promise<boolean> {
     if (!this.#mayRun) return false;
     const { work, wheel } = this.#services;
@@ -108,7 +108,7 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   #runAgain(handOver: StoredHandOver): void {
-    if (!this.#all.has(handOver) || this.#running.has(handOver)) return; // a restart of the broker has run it meanwhile
+    if (!this.#all.has(handOver) || this.#running.has(handOver)) return; // a restart of the broker has run it in the meantime
     this.#waiting.add(handOver);
     this.#runWaiting();
   }

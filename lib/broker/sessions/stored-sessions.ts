@@ -6,7 +6,9 @@ import type { Services } from '../services.ts';
 import { Sweeper } from './sweeper.ts';
 import { WillRecord } from './will-record.ts';
 
-/** The sessions in the store: their logs, the records of wills, and the deletion of what is left. Logs and wills are numbered, in one sequence. */
+/**
+ * The sessions in the store: their logs, the records of wills, and the deletion of leftovers. Logs and wills are numbered, in one sequence.
+ */
 export class StoredSessions {
   /** Deletes the segments of sessions that have ended. */
   readonly sweeper: Sweeper;
@@ -18,12 +20,12 @@ export class StoredSessions {
     this.sweeper = new Sweeper(services, ledger);
   }
 
-  /** A number is in use in the store. */
+  /** Note that a number is in use in the store. */
   used(number: number): void {
     this.#lastNumber = Math.max(this.#lastNumber, number);
   }
 
-  /** A session has begun: persist it, or only its will. */
+  /** Persist a session that has started, or only its will. */
   begun(session: Session): void {
     const { client, lifecycle } = session;
     if (client.isPersistent) {

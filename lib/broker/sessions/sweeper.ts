@@ -6,7 +6,7 @@ import type { Draft } from '../../store/record.ts';
 import type { Entry } from '../../store/store.ts';
 import type { Services } from '../services.ts';
 
-/** Records that one commit deletes. */
+/** Number of records that one commit deletes. */
 const DELETIONS_PER_COMMIT = 1_000;
 
 /** Deletes the segments of sessions that have ended, in order of their end. It reads the keys of the segments from the store. */

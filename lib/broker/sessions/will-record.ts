@@ -27,7 +27,7 @@ export class WillRecord implements Durable {
     this.#ledger.promise(this, 64);
   }
 
-  /** The will has been published or dropped. */
+  /** Delete the record, because the will has been published or dropped. */
   end(): void {
     this.#isOver = true;
     this.changed();

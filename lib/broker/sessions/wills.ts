@@ -28,7 +28,7 @@ export class Wills {
     if (done !== undefined) this.#keepUntilDone(session, will, done);
   }
 
-  /** Hooks decide on a will. If the process ends or the broker stops first, the next start publishes the will. */
+  /** Persist a will on which hooks decide. If the process ends or the broker stops first, the next start publishes the will. */
   #keepUntilDone(session: Session, will: WillState, done: Promise<boolean>): void {
     const { life, announcer } = this.#services;
     const { storedSessions } = this.#host;
@@ -61,7 +61,7 @@ export class Wills {
     this.#pending.push(() => session.lifecycle.publishWill());
   }
 
-  /** The broker has started: publish the wills that have waited for this. */
+  /** Publish the wills that have waited for the start of the broker. */
   brokerStarted(): void {
     const pending = this.#pending;
     this.#pending = [];

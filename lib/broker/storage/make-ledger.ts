@@ -7,11 +7,11 @@ import type { Services } from '../services.ts';
 
 const STORE_ALARM = 'store_failed';
 
-/** What measures the space of the store. */
+/** Measures the space of the store. */
 interface SpaceWatch {
-  /** A commit has succeeded or failed. @param bytes its size */
+  /** Called when a commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void;
-  /** A commit has failed, perhaps for lack of space. */
+  /** Called when a commit has failed, perhaps for lack of space. */
   checkSpace(): void;
 }
 

@@ -43,8 +43,8 @@ import type { Wills } from '../sessions/wills.ts';
 /** Codes of errors for which a repair of the store may help. */
 const REPAIRABLE: ReadonlySet<string> = new Set(['STORE_CORRUPT', 'STORE_DAMAGED']);
 /**
- * Interval at which the time is written while clients are connected. After a crash, their sessions expire as if the clients had been connected
- * for one interval after the last commit: late rather than early.
+ * Interval at which the time is written while clients are connected. After a crash, their sessions expire as if the clients had been
+ * connected for one interval after the last commit: late rather than early.
  */
 const PULSE_MS = 30_000;
 
@@ -61,13 +61,13 @@ interface PersistenceHost extends SpaceHost {
   readonly handOvers: HandOvers;
   readonly storedSessions: StoredSessions;
   readonly sessionFactory: SessionFactory;
-  /** Applies the overrides of options. Made later. */
+  /** Applies the overrides of options. Created later. */
   readonly configuration: () => { restored(entries: readonly TableEntry[]): void };
 }
 
 /**
- * Opens and closes the store, and restores its content at the first start. The parts of the broker note themselves what has to be written;
- * the ledger decides when it is written.
+ * Opens and closes the store, and restores its content at the first start. The parts of the broker track what has to be written; the ledger
+ * decides when it is written.
  */
 export class Persistence {
   readonly #services: Services;
@@ -204,9 +204,9 @@ export class Persistence {
     const host = this.#host;
     this.#cutOff = content.cutOff;
     host.streamRecords?.restore(content.streams);
-    host.outboxes.restore(content.outboxes); // first, because what follows may cause events, and they come after these
+    host.outboxes.restore(content.outboxes); // first, because the following steps may cause events, which come after these
     for (const [zone, count] of content.zonesGone) {
-      const text = `zone "${zone}" is not defined any more, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
+      const text = `zone "${zone}" is no longer defined, but ${count} stored sessions or wills belong to it; they use zone "${DEFAULT_ZONE}" until their clients connect again. If this is not intended, define the zone (option zones)`;
       this.#services.announcer.failed(new BrokerError('ZONE_UNKNOWN', text), 'starting', undefined);
     }
     for (const session of sessions.values()) {
@@ -237,7 +237,7 @@ export class Persistence {
     for (const number of [...sessions.keys(), ...wills.keys(), ...garbage]) host.storedSessions.used(number);
   }
 
-  /** The broker has started: publish the wills of ended sessions and continue interrupted work. */
+  /** Publish the wills of ended sessions and continue interrupted work, because the broker has started. */
   brokerStarted(): void {
     const { wills, handOvers, storedSessions } = this.#host;
     wills.brokerStarted();
@@ -252,7 +252,7 @@ export class Persistence {
     this.#services.wheel.arm(this.#pulse, PULSE_MS);
   }
 
-  /** Bring the definitions of a store of an earlier release to the form of this one, before they are used. */
+  /** Convert the definitions of a store of an earlier release to the form of this one, before they are used. */
   async adaptDefinitions(): Promise<void> {
     const { ledger, tables } = this.#host;
     if (ledger.definitions >= DEFINITIONS_VERSION) return;
@@ -270,17 +270,17 @@ export class Persistence {
     ledger.definitionsReported();
   }
 
-  /** A commit has succeeded or failed. @param bytes its size */
+  /** Note that a commit has succeeded or failed. @param bytes its size */
   written(bytes: number): void {
     this.#space.written(bytes);
   }
 
-  /** The option `maxTotalMqueueStoreBytes` has changed. */
+  /** Apply a changed option `maxTotalMqueueStoreBytes`. */
   configured(): void {
     if (this.#services.life.isRunning) this.#space.configured();
   }
 
-  /** A commit has failed, perhaps for lack of space. */
+  /** Check the space after a commit has failed, perhaps for lack of it. */
   checkSpace(): void {
     this.#space.begin();
   }
@@ -302,13 +302,13 @@ export class Persistence {
     return this.#host.sessionFactory.restore(record, zone, aliveWallMs);
   }
 
-  /** Tell of a bridge that was not made again: messages for it wait without end. */
+  /** Report a bridge that was not created again: messages for it wait without end. */
   #reportMissingBridge(name: string): void {
     if (this.#host.connectors.isKnown('bridge', name)) return;
     this.#services.alarms.raise({
       id: missingBridgeAlarm(name),
-      title: `there is no bridge ${name} any more`,
-      summary: `messages wait in the session ${BRIDGE_PREFIX}${name}; make the bridge again, or end this session`
+      title: `the bridge ${name} no longer exists`,
+      summary: `messages wait in the session ${BRIDGE_PREFIX}${name}; create the bridge again, or end this session`
     });
   }
 
@@ -319,7 +319,7 @@ export class Persistence {
   }
 }
 
-/** Whether a bridge that was made at run time is in the store. */
+/** Tell whether a bridge that was created at run time is in the store. */
 function isStored(tables: readonly TableEntry[], bridge: string): boolean {
   return tables.some(({ table, key }) => table === CONNECTORS_TABLE && key === `bridge:${bridge}`);
 }
@@ -328,7 +328,7 @@ function isStored(tables: readonly TableEntry[], bridge: string): boolean {
 class Content {
   readonly sessions = new Map<number, Session>();
   readonly subscriptions: { readonly session: Session; readonly subscription: Subscription }[] = [];
-  /** Subscriptions that are still to be sent retained messages: those before a place in the order of retained messages. */
+  /** Subscriptions for which retained messages are still to be sent: those before a position in the order of retained messages. */
   readonly pending: { readonly session: Session; readonly subscription: Subscription; readonly before: number }[] = [];
   /** Sessions that have some of these messages in flight. */
   readonly partlyPending = new Map<Session, readonly PendingFeed[]>();

@@ -7,9 +7,9 @@ interface AdaptedTable extends Iterable<readonly [key: string, value: unknown]> 
 }
 
 /**
- * Bring the definitions of a store of an earlier release to the form of this one, before they are used. Nothing is removed.
+ * Convert the definitions of a store of an earlier release to the form of this one, before they are used. Nothing is removed.
  *
- * Until 0.2, resources were stored with all defaults, so that `fail_on_status: false` is what nearly all of them have without having asked for it.
+ * Until 0.2, resources were stored with all defaults, so that nearly all of them have `fail_on_status: false` without having asked for it.
  * @param version of the definitions in the store, see `DEFINITIONS_VERSION`
  */
 export async function adaptDefinitions(own: (name: string) => AdaptedTable, version: number): Promise<void> {

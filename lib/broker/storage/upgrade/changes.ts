@@ -1,13 +1,14 @@
 // The changes of releases after which stored definitions behave differently.
 //
-// To add one, add a row to the list of the kind of definition that notices it: `id` is a short name, `since` is the present `DEFINITIONS_VERSION`, `text` a clause
-// about the present behaviour (the log line lists it with the names of the definitions), and `isAffected` tells whether a definition behaves
-// differently than in the release before. It receives the definition as the store has it, and `stored`, which finds what the definition
-// refers to and parses its statement. Prefer a definition too many to one too few, but do not count those that cannot notice the change.
-// Definitions that are no longer valid need no row: they are kept, stopped, and name the reason in their status.
+// To add one, add a row to the list of the kind of definition that it affects: `id` is a short name, `since` is the current
+// `DEFINITIONS_VERSION`, `text` a clause about the current behaviour (the log line lists it with the names of the definitions), and
+// `isAffected` tells whether a definition behaves differently than in the release before. It receives the stored form of the definition,
+// and `stored`, which finds what the definition refers to and parses its statement. Prefer a definition too many to one too few, but do not
+// count those that the change cannot affect. Definitions that are no longer valid need no row: they are kept, stopped, and name the reason
+// in their status.
 //
-// Then add a line to "Upgrading from ..." of CHANGELOG.md, and to test/broker/upgrade-changes.test.ts one definition that is affected
-// and one that is not. The rows are loaded only when a store of an earlier release is opened.
+// Then add a line to "Upgrading from ..." of CHANGELOG.md, and to test/broker/upgrade-changes.test.ts one definition that is affected and
+// one that is not. The rows are loaded only when a store of an earlier release is opened.
 import type { ResourceDefinition, RuleDefinition } from '../../../rules/definition.ts';
 import { sourceTypeName } from '../../../streams/sources/stream-settings.ts';
 import type { StreamDefinition, StreamRuleDefinition } from '../../../streams/types.ts';
@@ -20,13 +21,13 @@ export interface DefinitionChange<D> {
   readonly id: string;
   /** The version of the definitions that it came with, see `DEFINITIONS_VERSION`. */
   readonly since: number;
-  /** A clause: how these definitions behave now. */
+  /** A clause that describes how these definitions behave now. */
   readonly text: string;
   /** Tell whether a definition behaves differently. A definition for which it throws is not counted. */
   isAffected(definition: D, stored: StoredDefinitions): boolean;
 }
 
-/** The kinds of definitions, and what the store has of each. */
+/** The kinds of definitions, with their stored forms. */
 export interface DefinitionKinds {
   /** Rules over events. */
   readonly rule: RuleDefinition;
@@ -35,11 +36,11 @@ export interface DefinitionKinds {
   readonly stream: StreamDefinition;
   readonly table: StreamDefinition;
   readonly 'stream rule': StreamRuleDefinition;
-  /** Webhooks and bridges that were made at run time. */
+  /** Webhooks and bridges that were created at run time. */
   readonly connector: StoredConnector;
 }
 
-/** Functions of stream rules that give something else. */
+/** Functions of stream rules with changed results. */
 const CHANGED_FUNCTIONS = [
   'event_time',
   'last_hit_count',

@@ -1,9 +1,9 @@
 import { CHANGES, type DefinitionChange, type DefinitionKinds } from './changes.ts';
 import { type OwnTable, StoredDefinitions } from './stored-definitions.ts';
 
-/** Names of definitions that the text has for each change. */
+/** Maximum number of names of definitions in the text for each change. */
 const MAX_NAMES = 5;
-/** Longest name in the text; the rest is left out. */
+/** Maximum length of a name in the text; the rest is left out. */
 const MAX_NAME_LENGTH = 64;
 
 /** The stored definitions that behave differently in this version. */
@@ -38,7 +38,7 @@ export function upgradeReport(own: OwnTable, version: number, changes = CHANGES)
   return all.size === 0 ? undefined : { count: all.size, text: texts.join('; ') };
 }
 
-/** A definition that the row cannot read is not counted: it does not run, and its status has the reason. */
+/** Tell whether a definition is affected. One that the row cannot read is not counted: it does not run, and its status has the reason. */
 function isAffected<D>(row: DefinitionChange<D>, definition: unknown, stored: StoredDefinitions): boolean {
   try {
     return row.isAffected(definition as D, stored);

@@ -79,7 +79,7 @@ export class StoredDefinitions {
     return found;
   }
 
-  /** Tell whether a column of SELECT uses the alias of one that is written behind it. @throws SqlError */
+  /** Tell whether a column of SELECT uses the alias of a column that follows it. @throws SqlError */
   usesLaterAlias(rule: Pick<StreamRuleDefinition, 'sql'>): boolean {
     const { fields } = this.statement(rule);
     return fields.some((field, index) => {
@@ -92,7 +92,7 @@ export class StoredDefinitions {
     });
   }
 
-  /** The properties of the sinks of a type that a stream rule has. */
+  /** The properties of the sinks of a type in a stream rule. */
   sinksOf({ actions }: Pick<StreamRuleDefinition, 'actions'>, type: string): Properties[] {
     return actions.flatMap((action) =>
       Object.entries(action).flatMap(([name, given]) => (name.toLowerCase() === type ? [given as Properties] : []))
