@@ -6,7 +6,7 @@ const DEFAULT = `
 %% The documented default file.
 {allow, {user, "dashboard"}, subscribe, ["$SYS/#"]}.
 {allow, {ipaddr, "127.0.0.1"}, pubsub, ["$SYS/#", "#"]}.
-{deny, all, subscribe, ["$SYS/#", {eq, "#"}]}. % nobody else
+{deny, all, subscribe, ["$SYS/#", {eq, "#"}]}. % no other client
 {allow, all}.
 `;
 
@@ -77,7 +77,7 @@ describe('an ACL file of terms', () => {
 });
 
 describe('an ACL file in JSON', () => {
-  it('contains access rules', () => {
+  it('reads a list of access rules', () => {
     const rules = [{ access: 'deny', action: 'sub', topic: ['a/#', 'b'], clientId: 'c' }];
     assert.deepEqual(parseAclFile(JSON.stringify(rules)), rules);
   });

@@ -14,7 +14,7 @@ describe('applications', () => {
   const clock = { now: 1_000 };
   const make = () => new Applications(mapTable(), secrets(), () => clock.now);
 
-  it('get a random secret, which is shown once', async () => {
+  it('generates a random secret, which is shown once', async () => {
     const apps = make();
     const { secret } = await apps.add({ id: 'a' });
     assert.match(secret, /^[A-Za-z0-9]{48}$/);
@@ -28,7 +28,7 @@ describe('applications', () => {
     assert.equal(await apps.verify('a', ''), undefined);
   });
 
-  it('are refused when they are disabled, have expired, or were deleted', async () => {
+  it('refuses an application that is disabled, has expired, or was deleted', async () => {
     const apps = make();
     const { secret } = await apps.add({ id: 'a', secret: 's', name: 'A', description: 'D', expiresAt: 2_000 });
     assert.equal(secret, 's');
@@ -46,7 +46,7 @@ describe('applications', () => {
     assert.equal(await apps.verify('a', 's'), undefined, 'the secret of the deleted one');
   });
 
-  it('are checked', async () => {
+  it('checks applications that are added or changed', async () => {
     const apps = make();
     await apps.add({ id: 'a' });
     await assert.rejects(apps.add({ id: 'a' }), { code: 'RECORD_EXISTS' });
@@ -63,7 +63,7 @@ describe('applications', () => {
     await assert.rejects(apps.add({ id: 'c', secret: '' }), { message: /got ""$/ });
   });
 
-  it('get another secret, unless they have it already', async () => {
+  it('changes the secret of an application, unless it has this secret already', async () => {
     const applications = make();
     await applications.add({ id: 'a', secret: 'one', description: 'kept' });
     const { changes } = applications;
@@ -77,7 +77,7 @@ describe('applications', () => {
     await assert.rejects(applications.setSecret('a', ''), { code: 'APPLICATION_INVALID' });
   });
 
-  it('are not found by credentials that are no strings', async () => {
+  it('finds no application by credentials that are not strings', async () => {
     const apps = make();
     await apps.add({ id: 'a', secret: 's' });
     for (const wrong of [undefined, null, 5, {}, ['s']] as never[]) {
@@ -90,7 +90,7 @@ describe('applications', () => {
 describe('management users', () => {
   const make = () => new ManagementUsers(mapTable(), secrets());
 
-  it('are viewers, or administrators by their tag', async () => {
+  it('makes a user a viewer, or an administrator by its tag', async () => {
     const users = make();
     await users.add('admin', 'p', 'administrator');
     await users.add('eve', 'q', 'administrators');
@@ -104,7 +104,7 @@ describe('management users', () => {
     assert.equal(await users.verify('bob', 'p'), undefined);
   });
 
-  it('change their password if they know the old one', async () => {
+  it('changes the password of a user who knows the old one', async () => {
     const users = make();
     await users.add('eve', 'old');
     await assert.rejects(users.changePassword('eve', 'wrong', 'new'), { code: 'PASSWORD_WRONG' });
@@ -117,7 +117,7 @@ describe('management users', () => {
     await assert.rejects(users.changePassword('bob', 'a', 'b'), { code: 'RECORD_NOT_FOUND' });
   });
 
-  it('can be deleted, except admin', async () => {
+  it('deletes users, except admin', async () => {
     const users = make();
     for (const name of ['admin', 'eve']) await users.add(name, 'p');
     await users.delete('eve');

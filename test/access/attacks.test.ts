@@ -48,7 +48,7 @@ async function subscribeCode(client: mqtt.MqttClient, filter: string): Promise<n
   );
 }
 
-/** Everything that the broker passes on, by topic. */
+/** All messages that the broker delivers, by topic. */
 function published(broker: Broker, filter = '#'): string[] {
   const topics: string[] = [];
   broker.subscribe(filter, ({ topic }) => void topics.push(topic));
@@ -67,7 +67,7 @@ describe('a hostile user name or client id', () => {
   const filters = ['client/#', 'client/+/up', 'client/victim/#', 'user/#', 'user/+/up', 'user/victim/#', '#', '+/+/up'];
 
   for (const name of HOSTILE_NAMES) {
-    it(`${name} gets no rights of other clients, neither to publish nor to subscribe`, async () => {
+    it(`gives ${name} no rights of other clients, neither to publish nor to subscribe`, async () => {
       await using tcp = await onTcp({ allowAnonymous: true, auth: [acl(rules)] });
       for (const identity of [{ clientId: name }, { clientId: 'c', username: name }]) {
         const client = await tcp.connect(identity);
@@ -78,7 +78,7 @@ describe('a hostile user name or client id', () => {
     });
   }
 
-  it('with wildcards does not escape a rule that denies by its own name', async () => {
+  it('applies a rule that denies by the name of the client to a name with wildcards', async () => {
     await using tcp = await onTcp({ allowAnonymous: true, auth: [acl(rules)] });
     for (const name of ['#', '+', 'a/b']) {
       const client = await tcp.connect({ clientId: name, username: name });
@@ -93,7 +93,7 @@ describe('a hostile user name or client id', () => {
 describe('a will', () => {
   const WILL = { topic: 'denied/will', payload: Buffer.from('x'), qos: 1, retain: true } as const;
 
-  it('to a denied topic is not published, whatever ends the connection', async () => {
+  it('does not publish a will to a denied topic, regardless of how the connection ends', async () => {
     await using kit = await createTestBroker({
       leaks: 'ignore',
       allowAnonymous: true,
@@ -109,7 +109,7 @@ describe('a will', () => {
     assert.equal(kit.broker.retained.get('denied/will'), undefined);
   });
 
-  it('is judged when it is published: a right that was withdrawn meanwhile counts', async () => {
+  it('authorizes a will when it is published, so that a right that was withdrawn in the meantime counts', async () => {
     await using kit = await createTestBroker({ allowAnonymous: true, leaks: 'ignore' });
     const topics = published(kit.broker);
     const client = await kit.connect({ clientId: 'c', will: WILL });
@@ -119,7 +119,7 @@ describe('a will', () => {
     assert.deepEqual(topics, []);
   });
 
-  it('of a refused login is not published', async () => {
+  it('does not publish the will of a refused login', async () => {
     await using kit = await createTestBroker({
       leaks: 'ignore',
       auth: [users([{ username: 'ann', password: 'right' }])]
@@ -133,7 +133,7 @@ describe('a will', () => {
     assert.deepEqual(topics, []);
   });
 
-  it('to a topic under $SYS is not published', async () => {
+  it('does not publish a will to a topic under $SYS', async () => {
     await using kit = await createTestBroker({ leaks: 'ignore' });
     const topics = published(kit.broker, '$SYS/forged/#');
     const client = await kit
@@ -146,7 +146,7 @@ describe('a will', () => {
 });
 
 describe('a right that was withdrawn', () => {
-  it('lets no retained message through, neither to a subscription that exists nor to a new one', async () => {
+  it('delivers no retained message after a right was withdrawn, neither to an existing subscription nor to a new one', async () => {
     await using kit = await createTestBroker({ allowAnonymous: true });
     const { broker, clock } = kit;
     await broker.publish('a/x', 'first', { retain: true });
@@ -165,7 +165,7 @@ describe('a right that was withdrawn', () => {
     assert.deepEqual(await client.subscribe('a/x').catch((error) => error.message), [NOT_AUTHORIZED]);
   });
 
-  it('does not live on in a topic alias', async () => {
+  it('refuses a topic alias whose topic the client may no longer publish to', async () => {
     await using tcp = await onTcp({ allowAnonymous: true });
     const client = await tcp.connect({ clientId: 'c' });
     const { topicAliasMaximum = 0 } = client.options.properties ?? {};
@@ -184,7 +184,7 @@ describe('a rewritten topic', () => {
     auth: [acl([{ access: 'deny', topic: 'secret/#' }, { access: 'allow' }])]
   };
 
-  it('is judged as what it has become, for subscriptions, messages and wills', async () => {
+  it('authorizes the rewritten topic of subscriptions, messages and wills', async () => {
     await using tcp = await onTcp(options);
     const topics = published(tcp.broker);
     const client = await tcp.connect({ clientId: 'c' });
@@ -196,7 +196,7 @@ describe('a rewritten topic', () => {
     assert.deepEqual(topics, ['fine/x']);
   });
 
-  it('cannot become a topic under $SYS', async () => {
+  it('does not rewrite a topic to one under $SYS', async () => {
     await using tcp = await onTcp({ ...options, auth: [] });
     const forged = published(tcp.broker, '$SYS/forged');
     const client = await tcp.connect({ clientId: 'c' });
@@ -206,7 +206,7 @@ describe('a rewritten topic', () => {
 });
 
 describe('messages under $SYS from clients', () => {
-  it('are refused in every form, also by a rule that allows everything, and reach nobody', async () => {
+  it('refuses messages under $SYS from clients in every form, even with a rule that allows everything, and delivers them to no client', async () => {
     await using tcp = await onTcp({ allowAnonymous: true, auth: [acl([{ access: 'allow' }])] });
     const forged = published(tcp.broker, '$SYS/forged/#');
     const client = await tcp.connect({ clientId: 'c' });
@@ -222,7 +222,7 @@ describe('messages under $SYS from clients', () => {
 });
 
 describe('the takeover of a client id by another user', () => {
-  it('is refused with the option, and neither session nor will of the connected client are touched', async () => {
+  it('refuses the takeover by another user with the option, and leaves session and will of the connected client unchanged', async () => {
     await using kit = await createTestBroker({
       leaks: 'ignore',
       takeoverByOtherUser: 'refuse',
@@ -247,7 +247,7 @@ describe('the takeover of a client id by another user', () => {
 });
 
 describe('a ban', () => {
-  it('of a user name keeps out who gets this name by its authentication', async () => {
+  it('keeps out a client whose authentication gives it a banned user name', async () => {
     await using kit = await createTestBroker({
       hooks: { authenticate: ({ username }) => (username === 'alias' ? { allow: true, username: 'bob' } : undefined) }
     });
@@ -262,7 +262,7 @@ describe('a ban', () => {
 });
 
 describe('a client id with a password', () => {
-  it('cannot be used with enhanced authentication as another user', async () => {
+  it('refuses enhanced authentication as another user for a client id with a password', async () => {
     await using kit = await createTestBroker({
       hooks: { authenticate: ({ method }) => (method === 'JWT' ? { allow: true } : undefined) }
     });
@@ -277,7 +277,7 @@ describe('a client id with a password', () => {
 });
 
 describe('a zone without authentication', () => {
-  it('admits nobody if allowAnonymous is set to false, and does not ask hooks', async () => {
+  it('admits no client if allowAnonymous is set to false, and does not ask hooks', async () => {
     let asked = 0;
     const authenticate = () => ++asked > 0;
     for (const [allowAnonymous, code] of [

@@ -19,7 +19,7 @@ async function attempt(
   }
 }
 
-/** A source that answers what a test says, and notes its calls. */
+/** A source with the answers of a test, which records its calls. */
 function source(name: string, answer: AuthSource['authenticate'], calls: string[] = []): AuthSource {
   return {
     name,
@@ -33,7 +33,7 @@ function source(name: string, answer: AuthSource['authenticate'], calls: string[
 }
 
 describe('users in the options', () => {
-  it('let in who has the password, and close the broker to everybody else', async () => {
+  it('admits users of the options with the right password, and closes the broker to all others', async () => {
     await using kit = await createTestBroker({
       auth: [
         users([
@@ -54,7 +54,7 @@ describe('users in the options', () => {
     assert.deepEqual(broker.access.sources, ['users']);
   });
 
-  it('do not change a password back that was changed at run time', async () => {
+  it('does not reset a password that was changed at run time', async () => {
     const store = memoryStore();
     const auth = [users([{ username: 'ann', password: 'first' }])];
     for (const password of ['first', 'second']) {
@@ -65,7 +65,7 @@ describe('users in the options', () => {
     }
   });
 
-  it('leave the documented chain in force with allowAnonymous written out', async () => {
+  it('keeps the documented chain if allowAnonymous is set explicitly', async () => {
     await using kit = await createTestBroker({
       allowAnonymous: true,
       auth: [users([{ username: 'ann', password: 'a' }])]
@@ -77,7 +77,7 @@ describe('users in the options', () => {
 });
 
 describe('records that are added at run time', () => {
-  it('are checked at the next CONNECT, and leave unknown clients as they were', async () => {
+  it('checks added records at the next CONNECT, and treats unknown clients as before', async () => {
     await using kit = await createTestBroker();
     const { access } = kit.broker;
     assert.equal(await attempt(kit.broker, 'ann', 'x', 'c1'), 0);
@@ -91,7 +91,7 @@ describe('records that are added at run time', () => {
     assert.equal(await attempt(kit.broker, 'bob', 'x', 'c1'), 0);
   });
 
-  it('are persisted', async () => {
+  it('persists records that are added at run time', async () => {
     const store = memoryStore();
     const first = await createBroker({ store }).start();
     await first.access.usernames.add('ann', 'a');
@@ -111,7 +111,7 @@ describe('records that are added at run time', () => {
 });
 
 describe('a chain of sources', () => {
-  it('asks in the order in which they were loaded, until one knows the client', async () => {
+  it('asks sources in the order in which they were loaded, until one knows the client', async () => {
     const calls: string[] = [];
     const auth = [
       source('one', ({ username }) => (username === 'ann' ? true : undefined), calls),
@@ -149,7 +149,7 @@ describe('a chain of sources', () => {
     assert.equal(await attempt(kit.broker, 'ann'), 0, 'without a source the broker is open again');
   });
 
-  it('asks the records first, and no source about a client that is banned', async () => {
+  it('asks the records first, and no source about a banned client', async () => {
     const calls: string[] = [];
     await using kit = await createTestBroker({ auth: [source('one', () => true, calls)] });
     const { access } = kit.broker;
@@ -163,7 +163,7 @@ describe('a chain of sources', () => {
     assert.equal(await attempt(kit.broker, 'bob'), 0, 'the ban has ended');
   });
 
-  it('keeps what a source hands over with the client', async () => {
+  it('keeps the data that a source returns with the client', async () => {
     await using kit = await createTestBroker({
       auth: [source('one', () => ({ allow: true, clientData: { tenant: 7 } }))]
     });
@@ -211,7 +211,7 @@ describe('a chain of sources', () => {
       );
     });
 
-  it('refuses users with unknown keys, and entries that are no users', () => {
+  it('refuses users with unknown keys, and entries that are not users', () => {
     assert.throws(() => users([{ username: 'a', password: 'b', isSuperUser: true } as never]), {
       message: 'unknown option "isSuperUser" in users[0]; did you mean "isSuperuser"?'
     });
@@ -226,7 +226,7 @@ describe('a chain of sources', () => {
     });
   });
 
-  it('refuses sources that are none, and names that are in use', async () => {
+  it('refuses values that are not sources, and names that are in use', async () => {
     const broker = createBroker({ auth: [users([])] });
     await assert.rejects(broker.access.add(users([])), { code: 'SOURCE_NAME_IN_USE' });
     await assert.rejects(broker.access.add({} as never), { code: 'SOURCE_INVALID' });

@@ -21,7 +21,7 @@ async function codesOf(client: Client, filter: string): Promise<readonly number[
   }
 }
 
-/** Whether a client may publish to a topic at QoS 1. */
+/** Tell whether a client may publish to a topic at QoS 1. */
 async function mayPublish(client: Client, topic: string): Promise<boolean> {
   try {
     await client.publish(topic, 'x', { qos: 1 });
@@ -42,7 +42,7 @@ const SECRET: AccessRule[] = [
 ];
 
 describe('access rules', () => {
-  it('of acl([...]) decide, and what no rule allows is refused', async () => {
+  it('decides by the rules of acl([...]), and refuses what no rule allows', async () => {
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'allow', topic: 'dev/%c/#' }])],
       allowAnonymous: true
@@ -54,7 +54,7 @@ describe('access rules', () => {
     assert.deepEqual(codes, [1, 0x87, 0x87, 1, 0x87]);
   });
 
-  it('that a source has none of refuse everything, and allow everything when the source is removed', async () => {
+  it('refuses everything if a source has an empty list of rules, and allows everything when the source is removed', async () => {
     await using kit = await createTestBroker({ auth: [acl([])], allowAnonymous: true });
     await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
     assert.equal(await mayPublish(client, 'a'), false);
@@ -63,7 +63,7 @@ describe('access rules', () => {
     assert.equal(await mayPublish(client, 'a'), true);
   });
 
-  it('of a source with hasLastRules decide after all others, whatever was added, loaded again or changed later', async () => {
+  it('evaluates the rules of a source with hasLastRules after all others, regardless of the order of changes', async () => {
     const last: AuthSource = { ...acl([{ access: 'deny' }]), name: 'last', hasLastRules: true };
     await using kit = await createTestBroker({ auth: [last], allowAnonymous: true });
     const { broker } = kit;
@@ -85,7 +85,7 @@ describe('access rules', () => {
     assert.equal(await mayPublish(client, 'other'), false, 'the other sources decide about authorization as well');
   });
 
-  it('do not apply to superusers, and leave everything allowed with aclNomatch: allow', async () => {
+  it('does not apply rules to superusers, and allows everything else with aclNomatch: allow', async () => {
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'deny', topic: 'no' }])],
       aclNomatch: 'allow',
@@ -103,7 +103,7 @@ describe('access rules', () => {
   });
 
   for (const filter of ['a/#', '+/secret', '#', '$share/g/a/#'])
-    it(`that deny a topic keep it from a subscription to ${filter}, live, retained, queued and delayed`, async () => {
+    it(`withholds a denied topic from a subscription to ${filter}, live, retained, queued and delayed`, async () => {
       await using kit = await createTestBroker({
         auth: [acl([...SECRET, { access: 'allow' }])],
         allowAnonymous: true
@@ -130,7 +130,7 @@ describe('access rules', () => {
       await again.disconnect();
     });
 
-  it('let another member of a share group have what one may not receive', async () => {
+  it('delivers to another member of a share group what one may not receive', async () => {
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'deny', topic: 'a/secret', clientId: 'c1' }, { access: 'allow' }])],
       allowAnonymous: true,
@@ -147,7 +147,7 @@ describe('access rules', () => {
     assert.equal(one.topics.length + two.topics.length, 6);
   });
 
-  it('that are set at run time hold for the next packet, for what is published and what is received', async () => {
+  it('applies rules that are set at run time from the next packet, to publishing and receiving', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { acl: records } = broker.access;
@@ -173,7 +173,7 @@ describe('access rules', () => {
     ]);
   });
 
-  it('that are set at run time can be exact, also after a restart, and have no keys that would be ignored', async () => {
+  it('applies exact rules that are set at run time, also after a restart, and refuses keys that would be ignored', async () => {
     const store = memoryStore();
     const rule = { access: 'deny', topic: 'a/+', action: 'subscribe', exact: true } as const;
     {
@@ -193,7 +193,7 @@ describe('access rules', () => {
     assert.equal('exact' in kit.broker.access.acl.list('all')[0], false);
   });
 
-  it('keep queued messages from a client that has lost the right to receive them', async () => {
+  it('withholds queued messages from a client that has lost the right to receive them', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const options = { clientId: 'c', clean: false, sessionExpiry: 3600, protocolVersion: 5 } as const;
@@ -212,7 +212,7 @@ describe('access rules', () => {
     await again.disconnect();
   });
 
-  it('that allowed a subscription and were deleted let nothing through any more, until they are set again', async () => {
+  it('delivers nothing through a subscription after the rule that allowed it was deleted, until it is set again', async () => {
     await using kit = await createTestBroker({ aclNomatch: 'deny' });
     const { broker, clock } = kit;
     const rule = { access: 'allow', clientId: 'c', topic: 'a/#' } as const;
@@ -246,7 +246,7 @@ describe('access rules', () => {
     await again.disconnect();
   });
 
-  it('that allowed a subscription and were deleted remove it, if aclRemoveSubscriptions is set', async () => {
+  it('removes a subscription after the rule that allowed it was deleted, if aclRemoveSubscriptions is set', async () => {
     await using kit = await createTestBroker({ aclNomatch: 'deny', aclRemoveSubscriptions: true });
     const { broker, clock } = kit;
     await broker.access.acl.set({ access: 'allow', topic: 'a' });
@@ -259,7 +259,7 @@ describe('access rules', () => {
     assert.deepEqual(removed, ['a']);
   });
 
-  it('leave alone what an authorizeSubscribe hook has granted', async () => {
+  it('keeps subscriptions that an authorizeSubscribe hook has granted', async () => {
     await using kit = await createTestBroker({ hooks: { authorizeSubscribe: () => true } });
     const { broker, clock } = kit;
     await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
@@ -273,7 +273,7 @@ describe('access rules', () => {
     assert.deepEqual(topics, ['a', 'a']);
   });
 
-  it('are about topics without the mount point of the client', async () => {
+  it('compares rules with topics without the mount point of the client', async () => {
     await using kit = await createTestBroker({
       auth: [
         acl([
@@ -301,7 +301,7 @@ describe('access rules', () => {
     assert.deepEqual(topics, ['a/y']);
   });
 
-  it('can be given to a client by its authentication', async () => {
+  it('applies rules that a client got with its authentication', async () => {
     const rules: AccessRule[] = [
       { access: 'deny', topic: 'a/secret' },
       { access: 'allow', topic: ['a/#', '%c'] }
@@ -320,7 +320,7 @@ describe('access rules', () => {
     assert.deepEqual(topics, ['a/x']);
   });
 
-  it('of a client alone deny what nothing else allows', async () => {
+  it('denies what nothing else allows if only the client has rules', async () => {
     const rules: AccessRule[] = [{ access: 'allow', topic: 'x/#' }];
     for (const [aclNomatch, own, isAllowed] of [
       [undefined, rules, false],
@@ -339,7 +339,7 @@ describe('access rules', () => {
     }
   });
 
-  it('about $SYS override what is built in, and other rules do not', async () => {
+  it('lets rules about $SYS override the built-in checks, and no other rules', async () => {
     await using kit = await createTestBroker({ aclNomatch: 'allow' });
     const { broker } = kit;
     const remote = { transportInfo: { transport: 'tcp', remoteAddress: '192.0.2.1' } } as const;
@@ -357,7 +357,7 @@ describe('access rules', () => {
 });
 
 describe('the ACL cache of a connection', () => {
-  it('keeps decisions for aclCacheTtl, and at most aclCacheMaxSize of each kind', async () => {
+  it('caches decisions for aclCacheTtl, and at most aclCacheMaxSize of each kind', async () => {
     const asked: string[] = [];
     const remote: AuthSource = {
       name: 'remote',
@@ -394,12 +394,12 @@ describe('the ACL cache of a connection', () => {
     await mayPublish(client, 'yes');
     access.invalidate();
     await mayPublish(client, 'yes');
-    const published = asked.filter((what) => what.startsWith('publish')); // the subscription is asked about again as well
+    const published = asked.filter((what) => what.startsWith('publish')); // the source is asked again about the subscription as well
     assert.deepEqual(published, ['publish yes', 'publish yes', 'publish yes']);
     assert.deepEqual(access.cache('nobody'), []);
   });
 
-  it('closes the fast path when a decision expires or is withdrawn', async () => {
+  it('closes the fast path when a cached decision expires or is withdrawn', async () => {
     let isAllowed = true;
     const remote: AuthSource = { name: 'remote', authorize: ({ action }) => action === 'subscribe' || isAllowed };
     await using kit = await createTestBroker({ auth: [remote], allowAnonymous: true, aclCacheTtl: '10s' });
@@ -429,7 +429,7 @@ describe('the ACL cache of a connection', () => {
 });
 
 describe('a source that must be asked for rights', () => {
-  it('is asked about topic names and filters that no rule decides', async () => {
+  it('asks a source about topic names and filters that no rule decides', async () => {
     const asked: string[] = [];
     await using kit = await createTestBroker({
       allowAnonymous: true,

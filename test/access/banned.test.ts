@@ -29,7 +29,7 @@ function client(clientId: string, username?: string, remoteAddress?: string) {
 }
 
 describe('bans', () => {
-  it('keep out clients by client id, user name and address', async () => {
+  it('keeps out banned clients by client id, user name and address', async () => {
     const { banned, made } = bans();
     assert.equal(banned.find(client('c', 'u', '10.0.0.1')), undefined);
     await banned.add({ kind: 'clientId', who: 'c/1' });
@@ -45,7 +45,7 @@ describe('bans', () => {
     assert.equal(made.length, 4);
   });
 
-  it('are listed in parts, in the order in which they were added', async () => {
+  it('lists bans in parts, in the order in which they were added', async () => {
     const { banned } = bans();
     for (const who of ['b', 'c', 'a', 'd']) await banned.add({ kind: 'clientId', who });
     await banned.add({ kind: 'clientId', who: 'c', reason: 'again' });
@@ -53,7 +53,7 @@ describe('bans', () => {
     assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['b', 'c', 'a'], ['d'], []]);
   });
 
-  it('are listed in the same order after a restart', async () => {
+  it('lists bans in the same order after a restart', async () => {
     const store = memoryStore();
     for (const life of [1, 2]) {
       await using kit = await createTestBroker({ store });
@@ -66,7 +66,7 @@ describe('bans', () => {
     }
   });
 
-  it('of a network are enforced again after a deletion whose commit has failed', async () => {
+  it('enforces the ban of a network again after a deletion whose commit has failed', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store });
     const { banned } = kit.broker.access;
@@ -84,7 +84,7 @@ describe('bans', () => {
     assert.equal(isKeptOut(), true);
   });
 
-  it('end after five minutes, at a given time, or never', async () => {
+  it('ends a ban after five minutes, at a given time, or never', async () => {
     const { banned, clock } = bans();
     await banned.add({ kind: 'clientId', who: 'a' });
     await banned.add({ kind: 'clientId', who: 'b', until: clock.now + 10 });
@@ -116,7 +116,7 @@ describe('bans', () => {
     );
   });
 
-  it('that have ended are deleted some at a time, and no more once the broker stops', async () => {
+  it('deletes ended bans a few at a time, and stops when the broker stops', async () => {
     const left: number[] = [];
     const { banned, clock } = bans(async () => {
       left.push(banned.size);
@@ -130,7 +130,7 @@ describe('bans', () => {
     assert.deepEqual([left, [...banned].map(({ who }) => who)], [[1_301, 801, 301], ['other']]);
   });
 
-  it('are replaced and lifted', async () => {
+  it('replaces and lifts bans', async () => {
     const { banned } = bans();
     await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'one' });
     await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'two' });
@@ -143,7 +143,7 @@ describe('bans', () => {
     assert.equal(banned.find(client('c', undefined, '10.9.9.9')), undefined);
   });
 
-  it('are checked', async () => {
+  it('checks bans that are added', async () => {
     const { banned } = bans();
     const wrong: readonly (readonly [unknown, string])[] = [
       [{ kind: 'ip', who: 'a' }, 'kind'],
@@ -162,7 +162,7 @@ describe('bans', () => {
 });
 
 describe('flapping', () => {
-  it('is detected when a client id loses its connection too often within the window', () => {
+  it('detects flapping when a client id loses its connection too often within the window', () => {
     const detector = new FlappingDetector({ count: 3, windowMs: 100, banMs: 1 });
     assert.deepEqual(
       [0, 50, 99].map((at) => detector.lost('a', at)),
@@ -174,7 +174,7 @@ describe('flapping', () => {
     );
   });
 
-  it('is counted for each client id, and clients that stay away are forgotten', () => {
+  it('counts flapping for each client id, and discards clients that stay away', () => {
     const detector = new FlappingDetector({ count: 2, windowMs: 100, banMs: 1 });
     assert.equal(detector.lost('a', 0), false);
     assert.equal(detector.lost('b', 1), false);

@@ -34,7 +34,7 @@ async function lose(kit: TestBroker, clientId: string, times = 1): Promise<void>
 }
 
 describe('a ban', () => {
-  it('keeps clients out, until it ends or is lifted, and is announced', async () => {
+  it('keeps banned clients out until the ban ends or is lifted, and reports the ban', async () => {
     await using kit = await createTestBroker();
     const { banned } = kit.broker.access;
     const bans = bansOf(kit.broker);
@@ -62,14 +62,14 @@ describe('a ban', () => {
     assert.equal(await connect('x', 'u'), 0);
   });
 
-  it('is refused with return code 5 in MQTT 3.1.1', async () => {
+  it('refuses a banned client with return code 5 in MQTT 3.1.1', async () => {
     await using kit = await createTestBroker();
     await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
     const { connack } = await rawClient(kit.broker, { version: 4, clientId: 'c' });
     assert.equal(connack?.reasonCode, 0x87, 'as return code 5 is decoded');
   });
 
-  it('leaves connected clients alone by default', async () => {
+  it('keeps connected clients connected by default', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c' });
     await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
@@ -77,7 +77,7 @@ describe('a ban', () => {
     await client.disconnect();
   });
 
-  it('closes the live connections that it is about with banDisconnects', async () => {
+  it('closes the connections of banned clients with banDisconnects', async () => {
     await using kit = await createTestBroker({ banDisconnects: true });
     const reasons: string[] = [];
     kit.broker.on('client.disconnected', ({ client, reason, reasonCode }) =>
@@ -99,7 +99,7 @@ describe('a ban', () => {
     inner.stream.destroy();
   });
 
-  it('refuses with 0x8A a client that a hook is still deciding about, with banDisconnects', async () => {
+  it('refuses a banned client with 0x8A while a hook is still deciding about it, with banDisconnects', async () => {
     await using kit = await createTestBroker({
       banDisconnects: true,
       hooks: { authenticate: () => new Promise(() => {}) }
@@ -111,7 +111,7 @@ describe('a ban', () => {
     assert.equal((await client.next('connack')).reasonCode, 0x8a);
   });
 
-  it('applies to the zones with enableBan: all but internal, unless the option is written out', async () => {
+  it('applies bans in the zones with enableBan: all but internal, unless the option is set explicitly', async () => {
     const ofZones = (options: object) =>
       [...readBrokerOptions(options).zones.values()].map(({ name, enableBan }) => `${name} ${enableBan}`);
     assert.deepEqual(ofZones({}), ['external true', 'internal false']);
@@ -125,7 +125,7 @@ describe('a ban', () => {
     assert.equal(await codeOf(kit.connect({ clientId: 'c', transportInfo: { zone: 'internal' } })), 0);
   });
 
-  it('is deleted within a minute after its end, also after a restart', async () => {
+  it('deletes a ban within a minute after its end, also after a restart', async () => {
     const store = memoryStore();
     {
       await using kit = await createTestBroker({ store });
@@ -174,7 +174,7 @@ describe('the detection of flapping', () => {
     assert.equal(await codeOf(kit.connect({ clientId: 'c' })), 0);
   });
 
-  it('clears the alarm when the ban ends, later if it was made longer, and within a minute if it was lifted', async () => {
+  it('clears the flapping alarm when the ban ends, later if it was extended, and within a minute if it was lifted', async () => {
     await using kit = await createTestBroker({ enableFlappingDetect: true, flappingDetectPolicy: '1,1m,2s' });
     const { access, alarms } = kit.broker;
     await lose(kit, 'c');
@@ -191,7 +191,7 @@ describe('the detection of flapping', () => {
     assert.deepEqual(alarms.present(), []);
   });
 
-  it('counts neither DISCONNECT nor what happened before the window', async () => {
+  it('counts neither DISCONNECT nor connections lost before the window', async () => {
     await using kit = await createTestBroker({
       enable_flapping_detect: true,
       flapping_detect_policy: '3,1m,5m'
@@ -206,7 +206,7 @@ describe('the detection of flapping', () => {
     assert.equal(bans.length, 1);
   });
 
-  it('is off by default, and applies to its zone alone', async () => {
+  it('detects flapping only in zones with the option, which is off by default', async () => {
     await using kit = await createTestBroker({
       zones: { internal: { enableFlappingDetect: true } },
       flappingDetectPolicy: '2,1m,5m'
@@ -217,7 +217,7 @@ describe('the detection of flapping', () => {
     assert.equal(readBrokerOptions().zones.get('external')?.enableFlappingDetect, false);
   });
 
-  it('cuts the client id in the id of the alarm to the length that it may have', async () => {
+  it('truncates the client id in the id of the alarm to the maximum length', async () => {
     await using kit = await createTestBroker({ enableFlappingDetect: true, flappingDetectPolicy: '1,1m,1m' });
     await lose(kit, '\u{1f525}'.repeat(500));
     const [{ id }] = kit.broker.alarms.present();
@@ -227,7 +227,7 @@ describe('the detection of flapping', () => {
     assert.equal(kit.broker.alarms.history().length, 1);
   });
 
-  it('refuses a policy that is not valid [OPTION_INVALID]', () => {
+  it('refuses a flapping policy that is not valid [OPTION_INVALID]', () => {
     for (const policy of ['', '30', '30,1m', '0,1m,5m', '30,1,5m', '30,1m,5m,1', 'x,1m,5m', 5])
       assert.throws(() => readBrokerOptions({ flappingDetectPolicy: policy as string }), {
         code: 'OPTION_INVALID',

@@ -8,7 +8,7 @@ import { granted, payloads, turns } from '../support/wire.ts';
 const TTL = 60_000;
 const PERSISTENT = { clientId: 'c', properties: { sessionExpiryInterval: 3600 } };
 
-/** A source that refuses everything to everyone but ann, and what it was asked. */
+/** A source that refuses everything to all users except ann, and records the questions. */
 function annOnly() {
   const asked: string[] = [];
   const source = {
@@ -23,7 +23,7 @@ function annOnly() {
 
 describe('A source that must be asked', () => {
   for (const store of [undefined, memoryStore()])
-    it(`decides when an ordinary user returns to the session of a superuser${store ? ', with a store' : ''}`, async () => {
+    it(`asks a source when an ordinary user returns to the session of a superuser${store ? ', with a store' : ''}`, async () => {
       const { source, asked } = annOnly();
       const hooks = {
         authenticate: ({ username }: { username: string | undefined }) =>
@@ -45,7 +45,7 @@ describe('A source that must be asked', () => {
       assert.deepEqual(await payloads(again), []);
     });
 
-  it('decides when another user returns to what a rule had allowed to the first one', async () => {
+  it('asks a source when another user returns to a subscription that a rule had allowed to the first one', async () => {
     const { source } = annOnly();
     const rules: AccessRule[] = [{ access: 'allow', username: 'eve', topic: 'a' }];
     await using kit = await createTestBroker({ auth: [acl(rules), source], allowAnonymous: true });
@@ -60,7 +60,7 @@ describe('A source that must be asked', () => {
   });
 
   for (const username of ['ann', 'bob'])
-    it(`decides at once about what only a rule had allowed that was removed (${username})`, async () => {
+    it(`asks a source at once about a subscription whose only allowing rule was removed (${username})`, async () => {
       const { source, asked } = annOnly();
       await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
       await kit.broker.access.add(acl([{ access: 'allow', topic: 'a' }]));
@@ -77,7 +77,7 @@ describe('A source that must be asked', () => {
       assert.deepEqual(await payloads(client), username === 'ann' ? ['x'] : []);
     });
 
-  it('decides again about what a rule had denied that was removed, and is not asked again about what it has decided itself', async () => {
+  it('asks a source again about what a removed rule had denied, but not about what it has decided itself', async () => {
     const { source, asked } = annOnly();
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
     const ann = await rawClient(kit.broker, { clientId: 'c', username: 'ann' });
@@ -95,7 +95,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('is not asked about what the app has subscribed for the client, nor does what a hook has put in place end', async () => {
+  it('does not ask a source about subscriptions that the app has made for the client, and keeps the filter of a hook', async () => {
     const asked: string[] = [];
     const source = {
       name: 'server',
@@ -121,7 +121,7 @@ describe('A source that must be asked', () => {
   });
 
   for (const aclNomatch of ['deny', 'allow'] as const)
-    it(`leaves to a hook what the hook has put in place for one user: another user does not get it (aclNomatch ${aclNomatch})`, async () => {
+    it(`leaves the filter that a hook has set for one user to the hook: another user does not get it (aclNomatch ${aclNomatch})`, async () => {
       const source = { name: 'server', authorize: async (_: AuthorizeRequest) => undefined };
       await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, aclNomatch });
       kit.broker.hook('authorizeSubscribe', ({ filter, client }) => ({ filter: `u/${client.username}/${filter}` }), {
@@ -143,7 +143,7 @@ describe('A source that must be asked', () => {
       assert.deepEqual(await payloads(bob), []);
     });
 
-  it('keeps what a hook has put in place for a client that returns', async () => {
+  it('keeps the filter that a hook has set for a client that returns', async () => {
     const source = { name: 'server', authorize: async (_: AuthorizeRequest) => undefined };
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
     kit.broker.hook(
@@ -160,7 +160,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await payloads(again), ['1']);
   });
 
-  it('no longer refuses what it has refused when it was removed while the client was away', async () => {
+  it('lifts the refusal of a source that was removed while the client was away', async () => {
     let isDenied = false;
     const source = { name: 'asked', authorize: async (_: AuthorizeRequest) => !isDenied };
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
@@ -179,7 +179,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await payloads(again), ['x']);
   });
 
-  it('is asked when it is added again, also about a client that has returned meanwhile', async () => {
+  it('asks a source that is added again, also about a client that has returned in the meantime', async () => {
     const { source, asked } = annOnly();
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclNomatch: 'allow' });
     const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
@@ -203,7 +203,7 @@ describe('A re-authentication', () => {
 
   for (const before of ['superuser', 'rules'])
     for (const decider of ['rules', 'a source'])
-      it(`that takes rights away (of a ${before === 'rules' ? 'client with rules' : before}; ${decider} decide) ends delivery`, async () => {
+      it(`ends delivery when a re-authentication takes rights away (of a ${before === 'rules' ? 'client with rules' : before}; ${decider} decide)`, async () => {
         let isFirst = true;
         const { source } = annOnly();
         const most = before === 'rules' ? { rules: [{ access: 'allow', topic: '#' }] as const } : { isSuperuser: true };
@@ -234,7 +234,7 @@ describe('A re-authentication', () => {
 
   for (const refuses of ['an asked source', 'a hook'] as const)
     for (const returns of [true, false])
-      it(`withholds what ${refuses} refuses, although a rule that comes after it allows it, when ${returns ? 'the client returns' : 'other rules change'}`, async () => {
+      it(`withholds what ${refuses} refuses, although a later rule allows it, when ${returns ? 'the client returns' : 'other rules change'}`, async () => {
         let isAllowed = true;
         const server = { name: 'server', authorize: async () => (refuses === 'a hook' ? undefined : isAllowed) };
         const last = { ...acl([{ access: 'allow' }]), name: 'last', hasLastRules: true };
@@ -266,7 +266,7 @@ describe('A re-authentication', () => {
         assert.deepEqual(await payloads(client), ['4']);
       });
 
-  it('that has refused is overruled as soon as a rule that comes before it allows the subscription', async () => {
+  it('overrules a refusal as soon as an earlier rule allows the subscription', async () => {
     const { source } = annOnly();
     let isAllowed = true;
     await using kit = await createTestBroker({
@@ -285,7 +285,7 @@ describe('A re-authentication', () => {
   });
 
   for (const isLate of [false, true])
-    it(`does not decide about a filter that a hook puts in place of certain requested ones only${isLate ? ', asynchronously' : ''}`, async () => {
+    it(`does not decide about a filter that a hook sets only for certain requested ones${isLate ? ', asynchronously' : ''}`, async () => {
       const auth = [{ name: 'server', authorize: () => undefined }];
       const options = { allowAnonymous: true, aclCacheTtl: TTL, aclNomatch: 'deny' as const };
       await using kit = await createTestBroker({ auth, ...options });

@@ -14,7 +14,7 @@ function counted(broker: Broker, prefix: string): Record<string, number> {
 }
 
 describe('the counters of authentication', () => {
-  it('count what sources have decided about a client', async () => {
+  it('counts the decisions of sources about a client', async () => {
     await using kit = await createTestBroker({
       auth: [users([{ username: 'u', password: 'p' }])],
       allowAnonymous: true
@@ -27,14 +27,14 @@ describe('the counters of authentication', () => {
     assert.deepEqual(counted(kit.broker, 'client.auth.'), { success: 1, failure: 2, ignore: 2, anonymous: 1 });
   });
 
-  it('stay at zero without sources, except for anonymous clients', async () => {
+  it('counts nothing without sources, except for anonymous clients', async () => {
     await using kit = await createTestBroker();
     await (await kit.connect({ username: 'u' })).disconnect();
     await (await kit.connect()).disconnect();
     assert.deepEqual(counted(kit.broker, 'client.auth.'), { anonymous: 1 });
   });
 
-  it('count an enhanced authentication once, when it has ended', async () => {
+  it('counts an enhanced authentication once, when it has ended', async () => {
     await using kit = await createTestBroker({
       hooks: {
         authenticate: ({ round }) => (round === 0 ? { challenge: Buffer.from('?') } : { allow: true })
@@ -51,7 +51,7 @@ describe('the counters of authentication', () => {
 });
 
 describe('the counters of access rules', () => {
-  it('count decisions about publishes and subscriptions, and verdicts that are used again', async () => {
+  it('counts decisions about publishes and subscriptions, and cached verdicts that are reused', async () => {
     await using kit = await createTestBroker({
       auth: [
         acl([
@@ -74,7 +74,7 @@ describe('the counters of access rules', () => {
     assert.equal(kit.broker.metrics.counter('client.check_acl'), 6);
   });
 
-  it('stay at zero without rules', async () => {
+  it('counts no access decisions without rules', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     await client.subscribe('a');

@@ -9,7 +9,7 @@ function records(added?: () => void): CredentialRecords {
 }
 
 describe('credential records', () => {
-  it('check passwords against a salted hash', async () => {
+  it('checks passwords against a salted hash', async () => {
     const users = records();
     await users.add('ann', 'secret');
     await users.add('root', 'secret', { isSuperuser: true });
@@ -23,7 +23,7 @@ describe('credential records', () => {
     assert.notEqual(ann?.passwordHash, root?.passwordHash);
   });
 
-  it('are listed with the newest first, changed and deleted', async () => {
+  it('lists records with the newest first, and changes and deletes them', async () => {
     const users = records();
     for (const name of ['a', 'b', 'c']) await users.add(name, 'x', { isSuperuser: name === 'b' });
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('credential records', () => {
     assert.equal(users.size, 3);
   });
 
-  it('are listed in parts with the oldest first, whatever the order of the table', async () => {
+  it('lists records in parts with the oldest first, regardless of the order of the table', async () => {
     const table = mapTable<never>();
     const users = new CredentialRecords(table, 'user name', nextTurn);
     for (const name of ['c', 'a', 'd', 'b']) await users.add(name, 'x');
@@ -58,7 +58,7 @@ describe('credential records', () => {
     assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['c', 'a', 'd'], ['b'], []]);
   });
 
-  it('have SCRAM credentials of both methods', async () => {
+  it('creates SCRAM credentials of both methods', async () => {
     const users = records();
     await users.add('root', 'secret', { isSuperuser: true });
     for (const method of ['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const) {
@@ -69,7 +69,7 @@ describe('credential records', () => {
     }
   });
 
-  it('report the first record that is added', async () => {
+  it('reports the first record that is added', async () => {
     let count = 0;
     const users = records(() => count++);
     await users.add('a', 'x');
@@ -77,7 +77,7 @@ describe('credential records', () => {
     assert.equal(count, 1);
   });
 
-  it('refuse what is there already, what is not there, and empty names and passwords', async () => {
+  it('refuses names that exist or do not exist, and empty names and passwords', async () => {
     const users = records();
     await users.add('a', 'x');
     await assert.rejects(users.add('a', 'y'), { code: 'RECORD_EXISTS', message: /user name "a"/ });
@@ -90,7 +90,7 @@ describe('credential records', () => {
     await assert.rejects(users.add('d', 'x', { isSuperuser: 'yes' as never }), { code: 'OPTION_INVALID' });
   });
 
-  it('refuse unknown options, so that no right is lost by a misspelled name', async () => {
+  it('refuses unknown options, so that no right is lost by a misspelled name', async () => {
     const users = records();
     await users.add('a', 'x');
     const misspelled = { isSuperUser: true } as never;
@@ -100,7 +100,7 @@ describe('credential records', () => {
     await assert.rejects(users.add('b', 'x', true as never), { code: 'OPTION_INVALID' });
   });
 
-  it('refuse names that no MQTT client can have', async () => {
+  it('refuses names that no MQTT client can have', async () => {
     const users = records();
     for (const name of ['a\0b', 'x'.repeat(65_536), '\u00e9'.repeat(32_768), '\ud800'])
       await assert.rejects(users.add(name, 'x'), {
@@ -110,7 +110,7 @@ describe('credential records', () => {
     await users.add('x'.repeat(65_535), 'x');
   });
 
-  it('show an empty password as what it is, and no other password, in the error', async () => {
+  it('shows an empty password, but no other password, in the error', async () => {
     const expected = 'password: expected a string that is not empty, got ';
     await assert.rejects(records().add('a', ''), { message: `${expected}""` });
     await assert.rejects(records().add('a', 5 as never), { message: `${expected}a value of type number` });

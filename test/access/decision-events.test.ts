@@ -4,7 +4,7 @@ import { engineOf } from '../../lib/broker/broker.ts';
 import { type Broker, type Client, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
-/** Collects a line for each decision: `c publish a allow`, and ` (cached)` after it if it was kept. */
+/** Collects a line for each decision: `c publish a allow`, followed by ` (cached)` if it was cached. */
 function decisions(broker: Broker): string[] {
   const lines: string[] = [];
   broker.on('client.check_acl_complete', ({ client, action, topic, isAllowed, isCached }) => {
@@ -13,7 +13,7 @@ function decisions(broker: Broker): string[] {
   return lines;
 }
 
-/** Publishes with QoS 1 and waits for the answer, whatever it is. */
+/** Publishes with QoS 1 and waits for any answer. */
 async function publish(client: Client, ...topics: string[]): Promise<void> {
   for (const topic of topics) await client.publish(topic, 'x', { qos: 1 }).catch(() => undefined);
 }
@@ -25,7 +25,7 @@ async function subscribe(client: Client, ...filters: string[]): Promise<void> {
 const MAY_NOT_SECRET = ({ topic }: { topic: string }) => topic !== 'secret';
 
 describe('The event client.check_acl_complete', () => {
-  it('is emitted for each PUBLISH that a hook decides about', async () => {
+  it('emits client.check_acl_complete for each PUBLISH that a hook decides about', async () => {
     await using kit = await createTestBroker({
       hooks: { authorizePublish: ({ message }) => MAY_NOT_SECRET(message), authorizeSubscribe: () => true }
     });
@@ -35,7 +35,7 @@ describe('The event client.check_acl_complete', () => {
     assert.deepEqual(lines, ['c publish a allow', 'c publish secret deny', 'c publish a allow']);
   });
 
-  it('says whether the connection has kept the decision', async () => {
+  it('reports whether the connection has cached the decision', async () => {
     await using kit = await createTestBroker();
     kit.broker.hook('authorizePublish', ({ message }) => MAY_NOT_SECRET(message), { cache: 'route' });
     kit.broker.hook('authorizeSubscribe', ({ filter }) => filter !== 'secret', { cache: 'route' });
@@ -55,7 +55,7 @@ describe('The event client.check_acl_complete', () => {
     ]);
   });
 
-  it('is emitted when hooks decide asynchronously', async () => {
+  it('emits client.check_acl_complete when hooks decide asynchronously', async () => {
     await using kit = await createTestBroker({
       hooks: {
         authorizePublish: async ({ message }) => MAY_NOT_SECRET(message),
@@ -78,7 +78,7 @@ describe('The event client.check_acl_complete', () => {
     ['allow', 'allow'],
     ['deny', 'deny']
   ] as const)
-    it(`is emitted without any hook, where aclNomatch decides: ${aclNomatch}`, async () => {
+    it(`emits client.check_acl_complete without any hook, where aclNomatch decides: ${aclNomatch}`, async () => {
       await using kit = await createTestBroker({ aclNomatch });
       const lines = decisions(kit.broker);
       await using client = await kit.connect({ clientId: 'c' });
@@ -87,7 +87,7 @@ describe('The event client.check_acl_complete', () => {
       assert.deepEqual(lines, [`c publish a ${result}`, `c subscribe b ${result}`]);
     });
 
-  it('is emitted for superusers, who may do everything', async () => {
+  it('emits client.check_acl_complete for superusers, who may do everything', async () => {
     await using kit = await createTestBroker({
       hooks: {
         authenticate: () => ({ allow: true, isSuperuser: true }),
@@ -102,7 +102,7 @@ describe('The event client.check_acl_complete', () => {
     assert.deepEqual(lines, ['root publish a allow', 'root subscribe b allow']);
   });
 
-  it('is emitted for what the broker refuses below $SYS', async () => {
+  it('emits client.check_acl_complete for what the broker refuses below $SYS', async () => {
     await using kit = await createTestBroker();
     const lines = decisions(kit.broker);
     const transportInfo = { transport: 'tcp', remoteAddress: '192.0.2.1' } as const;
@@ -115,7 +115,7 @@ describe('The event client.check_acl_complete', () => {
     assert.deepEqual(lines, ['c publish $SYS/a deny', 'c subscribe $SYS/# deny', 'c publish $SYS/will deny']);
   });
 
-  it('has the topic as the client knows it: without mount point, of a delayed message the one to publish to', async () => {
+  it('reports the topic as the client knows it: without mount point, of a delayed message the inner topic', async () => {
     await using kit = await createTestBroker({ mountpoint: 'm/', hooks: { authorizePublish: () => true } });
     const lines = decisions(kit.broker);
     const client = await kit.connect({ clientId: 'c', will: { topic: 'last', payload: 'x' } });
@@ -132,7 +132,7 @@ describe('The event client.check_acl_complete', () => {
     ]);
   });
 
-  it('is not emitted for a SUBSCRIBE whose client has left', async () => {
+  it('emits no client.check_acl_complete for a SUBSCRIBE whose client has left', async () => {
     let answer = (_isAllowed: boolean) => {};
     await using kit = await createTestBroker({
       hooks: { authorizeSubscribe: () => new Promise<boolean>((resolve) => (answer = resolve)) }
@@ -148,14 +148,14 @@ describe('The event client.check_acl_complete', () => {
     assert.deepEqual(lines, []);
   });
 
-  it('is not emitted for messages of the app', async () => {
+  it('emits no client.check_acl_complete for messages of the app', async () => {
     await using kit = await createTestBroker({ hooks: { authorizePublish: () => true } });
     const lines = decisions(kit.broker);
     await kit.broker.publish('a', 'x');
     assert.deepEqual(lines, []);
   });
 
-  it('is emitted for each message of a run of QoS 0 messages, because it closes the fast path while it is heard', async () => {
+  it('emits client.check_acl_complete for each message of a run of QoS 0 messages, because a listener closes the fast path', async () => {
     await using kit = await createTestBroker();
     const lines = decisions(kit.broker);
     await using client = await kit.connect({ clientId: 'c' });
@@ -164,7 +164,7 @@ describe('The event client.check_acl_complete', () => {
     assert.deepEqual(lines, ['c publish a allow', ...new Array(19).fill('c publish a allow (cached)')]);
   });
 
-  it('leaves the fast path open when nobody hears it any more', async () => {
+  it('opens the fast path again when client.check_acl_complete has no listener left', async () => {
     await using kit = await createTestBroker();
     const { hooks } = engineOf(kit.broker).publishing;
     const listener = () => {};
@@ -178,7 +178,7 @@ describe('The event client.check_acl_complete', () => {
     ['PUBLISH', (client: Client) => client.publish('a', 'x', { qos: 2 })],
     ['SUBSCRIBE', (client: Client) => client.subscribe('a')]
   ] as const)
-    it(`may lead to the end of the session: of a ${name}`, async () => {
+    it(`allows a listener of client.check_acl_complete to end the session: of a ${name}`, async () => {
       await using kit = await createTestBroker({ store: memoryStore() });
       const { broker } = kit;
       const errors: unknown[] = [];

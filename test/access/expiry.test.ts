@@ -18,7 +18,7 @@ async function start(): Promise<{ kit: TestBroker; ends: string[] }> {
 }
 
 describe('an authentication that expires', () => {
-  it('ends the connection at its time, and neither the session nor other clients', async () => {
+  it('ends a connection whose authentication expires, and neither its session nor other clients', async () => {
     const { kit, ends } = await start();
     await using _ = kit;
     await kit.connect({ clientId: 'c', password: '600', clean: false, sessionExpiry: '1h', protocolVersion: 5 });
@@ -35,7 +35,7 @@ describe('an authentication that expires', () => {
     assert.equal(kit.broker.sessions.has('other'), true);
   });
 
-  it('is independent of keep alive, and of the time that the session was away', async () => {
+  it('expires an authentication independently of keep alive, and of the time that the session was away', async () => {
     const { kit, ends } = await start();
     await using _ = kit;
     const session = { clientId: 'c', clean: false, sessionExpiry: '1d', keepalive: 60 };
@@ -53,7 +53,7 @@ describe('an authentication that expires', () => {
     assert.equal(ends.length, 2, 'without a time it does not expire');
   });
 
-  it('does not end the connection of a client that has taken the session over', async () => {
+  it('keeps the connection of a client that has taken over the session of an expiring authentication', async () => {
     const { kit, ends } = await start();
     await using _ = kit;
     const session = { clientId: 'c', clean: false, sessionExpiry: '1d' };
@@ -65,7 +65,7 @@ describe('an authentication that expires', () => {
     assert.deepEqual(ends, ['c takeovered 142', 'c expired_token 135']);
   });
 
-  it('moves with a re-authentication, which may also remove it', async () => {
+  it('moves the expiry with a re-authentication, which may also remove it', async () => {
     const { kit, ends } = await start();
     await using _ = kit;
     const client = await kit.connect({
@@ -86,7 +86,7 @@ describe('an authentication that expires', () => {
     assert.deepEqual(ends, ['c reauthentication_failed 135']);
   });
 
-  it('follows the wall clock, also when that is corrected', async () => {
+  it('follows corrections of the wall clock', async () => {
     const { kit, ends } = await start();
     await using _ = kit;
     await kit.connect({ clientId: 'c', password: '100' });
@@ -97,7 +97,7 @@ describe('an authentication that expires', () => {
     assert.deepEqual(ends, ['c expired_token 135']);
   });
 
-  it('refuses the client if it has expired already', async () => {
+  it('refuses a client whose authentication has expired already', async () => {
     const { kit } = await start();
     await using _ = kit;
     await assert.rejects(kit.connect({ clientId: 'c', password: '-1', protocolVersion: 5 }), { reasonCode: 0x87 });
@@ -105,7 +105,7 @@ describe('an authentication that expires', () => {
     assert.equal(kit.broker.sessions.has('c'), false);
   });
 
-  it('must be a number', async () => {
+  it('refuses an expiry that is not a number', async () => {
     await using kit = await createTestBroker();
     kit.broker.hook('authenticate', () => ({ allow: true, expiresAt: '2026' as never }));
     const errors: string[] = [];

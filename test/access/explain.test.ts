@@ -5,7 +5,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 
 const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
 
-/** The answer and what decides, in short. */
+/** The answer and the deciding step, in short. */
 function short({ access, steps }: AccessAnswer): string {
   return [access, ...steps.map(({ by, answer, source }) => [by, source, answer].filter(Boolean).join(' '))].join(', ');
 }
@@ -15,7 +15,7 @@ async function ask(broker: Broker, question: Partial<AccessQuestion>): Promise<s
 }
 
 describe('broker.access.explain', () => {
-  it('names the rule that decides, in the order in which a packet is judged', async () => {
+  it('names the rule that decides, in the order in which a packet is authorized', async () => {
     await using broker = await createBroker({
       ...QUIET,
       aclNomatch: 'deny',
@@ -55,7 +55,7 @@ describe('broker.access.explain', () => {
     );
   });
 
-  it('judges the client of a session as it is, connected or not', async () => {
+  it('checks the client of a session with its properties, connected or not', async () => {
     await using kit = await createTestBroker({
       hooks: {
         authenticate: ({ username }) =>
@@ -94,7 +94,7 @@ describe('broker.access.explain', () => {
     );
   });
 
-  it('takes bans, and the superuser flag of records, into account for a client that is not there', async () => {
+  it('considers bans, and the superuser flag of records, for a client without a session', async () => {
     await using broker = await createBroker({ ...QUIET, aclNomatch: 'deny' }).start();
     await broker.access.logins.add('root', 'a password', { isSuperuser: true });
     assert.equal(await ask(broker, { username: 'root' }), 'allow, superuser allow');
@@ -106,7 +106,7 @@ describe('broker.access.explain', () => {
     assert.equal(await ask(broker, { username: 'root', remoteAddress: '192.0.2.7' }), 'deny, ban deny');
   });
 
-  it('asks hooks and sources if the question says so, and otherwise says that the answer is unknown', async () => {
+  it('asks hooks and sources if requested, and otherwise reports that the answer is unknown', async () => {
     const asked: string[] = [];
     await using broker = await createBroker({
       ...QUIET,
@@ -138,7 +138,7 @@ describe('broker.access.explain', () => {
     assert.equal(asked[0], 'hook s');
   });
 
-  it('follows a hook that puts another filter in place, and asks the others about it', async () => {
+  it('follows a hook that replaces the filter, and asks the others about the new one', async () => {
     await using broker = await createBroker({
       ...QUIET,
       auth: [acl([{ access: 'deny', topic: 'secret/#' }])],
@@ -152,7 +152,7 @@ describe('broker.access.explain', () => {
     assert.equal(await ask(broker, { ...sub, topic: 'trap' }), 'deny, hook allow, rules acl deny');
   });
 
-  it('counts nothing and keeps nothing', async () => {
+  it('counts nothing and caches nothing', async () => {
     await using broker = await createBroker({ ...QUIET, auth: [acl([{ access: 'allow', topic: 'a' }])] }).start();
     await broker.connect({ clientId: 'c' });
     const before = JSON.stringify(broker.metrics);
@@ -161,7 +161,7 @@ describe('broker.access.explain', () => {
     assert.equal(JSON.stringify(broker.metrics), before);
   });
 
-  it('judges the rewritten topic, and the inner topic of a delayed message', async () => {
+  it('checks the rewritten topic, and the inner topic of a delayed message', async () => {
     await using broker = await createBroker({
       ...QUIET,
       delayedPublish: true,

@@ -4,7 +4,7 @@ import { type Broker, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 describe('broker.applications and broker.users', () => {
-  it('are persisted, checked after a restart, and no tables of the app', async () => {
+  it('persists applications and users, checks them after a restart, and keeps them out of the tables of the app', async () => {
     const store = memoryStore();
     let secret: string;
     {
@@ -23,7 +23,7 @@ describe('broker.applications and broker.users', () => {
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
   });
 
-  it('count their changes, so that credentials are verified again after one', async () => {
+  it('counts changes, so that credentials are verified again after one', async () => {
     await using kit = await createTestBroker();
     const { applications, users } = kit.broker;
     const counted = async (facet: { readonly changes: number }, change: () => Promise<unknown>) => {
@@ -47,7 +47,7 @@ describe('broker.applications and broker.users', () => {
     );
   });
 
-  it('are listed in the order in which they were added, as the bans are, also after a restart', async () => {
+  it('lists applications, users and bans in the order in which they were added, also after a restart', async () => {
     const store = memoryStore();
     const listed = ({ applications, users, access }: Broker) => ({
       applications: [...applications].map(({ id }) => id),
@@ -80,7 +80,7 @@ describe('broker.applications and broker.users', () => {
     assert.deepEqual(listed(kit.broker), { applications: names, users: ['zed', 'mid', 'bob'], banned: names });
   });
 
-  it('refuse an application that has expired, by the clock of the broker', async () => {
+  it('refuses an application that has expired, by the clock of the broker', async () => {
     await using kit = await createTestBroker();
     const { applications } = kit.broker;
     const { secret } = await applications.add({ id: 'a', expiresAt: kit.clock.now() + 1_000 });
@@ -89,7 +89,7 @@ describe('broker.applications and broker.users', () => {
     assert.equal(await applications.verify('a', secret), undefined);
   });
 
-  it('are empty at first, and do not decide about MQTT clients', async () => {
+  it('starts without applications and users, which do not decide about MQTT clients', async () => {
     await using kit = await createTestBroker();
     assert.deepEqual([kit.broker.applications.size, kit.broker.users.size], [0, 0]);
     await kit.broker.users.add('u', 'p');

@@ -40,7 +40,7 @@ describe('maxConnectionsPerAddress', () => {
     for (let n = 0; n < 3; n++) await other.connect(A);
   });
 
-  it('counts for the address of IPv4 clients of IPv6 sockets, and in the figures of the listener', async () => {
+  it('counts IPv4 clients of IPv6 sockets by their IPv4 address, and in the counters of the listener', async () => {
     await using kit = await createTestBroker({ maxConnectionsPerAddress: 1 });
     const listener = await listen(kit.broker, { port: 0, name: 'gate' });
     const sockets: Socket[] = [];
@@ -73,20 +73,20 @@ describe('takeoverByOtherUser', () => {
     return { code: connack?.reasonCode, isHeld: !held.isClosed };
   };
 
-  it('allows the takeover by default', async () => {
+  it('allows the takeover by another user by default', async () => {
     await using kit = await createTestBroker();
     assert.equal(kit.broker.settings.takeoverByOtherUser, 'allow');
     assert.deepEqual(await connectTwice('allow', 'u', 'v'), { code: 0, isHeld: false });
   });
 
-  it('refuses a client with another user name or none, and leaves the connected one alone', async () => {
+  it('refuses a client with another user name or none, and keeps the connected one', async () => {
     assert.deepEqual(await connectTwice('refuse', 'u', 'v'), { code: 0x85, isHeld: true });
     assert.deepEqual(await connectTwice('refuse', 'u', undefined), { code: 0x85, isHeld: true });
     assert.deepEqual(await connectTwice('refuse', undefined, 'v'), { code: 0x85, isHeld: true });
     assert.deepEqual(await connectTwice('refuse', 'u', 'u'), { code: 0, isHeld: false });
   });
 
-  it('refuses also with Clean Start and while the client is away, and allows it when the session has ended', async () => {
+  it('refuses with Clean Start and while the client is away, too, and allows the takeover when the session has ended', async () => {
     await using kit = await createTestBroker({ takeoverByOtherUser: 'refuse', leakCheck: false });
     const held = await kit.connect({ clientId: 'c', username: 'u', clean: false, sessionExpiry: '1h' });
     const { connack } = await rawClient(kit.broker, { clientId: 'c', username: 'v', version: 4, clean: true });

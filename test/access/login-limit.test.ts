@@ -67,8 +67,8 @@ async function brokerWithUsers(options: Omit<BrokerOptions, 'clock'> = {}) {
 }
 
 describe('Failed logins of MQTT clients', () => {
-  for (const name of ['ann', 'somebody unknown'])
-    it(`are limited for each user name at an address for a minute: ${name}`, async () => {
+  for (const name of ['ann', 'an unknown user'])
+    it(`limits failed logins for each user name at an address for a minute: ${name}`, async () => {
       await using users = await brokerWithUsers();
       const { kit, login, fail } = users;
       await fail(10, { username: name });
@@ -80,7 +80,7 @@ describe('Failed logins of MQTT clients', () => {
       assert.equal(await login({ username: name, password: 'right' }), name === 'ann' ? 0 : WRONG);
     });
 
-  it('are limited for each client id, whatever user names it comes with', async () => {
+  it('limits failed logins for each client id, regardless of their user names', async () => {
     await using users = await brokerWithUsers();
     const { kit, login } = users;
     await kit.broker.access.clientIds.add('meter', 'right');
@@ -89,7 +89,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await login({ clientId: 'meter', password: 'right' }), LIMITED);
   });
 
-  it('are limited for all names of an address together', async () => {
+  it('limits failed logins for all names of an address together', async () => {
     await using users = await brokerWithUsers();
     const { login, fail } = users;
     for (let n = 0; n < 100; n++) await fail(1, { username: `user ${n}` });
@@ -97,7 +97,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await login({ username: 'ann', password: 'right', from: '192.0.2.2' }), 0);
   });
 
-  it('do not keep out a password that was right before, until it is changed', async () => {
+  it('accepts a password that was right before, until it is changed', async () => {
     await using users = await brokerWithUsers();
     const { kit, login, fail } = users;
     assert.equal(await login({ username: 'ann', password: 'right' }), 0);
@@ -109,7 +109,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED, 'it is no longer remembered');
   });
 
-  it('limit the guesses of a password that is in use at another address', async () => {
+  it('limits the guesses of a password that is in use at another address', async () => {
     await using users = await brokerWithUsers();
     const { login, fail } = users;
     assert.equal(await login({ username: 'ann', password: 'right' }), 0);
@@ -119,7 +119,7 @@ describe('Failed logins of MQTT clients', () => {
   });
 
   for (const given of [{}, { username: 'another' }])
-    it(`are limited for the user name of SCRAM, whatever the client id, if the CONNECT has ${given.username ?? 'no'} user name`, async () => {
+    it(`limits failed logins for the user name of SCRAM, regardless of the client id, if the CONNECT has ${given.username ?? 'no'} user name`, async () => {
       await using users = await brokerWithUsers({ auth: [scramUsers([{ username: 'ann', password: 'secret' }])] });
       for (let n = 0; n < 10; n++) assert.equal(await users.loginByScram('ann', 'wrong', given), WRONG);
       assert.equal(await users.loginByScram('ann', 'secret', given), LIMITED);
@@ -128,7 +128,7 @@ describe('Failed logins of MQTT clients', () => {
       assert.equal(await users.loginByScram('eve', 'wrong', {}), LIMITED, 'a name that does not exist');
     });
 
-  it('do not keep out a password that was right before, until its record is deleted', async () => {
+  it('accepts a password that was right before, until its record is deleted', async () => {
     await using users = await brokerWithUsers();
     const { kit, login, fail } = users;
     assert.equal(await login({ username: 'ann', password: 'right' }), 0);
@@ -138,7 +138,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await login({ username: 'ann', password: 'right' }), LIMITED);
   });
 
-  it('count before the next ones are checked, also if many arrive at once', async () => {
+  it('counts failed logins before the next ones are checked, even if many arrive at once', async () => {
     let asked = 0;
     const answers: (() => void)[] = [];
     const authenticate = () => {
@@ -156,7 +156,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(asked, 10);
   });
 
-  it('leave their turn to others if their connection is closed while they wait', async () => {
+  it('gives the turn of a waiting login to others if its connection is closed', async () => {
     let asked = 0;
     const answers: (() => void)[] = [];
     const authenticate = () => {
@@ -184,7 +184,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(asked, 11);
   });
 
-  it('do not include logins that a source could not check, nor clients without a password', async () => {
+  it('counts neither logins that a source could not check, nor clients without a password', async () => {
     const authenticate = () => {
       throw new Error('no connection to the database');
     };
@@ -196,7 +196,7 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(await users.login({ username: 'ann', password: 'right' }), 0);
   });
 
-  it('are limited with enhanced authentication, too', async () => {
+  it('limits failed logins with enhanced authentication, too', async () => {
     let asked = 0;
     const authenticate = ({ method, data }: { method: string | undefined; data: Buffer | undefined }) => {
       if (method === undefined) return undefined;
@@ -236,13 +236,13 @@ describe('Failed logins of MQTT clients', () => {
     assert.equal(asked, 20);
   });
 
-  it('are not limited in a zone with limitFailedLogins false', async () => {
+  it('does not limit failed logins in a zone with limitFailedLogins false', async () => {
     await using users = await brokerWithUsers({ limitFailedLogins: false });
     await users.fail(12, { username: 'ann' });
     assert.equal(await users.login({ username: 'ann', password: 'right' }), 0);
   });
 
-  it('are not looked for if nothing checks passwords', async () => {
+  it('does not count failed logins if nothing checks passwords', async () => {
     const check = mock.method(LoginLimit.prototype, 'check');
     await using kit = await createTestBroker();
     const transportInfo = { remoteAddress: HERE };
@@ -261,7 +261,7 @@ describe('The limit of failed logins', () => {
   const isRight = (answer: boolean) => answer;
   const reached = { code: 'LOGINS_LIMITED' };
 
-  it('keeps a bounded number of ids, and of credentials that were right', () => {
+  it('keeps a limited number of ids, and of correct credentials', () => {
     const limit = new LoginLimit(new ManualClock());
     const attempt = (id: string, source: string, secret: string, answer: boolean) =>
       limit.check({ source, ids: [id], secret }, () => answer, isRight);
@@ -274,7 +274,7 @@ describe('The limit of failed logins', () => {
     assert.equal(attempt('ann', 'here', 'right', true), true, 'the failures are no longer remembered');
   });
 
-  it('forgets no failures when refused logins have ever new ids', () => {
+  it('keeps the failures when refused logins use new ids each time', () => {
     const limit = new LoginLimit(new ManualClock());
     const attempt = (id: string, source: string) => limit.check({ source, ids: [id] }, () => false, isRight);
     for (let n = 0; n < 10; n++) attempt('ann', 'here');
@@ -283,7 +283,7 @@ describe('The limit of failed logins', () => {
     assert.throws(() => attempt('ann', 'here'), reached);
   });
 
-  it('checks logins that wait one after the other when those before were right', async () => {
+  it('checks waiting logins one after the other when earlier ones were right', async () => {
     const limit = new LoginLimit(new ManualClock());
     let running = 0;
     let most = 0;
@@ -300,7 +300,7 @@ describe('The limit of failed logins', () => {
     assert.equal(most, 30);
   });
 
-  it('goes on after a check that throws or rejects, which is not a failure', async () => {
+  it('continues after a check that throws or rejects, which is not a failure', async () => {
     const limit = new LoginLimit(new ManualClock());
     const attempt = { source: 's', ids: ['id'] };
     const fail = () => {
@@ -315,7 +315,7 @@ describe('The limit of failed logins', () => {
     );
   });
 
-  it('counts for the 64 bits of a network of IPv6, and for addresses of IPv4 in either form', () => {
+  it('counts by the 64-bit network of IPv6, and by IPv4 addresses in either form', () => {
     assert.equal(loginSourceOf('2001:db8::1'), loginSourceOf('2001:0db8:0:0:ffff::2'));
     assert.notEqual(loginSourceOf('2001:db8:0:1::1'), loginSourceOf('2001:db8::1'));
     assert.equal(loginSourceOf('::ffff:192.0.2.1'), loginSourceOf('192.0.2.1'));

@@ -4,7 +4,7 @@ import { PasswordChecks } from '../../lib/access/password-checks.ts';
 
 const NEVER = new AbortController().signal;
 
-/** Checks that the test ends itself, in the order in which they begin. */
+/** Checks that the test ends itself, in the order in which they start. */
 function manualChecks() {
   const begun: string[] = [];
   const ends = new Map<string, (answer: boolean) => void>();
@@ -15,7 +15,7 @@ function manualChecks() {
   return { begun, check, end: (name: string, answer = true) => ends.get(name)?.(answer) };
 }
 
-/** Let all promises settle that can. */
+/** Let all promises settle that can settle. */
 async function settle(): Promise<void> {
   for (let n = 0; n < 20; n++) await Promise.resolve();
 }
@@ -23,7 +23,7 @@ async function settle(): Promise<void> {
 describe('password checks', () => {
   let nowMs = 0;
 
-  it('run a limited number at a time', async () => {
+  it('runs a limited number of checks at a time', async () => {
     const { begun, check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 2 });
     const answers = ['a', 'b', 'c'].map((name) => checks.check(check(name), '10.0.0.1', NEVER));
@@ -37,7 +37,7 @@ describe('password checks', () => {
     assert.deepEqual(await Promise.all(answers), [true, false, true]);
   });
 
-  it('let addresses take turns', async () => {
+  it('lets addresses take turns', async () => {
     const { begun, check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     const answers = ['x1', 'x2', 'x3', 'y1', 'z1'].map((name) => checks.check(check(name), name[0], NEVER));
@@ -49,7 +49,7 @@ describe('password checks', () => {
     assert.deepEqual(await Promise.all(answers), Array(5).fill(true));
   });
 
-  it('drop a waiting check whose connection has gone', async () => {
+  it('drops a waiting check whose connection has closed', async () => {
     const { begun, check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     const gone = new AbortController();
@@ -64,7 +64,7 @@ describe('password checks', () => {
     await assert.rejects(checks.check(check('c'), 'x', gone.signal), /gone/);
   });
 
-  it('refuse the last check of the address with the longest queue when too many wait', async () => {
+  it('refuses the last check of the address with the longest queue when too many wait', async () => {
     const { begun, check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1, maxWaiting: 3 });
     const running = checks.check(check('r'), 'x', NEVER);
@@ -80,7 +80,7 @@ describe('password checks', () => {
     assert.equal(checks.waiting, 0);
   });
 
-  it('refuse a check that would wait longer than ten seconds, judging by the time that checks take', async () => {
+  it('refuses a check that would wait longer than ten seconds, according to the duration of checks', async () => {
     const { check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     const refused: number[] = [];
@@ -94,7 +94,7 @@ describe('password checks', () => {
     };
     const answers = Array.from({ length: 400 }, ask);
     await settle();
-    assert.equal(checks.waiting, 333); // until one has ended, they are supposed to take 30 ms
+    assert.equal(checks.waiting, 333); // until one has ended, they are assumed to take 30 ms
     nowMs += 50;
     end('0');
     await settle();
@@ -109,7 +109,7 @@ describe('password checks', () => {
     await Promise.all(answers);
   });
 
-  it('report the error of a check and go on', async () => {
+  it('reports the error of a check and continues', async () => {
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
     await assert.rejects(
       checks.check(() => Promise.reject(new Error('broken')), 'x', NEVER),

@@ -16,7 +16,7 @@ const SECRET: Readonly<Record<string, string>> = {
 
 describe('a password hash', () => {
   for (const [name, hash] of Object.entries(SECRET)) {
-    it(`of the format ${name} is checked`, async () => {
+    it(`checks a hash of the format ${name}`, async () => {
       const check = passwordCheckOf(hash);
       assert.equal(await check(Buffer.from('secret')), true);
       for (const wrong of ['secreT', 'secret ', '', 'x'.repeat(1000)])
@@ -24,7 +24,7 @@ describe('a password hash', () => {
     });
   }
 
-  it('is made with scrypt and a salt of its own', async () => {
+  it('creates a hash with scrypt and a new salt', async () => {
     const hashes = await Promise.all([hashPassword('pässword', 10), hashPassword(Buffer.from('pässword'), 10)]);
     assert.notEqual(hashes[0], hashes[1]);
     for (const hash of hashes) {
@@ -34,13 +34,13 @@ describe('a password hash', () => {
     }
   });
 
-  it('is not made for an empty password or a cost outside the range', async () => {
+  it('refuses an empty password or a cost outside the range', async () => {
     await assert.rejects(hashPassword(''), { code: 'PASSWORD_INVALID' });
     for (const cost of [9, 21, 12.5, Number.NaN])
       await assert.rejects(hashPassword('secret', cost), { code: 'OPTION_INVALID', field: 'passwordCost' });
   });
 
-  it('that needs a package is checked by the function of the caller', async () => {
+  it('checks a hash that needs a package with the function of the caller', async () => {
     const bcrypt = `$2b$12$${'a'.repeat(53)}`;
     assert.equal(foreignFormatOf(bcrypt), 'bcrypt');
     assert.equal(foreignFormatOf('$argon2id$v=19$m=1'), 'argon2');
@@ -57,7 +57,7 @@ describe('a password hash', () => {
     assert.deepEqual(asked, [`x ${bcrypt}`]);
   });
 
-  it('of an unknown format or with parameters that would take too long is refused', () => {
+  it('refuses a hash of an unknown format or with parameters that would take too long', () => {
     const wrong = [
       'secret',
       '',

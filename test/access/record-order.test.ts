@@ -49,7 +49,7 @@ function watchedTable(count: number) {
 const number = (_key: string, record: { readonly number: number }) => record.number;
 
 describe('A part of many records', () => {
-  it('is found in slices, however far down it is', async () => {
+  it('finds a part in slices, at any position', async () => {
     const { order, reads, sorts, pause } = watchedTable(100_000);
     assert.deepEqual(await order.part({ skip: 99_998, limit: 10 }, pause, number), [99_999, 100_000]);
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
@@ -60,13 +60,13 @@ describe('A part of many records', () => {
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
   });
 
-  it('at the beginning is found without a walk over all', async () => {
+  it('finds a part at the beginning without a walk over all records', async () => {
     const { order, reads, pause } = watchedTable(100_000);
     assert.deepEqual(await order.part({ skip: 1, limit: 3 }, pause, number), [2, 3, 4]);
     assert.ok(reads[0] <= 6 && reads.length === 1, `${reads}`);
   });
 
-  it('is right if records come and go, and if the table has to be sorted meanwhile', async () => {
+  it('returns the right part if records come and go, and if the table has to be sorted in the meantime', async () => {
     const { inner, order, sorts, pause, inNextTurn } = watchedTable(10_000);
     inNextTurn(() => {
       void inner.delete('odd:9999');
@@ -82,7 +82,7 @@ describe('A part of many records', () => {
     assert.deepEqual(await order.part({ skip: 2, limit: 2 }, pause, number), [3, 4]);
   });
 
-  it('is right after a commit has failed: the table is sorted once', async () => {
+  it('sorts the table once after a commit has failed, and returns the right part', async () => {
     const { inner, order, sorts, pause } = watchedTable(10_000);
     void inner.append('odd:1', { number: 1 });
     inner.undone++;
@@ -91,14 +91,14 @@ describe('A part of many records', () => {
     assert.equal(sorts.count, 1);
   });
 
-  it('has each row once if records without a number are sorted or restored while it is read', async () => {
+  it('returns each row once if records without a number are sorted or restored during the read', async () => {
     for (const isSorted of [true, false]) {
       const { inner, order, pause, inNextTurn } = watchedTable(0);
       const names = Array.from({ length: 5_000 }, (_, at) => `old:${at}`);
       for (const name of names) void inner.set(name, { number: 0 });
       if (isSorted) void inner.set('new', { number: 1 });
       inNextTurn(() => {
-        // what a failed commit does with a deleted record
+        // the effect of a failed commit on a deleted record
         void inner.append(names[0], { number: 0 });
         inner.undone++;
         order.oldestFirst();
@@ -122,14 +122,14 @@ describe('Records for a reader that takes several turns', () => {
     return keys;
   }
 
-  it('are looked at a few in each turn', () => {
+  it('examines a few records in each turn', () => {
     const watched = watchedTable(50_000);
     assert.equal(keysOf(watched).length, 50_000);
     assert.ok(Math.max(...watched.reads) <= 101, `${Math.max(...watched.reads)} in one turn`);
     assert.equal(watched.sorts.count, 0);
   });
 
-  it('come once each, also those that become the last ones, without those that are deleted before they are read', () => {
+  it('returns each record once, including those that move to the end, without those that are deleted before they are read', () => {
     const watched = watchedTable(1_000);
     const { inner } = watched;
     const keys = keysOf(watched, (count) => {
@@ -142,7 +142,7 @@ describe('Records for a reader that takes several turns', () => {
     assert.deepEqual([keys.at(-1), keys.includes('odd:997')], ['odd:999', false]);
   });
 
-  it('come in order after a commit has failed, and once each if the table is sorted while they are read', () => {
+  it('returns records in order after a commit has failed, and each once if the table is sorted during the read', () => {
     const watched = watchedTable(1_000);
     const { inner, sorts, order } = watched;
     void inner.append('odd:1', { number: 1 });
@@ -160,7 +160,7 @@ describe('Records for a reader that takes several turns', () => {
     assert.equal(sorts.count, 2);
   });
 
-  it('come once each if the table turns out to be unsorted', () => {
+  it('returns each record once if the table turns out to be unsorted', () => {
     const watched = watchedTable(1_000);
     void watched.inner.append('odd:501', { number: 501 });
     const keys = keysOf(watched);
@@ -169,7 +169,7 @@ describe('Records for a reader that takes several turns', () => {
 });
 
 describe('The access rules that are set at run time', () => {
-  it('are counted and found by their client without a walk over all rules', async () => {
+  it('counts and finds access rules by their client without a walk over all rules', async () => {
     await using broker = await createBroker({ sysInterval: 0, sysHeartbeat: 0 }).start();
     const { acl } = broker.access;
     const rule = (topic: string) => ({ access: 'deny', action: 'publish', topic }) as const;

@@ -17,7 +17,7 @@ async function retain({ broker }: TestBroker, ...topics: string[]): Promise<void
   meter.stream.destroy();
 }
 
-/** The payloads of the retained messages that a new subscriber gets. */
+/** The payloads of the retained messages that a new subscriber receives. */
 async function received({ broker }: TestBroker): Promise<string[]> {
   const client = await rawClient(broker);
   await granted(client, 1, '#');
@@ -29,14 +29,14 @@ async function received({ broker }: TestBroker): Promise<string[]> {
 const kitWith = (options: Options) => createTestBroker({ leakCheck: false, allowAnonymous: true, ...options });
 
 describe('Retained messages', () => {
-  it('are delivered by default when their publisher has lost the right to publish them', async () => {
+  it('delivers retained messages by default when their publisher has lost the right to publish them', async () => {
     await using kit = await kitWith({});
     await retain(kit, 'a', 'b');
     await kit.broker.access.acl.set({ clientId: 'meter', topic: 'a', ...DENY });
     assert.deepEqual(await received(kit), ['a', 'b']);
   });
 
-  it('are withheld with recheck when a rule denies their publisher the topic, also after a restart', async () => {
+  it('withholds retained messages with recheck when a rule denies their publisher the topic, also after a restart', async () => {
     const store = memoryStore();
     const options: Options = { store, retainedRights: 'recheck' };
     {
@@ -56,7 +56,7 @@ describe('Retained messages', () => {
     assert.deepEqual(await received(again), ['a', 'app', 'c'], 'the message was only withheld');
   });
 
-  it('are asked about by recheck in the rules of sources that the broker holds, and in no remote source', async () => {
+  it('evaluates with recheck the rules of sources that the broker holds, and asks no remote source', async () => {
     const asked: string[] = [];
     const remote = { name: 'remote', authorize: ({ action }: { action: string }) => asked.push(action) > 0 };
     await using kit = await kitWith({ auth: [remote], retainedRights: 'recheck' });
@@ -67,7 +67,7 @@ describe('Retained messages', () => {
     assert.deepEqual(asked, ['subscribe']);
   });
 
-  it('of superusers among the records are delivered with recheck', async () => {
+  it('delivers retained messages of superusers among the records with recheck', async () => {
     await using kit = await kitWith({ retainedRights: 'recheck' });
     await retain(kit, 'a');
     await kit.broker.access.acl.set({ topic: 'a', ...DENY });

@@ -6,17 +6,17 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
 import { granted, payloads, refusedConnect, turns } from '../support/wire.ts';
 
-/** A source that counts the questions that are open. */
+/** A source that counts its open questions. */
 class Counted implements AuthSource {
   readonly name = 'counted';
   readonly provides = ['authorization'] as const;
   asked = 0;
-  /** Most questions that were open at a time, and most about one client. */
+  /** Maximum number of questions that were open at a time, and of those about one client. */
   most = 0;
   mostOfOne = 0;
-  /** Clients about which it does not answer. */
+  /** Clients about which the source does not answer. */
   readonly hanging = new Set<string>();
-  /** What it says at once that it cannot decide. */
+  /** The client about which the source declares at once that it cannot decide. */
   undecided: string | undefined = undefined;
   readonly #open = new Map<string, number>();
   #openOfAll = 0;
@@ -63,7 +63,7 @@ async function sessions(source: Counted, count: number, subscriptions: number) {
 }
 
 describe('Clients that return', () => {
-  it('are asked about with at most 64 questions at a time, and 8 about one of them', async () => {
+  it('asks at most 64 questions at a time about returning clients, and 8 about one of them', async () => {
     const source = new Counted();
     const { kit, ids } = await sessions(source, 20, 20);
     await using _ = kit;
@@ -75,7 +75,7 @@ describe('Clients that return', () => {
     assert.deepEqual([source.asked, source.most, source.mostOfOne], [400, 64, 8]);
   });
 
-  it('are refused at the first question that cannot be decided, without waiting for the others', async () => {
+  it('refuses a returning client at the first question that cannot be decided, without waiting for the others', async () => {
     const source = new Counted();
     const { kit, ids } = await sessions(source, 20, 20);
     await using _ = kit;
@@ -86,10 +86,10 @@ describe('Clients that return', () => {
     assert.ok(source.asked <= 19 * 8, `asked ${source.asked} times`);
     source.undecided = undefined;
     const [clientId] = ids;
-    await rawClient(kit.broker, { clientId, properties: PROPERTIES, clean: false }); // the places were given up
+    await rawClient(kit.broker, { clientId, properties: PROPERTIES, clean: false }); // the places are free again
   });
 
-  it('and leave give up the places of their questions', async () => {
+  it('frees the places of the questions about a returning client that leaves', async () => {
     const source = new Counted();
     const { kit, ids, comesBack } = await sessions(source, 20, 20);
     await using _ = kit;

@@ -19,7 +19,7 @@ const BOB = client('c2', 'bob', '2001:db8::1');
 const NOBODY = client('c3');
 
 describe('access rules', () => {
-  it('decide by the first rule that applies', () => {
+  it('decides by the first rule that applies', () => {
     const rules = setOf({ access: 'deny', topic: 'a/secret' }, { access: 'allow', topic: 'a/#' }, { access: 'deny' });
     assert.equal(rules.decide(ANN, 'publish', 'a/secret'), false);
     assert.equal(rules.decide(ANN, 'publish', 'a/b'), true);
@@ -27,7 +27,7 @@ describe('access rules', () => {
     assert.equal(setOf({ access: 'allow', topic: 'a' }).decide(ANN, 'publish', 'b'), undefined);
   });
 
-  it('apply to one action or to both', () => {
+  it('applies a rule to one action or to both', () => {
     const rules = setOf(
       { access: 'allow', action: 'publish', topic: 'a' },
       { access: 'deny', action: 'sub', topic: 'a' }
@@ -40,7 +40,7 @@ describe('access rules', () => {
     }
   });
 
-  it('select clients by client id, user name and address, which must all hold', () => {
+  it('selects clients by client id, user name and address, which must all match', () => {
     const rules = setOf(
       { access: 'allow', clientId: 'c1', address: '10.0.0.0/8', topic: 'a' },
       { access: 'allow', username: 'bob', address: ['2001:db8::/32', '2001:db8::1'], topic: 'a' },
@@ -53,7 +53,7 @@ describe('access rules', () => {
     assert.equal(rules.decide(NOBODY, 'publish', 'a'), undefined);
   });
 
-  it('replace %c and %u as whole levels by the names of the client', () => {
+  it('replaces %c and %u as whole levels by the names of the client', () => {
     const rules = setOf({ access: 'allow', topic: ['dev/%c/up', '%u/#', 'x%c'] });
     assert.equal(rules.decide(ANN, 'publish', 'dev/c1/up'), true);
     assert.equal(rules.decide(ANN, 'publish', 'dev/c2/up'), undefined);
@@ -65,7 +65,7 @@ describe('access rules', () => {
     assert.equal(rules.decide(NOBODY, 'publish', '/a'), undefined, 'no user name');
   });
 
-  it('give no rights to names that would change a filter, and deny them what the rule denies to anybody', () => {
+  it('gives no rights to names that would change a filter, and denies them what the rule denies to any client', () => {
     for (const name of ['#', '+', 'a/b', '+/+', '$SYS', '']) {
       const allow = setOf({ access: 'allow', topic: ['%c/#', 'x/%c'] });
       const them = client(name);
@@ -77,7 +77,7 @@ describe('access rules', () => {
     }
   });
 
-  it('apply to topics under $SYS only if their filter begins with $SYS', () => {
+  it('applies a rule to topics under $SYS only if its filter begins with $SYS', () => {
     const rules = setOf({ access: 'allow' }, { access: 'allow', topic: ['#', '+/#'] });
     for (const topic of ['$SYS', '$SYS/a']) assert.equal(rules.decide(ANN, 'subscribe', topic), undefined);
     for (const filter of ['$SYS/#', '$SYS/+']) assert.equal(rules.decideFilter(ANN, filter), undefined);
@@ -85,7 +85,7 @@ describe('access rules', () => {
     assert.equal(setOf({ access: 'allow', topic: '$SYS/#' }).decideFilter(ANN, '$SYS/a/+'), true);
   });
 
-  it('compare exactly if asked to', () => {
+  it('compares exactly if requested', () => {
     const rules = setOf({ access: 'deny', action: 'subscribe', topic: '#', exact: true }, { access: 'allow' });
     assert.equal(rules.decideFilter(ANN, '#'), false);
     assert.equal(rules.decideFilter(ANN, '+/#'), true);
@@ -93,7 +93,7 @@ describe('access rules', () => {
     assert.equal(setOf({ access: 'allow', topic: '%c', exact: true }).decide(ANN, 'publish', 'c1'), undefined);
   });
 
-  it('allow a subscription only if they cover it, and let it stand if a denied part overlaps', () => {
+  it('allows a subscription only if a rule covers it, and keeps it if a denied part overlaps', () => {
     const rules = setOf({ access: 'deny', topic: 'a/secret' }, { access: 'allow', topic: 'a/#' });
     for (const filter of ['a/#', 'a/+', 'a', 'a/b/c']) assert.equal(rules.decideFilter(ANN, filter), true, filter);
     for (const filter of ['#', '+/secret', '+/#', 'b'])
@@ -103,7 +103,7 @@ describe('access rules', () => {
     assert.equal(setOf({ access: 'deny', action: 'publish', topic: 'a' }).mayDeny('a'), false);
   });
 
-  it('are added and removed at run time', () => {
+  it('adds and removes rules at run time', () => {
     const rules = new RuleSet();
     const all = rulesOf([
       { access: 'deny', clientId: 'c1', topic: 'a' },
@@ -127,7 +127,7 @@ describe('access rules', () => {
     assert.equal(rules.mayDeny('c'), false);
   });
 
-  it('are left as they are if a rule is removed that is not among them', () => {
+  it('ignores the removal of a rule that it does not contain', () => {
     const rules = new RuleSet();
     const [kept, removed] = rulesOf([
       { access: 'deny', clientId: 'c1', topic: 'a' },
@@ -141,7 +141,7 @@ describe('access rules', () => {
     assert.equal(rules.mayDeny('a'), false);
   });
 
-  it('give the same verdicts with an index as when all rules are compared in order', () => {
+  it('gives the same verdicts with an index as when all rules are compared in order', () => {
     const source = randomSource('access rules');
     const { below, pick } = source;
     const clients = [ANN, BOB, NOBODY, client('#', '+')];
@@ -179,7 +179,7 @@ describe('access rules', () => {
     }
   });
 
-  it('name what is wrong with a rule', () => {
+  it('reports what is wrong with a rule', () => {
     const wrong: readonly (readonly [unknown, string])[] = [
       [{ access: 'permit' }, 'rules[0].access'],
       [{ access: 'allow', action: 'read' }, 'rules[0].action'],
@@ -236,14 +236,14 @@ describe('access rules that the broker does not hold', () => {
   const decide = (action: RuleAction, topic: string, who = ANN) =>
     decideByRules(rules, who as unknown as ClientInfo, action, topic);
 
-  it('decide about a message as the others do', () => {
+  it('decides about a message as rules of the broker do', () => {
     assert.equal(decide('publish', 'a/secret'), false);
     assert.equal(decide('publish', 'a/b'), true);
     assert.equal(decide('publish', 'ann/x'), true);
     assert.equal(decide('publish', 'x'), undefined);
   });
 
-  it('refuse a subscription already if they deny one of its topics, and allow it only if all are allowed', () => {
+  it('refuses a subscription if a rule denies one of its topics, and allows it only if all are allowed', () => {
     assert.equal(decide('subscribe', 'a/b'), true);
     assert.equal(decide('subscribe', 'a/#'), false);
     assert.equal(decide('subscribe', '+/secret'), false);
@@ -260,7 +260,7 @@ describe('access rules that the broker does not hold', () => {
     assert.equal(deny({}, '$SYS/#'), undefined);
   });
 
-  it('are read up to the one that decides', () => {
+  it('reads rules up to the one that decides', () => {
     const list: AccessRule[] = [
       { access: 'allow', topic: 'a' },
       { access: 'allow', topic: 'a/#/b' }

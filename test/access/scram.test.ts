@@ -92,7 +92,7 @@ describe('SCRAM for users that do not exist', () => {
     assert.ok(!challenges[0].includes(eve), 'another broker has another key');
   });
 
-  it('reports once that the key of the salts cannot be persisted, however many users ask', async () => {
+  it('reports once that the key of the salts cannot be persisted, for any number of users', async () => {
     const failures: unknown[] = [];
     const full = new Error('the store is full');
     const table = { get: () => undefined, set: () => Promise.reject(full) };
@@ -104,7 +104,7 @@ describe('SCRAM for users that do not exist', () => {
     assert.deepEqual(failures, [full]);
   });
 
-  it('asks the sources behind it first, and refuses the method if none has SCRAM', async () => {
+  it('asks the later sources first, and refuses the method if none supports SCRAM', async () => {
     const asked: string[] = [];
     await using kit = await createTestBroker({
       auth: [

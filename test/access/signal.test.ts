@@ -5,7 +5,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, publish, subscribe, turns, withResolvers } from '../support/wire.ts';
 
-/** A source that does not answer until its signal is aborted, and notes the reasons. */
+/** A source that does not answer until its signal is aborted, and records the reasons. */
 function silent(requests: AuthorizeRequest[], reasons: string[]) {
   return {
     name: 'silent',
@@ -23,7 +23,7 @@ function silent(requests: AuthorizeRequest[], reasons: string[]) {
 
 describe('The signal of a question to a source', () => {
   for (const action of ['publish', 'subscribe'] as const) {
-    it(`is ${action === 'publish' ? 'not ' : ''}aborted when the connection closes (${action}), and that is no error`, async () => {
+    it(`aborts the signal of a question ${action === 'publish' ? 'not ' : ''}when the connection closes (${action}), which is not an error`, async () => {
       const requests: AuthorizeRequest[] = [];
       const reasons: string[] = [];
       await using kit = await createTestBroker({ auth: [silent(requests, reasons)], allowAnonymous: true });
@@ -39,7 +39,7 @@ describe('The signal of a question to a source', () => {
       assert.deepEqual([reasons, errors], [action === 'publish' ? [] : ['CONNECTION_CLOSED'], []]);
     });
 
-    it(`is aborted when hookTimeout has passed (${action})`, async () => {
+    it(`aborts the signal of a question when hookTimeout has passed (${action})`, async () => {
       const reasons: string[] = [];
       await using kit = await createTestBroker({
         auth: [silent([], reasons)],
@@ -61,7 +61,7 @@ describe('The signal of a question to a source', () => {
     });
   }
 
-  it('is not aborted after the answer, and each connection has its own', async () => {
+  it('does not abort the signal after the answer, and gives each connection its own', async () => {
     const signals: AbortSignal[] = [];
     await using kit = await createTestBroker({
       auth: [{ name: 'quick', authorize: async ({ signal }) => signals.push(signal) > 0 }],
@@ -74,12 +74,12 @@ describe('The signal of a question to a source', () => {
       client.cut();
       await turns();
     }
-    assert.equal(signals.length, 4, 'a kept answer asks nobody');
+    assert.equal(signals.length, 4, 'a cached answer asks no source');
     assert.ok(signals.every(({ aborted }) => !aborted));
     assert.equal(new Set(signals).size, 4);
   });
 
-  it('is aborted if it is read after the connection has closed or hookTimeout has passed', async () => {
+  it('returns an aborted signal if it is read after the connection has closed or hookTimeout has passed', async () => {
     for (const isTimeout of [false, true]) {
       const late = withResolvers<void>();
       let read: (() => AbortSignal) | undefined;
@@ -107,7 +107,7 @@ describe('The signal of a question to a source', () => {
     }
   });
 
-  it('belongs to authorize hooks of the app as well', async () => {
+  it('passes the signal to authorize hooks of the app as well', async () => {
     const reasons: string[] = [];
     await using kit = await createTestBroker({
       hooks: {
@@ -131,7 +131,7 @@ describe('The signal of a question to a source', () => {
 
 describe('A message that the broker has received', () => {
   for (const qos of [0, 1] as const)
-    it(`is published if its connection closes while a source decides (QoS ${qos})`, async () => {
+    it(`publishes a message if its connection closes while a source decides (QoS ${qos})`, async () => {
       const answer = withResolvers<boolean>();
       const source = {
         name: 'slow',
@@ -155,7 +155,7 @@ describe('A message that the broker has received', () => {
 });
 
 describe('A question about a subscription that is never answered', () => {
-  it('keeps nothing waiting after its client has gone', async () => {
+  it('keeps nothing waiting for an unanswered question about a subscription after its client has gone', async () => {
     let isSilent = false;
     const source = {
       name: 'silent',

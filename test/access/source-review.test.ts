@@ -11,7 +11,7 @@ import { granted, rest, turns } from '../support/wire.ts';
 class Asked implements AuthSource {
   readonly name = 'asked';
   readonly provides = ['authorization'] as const;
-  /** What was asked about subscriptions: client id and filter. */
+  /** The questions about subscriptions: client id and filter. */
   readonly asked: string[] = [];
   /** Filters that are refused. */
   readonly denied = new Set<string>();
@@ -52,7 +52,7 @@ function dropsOf(broker: { on(event: 'message.dropped', run: (drop: { reason: st
 
 describe('A source that must be asked', () => {
   for (const isLate of [false, true])
-    it(`is asked again about a subscription when its answer expires${isLate ? ', asynchronously' : ''}`, async () => {
+    it(`asks a source again about a subscription when its answer expires${isLate ? ', asynchronously' : ''}`, async () => {
       const source = new Asked();
       source.isLate = isLate;
       await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
@@ -84,10 +84,10 @@ describe('A source that must be asked', () => {
       await turns();
       source.asked.length = 0;
       await kit.clock.advance(TTL * 3);
-      assert.deepEqual(source.asked, [], 'nobody is asked about clients that are gone');
+      assert.deepEqual(source.asked, [], 'no source is asked about clients that are gone');
     });
 
-  it('withdraws queued messages, and those of the window, when it refuses', async () => {
+  it('withholds queued messages, and those of the window, when a source refuses', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({
       auth: [source],
@@ -107,7 +107,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(drops, ['not_authorized', 'not_authorized']);
   });
 
-  it('has subscriptions removed with aclRemoveSubscriptions, when nothing is queued for them', async () => {
+  it('removes refused subscriptions with aclRemoveSubscriptions, when nothing is queued for them', async () => {
     const source = new Asked();
     const options = {
       auth: [source],
@@ -135,7 +135,7 @@ describe('A source that must be asked', () => {
   });
 
   for (const returns of [true, false])
-    it(`has no queue delivered that it refuses when ${returns ? 'the client returns' : 'other rules change'} with aclRemoveSubscriptions`, async () => {
+    it(`does not deliver a queue that a source refuses when ${returns ? 'the client returns' : 'other rules change'} with aclRemoveSubscriptions`, async () => {
       const source = new Asked();
       const options = {
         auth: [source],
@@ -169,11 +169,11 @@ describe('A source that must be asked', () => {
       assert.deepEqual(await texts(client), []);
       assert.deepEqual(drops, ['not_authorized', 'not_authorized']);
       await kit.clock.advance(TTL + 2_000);
-      assert.deepEqual(removed, ['a'], 'it is removed when nothing is queued any more');
+      assert.deepEqual(removed, ['a'], 'it is removed when nothing is left in the queue');
     });
 
   for (const returns of [true, false])
-    it(`is not needed: a queue that rules no longer allow is not delivered ${returns ? 'when the client returns' : 'after rules have changed'} with aclRemoveSubscriptions`, async () => {
+    it(`does not deliver, even without a source, a queue that rules no longer allow ${returns ? 'when the client returns' : 'after rules have changed'} with aclRemoveSubscriptions`, async () => {
       const options = {
         allowAnonymous: true,
         aclNomatch: 'deny',
@@ -204,7 +204,7 @@ describe('A source that must be asked', () => {
       assert.deepEqual(drops, ['not_authorized', 'not_authorized']);
     });
 
-  it('that fails for longer than aclCacheTtl takes the right away until it works again, and removes nothing', async () => {
+  it('takes the right away while a source fails for longer than aclCacheTtl, and removes nothing', async () => {
     const source = new Asked();
     const options = { auth: [source], allowAnonymous: true, aclCacheTtl: TTL, aclRemoveSubscriptions: true };
     await using kit = await createTestBroker(options);
@@ -221,7 +221,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await texts(client), ['2']);
   });
 
-  it('is asked about the subscriptions of a client that returns, before it gets anything', async () => {
+  it('asks a source about the subscriptions of a client that returns, before anything is delivered', async () => {
     const source = new Asked();
     const store = memoryStore();
     for (const isRestarted of [false, true]) {
@@ -254,7 +254,7 @@ describe('A source that must be asked', () => {
     }
   });
 
-  it('decides about the user name with which the client returns, and about nothing if its connection closes', async () => {
+  it('asks about the user name with which the client returns, and about nothing if its connection closes', async () => {
     const users: (string | undefined)[] = [];
     let answer: ((isAllowed: boolean) => void) | undefined;
     await using kit = await createTestBroker({
@@ -291,7 +291,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await texts(again), ['x'], 'the aborted question has refused nothing');
   });
 
-  it('is asked at once when the answers are withdrawn, for one client or for all', async () => {
+  it('asks a source at once when the answers are withdrawn, for one client or for all', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
     const [c, d] = [await rawClient(kit.broker, { clientId: 'c' }), await rawClient(kit.broker, { clientId: 'd' })];
@@ -308,7 +308,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual([source.asked.splice(0).sort(), await texts(d)], [['c a', 'd a'], []]);
   });
 
-  it('still refuses what it has refused when rules change, and is not asked about what rules or hooks have allowed', async () => {
+  it('keeps the refusals of a source when rules change, and does not ask it about what rules or hooks have allowed', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({
       auth: [acl([{ access: 'allow', topic: 'ruled' }]), source],
@@ -328,7 +328,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await texts(client), ['ruled', 'hooked']);
   });
 
-  it('is asked about the filter that a hook has put in place of the requested one', async () => {
+  it('asks a source about the filter with which a hook has replaced the requested one', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
     kit.broker.hook('authorizeSubscribe', ({ filter }) => ({ filter: `x/${filter}` }), { isFirst: true });
@@ -346,7 +346,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await texts(client), ['2'], 'a new SUBSCRIBE that is allowed gives the right back');
   });
 
-  it('is asked about at most 64 subscriptions at a time', async () => {
+  it('asks a source about at most 64 subscriptions at a time', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
     const client = await rawClient(kit.broker, { clientId: 'c' });

@@ -39,7 +39,7 @@ const states = ({ broker }: TestBroker) =>
   broker.access.list().map(({ name, isStarted }) => `${name} ${isStarted ? 'on' : 'off'}`);
 
 describe('Rules in options', () => {
-  it('leave the records that were set at run time as they are at the next start', async () => {
+  it('keeps the records that were set at run time at the next start', async () => {
     const store = memoryStore();
     const auth = [acl([{ access: 'allow', topic: 'a' }])];
     const rules: unknown[] = [];
@@ -57,7 +57,7 @@ describe('Rules in options', () => {
 });
 
 describe('broker.access.stop and start', () => {
-  it('ask a source no more, and ask it again after the others', async () => {
+  it('stops asking a source, and asks it again after the others', async () => {
     const [ann, bob] = [known('ann'), known('bob')];
     await using kit = await createTestBroker({ auth: [ann, bob] });
     const { access } = kit.broker;
@@ -74,7 +74,7 @@ describe('broker.access.stop and start', () => {
     assert.deepEqual([ann.opened, ann.closed], [2, 1]);
   });
 
-  it('take effect in the order of their calls while a source is being opened', async () => {
+  it('applies stop and start in the order of their calls while a source is being opened', async () => {
     const store = memoryStore();
     let isSlow = false;
     let opened = () => undefined as unknown;
@@ -115,7 +115,7 @@ describe('broker.access.stop and start', () => {
     assert.equal(source.opened, 2, 'it is not opened at the next start');
   });
 
-  it('go on with the next call after one that has failed', async () => {
+  it('continues with the next call after one that has failed', async () => {
     let isFailing = false;
     const source = known('ann');
     const open = () => {
@@ -133,7 +133,7 @@ describe('broker.access.stop and start', () => {
     assert.equal(await access.start('ann'), true);
   });
 
-  it('refuse unknown clients while the only source of authentication is stopped, unless allowAnonymous is true', async () => {
+  it('refuses unknown clients while the only source of authentication is stopped, unless allowAnonymous is true', async () => {
     for (const [options, expected] of [
       [{}, 0x86],
       [{ allowAnonymous: true }, 0]
@@ -145,7 +145,7 @@ describe('broker.access.stop and start', () => {
     }
   });
 
-  it('do not let in those who have a password while the records are stopped', async () => {
+  it('refuses clients with a password while the records are stopped', async () => {
     await using kit = await createTestBroker({});
     const { access } = kit.broker;
     await access.usernames.add('ann', 'secret');
@@ -158,7 +158,7 @@ describe('broker.access.stop and start', () => {
     assert.deepEqual([await codeFor(kit, 'bob', 'secret'), await codeFor(kit, 'ann', 'wrong')], [0, 0x86]);
   });
 
-  it('withdraw the rules of a source, and refuse what no other rule allows', async () => {
+  it('withdraws the rules of a stopped source, and refuses what no other rule allows', async () => {
     await using broker = await startBroker({ auth: [acl([{ access: 'allow', action: 'subscribe', topic: 'a' }])] });
     const client = await rawClient(broker);
     const codes = async () => [...(await granted(client, 1, 'a')), ...(await granted(client, 2, 'b'))];
@@ -170,7 +170,7 @@ describe('broker.access.stop and start', () => {
     client.stream.destroy();
   });
 
-  it('are persisted by name, and a stopped source is not opened at the next start', async () => {
+  it('persists stopped sources by name, and does not open them at the next start', async () => {
     const store = memoryStore();
     {
       await using kit = await createTestBroker({
@@ -196,7 +196,7 @@ describe('broker.access.stop and start', () => {
     assert.deepEqual(states(kit).at(-1), 'late off', 'also if the app adds it again');
   });
 
-  it('leave a source stopped if it cannot be opened', async () => {
+  it('keeps a source stopped if it cannot be opened', async () => {
     const source = known('ann');
     await using kit = await createTestBroker({ auth: [source] });
     await kit.broker.access.stop('ann');
@@ -209,11 +209,11 @@ describe('broker.access.stop and start', () => {
     assert.equal(await codeFor(kit, 'ann'), 0x86);
   });
 
-  it('refuse unknown names with a suggestion, and a source with the name of the records', async () => {
+  it('refuses unknown names with a suggestion, and a source with the name of the records', async () => {
     await using kit = await createTestBroker({ auth: [known('ann')] });
     const { access } = kit.broker;
     await assert.rejects(access.stop('record'), { code: 'SOURCE_UNKNOWN', message: /did you mean "records"/ });
-    await assert.rejects(access.start('nobody else'), { code: 'SOURCE_UNKNOWN', message: /records, ann/ });
+    await assert.rejects(access.start('another'), { code: 'SOURCE_UNKNOWN', message: /records, ann/ });
     await assert.rejects(access.add(known('x', 'records')), { code: 'SOURCE_NAME_IN_USE' });
   });
 });

@@ -11,18 +11,18 @@ class Server implements AuthSource {
   readonly name = 'server';
   readonly provides = ['authorization'] as const;
   isDown = false;
-  /** What it decides while the server works. */
+  /** The answer while the server works. */
   isAllowed = true;
-  /** Filters that it refuses. */
+  /** Filters that the source refuses. */
   readonly denied = new Set<string>();
   isThrowing = false;
-  /** Questions get their answer when the test calls `release`. */
+  /** True: questions are answered when the test calls `release`. */
   isHanging = false;
   release: () => void = () => undefined;
-  /** Number of questions that it takes at a time. */
+  /** Maximum number of questions at a time. */
   room = Infinity;
   asked = 0;
-  /** What it cannot decide next, although it works. */
+  /** Questions that the source cannot decide next, although the server works. */
   readonly missed = new Set<string>();
   #open = 0;
   readonly #answerIfDown: false | undefined;
@@ -59,7 +59,7 @@ function start(server: Server, more: object = {}) {
 
 describe('An answer that a source marks as undecided', () => {
   for (const answer of [false, undefined] as const)
-    it(`to a PUBLISH (${answer}) is not kept: the next message is decided anew`, async () => {
+    it(`does not cache an undecided answer to a PUBLISH (${answer}): the next message is decided again`, async () => {
       const server = new Server(answer);
       await using kit = await start(server, { aclNomatch: 'allow' });
       const client = await rawClient(kit.broker, { clientId: 'c' });
@@ -77,7 +77,7 @@ describe('An answer that a source marks as undecided', () => {
       assert.equal(server.asked, 2, 'the second answer is kept');
     });
 
-  it('to a SUBSCRIBE refuses it, and is not kept', async () => {
+  it('refuses a SUBSCRIBE after an undecided answer, which is not cached', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const client = await rawClient(kit.broker, { clientId: 'c' });
@@ -87,7 +87,7 @@ describe('An answer that a source marks as undecided', () => {
     assert.deepEqual(await granted(client, 2, 'a'), [0]);
   });
 
-  it('to a SUBSCRIBE that something else allows is asked for again after 5 seconds', async () => {
+  it('asks again after 5 seconds about a SUBSCRIBE that something else allows', async () => {
     const server = new Server(undefined);
     server.isDown = true;
     await using kit = await start(server, { aclNomatch: 'allow' });
@@ -104,7 +104,7 @@ describe('An answer that a source marks as undecided', () => {
     assert.deepEqual(await payloads(client), []);
   });
 
-  it('about a subscription removes nothing', async () => {
+  it('removes nothing after an undecided answer about a subscription', async () => {
     const server = new Server(false);
     await using kit = await start(server, { aclRemoveSubscriptions: true });
     const removed: string[] = [];
@@ -116,7 +116,7 @@ describe('An answer that a source marks as undecided', () => {
     assert.deepEqual(removed, []);
   });
 
-  it('is not kept if a hook of the app has marked it', async () => {
+  it('does not cache an answer that a hook of the app has marked as undecided', async () => {
     const broker = await startBroker();
     await using _ = broker;
     let isDown = true;
@@ -152,7 +152,7 @@ describe('While a source cannot decide about a subscription', () => {
     return ends;
   }
 
-  it('what is in force stays for aclCacheTtl after the answer has expired, and the source is asked every 5 seconds', async () => {
+  it('keeps the last answer for aclCacheTtl after it has expired, and asks the source every 5 seconds', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -172,11 +172,11 @@ describe('While a source cannot decide about a subscription', () => {
     server.isDown = true;
     await kit.clock.advance(TTL);
     await kit.broker.publish('a', '2');
-    assert.deepEqual(await payloads(client), ['2'], 'and the time counts anew');
+    assert.deepEqual(await payloads(client), ['2'], 'and the time starts again');
     assert.deepEqual(ends, []);
   });
 
-  it('for longer, a session that outlives its connection is disconnected, and loses nothing', async () => {
+  it('disconnects a session that outlives its connection if the source stays undecided, and loses nothing', async () => {
     const server = new Server(false);
     await using kit = await start(server, { aclRemoveSubscriptions: true, maxInflight: 1 });
     const ends = endsOf(kit);
@@ -200,7 +200,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, []);
   });
 
-  it('for longer, a session that ends with its connection gets nothing until the source decides', async () => {
+  it('delivers nothing to a session that ends with its connection until the source decides', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const client = await rawClient(kit.broker, { clientId: 'c' });
@@ -215,7 +215,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(await payloads(client), ['2']);
   });
 
-  it('after its answers were withdrawn, what was in force ends as soon as it has not answered twice', async () => {
+  it('ends the withdrawn answer as soon as the source has not answered twice', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -230,7 +230,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, ['source_failed']);
   });
 
-  it('and something else allows it (onError ignore), it stays in force; what was refused stays refused', async () => {
+  it('keeps what something else allows (onError ignore), and refuses what was refused', async () => {
     const server = new Server(undefined);
     await using kit = await start(server, { aclNomatch: 'allow' });
     const ends = endsOf(kit);
@@ -250,7 +250,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(await payloads(again), ['a'], 'also if the client returns');
   });
 
-  it('once after its answers were withdrawn, it is asked again a second later, and the connection stays', async () => {
+  it('asks a second later if the source is undecided once after its answers were withdrawn, and keeps the connection', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -265,7 +265,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, []);
   });
 
-  it('because it does not answer in time after its answers were withdrawn, what was in force ends at once', async () => {
+  it('ends the withdrawn answer at once if the source does not answer in time', async () => {
     const server = new Server(false);
     await using kit = await start(server, { hookTimeout: 5_000 });
     kit.broker.on('error', () => undefined);
@@ -279,7 +279,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, ['source_failed']);
   });
 
-  it('and other rules change, what no rule has decided stays in force', async () => {
+  it('keeps what no rule has decided when other rules change', async () => {
     const server = new Server(undefined);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -300,7 +300,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, []);
   });
 
-  it('and the rule that has allowed it is removed, what was in force ends', async () => {
+  it('ends the right to a subscription whose allowing rule is removed', async () => {
     const server = new Server(false);
     await using kit = await start(server);
     const ends = endsOf(kit);
@@ -314,7 +314,7 @@ describe('While a source cannot decide about a subscription', () => {
     assert.deepEqual(ends, ['source_failed']);
   });
 
-  it('what is in force stays no longer if the first question gets its answer late', async () => {
+  it('does not extend the last answer if the first question is answered late', async () => {
     const server = new Server(false);
     await using kit = await start(server, { hookTimeout: TTL });
     const ends = endsOf(kit);
@@ -336,7 +336,7 @@ describe('While a source cannot decide about a subscription', () => {
   });
 
   for (const fails of ['says that it is undecided', 'throws', 'has more questions than it can ask'])
-    it(`because it ${fails}, a client that returns is refused with 0x88 (3.x: 3), and its session stays untouched`, async () => {
+    it(`refuses a client that returns with 0x88 (3.x: 3) if the source ${fails}, and leaves its session unchanged`, async () => {
       const server = new Server(false);
       await using kit = await start(server, { aclRemoveSubscriptions: true });
       kit.broker.on('error', () => undefined);

@@ -33,7 +33,7 @@ function start(source: AuthSource, more: object = {}) {
   return createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, hookTimeout: HOUR, ...more });
 }
 
-/** A client with a subscription to `a` whose answer has expired: the source is being asked again. */
+/** A client with a subscription to `a` whose answer has expired, so that the source is being asked again. */
 async function clientInQuestion({ broker, clock }: Awaited<ReturnType<typeof start>>, source: Manual) {
   const client = await rawClient(broker, { clientId: 'c' });
   await granted(client, 1, 'a');
@@ -45,7 +45,7 @@ async function clientInQuestion({ broker, clock }: Awaited<ReturnType<typeof sta
 
 describe('The answer of a source about a subscription', () => {
   for (const clientId of [undefined, 'c'])
-    it(`that was asked for before the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn is followed by a question`, async () => {
+    it(`asks again after an answer that was asked for before the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn`, async () => {
       const source = new Manual();
       await using kit = await start(source);
       const client = await clientInQuestion(kit, source);
@@ -59,7 +59,7 @@ describe('The answer of a source about a subscription', () => {
       assert.deepEqual(await payloads(client), []);
     });
 
-  it('counts although the answers about the client are withdrawn again and again, and is followed by one question', async () => {
+  it('uses an answer although the answers about the client are withdrawn repeatedly, and asks one more question', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await clientInQuestion(kit, source);
@@ -79,7 +79,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('is asked for again if rules change before it is there', async () => {
+  it('asks again if rules change before the answer arrives', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await clientInQuestion(kit, source);
@@ -95,7 +95,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('that never arrives does not keep in force what a client has withdrawn by one re-authentication after the other', async () => {
+  it('does not keep, for lack of an answer, what a client has withdrawn by repeated re-authentications', async () => {
     const source = new Manual();
     await using kit = await start(source, { hookTimeout: 5_000 });
     kit.broker.on('error', () => undefined);
@@ -109,7 +109,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await client.refused(0x89), []);
   });
 
-  it('does not count when the client has subscribed again meanwhile', async () => {
+  it('ignores the answer when the client has subscribed again in the meantime', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await clientInQuestion(kit, source);
@@ -124,7 +124,7 @@ describe('The answer of a source about a subscription', () => {
   });
 
   for (const clientId of [undefined, 'c'])
-    it(`to a SUBSCRIBE is followed by a question if the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn meanwhile`, async () => {
+    it(`asks again after a SUBSCRIBE if the answers ${clientId ? 'about the client' : 'about all clients'} were withdrawn in the meantime`, async () => {
       const source = new Manual();
       source.isAllowed = undefined;
       await using kit = await start(source);
@@ -140,11 +140,11 @@ describe('The answer of a source about a subscription', () => {
       assert.deepEqual(await payloads(client), []);
     });
 
-  it('neither removes nor restores a subscription if it was withdrawn before it arrived', async () => {
+  it('neither removes nor restores a subscription by an answer that was withdrawn before it arrived', async () => {
     const source = new Manual();
     await using kit = await start(source, { aclRemoveSubscriptions: true });
     const client = await clientInQuestion(kit, source);
-    kit.broker.access.invalidate('c'); // the right was given back, which the answer does not know
+    kit.broker.access.invalidate('c'); // the right was given back after the answer
     source.answers[0](false);
     await turns();
     source.answers[1](true);
@@ -153,7 +153,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('does not restore what is refused if it was withdrawn before it arrived', async () => {
+  it('does not restore a refused subscription by an answer that was withdrawn before it arrived', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await clientInQuestion(kit, source);
@@ -171,7 +171,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('counts nothing for a client that has become a superuser meanwhile', async () => {
+  it('ignores the answer for a client that has become a superuser in the meantime', async () => {
     const source = new Manual();
     let isSuperuser = false;
     const hooks = { authenticate: () => ({ allow: true, isSuperuser }) as const };
@@ -190,7 +190,7 @@ describe('The answer of a source about a subscription', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('refuses a client that returns if it was withdrawn meanwhile, and leaves the session as it is', async () => {
+  it('refuses a client that returns if the answer was withdrawn in the meantime, and leaves the session unchanged', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const first = await rawClient(kit.broker, PERSISTENT);
@@ -235,7 +235,7 @@ describe('The answer of a source about a subscription', () => {
       assert.deepEqual(await returns(), []);
     });
 
-  it('is asked for again when a source is loaded again, added or removed', async () => {
+  it('asks again when a source is loaded again, added or removed', async () => {
     const source = new Manual();
     await using kit = await start(source);
     const client = await rawClient(kit.broker, { clientId: 'c' });
@@ -260,7 +260,7 @@ describe('The answer of a source about a subscription', () => {
   });
 });
 
-describe('The judgement about a client that takes a session over', () => {
+describe('The decision about a client that takes a session over', () => {
   /** Allows everything to ann, and lets the test answer about others. */
   class Ann extends Manual {
     override authorize(request: AuthorizeRequest): boolean | Promise<boolean> {
@@ -268,7 +268,7 @@ describe('The judgement about a client that takes a session over', () => {
     }
   }
 
-  it('takes effect only if the client gets the session', async () => {
+  it('applies the decision only if the client gets the session', async () => {
     const source = new Ann();
     await using kit = await start(source, { aclRemoveSubscriptions: true, takeoverByOtherUser: 'refuse' });
     const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob' });
@@ -291,7 +291,7 @@ describe('The judgement about a client that takes a session over', () => {
   });
 
   for (const isConnected of [false, true])
-    it(`takes no effect if the CONNACK does not fit, ${isConnected ? 'so the connected client gets its messages' : 'so nothing queued is lost'}`, async () => {
+    it(`does not apply the decision if the CONNACK does not fit, ${isConnected ? 'so the connected client gets its messages' : 'so nothing queued is lost'}`, async () => {
       const source = new Ann();
       await using kit = await start(source, { aclRemoveSubscriptions: true });
       const first = await rawClient(kit.broker, { ...PERSISTENT, username: 'ann' });
@@ -309,7 +309,7 @@ describe('The judgement about a client that takes a session over', () => {
       assert.deepEqual(await payloads(ann), ['x']);
     });
 
-  it('is made again if the session has been replaced by another one', async () => {
+  it('decides again if the session has been replaced by another one', async () => {
     const source = new Ann();
     source.isAllowed = undefined;
     await using kit = await start(source);
@@ -327,7 +327,7 @@ describe('The judgement about a client that takes a session over', () => {
     assert.deepEqual(await payloads(bob), []);
   });
 
-  it('includes what the previous connection subscribes meanwhile', async () => {
+  it('includes subscriptions that the previous connection makes in the meantime', async () => {
     const source = new Ann();
     source.isAllowed = undefined;
     await using kit = await start(source);

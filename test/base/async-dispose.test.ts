@@ -11,7 +11,7 @@ ${ts.transpile(source, { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget
 exports.defineAsyncDispose(); })()`;
 
 describe('Symbol.asyncDispose', () => {
-  it('is defined in a realm that lacks it, as under Jest on Node 20 and 22, and unchanged where it exists', () => {
+  it('defines the symbol in a realm that lacks it, as under Jest on Node 20 and 22, and keeps an existing one', () => {
     const realm = createContext({});
     const native: unknown = runInContext('Symbol.asyncDispose', realm);
     for (let times = 0; times < 2; times++) runInContext(script, realm); // two copies of the package

@@ -6,7 +6,7 @@ import { randomSource } from '../topics/slow-matcher.ts';
 class Item extends Sized {}
 
 describe('BySize', () => {
-  it('returns one of the largest, to a factor of two, however the sizes change', () => {
+  it('returns one of the largest, to a factor of two, after any change of sizes', () => {
     const { below, pick } = randomSource('sizes');
     const list = new BySize<Item>();
     const items = Array.from({ length: 50 }, () => new Item());

@@ -13,7 +13,7 @@ describe('a cancellation', () => {
     assert.equal(cancellation.signal, signal);
   });
 
-  it('gives an aborted signal if it is read after the abort', () => {
+  it('returns an aborted signal if it is read after the abort', () => {
     const cancellation = new Cancellation();
     cancellation.abort(new Error('over'));
     assert.match(String(cancellation.signal.reason), /over/);

@@ -45,7 +45,7 @@ describe('systemClock', () => {
     for (const timer of timers) systemClock.clearTimeout(timer);
   });
 
-  it('is not affected by the fake timers and dates of a test framework', async () => {
+  it('ignores the fake timers and dates of a test framework', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 });
     try {
       assert.ok(systemClock.now() > 1e12);

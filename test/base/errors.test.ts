@@ -11,7 +11,7 @@ import {
 } from '../../lib/base/errors.ts';
 
 describe('BrokerError', () => {
-  it('has a code, a message, its own name and the cause', () => {
+  it('contains a code, a message, a name and the cause', () => {
     const cause = new Error('below');
     const error = new NotFound('SESSION_NOT_FOUND', 'no session "x"', { cause });
     assert.ok(error instanceof BrokerError && error instanceof Error);
@@ -21,7 +21,7 @@ describe('BrokerError', () => {
     assert.equal(new StateError('NOT_STARTED', 'x').name, 'StateError');
   });
 
-  it('has the reason code that is sent', () => {
+  it('contains the reason code that is sent', () => {
     assert.equal(new ProtocolError(0x82, 'x').reasonCode, 0x82);
     assert.equal(new ProtocolError(0x82, 'x').code, 'PROTOCOL_ERROR');
     assert.equal(new NotAuthorized('x').reasonCode, 0x87);

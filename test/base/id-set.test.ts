@@ -38,7 +38,7 @@ describe('IdSet', () => {
     assert.deepEqual(idsIn(ids), []);
   });
 
-  it('can be copied, and the copy is independent', () => {
+  it('creates an independent copy', () => {
     const ids = new IdSet();
     ids.add(3);
     ids.add(60_000);

@@ -3,13 +3,13 @@ import { describe, it } from 'node:test';
 import { WorkCount } from '../../lib/base/pending-work.ts';
 
 describe('WorkCount', () => {
-  it('is settled while nothing is in progress', async () => {
+  it('resolves at once while nothing is in progress', async () => {
     const work = new WorkCount();
     assert.equal(work.count, 0);
     await work.settled();
   });
 
-  it('settles for all callers when the last piece of work ends, not before', async () => {
+  it('resolves for all callers when the last piece of work ends, not before', async () => {
     const work = new WorkCount();
     work.begin();
     work.begin();
@@ -24,7 +24,7 @@ describe('WorkCount', () => {
     assert.equal(settled, 2);
   });
 
-  it('can be waited for again after it has settled', async () => {
+  it('can be awaited again after it has settled', async () => {
     const work = new WorkCount();
     for (let round = 0; round < 3; round++) {
       work.begin();

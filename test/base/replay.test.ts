@@ -94,7 +94,7 @@ for (const [name, machine, key, table] of [
   describe(`The chart of the ${name}`, () => {
     const input = { [key]: scribe().actions };
 
-    it('starts as the table says', () => {
+    it('starts in the state of the table', () => {
       const [snapshot] = (
         initialTransition as unknown as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }]
       )(machine, input);
@@ -114,7 +114,7 @@ for (const [name, machine, key, table] of [
           );
         });
 
-        it(`is replayed the same from ${from} on ${event}`, () => {
+        it(`replays the event ${event} from ${from} with the same result`, () => {
           const { done, actions: doer } = scribe();
           const steps = new Replay(machine, key, quietSystem(), (_actions, error) => assert.fail(String(error)));
           const actor = new ReplayedActor(steps, doer, 'a', from);
@@ -212,7 +212,7 @@ describe('A replayed actor', () => {
     assert.deepEqual(seen, ['first connected', 'second connected', 'second gone', 'second complete', 'third complete']);
   });
 
-  it('reports what observers throw, and takes the event all the same', () => {
+  it('reports errors of observers, and still handles the event', () => {
     const errors: string[] = [];
     const system: ReplaySystem = {
       inspectors: new Set(),

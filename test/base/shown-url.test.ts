@@ -18,8 +18,7 @@ describe('A URL in messages', () => {
     ['/rules?key=k', '/rules?key=***'],
     ['not a url', 'not a url']
   ];
-  for (const [url, shown] of rows)
-    it(`is shown as ${shown} instead of ${url}`, () => assert.equal(shownUrl(url), shown));
+  for (const [url, shown] of rows) it(`shows ${shown} instead of ${url}`, () => assert.equal(shownUrl(url), shown));
 
   // with a regular expression that backtracks, the first of these would take hours
   for (const [what, url] of [

@@ -25,7 +25,7 @@ function queueOnClock() {
         await each(slice);
       }
     },
-    /** Take the slices of walks. @returns how many each turn had */
+    /** Take the slices of walks. @returns the number of slices in each turn */
     async perTurn(walks: Promise<unknown>[]) {
       setImmediate(turn);
       await Promise.all(walks);
@@ -37,7 +37,7 @@ function queueOnClock() {
 const times = (count: number, walk: () => Promise<unknown>) => Array.from({ length: count }, walk);
 
 describe('The queue for slices of long work', () => {
-  it('has a limited number of slices in each turn, however many walks there are', async () => {
+  it('runs a limited number of slices in each turn, for any number of walks', async () => {
     const { walk, perTurn } = queueOnClock();
     const counts = await perTurn(times(100, () => walk(5)));
     assert.equal(
@@ -47,18 +47,18 @@ describe('The queue for slices of long work', () => {
     assert.ok(Math.max(...counts) <= SLICES_AT_ONCE, `slices in each turn: ${counts}`);
   });
 
-  it('begins no further slice in a turn whose slices have taken 4 ms', async () => {
+  it('starts no further slice in a turn whose slices have taken 4 ms', async () => {
     const { walk, perTurn, clock } = queueOnClock();
     const counts = await perTurn(times(20, () => walk(2, () => void (clock.ms += 1.5))));
     assert.ok(Math.max(...counts) <= 3, `slices in each turn: ${counts}`);
   });
 
-  it('has one slice in each turn for a walk that is alone', async () => {
+  it('runs one slice in each turn for a walk that is alone', async () => {
     const { walk, perTurn } = queueOnClock();
     assert.deepEqual(await perTurn([walk(5)]), [1, 1, 1, 1, 1]);
   });
 
-  it('runs one slice after the other, also if they wait for promises in between', async () => {
+  it('runs one slice after the other, even if they wait for promises in between', async () => {
     const { walk, perTurn } = queueOnClock();
     let running = 0;
     let most = 0;
@@ -71,7 +71,7 @@ describe('The queue for slices of long work', () => {
     assert.equal(most, 1);
   });
 
-  it('begins new walks although older ones have many slices to go', async () => {
+  it('starts new walks although older ones have many slices to go', async () => {
     const { walk, perTurn } = queueOnClock();
     let ended = 0;
     const long = async () => {
@@ -89,7 +89,7 @@ describe('The queue for slices of long work', () => {
     assert.equal(await later, 0);
   });
 
-  it('ends walks that have begun before it goes on with others, so that few are in memory', async () => {
+  it('ends walks that have started before it continues with others, so that few are in memory', async () => {
     const { walk, perTurn } = queueOnClock();
     let inProgress = 0;
     let most = 0;
@@ -101,7 +101,7 @@ describe('The queue for slices of long work', () => {
     assert.ok(most <= 10, `${most} walks at once`);
   });
 
-  it('goes on after a slice that fails', async () => {
+  it('continues after a slice that fails', async () => {
     const { walk, perTurn } = queueOnClock();
     const fails = walk(1, () => {
       throw new Error('no record');

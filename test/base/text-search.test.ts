@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import { firstIn, lastIn, splitBy } from '../../lib/base/text-search.ts';
 import { Random } from '../fuzz/random.ts';
 
-/** So long that a search whose time grows with the product of the lengths does not end. */
+/** A length for which a search whose time grows with the product of the lengths does not end. */
 const LONG = 1_000_000;
 const AS = 'a'.repeat(LONG);
 
-describe('the search for a text in another one', () => {
-  it('finds what the functions of JavaScript find, in long random texts of few characters', () => {
+describe('The search for a string in another one', () => {
+  it('finds what the functions of JavaScript find, in long random strings of few characters', () => {
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     const random = new Random(seed);
     const between = (least: number, most: number) => least + random.below(most - least);
@@ -29,7 +29,7 @@ describe('the search for a text in another one', () => {
     }
   });
 
-  it('takes time that grows with the lengths of the texts, not with their product', () => {
+  it('takes time that grows with the lengths of the strings, not with their product', () => {
     const half = 'a'.repeat(LONG / 2);
     for (const what of [`${half}b`, `b${half}`, `${half}b${half.slice(1)}`]) {
       assert.equal(firstIn(AS, what), -1);

@@ -77,7 +77,7 @@ describe('TimingWheel', () => {
     assert.deepEqual(rung, ['soon at 1100', 'late at 5000']);
   });
 
-  it('never calls a timer that was disarmed or armed for ever', () => {
+  it('never calls a timer that was disarmed or armed without end', () => {
     const { clock, wheel, rung, named } = setUp();
     const [a, b] = [named('a'), named('b')];
     wheel.arm(a, 100);
@@ -241,7 +241,7 @@ describe('TimingWheel', () => {
     assert.ok(wheel.slotCount < 200, `${wheel.slotCount} slots`);
   });
 
-  it('is never early and at most a tick late over random arming and disarming', () => {
+  it('rings never early and at most a tick late over random arming and disarming', () => {
     const source = randomSource('timing wheel');
     const { clock, wheel } = setUp(10);
     const due = new Map<Timer, number>();

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Broker, memoryStore } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
-/** Records the changes of alarms, as listeners of events see them. */
+/** Records the changes of alarms as events. */
 function changesOf(broker: Broker): string[] {
   const changes: string[] = [];
   broker.on('alarm.raised', ({ alarm }) => changes.push(`raised ${alarm.id}: ${alarm.severity}`));

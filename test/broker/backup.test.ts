@@ -153,7 +153,7 @@ describe('backup', () => {
       assert.deepEqual([open, errors], [1, []]);
       await clock.advance('2s');
       assert.deepEqual([open, errors], [0, ['BACKUP_STALLED']]);
-      for await (const _ of await backup(broker)); // another one can be made
+      for await (const _ of await backup(broker)); // another backup can be made
       await assert.rejects(lines.next(), { code: 'BACKUP_STALLED', message: /60 seconds/ });
       await lines.return?.();
       assert.equal(open, 0);

@@ -6,7 +6,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, rest, startBroker, subscribe, turns } from '../support/wire.ts';
 
-/** Puts filters of the client `c` below `c/`. */
+/** Replaces filters of the client `c` by ones below `c/`. */
 const PREFIXED: Hooks = {
   authorizeSubscribe: ({ client, filter }) => {
     if (filter.startsWith('$share/g/')) return { filter: `$share/g/${client.clientId}/${filter.slice(9)}` };

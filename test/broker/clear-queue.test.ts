@@ -29,7 +29,7 @@ function dropsOf(broker: Broker): string[] {
   return drops;
 }
 
-/** Where sessions are kept, and a new store on the same content. */
+/** The places where sessions are stored, and a new store with the same content. */
 const KINDS: Readonly<Record<string, (folder: string) => (() => Store) | undefined>> = {
   'in memory alone': () => undefined,
   'with a memory store': () => {

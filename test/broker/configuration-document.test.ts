@@ -13,7 +13,7 @@ import { recover, stage } from '../store/failing-support.ts';
 
 const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
 
-/** Sets something of everything. */
+/** Sets a value of each kind. */
 async function fill(broker: Broker): Promise<void> {
   await broker.access.clientIds.add('c', 'secret c');
   await broker.access.usernames.add('u', 'secret u');
@@ -34,7 +34,7 @@ async function fill(broker: Broker): Promise<void> {
   await broker.access.stop('own');
 }
 
-/** A document after it has been a text. */
+/** A document after conversion to JSON and back. */
 function sent(document: ConfigurationDocument): ConfigurationDocument {
   return JSON.parse(JSON.stringify(document));
 }

@@ -9,13 +9,13 @@ import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, type RawClientOptions, rawClient } from '../support/raw-client.ts';
 import { connect, granted, payloads, publish, turns } from '../support/wire.ts';
 
-/** What a change of an option does. */
+/** The effect of a change of an option. */
 interface Effect {
   /** The options of the broker. */
   readonly options?: Omit<BrokerOptions, 'clock'>;
-  /** What `broker.configuration.set` gets. */
+  /** The value that is passed to `broker.configuration.set`. */
   readonly value: unknown;
-  /** Returns what can be seen of the option, first of its old value and then of the new one. */
+  /** Returns the observable effect of the option, first of its old value and then of the new one. */
   readonly observe: (broker: Broker, kit: TestBroker) => unknown;
   readonly before: unknown;
   readonly after: unknown;
@@ -90,18 +90,18 @@ async function delayedErrors(broker: Broker, kit: TestBroker, count: number): Pr
   return errors;
 }
 
-/** Returns the topics that a client hears from `$SYS` within some time. */
+/** Returns the topics that a client receives from `$SYS` within some time. */
 async function heard(broker: Broker, kit: TestBroker, filter: string, time: string): Promise<string[]> {
   const client = await rawClient(broker);
   await granted(client, 1, filter);
-  await client.rest(); // those that are retained
+  await client.rest(); // the retained ones
   await kit.clock.advance(time);
   const packets = await client.rest();
   client.stream.destroy();
   return packets.flatMap((packet) => (packet.cmd === 'publish' ? [packet.topic.split('/').slice(3).join('/')] : []));
 }
 
-/** Queues messages for an offline client and returns how many it gets. */
+/** Queues messages for an offline client and returns how many it receives. */
 async function queued(broker: Broker, count: number, more: { qos?: 0 | 1; payload?: string } = {}): Promise<number> {
   const clientId = newTopic();
   const stay = { clientId, clean: false, properties: { sessionExpiryInterval: 1000 } };
@@ -118,7 +118,7 @@ async function queued(broker: Broker, count: number, more: { qos?: 0 | 1; payloa
   return got;
 }
 
-/** The value that the connection of a new client has agreed to. For options that are only read from there. */
+/** The value that the connection of a new client has agreed to, for options that are only read from there. */
 const agreed =
   (name: keyof typeof ZONE_OPTIONS) =>
   async (broker: Broker): Promise<unknown> => {
@@ -536,7 +536,7 @@ async function tooMany(broker: Broker): Promise<boolean> {
 async function measured(broker: Broker, kit: TestBroker, busy = [90]): Promise<string[]> {
   const { wheel, alarms, settings } = engineOf(broker).services;
   let [idle, total] = [0, 0];
-  let measurement = -1; // the first reading is only the beginning of a measurement
+  let measurement = -1; // the first reading only starts the measurement
   const readings = {
     cpuTimes: () => {
       idle += 100 - (busy[Math.max(0, measurement++)] ?? busy[busy.length - 1]);

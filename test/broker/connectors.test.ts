@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Broker, type Connector, createBroker, memoryStore } from 'embermq';
 import type { ConnectorKind, Store } from 'embermq/adapter';
 
-/** A kind of connector that speaks to nobody. */
+/** A kind of connector that has no remote side. */
 function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<Broker> {
   return {
     name: 'line',

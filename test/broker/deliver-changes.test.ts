@@ -153,7 +153,7 @@ describe('A deliver hook that returns a message', () => {
           assert.deepEqual(await published(again), ['for/c/a=<3> q1', 'for/c/a=<4> q1']);
         }
         const asked = { 0: 4, 1: 4, 2: 2 }[qos];
-        const askedAgain = isStored && qos > 0 ? 2 : 0; // for what was in flight, and was read from the store
+        const askedAgain = isStored && qos > 0 ? 2 : 0; // for messages that were in flight, and were read from the store
         assert.equal(
           calls.length,
           asked + askedAgain,

@@ -7,7 +7,7 @@ import { MortalStore } from '../store/support.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, rest, startBroker, turns } from '../support/wire.ts';
 
-/** Turns of the event loop that a commit takes which does not complete before the process ends. */
+/** Number of turns of the event loop for a commit that does not complete before the process ends. */
 const LONG = 2_000;
 
 /** A window of one message, for clients of all versions. */

@@ -29,7 +29,7 @@ async function liveActors(broker: Broker): Promise<number> {
   const seen = new Map<string, boolean>();
   const end = broker.inspect((event) => {
     const { status, value } = (event.snapshot ?? {}) as { status?: string; value?: string };
-    // The root has no state of its own.
+    // The root has no state.
     if (event.type === '@xstate.snapshot' && value !== undefined)
       seen.set(event.actorRef.sessionId, status === 'active');
   });
@@ -136,7 +136,7 @@ describe('A broker in an app', () => {
     ];
     for (const end of endings) {
       const broker = await started();
-      const stream = broker.stream(); // nobody closes this end
+      const stream = broker.stream(); // this end is not closed
       stream.on('error', () => {});
       stream.write(encode(connect(4), 4));
       await turns(3);

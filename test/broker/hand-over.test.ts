@@ -107,10 +107,10 @@ describe('Messages for a member of a share group whose session ends', () => {
       await jobs(stage, qos, 1, 12);
       const own = (...ids: string[]) => ids.map((id) => stage.broker.sessions.get(id).figures().mqueueLen);
       assert.deepEqual(own('a', 'b', 'c'), [4, 4, 4]);
-      await stage.pass(61_000); // a gives 1, 4, 7 and 10 to b and c in turn
+      await stage.pass(61_000); // a hands 1, 4, 7 and 10 over to b and c in turn
       await turns(3);
       assert.deepEqual(own('b', 'c'), [6, 6]);
-      await stage.pass(60_000); // b gives its share of these, then 2, 5, 8 and 11 to c
+      await stage.pass(60_000); // b hands its share of these, then 2, 5, 8 and 11 over to c
       await turns(3);
       assert.deepEqual(own('c'), [12]);
       const got = payloads(await returning(stage, 'c'));

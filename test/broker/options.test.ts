@@ -75,7 +75,7 @@ describe('readBrokerOptions', () => {
     }
   });
 
-  // Documented item, a value for it as a settings file has it, and what it reads as.
+  // Documented item, a value for it as in a settings file, and the value that is read.
   const documented: [item: string, written: unknown, value: unknown][] = [
     ['idle_timeout', '15s', 15_000],
     ['allow_anonymous', 'true', true],

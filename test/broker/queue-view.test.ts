@@ -132,7 +132,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
           await turns(10);
         });
         assert.equal(new Set(listed).size, listed.length, 'none is listed twice');
-        // the first ones were in flight or sent meanwhile
+        // the first ones were in flight or sent in the meantime
         for (const text of texts.slice(5)) assert.ok(listed.includes(text), text);
       }));
 

@@ -5,7 +5,7 @@ import type { AuthSource } from '../../lib/adapter.ts';
 import { type Approval, acl, type Broker, createBroker, type Hook, users } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
-/** What the app keeps with its clients. */
+/** The data that the app keeps with its clients. */
 interface User {
   readonly tenant: string;
 }

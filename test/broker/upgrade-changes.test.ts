@@ -21,8 +21,8 @@ interface Stored {
 }
 
 /**
- * For each change, by its id, what a store has that is affected, and what is not. Definitions are written in short: fields that are left out
- * have their default.
+ * For each change, by its id, definitions that are affected, and others that are not. Definitions are written in short: omitted fields have
+ * their default.
  */
 const EXAMPLES: Readonly<Record<string, { readonly affected: Stored; readonly other: Stored }>> = {
   'contains-topic-match': {
@@ -154,7 +154,7 @@ const RULE = { actions: [], description: '', isEnabled: true, onActionFailed: 'c
 const RESOURCE = { config: {}, description: '', createdAt: 0, number: 1 };
 const STREAM_RULE = { actions: [], options: {}, triggered: true, name: '', version: '', tags: [] };
 
-/** The table of a name, with the fields that definitions leave out. */
+/** The table of a name, with the omitted fields of definitions. */
 function tableOf(stored: Stored): (name: string) => Iterable<readonly [string, unknown]> {
   const complete = {
     $rules: (value: object) => ({ ...RULE, ...value }),
@@ -171,7 +171,7 @@ function all(): { readonly id: string; readonly kind: string }[] {
   );
 }
 
-/** The changes of one id alone. */
+/** Only the changes of one id. */
 function only(id: string): typeof CHANGES {
   const lists = Object.entries(CHANGES).map(([kind, rows]) => [
     kind,
@@ -214,7 +214,7 @@ describe('The changes that stored definitions notice', () => {
 /** A change that affects every rule. */
 const EVERY_RULE = { id: 'every-rule', since: DEFINITIONS_VERSION, text: 'rules are slow', isAffected: () => true };
 
-/** Write the format record of a store as 0.2 does. */
+/** Write the format record of a store in the form of 0.2. */
 async function markAsOlder(store: Store): Promise<void> {
   await store.open();
   const draft = new Draft();
@@ -228,7 +228,7 @@ async function markAsOlder(store: Store): Promise<void> {
   await store.close();
 }
 
-/** Run a broker on a store. @returns what it has reported of an upgrade, and logged */
+/** Run a broker on a store. @returns its reports and log lines about an upgrade */
 async function reports(store: Store): Promise<string[]> {
   const reported: string[] = [];
   const logger = { error() {}, info() {}, debug() {}, warn: (text: string) => void reported.push(text) };

@@ -4,7 +4,10 @@ import { createBroker, type Message } from '../../lib/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, startBroker, turns } from '../support/wire.ts';
 
-/** A broker whose authorizePublish hook with `cache: 'route'` allows what `mayPublish` says, and the topics that the hook was asked about. */
+/**
+ * A broker whose authorizePublish hook with `cache: 'route'` answers according to `mayPublish`, and the topics that the hook was asked
+ * about.
+ */
 async function brokerWithPolicy(mayPublish: (clientId: string, topic: string) => boolean | Promise<boolean>) {
   const broker = await startBroker();
   const asked: string[] = [];

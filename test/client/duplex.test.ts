@@ -228,7 +228,7 @@ describe('localPair with many waiting chunks', () => {
     b.pause();
     const chunk = Buffer.from('x');
     for (let i = 0; i < count; i++) a.writeUnchanged(chunk);
-    if (waitsIn === 'reader') a.destroy(); // the reader gets all that was written
+    if (waitsIn === 'reader') a.destroy(); // the reader receives all bytes that were written
     await immediate();
     const before = cpuMs();
     b.resume();

@@ -115,7 +115,7 @@ function encodeAll(packets: readonly Packet[], version: ProtocolVersion): Buffer
   return Buffer.concat(packets.map((packet) => encode(packet, version)));
 }
 
-/** Copies bytes into memory of their own, like bytes read from a socket. */
+/** Copies bytes into separate memory, like bytes read from a socket. */
 function copy(bytes: Buffer): Buffer {
   return Buffer.from(bytes);
 }
@@ -130,7 +130,7 @@ function cutAnywhere(random: Random, bytes: Buffer): Buffer[] {
   return chunks;
 }
 
-/** Returns what the client and another one, which is subscribed to everything, receive for `chunks`. */
+/** Returns what the client and another one, which subscribes to everything, receive for `chunks`. */
 async function outcome(
   broker: Awaited<ReturnType<typeof startBroker>>,
   version: ProtocolVersion,

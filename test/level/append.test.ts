@@ -19,7 +19,7 @@ async function contentOf(store: Store): Promise<Map<string, string>> {
   return new Map(found.map(({ key, value }) => [`${key}`, value.toString('base64')]));
 }
 
-/** From now on LevelDB writes nothing, as after a compaction that found no space. */
+/** Make LevelDB write nothing from now on, as after a compaction that found no space. */
 function stopLevelDB(t: TestContext, writes = 0): void {
   let left = writes;
   const noSpace = () => new Error('IO error: 000007.ldb: No space left on device');
@@ -127,7 +127,7 @@ describe('A level store in which LevelDB writes nothing for lack of space', () =
     const leftover = join(folder, '009990.ldb');
     t.mock.method(Level.prototype, 'open', async function (this: Level) {
       await (open as () => Promise<void>).call(this);
-      fill(leftover); // what a compaction takes
+      fill(leftover); // the size of a compaction
     });
     stopLevelDB(t);
     for (let n = 0; n < 20; n++) {

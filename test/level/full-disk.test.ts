@@ -26,7 +26,10 @@ async function receiveQueued(broker: Broker, count: number): Promise<string[]> {
   return got;
 }
 
-/** Copies a folder that LevelDB has open, as a kill would leave it. A thread of LevelDB may delete files meanwhile: then all of it is copied again. */
+/**
+ * Copies a folder that LevelDB has open, as a kill would leave it. A thread of LevelDB may delete files in the meantime: then all of it is
+ * copied again.
+ */
 function copyLiving(from: string, to: string): void {
   for (;;) {
     const names = () => readdirSync(from).sort().join();
@@ -56,7 +59,7 @@ async function createKilledFolder(folder: string): Promise<void> {
   rmSync(living, { recursive: true });
 }
 
-/** The content of a folder's files, without those in which LevelDB logs what it does. */
+/** The content of a folder's files, without those in which LevelDB logs its operations. */
 function filesOf(folder: string): Record<string, string> {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => !/^LOG/.test(name));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'base64')]));
@@ -195,7 +198,7 @@ describe('a broker on a disk that fills up', () => {
 describe('A small disk during a flood of messages for offline clients', () => {
   const names = Array.from({ length: 10 }, (_, at) => `away-${at}`);
   const options = (clientId: string) => ({ clientId, clean: false, sessionExpiry: '1h' }) as const;
-  /** Connects a client, again and again while the store is opened after a compaction of LevelDB that found no space. */
+  /** Connects a client, repeatedly while the store is opened after a compaction of LevelDB that found no space. */
   const connect = async (broker: Broker, clientId: string): Promise<Client> => {
     for (;;) {
       try {

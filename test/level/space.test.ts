@@ -42,7 +42,7 @@ async function drain(kit: TestBroker): Promise<void> {
   await client.disconnect();
 }
 
-/** Counts the compactions of a store, with promises for the beginning and the end of the first one. */
+/** Counts the compactions of a store, with promises for the start and the end of the first one. */
 function watchCompaction(store: Store) {
   const compact = store.compact?.bind(store);
   assert.ok(compact !== undefined);

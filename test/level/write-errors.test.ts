@@ -89,7 +89,7 @@ describe('a broker over a level database whose writes fail (errors injected into
         live.on('message', ({ payload }) => got.push(`${payload}`));
         await live.subscribe(['live', 'state']);
         writer.send(publish('live', 'QoS 0'));
-        await advanceUntil(kit, () => disk.refused > 3); // retried meanwhile, without success
+        await advanceUntil(kit, () => disk.refused > 3); // retried in the meantime, without success
         assert.deepEqual(got, ['retained', 'QoS 0']);
         const message = `${folder}: a commit failed: ${disk.error.message}. The broker retries; check the disk. Operation`;
         assert.deepEqual(

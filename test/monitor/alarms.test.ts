@@ -18,7 +18,7 @@ function alarms(maxHistory = 10) {
 }
 
 describe('alarms', () => {
-  it('are present until they are cleared, and then in the history', () => {
+  it('keeps an alarm until it is cleared, and then in the history', () => {
     const { alarms: all, seen, clock } = alarms();
     all.raise({ id: 'a', severity: 'critical', title: 'A', summary: 'What to do' });
     clock.now = 5;
@@ -36,7 +36,7 @@ describe('alarms', () => {
     assert.deepEqual(seen, ['raised a', 'raised b', 'cleared a']);
   });
 
-  it('replace the present alarm with the same id', () => {
+  it('replaces the present alarm with the same id', () => {
     const { alarms: all, clock } = alarms();
     all.raise({ id: 'a', title: 'one' });
     clock.now = 7;
@@ -47,7 +47,7 @@ describe('alarms', () => {
     );
   });
 
-  it('keep a bounded history, which can be deleted', async () => {
+  it('keeps a limited history, which can be deleted', async () => {
     const { alarms: all, clock } = alarms(3);
     for (const id of ['a', 'b', 'c', 'd', 'b']) {
       clock.now++;
@@ -62,7 +62,7 @@ describe('alarms', () => {
     assert.deepEqual(all.history(), []);
   });
 
-  it('keep their history while it cannot be persisted, and persist it with the next one', async () => {
+  it('keeps the history while it cannot be persisted, and persists it with the next alarm', async () => {
     const table = mapTable<never>();
     let code: string | undefined = 'STORE_FAILED';
     const errors: unknown[] = [];
@@ -100,7 +100,7 @@ describe('alarms', () => {
     assert.deepEqual([...table].map(([id]) => id).sort(), ['a', 'b', 'c']);
   });
 
-  it('are checked', () => {
+  it('checks alarms that are raised', () => {
     const { alarms: all } = alarms();
     for (const input of [
       { id: '' },

@@ -60,7 +60,7 @@ describe('The audit log', () => {
     assert.equal(table.size, 4);
   });
 
-  it('counts frequent requests in a row in one entry, which has the parameters of the first', () => {
+  it('counts consecutive frequent requests in one entry, which has the parameters of the first', () => {
     const { log: audit, state } = log();
     audit.add(input('publish'));
     state.now = 5;
@@ -78,7 +78,7 @@ describe('The audit log', () => {
     );
   });
 
-  it('goes on counting in an entry of an earlier start', () => {
+  it('continues counting in an entry of an earlier start', () => {
     const { log: first, table } = log();
     first.add(input('publish'));
     const { log: second } = log(table);

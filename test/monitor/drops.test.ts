@@ -20,7 +20,7 @@ function codeOf(run: () => unknown): unknown {
 }
 
 describe('Drops', () => {
-  it('keeps what is dropped for one receiver and for all, with time, client, topic and reason', async () => {
+  it('records drops for one receiver and for all, with time, client, topic and reason', async () => {
     await using kit = await createTestBroker({ maxMqueueLen: 1 });
     const { broker } = kit;
     const away = await broker.connect({ clientId: 'away', sessionExpiry: 60 });
@@ -60,7 +60,7 @@ describe('Drops', () => {
     ]);
   });
 
-  it('keeps the drops of the fast path, and writes equal ones in a row as one record', async () => {
+  it('records the drops of the fast path, and writes consecutive equal ones as one record', async () => {
     await using kit = await createTestBroker();
     const device = await rawClient(kit.broker, { clientId: 'device' });
     const publish = { cmd: 'publish', topic: 'nobody', payload: Buffer.from('x'), qos: 0 } as never;
@@ -75,13 +75,13 @@ describe('Drops', () => {
     assert.equal(kit.broker.metrics.counter('messages.dropped'), 100);
   });
 
-  it('does not keep drops of messages of the broker itself', async () => {
+  it('does not record drops of messages of the broker', async () => {
     await using kit = await createTestBroker({ sysInterval: 1_000 });
     await kit.clock.advance(3_000);
     assert.equal(kit.broker.monitor.drops.size, 0);
   });
 
-  it('keeps the last 1,000, lists them from the newest in pages, and begins again when it is cleared', () => {
+  it('keeps the last 1,000, lists them from the newest in pages, and starts again when it is cleared', () => {
     const all = drops();
     for (let number = 1; number <= 2_500; number++)
       all.add(`t/${number}`, 0, 'p', number % 2 === 0 ? 'expired' : 'no_local', `c${number % 4}`, 1);
@@ -109,7 +109,7 @@ describe('Drops', () => {
     assert.deepEqual([all.size, numbers({})], [1, [2_501]]);
   });
 
-  it('continues a list after rows that came meanwhile, and ends it when the rest is no longer kept', () => {
+  it('continues a list after rows that were added in the meantime, and ends it when the rest is no longer kept', () => {
     const all = drops();
     for (let number = 1; number <= 10; number++) all.add(`t/${number}`, 0, 'p', 'expired', 'c', 1);
     const { cursor } = all.list({ limit: 4 });
@@ -122,7 +122,7 @@ describe('Drops', () => {
     assert.deepEqual(all.list({ limit: 2, ...(cursor && { cursor }) }).entries, []);
   });
 
-  it('cuts long topics and client ids, and finds the client all the same', () => {
+  it('truncates long topics and client ids, and still finds the client', () => {
     const all = drops();
     const long = 'x'.repeat(4_000);
     all.add(long, 1, long, 'expired', long, 1);
@@ -134,7 +134,7 @@ describe('Drops', () => {
     );
   });
 
-  it('refuses queries that it does not know', () => {
+  it('refuses unknown queries', () => {
     const all = drops();
     assert.equal(
       codeOf(() => all.list({ topic: 'a' } as never)),

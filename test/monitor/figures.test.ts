@@ -4,8 +4,8 @@ import { engineOf } from '../../lib/broker/broker.ts';
 import { createBroker } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
-describe('Figures of the last hour', () => {
-  it('are rates of counters and values of gauges, every ten seconds', async () => {
+describe('Counters and gauges of the last hour', () => {
+  it('returns rates of counters and values of gauges, every ten seconds', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { figures } = broker.monitor;
@@ -27,7 +27,7 @@ describe('Figures of the last hour', () => {
     assert.throws(() => figures.read(['connections']), { code: 'METRIC_UNKNOWN' });
   });
 
-  it('are at most 360 samples', async () => {
+  it('returns at most 360 samples', async () => {
     await using kit = await createTestBroker();
     const { figures } = kit.broker.monitor;
     figures.start();
@@ -38,7 +38,7 @@ describe('Figures of the last hour', () => {
     assert.deepEqual([at[0], at[359]], [begin + 3_610_000, begin + 7_200_000]);
   });
 
-  it('are taken from the start to the stop of a broker with the system clock, and with a virtual clock from the first request', async () => {
+  it('samples from the start to the stop of a broker with the system clock, and with a virtual clock from the first request', async () => {
     const broker = createBroker();
     const { wheel } = engineOf(broker).services;
     await broker.start();

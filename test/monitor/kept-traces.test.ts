@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 describe('broker.monitor.traces', () => {
-  it('keeps the last ten traces that have ended, in the order of their ends', async () => {
+  it('keeps the last ten traces that have ended, in the order in which they ended', async () => {
     await using kit = await createTestBroker();
     const { traces } = kit.broker.monitor;
     const ids = () => traces.list().map(({ id }) => id);
@@ -16,7 +16,7 @@ describe('broker.monitor.traces', () => {
     assert.deepEqual(ids(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 13]);
   });
 
-  it('keeps no lines of a trace that was deleted, and leaves the others when an active one is deleted', async () => {
+  it('keeps no lines of a deleted trace, and keeps the others when an active one is deleted', async () => {
     await using kit = await createTestBroker();
     const { traces } = kit.broker.monitor;
     for (let left = 10; left > 0; left--) traces.start({ clientId: 'c' }).stop();

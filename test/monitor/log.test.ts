@@ -60,7 +60,7 @@ async function session(logger: Logger): Promise<void> {
 }
 
 describe('the logger', () => {
-  it('may be pino, which receives the fields first', async () => {
+  it('passes the fields first to pino', async () => {
     const { records, stream } = jsonLines();
     await session(pino(stream));
     assert.deepEqual(
@@ -80,13 +80,13 @@ describe('the logger', () => {
     assert.equal(records[2].reason, 'normal');
   });
 
-  it('may be a child of pino', async () => {
+  it('accepts a child of pino', async () => {
     const { records, stream } = jsonLines();
     await session(pino(stream).child({ part: 'mqtt' }));
     assert.deepEqual([records[0].part, records[0].msg, records[0].event], ['mqtt', 'broker started', 'broker.started']);
   });
 
-  it('may be winston, which receives the message first', async () => {
+  it('passes the message first to winston', async () => {
     const { records, stream } = jsonLines();
     await session(winston.createLogger({ level: 'debug', transports: [new winston.transports.Stream({ stream })] }));
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('the logger', () => {
     assert.deepEqual([records[2].event, records[2].clientId], ['client.connected', 'c']);
   });
 
-  it('may be console', async () => {
+  it('accepts console', async () => {
     const info = mock.method(console, 'info', () => {});
     const debug = mock.method(console, 'debug', () => {});
     try {
@@ -120,7 +120,7 @@ describe('the logger', () => {
     }
   });
 
-  it('is asked whether a level is enabled before fields are built', async () => {
+  it('checks whether a level is enabled before fields are built', async () => {
     for (const logger of [pino({ level: 'silent' }), winston.createLogger({ silent: true, level: 'error' })]) {
       const info = mock.method(logger as unknown as { info(): void }, 'info');
       await session(logger);
@@ -136,7 +136,7 @@ describe('the logger', () => {
     assert.deepEqual(brief(lines), ['debug: session created', 'debug: session terminated']);
   });
 
-  it('needs the four methods', () => {
+  it('refuses a logger without the four methods', () => {
     for (const logger of [{}, { info() {}, warn() {}, error() {} }, 'console', null])
       assert.throws(() => createBroker({ logger } as unknown as BrokerOptions), {
         code: 'OPTION_INVALID',
@@ -144,7 +144,7 @@ describe('the logger', () => {
       });
   });
 
-  it('that throws or rejects harms nobody, and is reported once', async () => {
+  it('reports a logger that throws or rejects once, and affects nothing else', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -166,7 +166,7 @@ describe('the logger', () => {
     );
   });
 
-  it('is silent by default, and no event is listened to', () => {
+  it('logs nothing by default, without listeners', () => {
     const { heard } = engineOf(createBroker()).services.events;
     assert.deepEqual([heard['broker.started'], heard['client.connack'], heard.error], [false, false, false]);
   });
@@ -178,7 +178,7 @@ describe('the logger', () => {
 });
 
 describe('the log', () => {
-  it('names the listeners, also those that come and go later', async () => {
+  it('names the listeners, including those that are added and removed later', async () => {
     const { lines, logger } = collector();
     const broker = createBroker({ logger });
     const first = listen(broker, tcp({ port: 0, host: '127.0.0.1' }));
@@ -197,7 +197,7 @@ describe('the log', () => {
     assert.ok(first);
   });
 
-  it('has refused clients, with the reason', async () => {
+  it('logs refused clients, with the reason', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger, auth: [users([{ username: 'ann', password: 'right' }])] });
     await assert.rejects(kit.connect({ clientId: 'c', username: 'ann', password: 'wrong' }));
@@ -210,7 +210,7 @@ describe('the log', () => {
     );
   });
 
-  it('has refused connections, one of each address and reason in a minute, and the others at the level debug', async () => {
+  it('logs refused connections, one for each address and reason in a minute, and the others at the level debug', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
     const refuse = (reason: string, peer: string) =>
@@ -231,7 +231,7 @@ describe('the log', () => {
     );
   });
 
-  it('has a refused subscription, however many clients are rejected in the same minute', async () => {
+  it('logs a refused subscription, regardless of how many clients are rejected in the same minute', async () => {
     const { lines, logger } = collector();
     const auth = [acl([{ access: 'allow', topic: 'mine/#' }])];
     await using kit = await createTestBroker({ logger, auth });
@@ -248,7 +248,7 @@ describe('the log', () => {
     assert.deepEqual(levels('client.suback'), ['info']);
   });
 
-  it('has refused messages and subscriptions, one of each client in a minute, and the others at the level debug', async () => {
+  it('logs refused messages and subscriptions, one for each client in a minute, and the others at the level debug', async () => {
     const { lines, logger } = collector();
     const auth = [acl([{ access: 'allow', topic: 'mine/#' }])];
     await using kit = await createTestBroker({ logger, auth });
@@ -300,7 +300,7 @@ describe('the log', () => {
     assert.ok(!JSON.stringify(lines).includes('secret'));
   });
 
-  it('does not have messages that are dropped for another reason', async () => {
+  it('does not log messages that are dropped for another reason', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger, hooks: { publish: () => true } });
     await kit.broker.publish('nobody/subscribes', 'x');
@@ -314,7 +314,7 @@ describe('the log', () => {
     assert.equal(lines.find(({ fields }) => fields.event === 'client.banned')?.fields.who, '(token)');
   });
 
-  it('has bans, alarms, slow consumers, and errors with their code', async () => {
+  it('logs bans, alarms, slow consumers, and errors with their code', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
     const { access, alarms } = kit.broker;
@@ -348,7 +348,7 @@ describe('the log', () => {
     assert.ok(events.slice(11).some(({ message }) => message === 'client disconnected'));
   });
 
-  it('has sources that were reloaded, and those that could not be', async () => {
+  it('logs sources that were reloaded, and those that could not be', async () => {
     const { lines, logger } = collector();
     let isGood = true;
     const source = {
@@ -370,7 +370,7 @@ describe('the log', () => {
     assert.equal((lines[1].fields.error as Error).message, 'line 3 is wrong');
   });
 
-  it('has rules that cannot run, also those of the options', async () => {
+  it('logs rules that cannot run, including those of the options', async () => {
     const { lines, logger } = collector();
     const rules = [{ id: 'hot', sql: 'SELECT * FROM "a"', actions: ['inspec'] }];
     await using _ = await createTestBroker({ logger, rules: { rules } });
@@ -380,7 +380,7 @@ describe('the log', () => {
     assert.match(String(line.fields.reason), /there is no action "inspec"/);
   });
 
-  it('has a store that fails and recovers', async () => {
+  it('logs a store that fails and recovers', async () => {
     const { lines, logger } = collector();
     const store = memoryStore();
     let isBroken = false;
@@ -397,7 +397,7 @@ describe('the log', () => {
 });
 
 describe('the first record that is added without a source', () => {
-  it('is logged once, with how to refuse unknown clients', async () => {
+  it('logs once that a record was added without a source, and how to refuse unknown clients', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
     const { usernames, clientIds } = kit.broker.access;
@@ -411,7 +411,7 @@ describe('the first record that is added without a source', () => {
     await (await kit.connect({ clientId: 'unknown' })).disconnect();
   });
 
-  it('is not logged if there is a source, or allowAnonymous is set', async () => {
+  it('does not log the first record if there is a source, or allowAnonymous is set', async () => {
     const cases: readonly TestBrokerOptions[] = [
       { auth: [users([])] },
       { allowAnonymous: false },
@@ -427,7 +427,7 @@ describe('the first record that is added without a source', () => {
     }
   });
 
-  it('is logged if the only source has rules alone', async () => {
+  it('logs the first record if the only source has only rules', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({
       logger,
@@ -440,7 +440,7 @@ describe('the first record that is added without a source', () => {
 });
 
 describe('secrets', () => {
-  it('are in no line of the log, wherever a session has one', async () => {
+  it('writes no secret to the log, for any part of a session that has one', async () => {
     const { lines, logger } = collector();
     const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJTRUNSRVQtdG9rZW4ifQ.U0VDUkVUc2lnbmF0dXJl';
     await using kit = await createTestBroker({

@@ -19,7 +19,7 @@ async function start(options: TestBrokerOptions = {}) {
   return { kit, broker: kit.broker, warnings, rejected, [Symbol.asyncDispose]: () => kit[Symbol.asyncDispose]() };
 }
 
-/** Connect a client, and have it cut off for a packet that is larger than the broker accepts. */
+/** Connect a client, and let it be disconnected for a packet that is larger than the broker accepts. */
 async function cutOff(broker: Awaited<ReturnType<typeof start>>['broker'], clientId = 'z2m'): Promise<void> {
   const client = await rawClient(broker, { clientId, meta: { remoteAddress: '192.0.2.7' } });
   client.stream.write(Buffer.from('30ffffff7f', 'hex'));
@@ -30,7 +30,7 @@ const alarmsOf = ({ broker }: Awaited<ReturnType<typeof start>>) =>
   broker.alarms.present().filter(({ id }) => id === 'client_rejected');
 
 describe('A client that is rejected', () => {
-  it('leaves one line at the level warn for each reason in a minute when its packets are too large', async () => {
+  it('logs one line at the level warn for each reason in a minute when the packets of a client are too large', async () => {
     await using it = await start();
     for (let n = 0; n < 4; n++) await cutOff(it.broker);
     assert.equal(it.warnings.length, 1);
@@ -44,7 +44,7 @@ describe('A client that is rejected', () => {
     assert.equal(it.warnings.length, 3);
   });
 
-  it('is reported by its address if its first packet is not MQTT', async () => {
+  it('reports a client by its address if its first packet is not MQTT', async () => {
     await using it = await start();
     const meta = { remoteAddress: '192.0.2.9' };
     for (const bytes of ['GET / HTTP/1.1\r\n\r\n', '\x00\x00']) {
@@ -59,7 +59,7 @@ describe('A client that is rejected', () => {
     assert.ok(it.warnings.length > 0);
   });
 
-  it('is reported by its address if a listener has closed its connection before', async () => {
+  it('reports a client by its address if a listener has closed its connection before', async () => {
     await using it = await start();
     for (let n = 0; n < 5; n++)
       it.broker.failed(new ConnectionRefused('tls_failed', 'the TLS handshake has failed', '192.0.2.8'), 'accepting');
@@ -69,7 +69,7 @@ describe('A client that is rejected', () => {
     assert.match(alarmsOf(it)[0].summary, /a client at 192\.0\.2\.8 \(tls_failed: the TLS handshake has failed\)/);
   });
 
-  it('is not one that disconnects, is disconnected by the app, is taken over, or loses its connection', async () => {
+  it('does not report a client that disconnects, is disconnected by the app, is taken over, or loses its connection', async () => {
     await using it = await start();
     const one = await it.kit.connect({ clientId: 'a' });
     await one.disconnect();
@@ -84,7 +84,7 @@ describe('A client that is rejected', () => {
 });
 
 describe('The alarm client_rejected', () => {
-  it('is raised when a client is rejected five times within a minute, and not when that takes longer', async () => {
+  it('raises client_rejected when a client is rejected five times within a minute, and not when that takes longer', async () => {
     await using it = await start();
     for (let n = 0; n < 10; n++) {
       await cutOff(it.broker, 'slow');
@@ -102,7 +102,7 @@ describe('The alarm client_rejected', () => {
     assert.ok(!summary.includes('slow'));
   });
 
-  it('is cleared when no client was rejected so often for five minutes', async () => {
+  it('clears client_rejected when no client was rejected so often for five minutes', async () => {
     await using it = await start();
     const cleared: string[] = [];
     it.broker.on('alarm.cleared', ({ alarm }) => cleared.push(alarm.id));
@@ -131,7 +131,7 @@ describe('The alarm client_rejected', () => {
     assert.match(summary, /192\.0\.2\.0 .* and 3 more/);
   });
 
-  it('keeps its memory, its lines and its events bounded under a flood of clients with names of their own', async () => {
+  it('limits its memory, its lines and its events under a flood of clients with different names', async () => {
     await using it = await start();
     let raised = 0;
     it.broker.on('alarm.raised', () => raised++);
@@ -139,7 +139,7 @@ describe('The alarm client_rejected', () => {
       it.broker.failed(new ConnectionRefused('tls_failed', 'failed', `2001:db8::${n.toString(16)}`), 'accepting');
     assert.ok(it.warnings.length <= 1_000, `${it.warnings.length} lines`);
     assert.equal(raised, 0);
-    // the one that is rejected again and again is found among the others
+    // the repeatedly rejected client is found among the others
     for (let n = 0; n < 5; n++) {
       it.broker.failed(new ConnectionRefused('tls_failed', 'failed', '192.0.2.1'), 'accepting');
       for (let m = 0; m < 900; m++)
@@ -152,7 +152,7 @@ describe('The alarm client_rejected', () => {
   });
 });
 
-describe('Why a login is refused', () => {
+describe('The reason of a refused login', () => {
   const why = async (options: TestBrokerOptions, connecting: Parameters<typeof refusedConnect>[1]) => {
     await using it = await start(options);
     const connacks: (string | undefined)[] = [];
@@ -167,7 +167,7 @@ describe('Why a login is refused', () => {
     assert.ok(lines.some(isTraced), `the trace: ${lines}`);
     assert.equal(it.warnings[0], `client rejected: ${known}`);
     assert.ok(!`${it.warnings}${lines}`.includes('top secret'), 'the password is shown');
-    assert.equal(properties?.reasonString, undefined, 'the client is told');
+    assert.equal(properties?.reasonString, undefined, 'the client gets no reason');
     return known;
   };
   const ann = { clientId: 'c', username: 'ann', password: Buffer.from('top secret') };
@@ -202,7 +202,7 @@ describe('Why a login is refused', () => {
     ],
     ['no credentials', { allowAnonymous: false }, { clientId: 'c' }, undefined]
   ] as const)
-    it(`is told to the operator, and not to the client: ${name}`, async () => {
+    it(`reports the reason to the operator, and not to the client: ${name}`, async () => {
       const known = await why(options as TestBrokerOptions, connecting);
       if (expected === undefined) assert.match(known, /allowAnonymous/);
       else assert.equal(known, expected);

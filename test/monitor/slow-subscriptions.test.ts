@@ -5,7 +5,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 
 describe('The ranking of slow subscriptions', () => {
-  it('has the clients and topics whose messages were acknowledged late, the slowest first', async () => {
+  it('lists the clients and topics whose messages were acknowledged late, the slowest first', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { slowSubscriptions } = broker.monitor;
@@ -39,7 +39,7 @@ describe('The ranking of slow subscriptions', () => {
     assert.deepEqual(slowSubscriptions.list(), []);
   });
 
-  it('leaves out what was published before the client connected, and what is retained', async () => {
+  it('leaves out messages that were published before the client connected, and retained ones', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { slowSubscriptions } = broker.monitor;
@@ -56,7 +56,7 @@ describe('The ranking of slow subscriptions', () => {
     assert.deepEqual(slowSubscriptions.list(), []);
   });
 
-  it('is limited, and a slower subscription takes the last place', async () => {
+  it('limits the number of entries, and gives the last place to a slower subscription', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { slowSubscriptions } = broker.monitor;

@@ -113,7 +113,7 @@ describe('SysTopics periods', () => {
     assert.ok(published.slice(2).every(({ qos, retain }) => qos === 0 && !retain));
   });
 
-  it('publishes the node list again when it changes, even if nobody is subscribed', () => {
+  it('publishes the node list again when it changes, even without subscribers', () => {
     const { sys, take, clock, nodes } = setUp([]);
     sys.start();
     take();
@@ -150,7 +150,7 @@ describe('SysTopics periods', () => {
     assert.deepEqual(Object.keys(beat.texts()), ['uptime', 'datetime']);
   });
 
-  it('publishes nothing once stopped, and starts anew when started again', () => {
+  it('publishes nothing once stopped, and starts again when started again', () => {
     const { sys, take, clock } = setUp(['$SYS/#']);
     sys.start();
     sys.stop();
@@ -163,7 +163,7 @@ describe('SysTopics periods', () => {
     assert.equal(take().length, 2);
   });
 
-  it('creates no message while nobody is subscribed', () => {
+  it('creates no message without subscribers', () => {
     const { sys, asked, clock, metrics } = setUp([]);
     let reads = 0;
     metrics.gauge = () => reads++;
@@ -175,7 +175,7 @@ describe('SysTopics periods', () => {
   });
 });
 
-describe('SysTopics figures', () => {
+describe('SysTopics statistics', () => {
   const figures = (changes: Partial<SysSettings['settings']> = {}) => {
     const { sys, clock, texts, take } = setUp([`${PREFIX}stats/#`, `${PREFIX}metrics/#`], changes);
     sys.start();
@@ -184,7 +184,7 @@ describe('SysTopics figures', () => {
     return texts();
   };
 
-  it('has every documented topic in the documented spelling, as decimal strings', () => {
+  it('publishes every documented topic in the documented spelling, as decimal strings', () => {
     const published = figures();
     const documented = `
       stats/connections stats/sessions stats/sessions/persistent stats/suboptions stats/subscribers stats/subscriptions
@@ -223,7 +223,7 @@ describe('SysTopics figures', () => {
     });
   });
 
-  it('publishes the present and the highest value of a gauge', () => {
+  it('publishes the current and the highest value of a gauge', () => {
     const { sys, clock, texts, gauges } = setUp([`${PREFIX}stats/connections/+`]);
     sys.start();
     gauges.connections = 50;
@@ -311,7 +311,7 @@ describe('Presence', () => {
     });
   });
 
-  it('has strings for absent values, and the words of older versions', () => {
+  it('writes strings for absent values, and the words of older versions', () => {
     const { connected, texts } = setUp(['$SYS/#']);
     const local = clientInfo({ protocolVersion: 3, transportInfo: { transport: 'local' } });
     connected(local);
@@ -350,7 +350,7 @@ describe('Presence', () => {
     assert.deepEqual(take(), []);
   });
 
-  it('creates nothing if nobody is subscribed for that client', () => {
+  it('creates nothing without a subscriber for that client', () => {
     const { connected, take, asked } = setUp([`${PREFIX}clients/other/#`]);
     connected(client);
     assert.deepEqual(take(), []);
@@ -359,7 +359,7 @@ describe('Presence', () => {
     silent.connected(client);
     assert.deepEqual(silent.asked, []);
   });
-  it('has a payload for each event with a notice about a client', () => {
+  it('creates a payload for each event with a notice about a client', () => {
     assert.deepEqual(
       EVENT_NAMES.filter((name) => EVENTS[name].notice?.startsWith('clients/')),
       Object.keys(NOTICES)

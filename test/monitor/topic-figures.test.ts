@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
-describe('Figures of topic filters', () => {
-  it('count messages by QoS and direction, with the rates of the last ten seconds', async () => {
+describe('Counters of topic filters', () => {
+  it('counts messages by QoS and direction, with the rates of the last ten seconds', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     const { topicFigures } = broker.monitor;
@@ -41,7 +41,7 @@ describe('Figures of topic filters', () => {
     assert.equal(topicFigures.get('a/+')?.rates.in, 0);
   });
 
-  it('take only the topics that a filter matches from the fast path', async () => {
+  it('takes only the topics that a filter matches from the fast path', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     const { routing, publishing, services } = engineOf(broker);
@@ -61,7 +61,7 @@ describe('Figures of topic filters', () => {
     assert.deepEqual(topicFigures.list(), []);
   });
 
-  it('leave no listeners behind for a filter that could not be observed', async (t) => {
+  it('leaves no listeners for a filter that could not be observed', async (t) => {
     await using kit = await createTestBroker();
     const { topicFigures } = kit.broker.monitor;
     const { routing, services } = engineOf(kit.broker);
@@ -78,7 +78,7 @@ describe('Figures of topic filters', () => {
     assert.equal(services.events.heard['message.publish'], false);
   });
 
-  it('are refused for invalid and shared filters, for those that are counted already, and beyond 512', async () => {
+  it('refuses invalid and shared filters, those that are counted already, and more than 512', async () => {
     await using kit = await createTestBroker();
     const { topicFigures } = kit.broker.monitor;
     for (const filter of ['a/#/b', '', '$share/g/a'])

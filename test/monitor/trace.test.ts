@@ -16,7 +16,7 @@ function collect(broker: Broker, options: Omit<TraceOptions, 'to'>) {
   return { trace, records };
 }
 
-/** Direction or event, client, and what else the test looks at. */
+/** Direction or event, client, and the other fields that the test examines. */
 function brief(records: readonly TraceRecord[], ...fields: string[]): string[] {
   return records.map(({ direction, packet, event, clientId, ...rest }) => {
     const what = event ?? `${direction} ${packet}`;
@@ -25,7 +25,7 @@ function brief(records: readonly TraceRecord[], ...fields: string[]): string[] {
 }
 
 describe('a trace of a client', () => {
-  it('contains its packets and what happens to it, without the password', async () => {
+  it('contains the packets and events of the client, without the password', async () => {
     await using kit = await createTestBroker();
     const { records, trace } = collect(kit.broker, { clientId: 'c' });
     const client = await kit.connect({
@@ -71,7 +71,7 @@ describe('a trace of a client', () => {
     assert.equal(trace.lines, records.length);
   });
 
-  it('contains what happens to the messages that it publishes', async () => {
+  it('contains the events of the messages that the client publishes', async () => {
     await using kit = await createTestBroker({
       hooks: { authorizePublish: ({ message }) => message.topic !== 'forbidden' }
     });
@@ -85,7 +85,7 @@ describe('a trace of a client', () => {
     records.length = 0;
     await client.publish('a', 'x', { qos: 1 });
     await client.publish('forbidden', 'y', { qos: 1 }).catch(() => {});
-    await client.publish('nobody', 'z');
+    await client.publish('unheard', 'z');
     await kit.clock.settle();
     assert.deepEqual(brief(records, 'topic', 'reason'), [
       'in publish c a ',
@@ -96,9 +96,9 @@ describe('a trace of a client', () => {
       'in publish c forbidden ',
       'message.dropped c forbidden not_authorized',
       'out puback c  ',
-      'in publish c nobody ',
-      'message.publish c nobody ',
-      'message.dropped c nobody no_subscribers'
+      'in publish c unheard ',
+      'message.publish c unheard ',
+      'message.dropped c unheard no_subscribers'
     ]);
     assert.deepEqual(
       records.filter(({ packet }) => packet === 'puback').map(({ reasonCode }) => reasonCode),
@@ -249,7 +249,7 @@ describe('a trace of a topic', () => {
     assert.equal(engineOf(kit.broker).services.events.heard['message.publish'], false);
   });
 
-  it('knows the topics of topic aliases and mount points', async () => {
+  it('shows the topics of topic aliases and mount points', async () => {
     await using kit = await createTestBroker({ outboundAliasAfter: 1, maxTopicAlias: 5 } as never);
     const receiver = await rawClient(kit.broker, { clientId: 'r', properties: { topicAliasMaximum: 2 } });
     receiver.send({
@@ -321,7 +321,7 @@ describe('a trace of an address', () => {
     assert.deepEqual([...new Set(records.map(({ clientId }) => clientId))], ['in']);
   });
 
-  it('is combined with client id and topic', async () => {
+  it('combines the address with client id and topic', async () => {
     await using kit = await createTestBroker();
     const { records } = collect(kit.broker, { address: '10.1.2.3', clientId: 'a', topic: 't' });
     for (const [clientId, remoteAddress] of [
@@ -350,7 +350,7 @@ describe('payloads in a trace', () => {
     [{}, '', { payload: '', payloadBytes: 0 }]
   ];
   for (const [options, payload, expected] of cases)
-    it(`are written as ${JSON.stringify(expected)} with ${JSON.stringify(options)}`, async () => {
+    it(`writes a payload as ${JSON.stringify(expected)} with ${JSON.stringify(options)}`, async () => {
       await using kit = await createTestBroker();
       const { records } = collect(kit.broker, { ...options, topic: 't' });
       await kit.broker.publish('t', payload);
@@ -360,7 +360,7 @@ describe('payloads in a trace', () => {
 });
 
 describe('the stream of a trace', () => {
-  it('receives one line of JSON for each packet and event, and is ended with the trace', async () => {
+  it('receives one line of JSON for each packet and event, and ends with the trace', async () => {
     await using kit = await createTestBroker();
     const to = new PassThrough();
     const trace = kit.broker.trace({ topic: 't', to });
@@ -433,7 +433,7 @@ describe('the stream of a trace', () => {
     assert.deepEqual(errors.length, 1);
   });
 
-  it('may fail after the trace has stopped', async () => {
+  it('ignores an error of the stream after the trace has stopped', async () => {
     await using kit = await createTestBroker();
     let fail: ((error: Error) => void) | undefined;
     const to = new Writable({
@@ -449,7 +449,7 @@ describe('the stream of a trace', () => {
     assert.equal(trace.endReason, 'stopped');
   });
 
-  it('may receive 30 traces without a warning about its listeners', async () => {
+  it('receives 30 traces without a warning about its listeners', async () => {
     await using kit = await createTestBroker();
     const to = new PassThrough().resume();
     const traces = Array.from({ length: 30 }, (_, at) => kit.broker.trace({ clientId: `c${at}`, to, end: false }));
@@ -475,7 +475,7 @@ describe('the stream of a trace', () => {
 });
 
 describe('the function of a trace', () => {
-  it('ends the trace with an error event if it throws or rejects, and harms nobody else', async () => {
+  it('ends the trace with an error event if it throws or rejects, and affects nothing else', async () => {
     await using kit = await createTestBroker();
     const errors: string[] = [];
     kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -497,7 +497,7 @@ describe('the function of a trace', () => {
 });
 
 describe('the function of a trace that returns promises', () => {
-  it('gets no more than maxBufferedBytes while they are open, even if it publishes what the trace selects', async () => {
+  it('receives no more than maxBufferedBytes while its promises are pending, even if it publishes what the trace selects', async () => {
     await using kit = await createTestBroker();
     let isOpen = true;
     const trace = kit.broker.trace({
@@ -519,7 +519,7 @@ describe('the function of a trace that returns promises', () => {
 });
 
 describe('traces', () => {
-  it('are listed until they are stopped by id, by time or with the broker', async () => {
+  it('lists traces until they are stopped by id, by time or with the broker', async () => {
     await using kit = await createTestBroker();
     const { traces } = kit.broker;
     const one = collect(kit.broker, { clientId: 'a' }).trace;
@@ -540,13 +540,13 @@ describe('traces', () => {
     assert.equal(three.endReason, 'broker_stopped');
   });
 
-  it('are at most 30', async () => {
+  it('refuses more than 30 traces', async () => {
     await using kit = await createTestBroker();
     for (let n = 0; n < 30; n++) collect(kit.broker, { topic: 't' });
     assert.throws(() => collect(kit.broker, { topic: 't' }), { code: 'TOO_MANY_TRACES' });
   });
 
-  it('refuse options that are missing or invalid', async () => {
+  it('refuses options that are missing or invalid', async () => {
     await using kit = await createTestBroker();
     const to = () => {};
     const cases: readonly [unknown, string][] = [

@@ -26,7 +26,7 @@ function outcome(run: () => Packet): Packet | number {
   }
 }
 
-/** Whether `cut` can be left of `whole` after a cut: a short form of the packet, or a list that lacks whole entries. */
+/** Tell whether `cut` can be left of `whole` after a cut: a short form of the packet, or a list that lacks whole entries. */
 function isPrefix(cut: Packet, whole: Packet): boolean {
   if (cut.cmd !== whole.cmd) return false;
   switch (cut.cmd) {

@@ -5,7 +5,7 @@ import type { QoS } from '../../lib/packets/types.ts';
 
 const PUBLISHER = { clientId: 'c', username: undefined };
 const PAYLOADS = ['', 'text', 'ü😀', '\ud800', 'x'.repeat(300), Buffer.from([0, 255, 128])];
-/** Around the length at which topic and payload are written in another way. */
+/** Lengths around the one at which topic and payload are written in another way. */
 const LENGTHS = [117, 118, 119, 120, 121, 127];
 
 describe('A message without properties that is encoded in one step', () => {
@@ -44,7 +44,7 @@ function bytesOf(message: Message, layout: 4 | 5, withPacketId: boolean): Buffer
   return bytes;
 }
 
-/** What does not depend on the format in which the message was encoded. */
+/** The fields that do not depend on the format in which the message was encoded. */
 function fieldsOf(message: Message): object {
   const { bytes, ...fields } = message.toJSON() as { bytes: number };
   return fields;

@@ -188,7 +188,7 @@ describe('The directory', () => {
         for (let count = 0; count < 5 && leaving.length > 0; count++)
           await broker.sessions.kick(leaving.splice(source.below(leaving.length), 1)[0].clientId);
         if (added++ < 10) await broker.connect(options(`new${added}`));
-        await broker.connect(options('stays1')); // a takeover does not change the place of the session
+        await broker.connect(options('stays1')); // a takeover does not change the position of the session
       }
     );
     const ids = listed.map(({ clientId }) => clientId);

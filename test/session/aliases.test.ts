@@ -15,7 +15,7 @@ describe('TopicAliases', () => {
     }
   });
 
-  it('numbers aliases from 1 to the maximum and no further', () => {
+  it('numbers aliases from 1 to the maximum', () => {
     const aliases = new TopicAliases(3, 1);
     const set = ['a', 'b', 'c', 'd', 'd', 'e', 'e'].map((topic) => Math.abs(aliases.choose(topic)));
     assert.deepEqual(set, [1, 2, 3, 0, 1, 0, 2]);
@@ -28,7 +28,7 @@ describe('TopicAliases', () => {
     assert.equal(aliases.choose('b'), 2, 'b was used in between');
     assert.equal(aliases.choose('c'), -1, 'a was not used since c');
     assert.equal(aliases.choose('b'), 2);
-    assert.equal(aliases.choose('a'), 0, 'a has no alias any more');
+    assert.equal(aliases.choose('a'), 0, 'a no longer has an alias');
   });
 
   it('keeps its aliases if there are more topics in rotation than aliases', () => {
@@ -65,7 +65,7 @@ describe('TopicAliases', () => {
     aliases.forget('never seen');
   });
 
-  it('never uses an alias for another topic than the client knows it for', () => {
+  it('never uses an alias for a topic other than the one that the client knows', () => {
     const { below } = randomSource('TopicAliases');
     for (let round = 0; round < 50; round++) {
       const max = 1 + below(5);

@@ -41,7 +41,7 @@ const PRIORITIES = new Map([
 ]);
 
 describe('Backlog', () => {
-  it('is one queue without a priority table', () => {
+  it('behaves as one queue without a priority table', () => {
     const { backlog } = backlogOf({ mqueueDefaultPriority: 'highest' });
     push(backlog, 'c', 'a', 'b', 'a');
     assert.deepEqual(drain(backlog), ['c', 'a', 'b', 'a']);
@@ -62,7 +62,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low', 'other', 'other']);
   });
 
-  it('returns messages that were handed over before the others of their priority, and counts them as these', () => {
+  it('returns messages that were handed over before the others of their priority, and counts them together', () => {
     const { backlog, drops } = backlogOf({ mqueuePriorities: PRIORITIES, maxMqueueLen: 4 });
     const give = (topic: string, payload: string, isFirst: boolean) =>
       backlog.push(message(topic, 1, payload), 1, false, undefined, undefined, isFirst);
@@ -127,7 +127,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high', 'low', 'low']);
   });
 
-  it('drops the oldest message by age, whatever its QoS', () => {
+  it('drops the oldest message by age, regardless of its QoS', () => {
     const { backlog, drops } = backlogOf({ maxMqueueLen: 2 });
     backlog.push(message('zero', 0), 0, false, undefined);
     push(backlog, 'one', 'two');
@@ -136,7 +136,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['two', 'nought']);
   });
 
-  it('is unlimited with a limit of 0', () => {
+  it('keeps all messages with a limit of 0', () => {
     const { backlog, drops } = backlogOf();
     for (let n = 0; n < 5000; n++) backlog.push(message('a'), 1, false, undefined);
     assert.equal(backlog.length, 5000);
@@ -155,7 +155,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'high']);
   });
 
-  it('does not accept a message that alone has too many bytes', () => {
+  it('refuses a message that has too many bytes on its own', () => {
     const { backlog, drops } = backlogOf({ maxMqueueBytes: 100 });
     assert.equal(backlog.push(message('a'), 1, false, undefined), true);
     assert.equal(backlog.push(message('a', 1, 'x'.repeat(200)), 1, false, undefined), false);
@@ -174,7 +174,7 @@ describe('Backlog', () => {
     assert.deepEqual(drain(backlog), ['high', 'low']);
   });
 
-  it('can drop only its QoS 0 messages', () => {
+  it('drops only its QoS 0 messages on request', () => {
     const { backlog, drops } = backlogOf();
     push(backlog, 'one');
     backlog.push(message('zero', 0), 0, false, undefined);

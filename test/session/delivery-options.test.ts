@@ -12,7 +12,7 @@ async function away(broker: Broker, qos: QoS = 2): Promise<void> {
   await cutOff(broker, await subscriber(broker, { topic: '#', qos, retainHandling: 2 }, persistent('away')));
 }
 
-/** Returns what an offline session receives when it reconnects; everything is acknowledged. */
+/** Returns the messages that an offline session receives when it reconnects; everything is acknowledged. */
 async function waiting(broker: Broker): Promise<string[]> {
   const client = await rawClient(broker, persistent('away'));
   const got: string[] = [];
@@ -29,7 +29,7 @@ async function waiting(broker: Broker): Promise<string[]> {
 }
 
 describe('The backlog of a session', () => {
-  it('is sent in order, even through a small window', async () => {
+  it('sends the backlog in order, even through a small window', async () => {
     await using test = await timedBroker({ maxInflight: 2 });
     await away(test.broker);
     for (let n = 0; n < 10; n++) await test.broker.publish('a', String(n), { qos: ((n % 2) + 1) as QoS });
@@ -41,7 +41,7 @@ describe('The backlog of a session', () => {
     assert.equal(test.broker.sessions.get('away').figures().mqueueLen, 0);
   });
 
-  it('is limited and ordered by the zone that its client was last in', async () => {
+  it('limits and orders the backlog by the last zone of its client', async () => {
     const zones = { wide: {}, narrow: { maxMqueueLen: 2, mqueuePriorities: 'high=1' } };
     await using test = await timedBroker({ zones });
     const { broker } = test;
@@ -60,7 +60,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(await waiting(broker), ['a 3', 'high 5', 'a 4'], '3 was in flight');
   });
 
-  it('is sent by priority', async () => {
+  it('sends the backlog by priority', async () => {
     await using test = await timedBroker({ mqueuePriorities: 'high=10,low=2' });
     await away(test.broker);
     for (const topic of ['other', 'low', 'high', 'other', 'low', 'high'])
@@ -68,7 +68,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(await waiting(test.broker), ['high x', 'high x', 'low x', 'low x', 'other x', 'other x']);
   });
 
-  it('drops the oldest message when it is full, counts and reports it, and leaves the publisher’s acknowledgement unchanged', async () => {
+  it('drops the oldest message of a full backlog, counts and reports it, and leaves the publisher’s acknowledgement unchanged', async () => {
     await using test = await timedBroker({ maxMqueueLen: 2 });
     const { broker } = test;
     await away(broker);
@@ -88,14 +88,14 @@ describe('The backlog of a session', () => {
     assert.deepEqual(await waiting(broker), ['a 4', 'a 5']);
   });
 
-  it('has a limit for each priority', async () => {
+  it('applies a limit to each priority', async () => {
     await using test = await timedBroker({ maxMqueueLen: 1, mqueuePriorities: { high: 1 } });
     await away(test.broker);
     for (const topic of ['high', 'a', 'b']) await test.broker.publish(topic, 'x', { qos: 1 });
     assert.deepEqual(await waiting(test.broker), ['high x', 'b x']);
   });
 
-  it('does not accept a message with more bytes than it may contain', async () => {
+  it('refuses a message with more bytes than the backlog may contain', async () => {
     await using test = await timedBroker({ maxMqueueBytes: 1000 });
     await away(test.broker);
     assert.equal((await test.broker.publish('a', 'x'.repeat(2000), { qos: 1 })).receivers, 0);
@@ -103,7 +103,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(await waiting(test.broker), ['a y']);
   });
 
-  it('contains QoS 0 for an offline session, or drops it as qos0_msg without mqueueStoreQos0', async () => {
+  it('queues QoS 0 for an offline session, or drops it as qos0_msg without mqueueStoreQos0', async () => {
     for (const mqueueStoreQos0 of [true, false]) {
       await using test = await timedBroker({ mqueueStoreQos0 });
       const { broker } = test;
@@ -123,7 +123,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(await waiting(test.broker), []);
   });
 
-  it('contains the newest messages for a connected client that does not read, including QoS 0', async () => {
+  it('keeps the newest messages for a connected client that does not read, including QoS 0', async () => {
     await using test = await timedBroker({ maxMqueueLen: 3, mqueueStoreQos0: false, outputHighWaterMark: 1 });
     const { broker } = test;
     const client = await subscriber(broker, { topic: '#', qos: 1 });
@@ -140,7 +140,7 @@ describe('The backlog of a session', () => {
     assert.equal(broker.metrics.counter('delivery.dropped.queue_full'), 3);
   });
 
-  it('is dropped with its session, and reported', async () => {
+  it('drops the backlog with its session, and reports it', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     await away(broker);
@@ -152,7 +152,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(drops, ['session_terminated']);
   });
 
-  it('contains the retained messages that a new subscription did not receive before the connection ended', async () => {
+  it('keeps the retained messages that a new subscription did not receive before the connection ended', async () => {
     await using test = await timedBroker({ maxInflight: 1 });
     const { broker } = test;
     broker.hook('deliver', ({ message }) => message.topic !== 'r/3');
@@ -166,7 +166,7 @@ describe('The backlog of a session', () => {
     assert.deepEqual(summarize(await client.rest()), ['publish 3 q1 retain r/4=x']);
   });
 
-  it('does not contain a retained message that was sent early because a newer one for its topic arrived', async () => {
+  it('does not keep a retained message that was sent early because a newer one for its topic arrived', async () => {
     await using test = await timedBroker({ maxInflight: 1 });
     const { broker } = test;
     for (let n = 1; n <= 3; n++) await broker.publish(`r/${n}`, 'old', { qos: 1, retain: true });

@@ -33,7 +33,7 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
     );
   });
 
-  it('is read from format 1, which stores each packet id separately', () => {
+  it('reads format 1, which stores each packet id separately', () => {
     const stored = Buffer.alloc(4 + 60_000 * 2);
     stored.writeUInt16BE(60_000, 2);
     for (let n = 0; n < 60_000; n++) stored.writeUInt16BE(n + 1, 4 + n * 2);

@@ -18,7 +18,7 @@ describe('Inflight', () => {
     assert.equal(inflight.count, 2);
   });
 
-  it('stores with a packet id what it waits for, its message, flags and subscription identifiers', () => {
+  it('stores with a packet id its state, its message, flags and subscription identifiers', () => {
     const inflight = new Inflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 6, [3, 9]);
@@ -94,7 +94,7 @@ describe('Inflight', () => {
     assert.deepEqual(inflight.inOrder(), [65_534, 65_535, 1, 2]);
   });
 
-  it('can have every packet id in flight at once, each of them once', () => {
+  it('holds every packet id in flight at once, each of them once', () => {
     const inflight = new Inflight();
     const ids = new Set<number>();
     for (let i = 0; i < 65_535; i++) ids.add(take(inflight));

@@ -27,7 +27,7 @@ function backlogs(limit: number, ...names: string[]) {
 }
 
 describe('All backlogs together', () => {
-  it('drop the oldest messages of the largest one first, and keep within the limit', () => {
+  it('drops the oldest messages of the largest backlog first, and stays within the limit', () => {
     const { total, drops, all } = backlogs(40 * KB, 'small', 'large');
     const [small, large] = all;
     for (let n = 0; n < 5; n++) small.push(message(`s${n}`), 1, false, undefined);
@@ -43,7 +43,7 @@ describe('All backlogs together', () => {
     );
   });
 
-  it('count a message once if it is queued in many', () => {
+  it('counts a message once if it is queued in many backlogs', () => {
     const { total, drops, all } = backlogs(400 * KB, ...Array.from({ length: 100 }, (_, n) => `b${n}`));
     for (let n = 0; n < 20; n++) {
       const one = message(`t${n}`, 2 * KB);
@@ -55,7 +55,7 @@ describe('All backlogs together', () => {
     assert.equal(total.bytes, 0);
   });
 
-  it('drop the same oldest messages of all backlogs when there are too many', () => {
+  it('drops the same oldest messages of all backlogs when there are too many', () => {
     const { drops, all } = backlogs(100 * KB, 'a', 'b', 'c');
     for (let n = 0; n < 200; n++) {
       const one = message(`t${n}`);
@@ -66,7 +66,7 @@ describe('All backlogs together', () => {
     assert.equal(drops.length, 600 - all.reduce((sum, { length }) => sum + length, 0));
   });
 
-  it('do not drop messages that the store also contains', () => {
+  it('does not drop messages that the store also contains', () => {
     const { drops, all } = backlogs(20 * KB, 'kept', 'alone');
     const [kept, alone] = all;
     for (let n = 0; n < 15; n++) {
@@ -81,7 +81,7 @@ describe('All backlogs together', () => {
     assert.equal(alone.length, 12, 'an empty backlog leaves room');
   });
 
-  it('drop only the initial excess, even if listeners add messages meanwhile', () => {
+  it('drops only the initial excess, even if listeners add messages in the meantime', () => {
     const total = new TotalBacklog(10 * KB);
     let dropped = 0;
     const backlog: Backlog = new Backlog(

@@ -11,7 +11,7 @@ import { TestBroker } from '../../lib/testing/index.ts';
 const run = promisify(execFile);
 const skip = spawnSync('mosquitto_pub', ['--version']).error === undefined ? false : 'mosquitto_pub is not installed';
 
-/** Clients and brokers have types of their own. */
+/** Clients and brokers have different types. */
 function once(emitter: unknown, event: string): Promise<unknown[]> {
   return onceOf(emitter as EventEmitter, event);
 }

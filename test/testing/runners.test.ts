@@ -47,7 +47,7 @@ const RUNNERS: readonly Runner[] = [
   }
 ];
 
-/** The sample project of a runner: three tests pass, the last one leaves something open. */
+/** The sample project of a runner: three tests pass, the last one leaves a resource open. */
 function testFile({ module, fakes }: Runner): string {
   return `
     import { afterEach, beforeEach, describe, expect, it, ${fakes} } from '${module}';
