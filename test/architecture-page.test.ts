@@ -17,7 +17,7 @@ const paths = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) =>
 ]);
 
 describe('ARCHITECTURE.md', () => {
-  it('has at most 1,600 words', () => {
+  it('contains at most 1,600 words', () => {
     const count = page.split(/\s+/).filter((word) => word !== '').length;
     assert.ok(count <= MAX_WORDS, `it has ${count}`);
   });
@@ -33,7 +33,7 @@ describe('ARCHITECTURE.md', () => {
     );
   });
 
-  it('has a row for each folder of lib and adapters', () => {
+  it('contains a row for each folder of lib and adapters', () => {
     const folders = ['lib', 'adapters'].flatMap((tree) =>
       readdirSync(join(root, tree), { withFileTypes: true })
         .filter((entry) => entry.isDirectory())

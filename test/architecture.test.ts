@@ -191,7 +191,7 @@ function publicMembers({ members }: ts.ClassDeclaration): Set<string> {
 }
 
 describe('sizes', () => {
-  it('of classes and functions are within the limits, except those that are listed', () => {
+  it('keeps classes and functions within the limits, except those that are listed', () => {
     const sizes = sources
       .filter((file) => ['lib', 'adapters'].includes(treeOf(file)))
       .flatMap(sizesOf)
@@ -248,7 +248,7 @@ function assignedBy(node: ts.Node): ts.Expression | undefined {
 }
 
 describe('fields', () => {
-  it('of an object of a class are assigned in the file of the class only', () => {
+  it('assigns the fields of an object of a class only in the file of the class', () => {
     assert.deepEqual(foreignAssignments(), [], 'let a method of the class assign them');
   });
 });
@@ -327,7 +327,7 @@ function exportedNames(file: string): string[] {
 }
 
 describe('exports', () => {
-  it('that are not for apps are used by another file', () => {
+  it('requires that exports which are not for apps are used by another file', () => {
     const taken = takenNames();
     const entries = entryPoints();
     const unused = sources
@@ -349,7 +349,7 @@ describe('import directions', () => {
     );
   });
 
-  it('lib imports nothing from adapters, examples, bench or test', () => {
+  it('allows no imports in lib from adapters, examples, bench or test', () => {
     assert.deepEqual(
       list(
         imports.filter(({ file, target }) => treeOf(file) === 'lib' && target !== undefined && treeOf(target) !== 'lib')
@@ -358,14 +358,14 @@ describe('import directions', () => {
     );
   });
 
-  it('every file of lib is in a folder that has a place in the order', () => {
+  it('requires a place in the order for the folder of every file of lib', () => {
     assert.deepEqual(
       sources.filter((file) => treeOf(file) === 'lib' && rowOf(file) < 0),
       []
     );
   });
 
-  it('a folder of lib imports only from its own row and lower ones', () => {
+  it('allows imports in a folder of lib only from its own row and lower ones', () => {
     const inLib = imports.filter(({ file, target }) => treeOf(file) === 'lib' && target !== undefined);
     assert.deepEqual(list(inLib.filter(({ file, target }) => rowOf(target as string) > rowOf(file))), []);
     // session and client share a row and know nothing of each other
@@ -375,7 +375,7 @@ describe('import directions', () => {
     );
   });
 
-  it('a room of the broker or of the stream rules imports only from its own row and lower ones', () => {
+  it('allows imports in a room of the broker or of the stream rules only from its own row and lower ones', () => {
     const placeIn = (folder: string, path: string) => {
       const name = path
         .slice(folder.length + 1)
@@ -398,7 +398,7 @@ describe('import directions', () => {
     }
   });
 
-  it('a folder of lib or adapters contains at most 25 files', () => {
+  it('allows at most 25 files in a folder of lib or adapters', () => {
     const counts = new Map<string, number>();
     for (const file of sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file))))
       counts.set(posix.dirname(file), (counts.get(posix.dirname(file)) ?? 0) + 1);
@@ -406,11 +406,11 @@ describe('import directions', () => {
     assert.deepEqual(full, [], 'divide it into rooms');
   });
 
-  it('files import each other in a circle only in pairs', () => {
+  it('allows circular imports only in pairs of files', () => {
     assert.deepEqual(circles(), []);
   });
 
-  it('packets, topics, stores and the in-process client import no more than they need', () => {
+  it('limits the imports of packets, topics, stores and the in-process client to what they need', () => {
     const wrong = imports.filter(({ file, target }) => {
       if (treeOf(file) !== 'lib' || target === undefined || folderOf(file) === folderOf(target)) return false;
       return NARROWER[folderOf(file)]?.includes(folderOf(target)) === false;
@@ -418,7 +418,7 @@ describe('import directions', () => {
     assert.deepEqual(list(wrong), []);
   });
 
-  it('lib opens no port and reads no file', () => {
+  it('allows no port and no file in lib', () => {
     const wrong = imports.filter(({ file, name }) => {
       const bare = name.replace(/^node:/, '');
       return (
@@ -428,7 +428,7 @@ describe('import directions', () => {
     assert.deepEqual(list(wrong), []);
   });
 
-  it('lib imports no other packages than the ones it is made of', () => {
+  it('allows only the listed packages in lib', () => {
     const wrong = imports.filter(({ file, name, target }) => {
       return (
         treeOf(file) === 'lib' && target === undefined && !name.startsWith('node:') && !LIB_PACKAGES.includes(name)
@@ -448,14 +448,14 @@ describe('import directions', () => {
     assert.deepEqual(list(wrong), []);
   });
 
-  it('examples import the package by name, and nothing from outside their folder by path', () => {
+  it('requires that examples import the package by name, and nothing from outside their folder by path', () => {
     const wrong = imports.filter(
       ({ file, target }) => treeOf(file) === 'examples' && target !== undefined && treeOf(target) !== 'examples'
     );
     assert.deepEqual(list(wrong), []);
   });
 
-  it('only the entry points re-export', () => {
+  it('allows only the entry points to re-export', () => {
     const wrong = sources.filter((file) => /^export\s[^;'"(=]*\sfrom\s'/m.test(texts.get(file) as string));
     assert.deepEqual(
       wrong.filter((file) => !PUBLIC.includes(file) && !ENTRY_POINT.test(file)),
@@ -463,7 +463,7 @@ describe('import directions', () => {
     );
   });
 
-  it('nothing is exported as default', () => {
+  it('allows no default exports', () => {
     assert.deepEqual(
       sources.filter((file) => /^export default\b/m.test(texts.get(file) as string)),
       []

@@ -124,7 +124,7 @@ describe('decodePacket', () => {
     for (const bytes of wrong) assert.throws(() => decodePacket(bytes as Buffer, 5), { code: 'PACKET_INVALID' });
   });
 
-  it('returns a packet or throws PACKET_INVALID, whatever the bytes are', () => {
+  it('returns a packet or throws PACKET_INVALID for any bytes', () => {
     const input = fc.tuple(
       fc.constantFrom(3, 4, 5),
       fc.integer({ min: 0, max: 255 }),

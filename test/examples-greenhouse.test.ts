@@ -153,7 +153,7 @@ describe('the greenhouse app', () => {
   });
 });
 
-describe('the greenhouse app, in a process of its own', () => {
+describe('the greenhouse app, in a separate process', () => {
   /** What its web server has received: `[path, body]`. */
   const received: [path: string, body: Record<string, unknown>][] = [];
   const hook = createServer(async (request, response) => {
@@ -198,7 +198,7 @@ describe('the greenhouse app, in a process of its own', () => {
     ],
     ['without arguments', [], /^usage: npm run device -- GREENHOUSE ID KEY\n$/]
   ] as const)
-    it(`has a device that says why it ends, ${what}`, async () => {
+    it(`reports why a device ends, ${what}`, async () => {
       const { code, stderr } = await run(process.execPath, [...deviceProgram, ...args], {
         cwd: folder,
         env: { ...process.env, URL: app.url }
@@ -207,7 +207,7 @@ describe('the greenhouse app, in a process of its own', () => {
       assert.match(stderr, message);
     });
 
-  it('has a device that says why it is not connected, and tries again', async () => {
+  it('reports why a device is not connected, and tries again', async () => {
     const child = spawn(process.execPath, [...deviceProgram, 'north', 'north-1', 'guess'], {
       cwd: folder,
       env: { ...process.env, URL: 'http://127.0.0.1:1' },
@@ -225,7 +225,7 @@ describe('the greenhouse app, in a process of its own', () => {
     running.delete(child);
   });
 
-  it('lets a device use its own topics only', async () => {
+  it('lets a device use only its own topics', async () => {
     const device = await connect(app, 'north-1');
     const publish = (topic: string) => device.publishAsync(topic, '{"celsius": 1}', { qos: 1 });
     await publish('greenhouses/north/north-1/test');
@@ -264,7 +264,7 @@ describe('the greenhouse app, in a process of its own', () => {
     assert.deepEqual([...actions].sort(), ['client_connected', 'client_disconnected']);
   });
 
-  it('has the mean temperature of a greenhouse at the end of each window', async () => {
+  it('publishes the mean temperature of a greenhouse at the end of each window', async () => {
     const device = await connect(app, 'south-1');
     await device.publishAsync('greenhouses/south/south-1/temperature', '{"celsius": 20}', { qos: 1, retain: true });
     const found: { mean: { value: { celsius: number } } } = await eventually(
@@ -289,7 +289,7 @@ describe('the greenhouse app, in a process of its own', () => {
     await device.endAsync();
   });
 
-  it('serves the interfaces of the broker beside its own routes', async () => {
+  it('serves the interfaces of the broker in addition to its own routes', async () => {
     const device = await connect(app, 'north-1');
     assert.equal((await get(app, '/greenhouses', {})).status, 401);
     assert.deepEqual((await get(app, '/greenhouses/none')).status, 404);
@@ -313,7 +313,7 @@ describe('the greenhouse app, in a process of its own', () => {
     await device.endAsync();
   });
 
-  it('stops cleanly with connected devices, and has its state again after a restart', async () => {
+  it('stops cleanly with connected devices, and restores its state after a restart', async () => {
     const { body: before } = await get(app, '/greenhouses');
     const device = await connect(app, 'north-2');
     const closed = new Promise<void>((resolve) => device.once('close', resolve));

@@ -26,7 +26,7 @@ describe('examples', () => {
   });
 
   for (const [at, { name, text, about }] of programs.entries()) {
-    it(`${name} prints what it says`, async () => {
+    it(`runs ${name}, which prints the documented output`, async () => {
       assert.notEqual(about, '', 'it begins with a comment that says what it shows');
       assert.ok(text.split('\n').length <= MOST_LINES, 'it fits on a screen');
       joined ??= joinSources(programs.map(({ name }) => `examples/${name}.ts`));

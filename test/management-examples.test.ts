@@ -103,7 +103,7 @@ for (const revision of REVISIONS) {
 
     for (const row of OPERATIONS) {
       if (row.in?.includes(revision) === false || nameOf(row) in WITHOUT_EXAMPLE) continue;
-      it(`${nameOf(row)} is answered as the document says`, async () => {
+      it(`answers ${nameOf(row)} as the document says`, async () => {
         if (row.method === 'GET') return execute(row, server);
         // what it changes must not matter to other examples
         const { started, served } = await start();

@@ -35,11 +35,11 @@ describe('The files that are written from the operations of the management inter
   for (const revision of REVISIONS) {
     const document = managementApi(createBroker(), { revision }).openapi();
 
-    it(`have the OpenAPI document of the revision "${revision}"`, () => {
+    it(`writes the OpenAPI document of the revision "${revision}" unchanged`, () => {
       compare(`management/openapi/${revision}.json`, `${JSON.stringify(document, null, 1)}\n`);
     });
 
-    it(`have the types that the client needs for the revision "${revision}"`, () => {
+    it(`writes the types that the client needs for the revision "${revision}" unchanged`, () => {
       compare(`management/client/${revision}.ts`, typesIn(revision, document));
     });
   }
@@ -48,11 +48,11 @@ describe('The files that are written from the operations of the management inter
 describe('The files that are written from the operations of the interface of streams', () => {
   const document = streamsApi(createBroker()).openapi();
 
-  it('have its OpenAPI document', () => {
+  it('writes the OpenAPI document unchanged', () => {
     compare('streams-api/openapi/streams.json', `${JSON.stringify(document, null, 1)}\n`);
   });
 
-  it('have the types that the client needs', () => {
+  it('writes the types that the client needs unchanged', () => {
     compare('streams-api/client/operations.ts', typesOf(document, 'StreamsOperations'));
   });
 });

@@ -122,7 +122,7 @@ function assertQuiet(entry: string, { seen, before, after }: Probed): void {
 }
 
 describe('The version', () => {
-  it('is the same in package.json and in the code', () => {
+  it('equals that of package.json in the code', () => {
     assert.equal(createBroker().version, packageJson.version);
   });
 });
@@ -157,7 +157,7 @@ describe('The package file', () => {
     assert.deepEqual(optional.map(([name]) => name).sort(), peers.sort());
   });
 
-  it('says where the project is, and that no module has side effects', () => {
+  it('names the location of the project, and that no module has side effects', () => {
     const [, project] = /^git\+(https:.+)\.git$/.exec(packageJson.repository.url) ?? assert.fail('no address');
     assert.equal(packageJson.homepage, `${project}#readme`);
     assert.equal(packageJson.bugs.url, `${project}/issues`);
@@ -176,7 +176,7 @@ describe('Importing from source', () => {
 });
 
 describe('LevelDB', () => {
-  it('is loaded with its native code when a level store is opened', async () => {
+  it('loads LevelDB with its native code when a level store is opened', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-level-'));
     const program = `
       const { levelStore } = await import('embermq/level');
@@ -216,7 +216,7 @@ describe('The compiled package', () => {
   const compiled = (path: string) => join(out, path.replace('./dist/', '').replace(/^dist\//, ''));
 
   for (const { name, target } of entries) {
-    it(`has code and types for ${name}, and imports without warnings`, async () => {
+    it(`exports code and types for ${name}, and imports without warnings`, async () => {
       assert.ok(statSync(compiled(target.types)).isFile());
       const probed = await probe([compiled(target.default)], []);
       loaded[name] = probed.seen;
@@ -326,7 +326,7 @@ describe('The compiled package', () => {
       assert.doesNotMatch(readFileSync(join(stage, path), 'utf8'), /sourceMappingURL/, path);
   });
 
-  it('has at most the size that its page states', () => {
+  it('keeps the size that its page states', () => {
     assert.deepEqual(beyondPage('package size', ['', 'at most'], tarballSizes(tarball)), []);
   });
 
@@ -363,7 +363,7 @@ describe('The compiled package', () => {
     assert.deepEqual(bare, []);
   });
 
-  it('is at most as large in a bundle of an app with memory as its page states', async () => {
+  it('keeps the size of a bundle of an app with memory that its page states', async () => {
     const sizes = { 'as esbuild writes it': await bundleSizes(stage, false), minified: await bundleSizes(stage, true) };
     const head = ['bundle', 'loaded at the start, kB', 'the same with gzip, kB', 'with what is loaded on demand, kB'];
     assert.deepEqual(beyondPage('bundle size', head, sizes), []);
@@ -420,7 +420,7 @@ describe('The compiled package', () => {
     }
   });
 
-  it('has a command that Node can run', () => {
+  it('contains a command that Node can run', () => {
     const main = compiled(packageJson.bin.embermq);
     assert.equal(readFileSync(main, 'utf8').split('\n')[0], '#!/usr/bin/env node');
     const text = execFileSync(process.execPath, [main, 'version'], { encoding: 'utf8' });

@@ -82,7 +82,7 @@ function faults(list: readonly Snippet[]): string[] {
 }
 
 describe('The pages', () => {
-  it('list every option, event and reason as its rows say (UPDATE_PAGES=1 writes the tables)', () => {
+  it('lists every option, event and reason as its rows define (UPDATE_PAGES=1 writes the tables)', () => {
     for (const { path, text } of all) {
       const right = withTables(text);
       if (process.env.UPDATE_PAGES === '1') writeFileSync(join(root, path), right);
@@ -93,14 +93,14 @@ describe('The pages', () => {
     }
   });
 
-  it('contain every generated table', () => {
+  it('contains every generated table', () => {
     const missing = Object.keys(PAGE_TABLES).filter(
       (name) => !all.some(({ text }) => text.includes(`<!-- ${name}: begin -->`))
     );
     assert.deepEqual(missing, []);
   });
 
-  it('link to files and headings that exist', () => {
+  it('links to files and headings that exist', () => {
     const broken = all.flatMap((page) =>
       links(page)
         .filter(([target, anchor]) => {
@@ -113,14 +113,14 @@ describe('The pages', () => {
     assert.deepEqual(broken, []);
   });
 
-  it('contain programs that type-check', () => {
+  it('contains programs that type-check', () => {
     assert.deepEqual(faults(all.flatMap(snippets)), []);
   });
 
   const withPrograms = all.filter((page) => snippets(page).some(({ runs }) => runs));
   let runs: Promise<Record<string, PageRun>> | undefined;
   for (const page of withPrograms) {
-    it(`${page.path} contains programs that run and print what they say`, async () => {
+    it(`runs the programs of ${page.path}, which print the documented output`, async () => {
       runs ??= runPages(withPrograms);
       const { outputs, error } = (await runs)[page.path];
       const programs = snippets(page).filter(({ runs }) => runs);
@@ -134,7 +134,7 @@ describe('The pages', () => {
 });
 
 describe('SECURITY.md', () => {
-  it('names for each defence a test that exists', () => {
+  it('names an existing test for each defence', () => {
     const text = readFileSync(join(root, 'SECURITY.md'), 'utf8');
     const [, table] = /^\| threat \| defence \| test \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/m.exec(text)!;
     const unproven = table
@@ -155,7 +155,7 @@ describe('SECURITY.md', () => {
 });
 
 describe('README', () => {
-  it('has at most 10 kB', () => {
+  it('contains at most 10 kB', () => {
     assert.ok(Buffer.byteLength(readme.text) <= 10_000, `${Buffer.byteLength(readme.text)} bytes`);
   });
 
@@ -171,7 +171,7 @@ describe('Each entry point', () => {
     const entry = `embermq${name.slice(1)}`;
     if (source === undefined || source.endsWith('.json')) continue;
 
-    it(`${entry} has a page`, () => {
+    it(`provides a page for ${entry}`, () => {
       assert.ok(
         all.some(({ path, text }) => path !== 'README.md' && text.includes(`\`${entry}\``)),
         `no README.md below lib or adapters contains \`${entry}\``

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { CHAPTERS, idsOf, STATEMENTS } from './support/statements.ts';
 
 describe('The ids in front of a test name', () => {
-  it('are read alone, in a list, in groups and as a range', () => {
+  it('reads the ids alone, in a list, in groups and as a range', () => {
     assert.deepEqual(idsOf('[MQTT-3.1.2-4] discards it'), ['MQTT-3.1.2-4']);
     assert.deepEqual(idsOf('[MQTT-3.1.2-16, -17] both'), ['MQTT-3.1.2-16', 'MQTT-3.1.2-17']);
     assert.deepEqual(idsOf('[MQTT-3.4.2-1] [MQTT3-1.5.3-1] both'), ['MQTT-3.4.2-1', 'MQTT3-1.5.3-1']);
@@ -12,7 +12,7 @@ describe('The ids in front of a test name', () => {
     assert.deepEqual(idsOf('[MQTT31-no-empty-id] refuses'), ['MQTT31-no-empty-id']);
   });
 
-  it('are ignored in the middle of the name', () => {
+  it('ignores ids in the middle of the name', () => {
     assert.deepEqual(idsOf('keeps to [MQTT-3.1.2-4]'), []);
     assert.deepEqual(idsOf('[not an id] [1.2.3-4] at all'), []);
   });

@@ -6,7 +6,7 @@ import { createBroker, type Inspection } from '../../lib/index.ts';
 import { sessionMachine } from '../../lib/machines.ts';
 
 describe('The actors of a broker', () => {
-  it('expose the state of broker and session', async () => {
+  it('exposes the state of broker and session', async () => {
     const broker = createBroker();
     assert.equal(broker.state, 'idle');
     await broker.start();
@@ -21,7 +21,7 @@ describe('The actors of a broker', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('report every transition of every actor to an inspector, until it unsubscribes', async () => {
+  it('reports every transition of every actor to an inspector, until it unsubscribes', async () => {
     const broker = createBroker();
     const seen: string[] = [];
     const end = broker.inspect((event) => {
@@ -48,7 +48,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it("give xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
+  it("gives xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
     const broker = createBroker();
     const actors: Inspection['actorRef'][] = [];
     broker.inspect(({ type, actorRef, rootId }) => {
@@ -68,7 +68,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('do not include an actor for an offline session', async () => {
+  it('keeps no actor for an offline session', async () => {
     const broker = createBroker();
     await broker.start();
     const actors = new Set<string>();
@@ -86,7 +86,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('end only the session whose action throws', async () => {
+  it('ends only the session whose action throws', async () => {
     const broker = createBroker();
     await broker.start();
     const failures: string[] = [];

@@ -37,7 +37,7 @@ describe('broker.alarms', () => {
     );
   });
 
-  it('keeps maxAlarmHistory past alarms, and has them again after a restart', async () => {
+  it('keeps maxAlarmHistory past alarms, and restores them after a restart', async () => {
     const store = memoryStore();
     {
       await using kit = await createTestBroker({ store, max_alarm_history: 2 } as object);
@@ -58,7 +58,7 @@ describe('broker.alarms', () => {
     assert.deepEqual(kit.broker.alarms.history(), []);
   });
 
-  it('has an alarm while maxConnections is reached, until one tenth is free', async () => {
+  it('raises an alarm while maxConnections is reached, until one tenth is free', async () => {
     await using kit = await createTestBroker({ maxConnections: 20 });
     const changes = changesOf(kit.broker);
     const clients = [];
@@ -73,7 +73,7 @@ describe('broker.alarms', () => {
     assert.deepEqual(changes.slice(1), ['cleared too_many_connections']);
   });
 
-  it('has an alarm while there are many sessions (processHighWatermark and processLowWatermark)', async () => {
+  it('raises an alarm while there are many sessions (processHighWatermark and processLowWatermark)', async () => {
     await using kit = await createTestBroker({ maxSessions: 10, 'vm_mon.process_high_watermark': '80%' } as object);
     const changes = changesOf(kit.broker);
     const clients = [];
@@ -85,7 +85,7 @@ describe('broker.alarms', () => {
     assert.deepEqual(changes.slice(1), ['cleared too_many_processes']);
   });
 
-  it('has an alarm while memory is short', async () => {
+  it('raises an alarm while memory is short', async () => {
     let used = 50;
     await using kit = await createTestBroker({ memoryHighWatermark: 100, memoryUsage: () => used });
     kit.broker.on('error', () => {});

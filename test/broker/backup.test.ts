@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<string, (name: string) => Store>> = {
 
 for (const [kind, make] of Object.entries(KINDS))
   describe(`A backup of ${kind}`, () => {
-    it('that is made while clients publish has everything that was acknowledged before, and can be imported', async () => {
+    it('backs up everything that was acknowledged before while clients publish, and can be imported', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-backup-'));
       try {
         const broker = await createBroker({ ...QUIET, store: make(join(folder, 'a')) }).start();
@@ -71,7 +71,7 @@ for (const [kind, make] of Object.entries(KINDS))
       }
     });
 
-    it('has what was changed before without an acknowledgement, and nothing of what comes later', async () => {
+    it('contains changes from before without an acknowledgement, and nothing of what comes later', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-backup-'));
       try {
         await using broker = await createBroker({ ...QUIET, store: make(join(folder, 'a')) }).start();
@@ -92,7 +92,7 @@ for (const [kind, make] of Object.entries(KINDS))
       }
     });
 
-    it('ends with an error when the broker stops meanwhile', async () => {
+    it('ends with an error when the broker stops in the meantime', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-backup-'));
       try {
         const broker = await createBroker({ ...QUIET, store: make(join(folder, 'a')) }).start();
@@ -113,7 +113,7 @@ for (const [kind, make] of Object.entries(KINDS))
   });
 
 describe('backup', () => {
-  it('makes one backup of a broker at a time, and the next one after the first has ended, however it ends', async () => {
+  it('makes one backup of a broker at a time, and the next one after any end of the first', async () => {
     await using broker = await createBroker({ ...QUIET, store: memoryStore() }).start();
     const unread = await backup(broker);
     await assert.rejects(backup(broker), { code: 'BACKUP_RUNNING' });
@@ -125,7 +125,7 @@ describe('backup', () => {
     await (await backup(broker)).return?.();
   });
 
-  it('ends when nothing is read for 60 seconds, closes its snapshot, and is reported', async () => {
+  it('ends a backup when nothing is read for 60 seconds, closes its snapshot, and reports it', async () => {
     const store = memoryStore();
     let open = 0;
     const take = (store.snapshot as NonNullable<Store['snapshot']>).bind(store);
@@ -160,7 +160,7 @@ describe('backup', () => {
     }
   });
 
-  it('has no time limit when it has ended', async () => {
+  it('removes the time limit when the backup has ended', async () => {
     await using kit = await createTestBroker({ store: memoryStore() });
     const errors: unknown[] = [];
     kit.broker.on('error', (value) => errors.push(value));
@@ -170,7 +170,7 @@ describe('backup', () => {
     assert.deepEqual(errors, []);
   });
 
-  it('is refused without a store, with one that has no snapshots, before the start, and while the store fails', async () => {
+  it('refuses a backup without a store, with one that has no snapshots, before the start, and while the store fails', async () => {
     await using none = await createBroker(QUIET).start();
     await assert.rejects(backup(none), { code: 'BACKUP_UNSUPPORTED' });
     const store = new FaultyStore();

@@ -63,7 +63,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.equal(broker.metrics.gauge('subscriptions'), 0);
   });
 
-  it('may lower the QoS with it, and works for shared subscriptions and retained messages', async () => {
+  it('lowers the QoS with the filter, and works for shared subscriptions and retained messages', async () => {
     await using broker = await startBroker({
       hooks: { authorizeSubscribe: ({ filter }) => ({ filter: filter.replace(/\ba\b/, 'b'), qos: 1 }) }
     });
@@ -78,7 +78,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.deepEqual(await unsubscribed(client, '$share/g/a/x', 'a'), [0, 0]);
   });
 
-  it('is checked like a filter of the client: an invalid one is refused and reported', async () => {
+  it('checks the filter like one of the client: an invalid one is refused and reported', async () => {
     const wrong = ['a/#/b', '', 'a\u0000', '$share/g', 'x/'.repeat(300)];
     for (const filter of wrong) {
       await using broker = await startBroker({ hooks: { authorizeSubscribe: () => ({ filter }) } });
@@ -107,7 +107,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     );
   });
 
-  it('is refused if rules, other hooks or the built-in $SYS rules deny the new filter', async () => {
+  it('refuses the new filter if rules, other hooks or the built-in $SYS rules deny it', async () => {
     const denied = [
       { auth: [acl([{ access: 'deny', topic: 'secret/#' }])] },
       { other: ({ filter }: { filter: string }) => (filter.startsWith('secret') ? false : undefined) },
@@ -131,7 +131,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.deepEqual(await granted(remote, 1, 'a'), [0x87]);
   });
 
-  it('cannot be changed once more by another hook', async () => {
+  it('refuses a second change by another hook', async () => {
     await using broker = await startBroker({
       hooks: { authorizeSubscribe: ({ filter }) => ({ filter: `x/${filter}` }) }
     });
@@ -142,7 +142,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.deepEqual(errors, ['two authorizeSubscribe hooks have changed a filter: to "x/a", and then to "y/x/a"']);
   });
 
-  it('may be a promise, and asks nobody again about a filter that it returns unchanged', async () => {
+  it('accepts a promise, and asks no hook again about a filter that is returned unchanged', async () => {
     let asked = 0;
     await using broker = await startBroker({
       hooks: {
@@ -219,7 +219,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     for (const id of [1, 2]) assert.deepEqual(await granted(client, id, { topic: 'a', qos: 2 }), [0]);
   });
 
-  it('comes after topic rewriting, and below the mount point', async () => {
+  it('changes the filter after topic rewriting, and below the mount point', async () => {
     await using broker = await startBroker({
       rewrite: ['old/# ^old/(.+)$ new/$1'],
       mountpoint: 'm/',
@@ -232,7 +232,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     assert.deepEqual(await unsubscribed(client, 'old/1'), [0]);
   });
 
-  it('is unsubscribed by the app with either filter', async () => {
+  it('lets the app unsubscribe with either filter', async () => {
     await using broker = await startBroker({ hooks: PREFIXED });
     const client = await rawClient(broker, { clientId: 'c' });
     const session = broker.sessions.get('c');
@@ -243,7 +243,7 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     }
   });
 
-  it('survives the connection and the process: the next one unsubscribes what the client has asked for', async () => {
+  it('keeps the requested filter over connection and process: the next one unsubscribes with it', async () => {
     const store = memoryStore();
     {
       await using broker = await startBroker({ store, hooks: PREFIXED });

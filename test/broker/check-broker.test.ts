@@ -26,9 +26,9 @@ const CALLS = {
   webhook
 };
 
-describe('What gets a broker as its first argument', () => {
+describe('Functions that take a broker as their first argument', () => {
   for (const [name, call] of Object.entries(CALLS))
-    it(`${name} says so if the broker is missing, or if it is something else`, () => {
+    it(`${name} reports a missing broker, or a value that is not one`, () => {
       for (const broker of [undefined, null, {}, 1883, 'mqtt://127.0.0.1'])
         assert.throws(() => (call as (broker: unknown) => unknown)(broker), {
           ...{ name: 'InvalidInput', code: 'OPTION_INVALID', field: name },

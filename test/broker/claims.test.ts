@@ -53,7 +53,7 @@ describe('The claim of a client id', () => {
     assert.deepEqual(steps, ['connect', 'connected', 'microtask']);
   });
 
-  it('is awaited before CONNACK, and holds up no other client and no later claim', async () => {
+  it('awaits the claim before CONNACK, and delays no other client and no later claim', async () => {
     await using broker = await startBroker();
     const pending = holdClaims(broker);
     const slow = await unanswered(broker, { clientId: 'slow' });
@@ -82,7 +82,7 @@ describe('The claim of a client id', () => {
     assert.equal(broker.sessions.count, 1);
   });
 
-  it('that fails with a ProtocolError refuses the client with its reason code', async () => {
+  it('refuses the client with the reason code of a claim that fails with a ProtocolError', async () => {
     await using broker = await startBroker();
     const pending = holdClaims(broker);
     const client = await unanswered(broker, { clientId: 'c' });
@@ -91,7 +91,7 @@ describe('The claim of a client id', () => {
     assert.equal(broker.sessions.count, 0);
   });
 
-  it('that fails with another error is reported, and refuses the client with 0x83', async () => {
+  it('reports a claim that fails with another error, and refuses the client with 0x83', async () => {
     await using broker = await startBroker();
     const pending = holdClaims(broker);
     const errors: string[] = [];
@@ -102,7 +102,7 @@ describe('The claim of a client id', () => {
     assert.deepEqual(errors, ['lost']);
   });
 
-  it('has no effect if the client has timed out in the meantime', async () => {
+  it('ignores the claim if the client has timed out in the meantime', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const pending = holdClaims(broker);
@@ -114,7 +114,7 @@ describe('The claim of a client id', () => {
     assert.equal(broker.sessions.count, 0);
   });
 
-  it('is made once, although the messages of the session are read from the store after it', async () => {
+  it('claims once, although the messages of the session are read from the store after it', async () => {
     await using broker = await startBroker({ store: memoryStore() });
     const properties = { sessionExpiryInterval: 60 };
     const client = await rawClient(broker, { clientId: 'c', clean: false, properties });

@@ -58,7 +58,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
       }
     }
 
-    it('may be called by a listener of its drops', () =>
+    it('allows the call by a listener of its drops', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
         const client = await rawClient(broker, PERSISTENT);
@@ -79,7 +79,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.equal(new Set(drops).size, 2_999);
       }));
 
-    it('drops what waits for a client that is away, but not what is in flight', () =>
+    it('drops the waiting messages of a client that is away, but not those in flight', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 2 });
         const drops = dropsOf(broker);
@@ -107,7 +107,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.deepEqual(await received(again), ['6']);
       }));
 
-    it('drops what waits for a connected client, however much of it is in memory', () =>
+    it('drops the waiting messages of a connected client, with any part of them in memory', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
         const drops = dropsOf(broker);
@@ -126,7 +126,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.equal(session.figures().mqueueLen, 0);
       }));
 
-    it('drops a long queue in slices, each in a turn of its own, and keeps what arrives meanwhile', () =>
+    it('drops a long queue in slices, each in its own turn, and keeps messages that arrive in the meantime', () =>
       tried(async (start) => {
         for (const isConnected of [false, true]) {
           const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
@@ -170,7 +170,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
       }));
 
     if (kind !== 'in memory alone')
-      it('is persisted: the next process finds only what was in flight, and what came later', () =>
+      it('persists the drops: the next process finds only messages in flight, and later ones', () =>
         tried(async (start) => {
           const before = await start({ maxInflight: 1 });
           const first = await rawClient(before, PERSISTENT);
@@ -193,7 +193,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
   });
 
 describe('session.clearQueue and the store', () => {
-  it('leaves nothing behind, and each message is either delivered or dropped, whenever the client returns', async () => {
+  it('leaves nothing behind, and each message is either delivered or dropped, regardless of when the client returns', async () => {
     for (let pause = 0; pause < 24; pause++) {
       await using lives = await new Lives({ maxInflight: 4 }).begin();
       lives.store.turnsBefore = () => pause % 4;
@@ -219,7 +219,7 @@ describe('session.clearQueue and the store', () => {
     }
   });
 
-  it('keeps messages that arrive in the meantime, also those that a listener of the drop publishes', async () => {
+  it('keeps messages that arrive in the meantime, including those that a listener of the drop publishes', async () => {
     for (const isKept of [false, true]) {
       const lives = new Lives();
       lives.isKept = isKept;

@@ -6,7 +6,7 @@ import { rawClient } from '../support/raw-client.ts';
 import { startBroker, subscribe, turns } from '../support/wire.ts';
 
 describe('session.send', () => {
-  it('sends a message to one client alone, whether or not it has a subscription', async () => {
+  it('sends a message to one client only, whether or not it has a subscription', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     await using one = await kit.connect({ clientId: 'one' });
@@ -54,7 +54,7 @@ describe('session.send', () => {
 });
 
 describe('the events of a client', () => {
-  it('report a SUBSCRIBE with all its filters and answers', async () => {
+  it('reports a SUBSCRIBE with all its filters and answers', async () => {
     await using broker = await startBroker();
     const seen: string[] = [];
     broker.on('client.suback', ({ client, results }) => {
@@ -69,7 +69,7 @@ describe('the events of a client', () => {
     assert.deepEqual(seen, ['c a 0 0,no 0 135,b 0 0']);
   });
 
-  it('report PINGREQ, and every connection that closes', async () => {
+  it('reports PINGREQ, and every connection that closes', async () => {
     await using broker = await startBroker();
     const seen: string[] = [];
     broker.on('client.ping', ({ client }) => seen.push(`ping ${client.clientId}`));

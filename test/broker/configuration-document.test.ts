@@ -42,7 +42,7 @@ function sent(document: ConfigurationDocument): ConfigurationDocument {
 const counts = (added: number, replaced = 0, removed = 0, skipped = 0) => ({ added, replaced, removed, skipped });
 
 describe('The document of a configuration', () => {
-  it('has hashes of the cost that the option passwordCost gives', async () => {
+  it('contains hashes with the cost of the option passwordCost', async () => {
     await using broker = await createBroker({ passwordCost: 11 }).start();
     await broker.applications.add({ id: 'a', secret: 's' });
     await broker.users.add('ann', 'p');
@@ -51,7 +51,7 @@ describe('The document of a configuration', () => {
     assert.throws(() => createBroker({ passwordCost: 9 }), { code: 'OPTION_INVALID', field: 'passwordCost' });
   });
 
-  it('can be exported without some sections', async () => {
+  it('leaves out requested sections', async () => {
     await using broker = await createBroker(QUIET).start();
     await fill(broker);
     const lines: string[] = [];
@@ -66,7 +66,7 @@ describe('The document of a configuration', () => {
       await assert.rejects(exportConfigurationLines(broker, { without } as never).next(), { code: 'OPTION_INVALID' });
   });
 
-  it('brings everything to another broker, where the passwords are right', async () => {
+  it('transfers everything to another broker, which accepts the same passwords', async () => {
     await using from = await createBroker(QUIET).start();
     await fill(from);
     const document = sent(await exportConfiguration(from));
@@ -99,7 +99,7 @@ describe('The document of a configuration', () => {
     assert.equal((await to.access.explain({ clientId: 'd', action: 'publish', topic: 'a/b' })).access, 'deny');
   });
 
-  it('is merged: what is there stays, and what is absent is added', async () => {
+  it('merges a document: existing entries stay, and absent ones are added', async () => {
     await using from = await createBroker(QUIET).start();
     await fill(from);
     const document = sent(await exportConfiguration(from));
@@ -118,7 +118,7 @@ describe('The document of a configuration', () => {
     assert.equal(to.access.usernames.size, 2);
   });
 
-  it('replaces the sections that it has, but never removes the user admin', async () => {
+  it('replaces the sections of the document, but never removes the user admin', async () => {
     await using to = await createBroker(QUIET).start();
     await fill(to);
     await to.users.add('eve', 'a password');
@@ -160,7 +160,7 @@ describe('The document of a configuration', () => {
     assert.deepEqual(to.configuration.overrides(), []);
   });
 
-  it('is written as lines, while other work goes on and records change', async () => {
+  it('writes lines while other work continues and records change', async () => {
     await using broker = await createBroker(QUIET).start();
     const rule = (n: number) => ({ access: 'deny', action: 'publish', topic: `t/${n}` }) as const;
     for (let n = 0; n < 1000; n++) await broker.access.acl.set(rule(n));
@@ -204,7 +204,7 @@ describe('The document of a configuration', () => {
     );
   });
 
-  it('with errors is refused as a whole, with the entries that are wrong', async () => {
+  it('refuses a document with errors as a whole, with the invalid entries', async () => {
     await using to = await createBroker(QUIET).start();
     const good = await exportConfiguration(to);
     const wrong = (sections: object) => ({ ...good, sections }) as unknown as ConfigurationDocument;
@@ -263,7 +263,7 @@ describe('The document of a configuration', () => {
     assert.equal(to.access.acl.size, 0, 'nothing was changed');
   });
 
-  it('names the entries that the store could not take, and leaves the rest of their section', async () => {
+  it('names the entries that the store could not accept, and leaves the rest of their section unchanged', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const { broker } = kit;

@@ -855,7 +855,7 @@ async function checkEffect(name: string, effect: Effect): Promise<void> {
 }
 
 describe('A change at run time of an option of the broker takes effect:', () => {
-  it('there is a test for each option that can be changed', () => {
+  it('covers each option that can be changed', () => {
     const rows = Object.entries(BROKER_OPTIONS);
     const changeable = rows.filter(([, row]) => row.change !== undefined).map(([name]) => name);
     assert.deepEqual(Object.keys(BROKER_EFFECTS).toSorted(), changeable.toSorted());
@@ -866,7 +866,7 @@ describe('A change at run time of an option of the broker takes effect:', () => 
 });
 
 describe('A change at run time of an option of zones takes effect for clients that connect later:', () => {
-  it('there is a test for each option of a zone', () => {
+  it('covers each option of a zone', () => {
     assert.deepEqual(Object.keys(ZONE_EFFECTS).toSorted(), Object.keys(ZONE_OPTIONS).toSorted());
   });
 

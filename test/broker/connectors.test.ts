@@ -47,7 +47,7 @@ function start(store: Store, made?: Connector[], discarded?: string[]): Promise<
 }
 
 describe('Connectors', () => {
-  it('are made, changed, stopped, started and deleted at run time, and show no secrets', async () => {
+  it('creates, changes, stops, starts and deletes connectors at run time, and shows no secrets', async () => {
     const made: Connector[] = [];
     const discarded: string[] = [];
     await using broker = await start(memoryStore(), made, discarded);
@@ -83,7 +83,7 @@ describe('Connectors', () => {
     assert.ok(made.every(({ isStarted }) => !isStarted));
   });
 
-  it('show no secrets in URLs, and keep them in a change', async () => {
+  it('shows no secrets in URLs, and keeps them in a change', async () => {
     await using broker = await start(memoryStore());
     const { connectors } = broker;
     await connectors.add('line', { name: 'a', url: 'https://u:p@host/?token=t&x=1' });
@@ -94,7 +94,7 @@ describe('Connectors', () => {
     await assert.rejects(connectors.add('line', { name: 'b', url }), { field: 'line.url' });
   });
 
-  it('are made again at the next start with their secrets, and stay stopped if they were', async () => {
+  it('creates stored connectors again at the next start with their secrets, and keeps stopped ones stopped', async () => {
     const store = memoryStore();
     {
       await using broker = await start(store);
@@ -122,7 +122,7 @@ describe('Connectors', () => {
     );
   });
 
-  it('of a kind that is not registered, or that cannot be made, are listed with the reason and do not prevent the start', async () => {
+  it('lists a connector of an unknown kind, or one that cannot be created, with the reason, and still starts', async () => {
     const store = memoryStore();
     {
       await using broker = await start(store);
@@ -146,7 +146,7 @@ describe('Connectors', () => {
     assert.deepEqual(broker.outboxes.kept(), []);
   });
 
-  it('of the app are listed, stopped and started, but not changed or deleted', async () => {
+  it('lists, stops and starts connectors of the app, but does not change or delete them', async () => {
     await using broker = await start(memoryStore());
     kind().make(broker, { name: 'own', url: 'x:' });
     const { connectors } = broker;
@@ -158,7 +158,7 @@ describe('Connectors', () => {
     await assert.rejects(connectors.add('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
   });
 
-  it('are refused with the reason, and then nothing has changed', async () => {
+  it('refuses a connector with the reason, and changes nothing', async () => {
     const broker = createBroker({ connectors: [kind()] });
     const { connectors } = broker;
     await assert.rejects(connectors.add('line', { name: 'a', url: 'x:' }), { code: 'BROKER_NOT_STARTED' });

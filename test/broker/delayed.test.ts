@@ -58,7 +58,7 @@ describe('DelayedMessages', () => {
     const wheel = new TimingWheel(clock, 100, (error) => errors.push(error));
     const settings = { maxDelayedMessages: 0, maxDelayedBytes: 0, ...limits };
     const delayed = new DelayedMessages({ clock, life, wheel, settings }, undefined, (message, topic) => {
-      if (topic === 'bad') throw new Error('nobody wants it');
+      if (topic === 'bad') throw new Error('without a receiver');
       released.push(`${topic} ${message.payload} at ${clock.monotonic()}`);
       return undefined;
     });

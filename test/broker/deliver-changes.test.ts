@@ -29,7 +29,7 @@ async function published(client: RawClient): Promise<string[]> {
 
 describe('A deliver hook that returns a message', () => {
   for (const qos of [0, 1, 2] as const)
-    it(`changes it for that receiver alone, at QoS ${qos}`, async () => {
+    it(`changes the message for that receiver only, at QoS ${qos}`, async () => {
       const calls: string[] = [];
       await using broker = await startBroker({ hooks: changing(calls) });
       const delivered: string[] = [];
@@ -82,7 +82,7 @@ describe('A deliver hook that returns a message', () => {
     assert.deepEqual(errors, ['hook deliver: qos: expected at most 1, the QoS of the message, got 2']);
   });
 
-  it('is checked like a publish: an invalid topic, payload or property drops the delivery, and is reported', async () => {
+  it('checks the message like a publish: an invalid topic, payload or property drops the delivery, and is reported', async () => {
     const answers = [
       { topic: 'a/+' },
       { topic: '' },
@@ -105,7 +105,7 @@ describe('A deliver hook that returns a message', () => {
     }
   });
 
-  it('leaves a QoS that upgradeQos has raised as it is, unless it lowers that of the message', async () => {
+  it('keeps a QoS that upgradeQos has raised, unless it lowers that of the message', async () => {
     await using broker = await startBroker({
       upgradeQos: true,
       hooks: { deliver: ({ message }) => (message.topic === 'lower' ? { qos: 0 } : { payload: 'new' }) }
@@ -116,7 +116,7 @@ describe('A deliver hook that returns a message', () => {
     assert.deepEqual(await published(client), ['a=new q2', 'lower=x q0']);
   });
 
-  it('passes what it returns to the next deliver hook', async () => {
+  it('passes the changed message to the next deliver hook', async () => {
     await using broker = await startBroker();
     broker.hook('deliver', ({ message }) => ({ payload: `${message.payload}1` }));
     broker.hook('deliver', ({ message }) => ({ payload: `${message.payload}2` }));
@@ -128,7 +128,7 @@ describe('A deliver hook that returns a message', () => {
 
   for (const isStored of [false, true])
     for (const qos of [0, 1, 2] as const)
-      it(`changes what is queued, in flight and sent again, at QoS ${qos}${isStored ? ', with a store' : ''}`, async () => {
+      it(`changes messages that are queued, in flight and sent again, at QoS ${qos}${isStored ? ', with a store' : ''}`, async () => {
         const calls: string[] = [];
         await using broker = await startBroker({
           maxInflight: 2,
@@ -162,7 +162,7 @@ describe('A deliver hook that returns a message', () => {
       });
 
   for (const answer of [{ payload: 'new' }, { qos: 1 }, { qos: 0 }] as const)
-    it(`has the packet id of the store if the process ends right after it was sent, when it returns ${JSON.stringify(answer)}`, async () => {
+    it(`uses the packet id of the store if the process ends right after the message was sent, for the answer ${JSON.stringify(answer)}`, async () => {
       const store = new MortalStore();
       const hooks = { deliver: () => answer };
       const broker = await startBroker({ store, hooks });
@@ -181,7 +181,7 @@ describe('A deliver hook that returns a message', () => {
       else assert.deepEqual([resent.messageId, resent.dup, `${resent.payload}`], [sent.messageId, true, 'new']);
     });
 
-  it('is asked again by the next process, for what was in flight and what is queued', async () => {
+  it('asks the hook again in the next process, for messages in flight and queued ones', async () => {
     const store = memoryStore();
     {
       await using broker = await startBroker({ maxInflight: 1, store, hooks: changing() });
@@ -214,14 +214,14 @@ describe('A deliver hook that returns a message', () => {
     assert.deepEqual(String((await broker.retained.get('a'))?.payload), 'r', 'the retained message stays as it is');
   });
 
-  it('is delivered by session.send as well', async () => {
+  it('changes messages of session.send as well', async () => {
     await using broker = await startBroker({ hooks: changing() });
     const client = await rawClient(broker, { clientId: 'c' });
     assert.equal(await broker.sessions.get('c').send({ topic: 'x', payload: 'y' }), true);
     assert.deepEqual(await published(client), ['for/c/x=<y> q0']);
   });
 
-  it('keeps the mount point of the client, and is refused outside it', async () => {
+  it('keeps the mount point of the client, and refuses topics outside it', async () => {
     await using broker = await startBroker({
       mountpoint: 'm/%c/',
       hooks: { deliver: ({ message }) => ({ topic: message.topic.endsWith('out') ? 'm/d/x' : `${message.topic}/new` }) }
@@ -237,7 +237,7 @@ describe('A deliver hook that returns a message', () => {
     assert.deepEqual(drops, ['hook']);
   });
 
-  it('is dropped if access rules deny its topic to the client, also if they change while it is queued', async () => {
+  it('drops the message if access rules deny its topic to the client, even if they change while it is queued', async () => {
     const rules = [{ access: 'deny', topic: 'secret' }, { access: 'allow' }] as const;
     await using kit = await createTestBroker({
       auth: [acl(rules)],
@@ -262,7 +262,7 @@ describe('A deliver hook that returns a message', () => {
     assert.deepEqual(drops, ['not_authorized a', 'not_authorized a']);
   });
 
-  it('may end its own session, or the connection', async () => {
+  it('allows the hook to end its session, or the connection', async () => {
     for (const session of ['end', 'keep'] as const) {
       let isFirst = true;
       await using broker = await startBroker({
@@ -288,7 +288,7 @@ describe('A deliver hook that returns a message', () => {
   });
 
   for (const isStored of [false, true])
-    it(`is handed over to another member of the share group as it was published${isStored ? ', with a store' : ''}`, async () => {
+    it(`hands the original message over to another member of the share group${isStored ? ', with a store' : ''}`, async () => {
       const calls: string[] = [];
       const store = isStored ? { store: memoryStore() } : {};
       await using broker = await startBroker({ hooks: changing(calls), ...store });

@@ -112,7 +112,7 @@ describe('A deliver hook that refuses what was in flight on an earlier connectio
     assert.deepEqual(drops, ['hook a']);
   });
 
-  it('lets the messages in flight behind it follow, in order', async () => {
+  it('sends the messages in flight after it, in order', async () => {
     const refusal = new Refusal();
     await using broker = await startBroker({ store: memoryStore(), maxInflight: 3, hooks: refusal.hooks });
     const wide = { properties: { sessionExpiryInterval: 600 } };
@@ -140,7 +140,7 @@ describe('A deliver hook that refuses what was in flight on an earlier connectio
   });
 
   for (const qos of [1, 2] as const)
-    it(`is asked again at QoS ${qos} if the process ends before the drop is committed, and no PUBREL was sent`, async () => {
+    it(`asks the hook again at QoS ${qos} if the process ends before the drop is committed, and no PUBREL was sent`, async () => {
       const store = new MortalStore();
       const refusal = new Refusal();
       const broker = await startBroker({ store, ...WINDOW, hooks: refusal.hooks });
@@ -214,7 +214,7 @@ describe('A deliver hook that refuses what was in flight on an earlier connectio
 
 describe('A QoS 2 message in flight that is too large for the next connection of the client', () => {
   for (const isStored of [false, true])
-    it(`is released with PUBREL, so that its packet id is not used for another message before${isStored ? ', with a store' : ''}`, async () => {
+    it(`releases the message with PUBREL, so that its packet id is not used for another message before${isStored ? ', with a store' : ''}`, async () => {
       await using broker = await startBroker(isStored ? { store: memoryStore() } : {});
       const drops = dropsOf(broker);
       const first = await connect(broker);

@@ -53,7 +53,7 @@ describe('A deliver hook that sends another message to the same client', () => {
     for (const isStored of [false, true]) {
       const title = `(QoS ${qos}${isStored ? ', with a store' : ''})`;
 
-      it(`does not exceed Receive Maximum, and is asked once about each message ${title}`, async () => {
+      it(`does not exceed Receive Maximum, and asks once about each message ${title}`, async () => {
         const { broker, calls } = await nestingBroker(qos, isStored, true);
         await using _ = broker;
         const client = await narrowClient(broker, qos, !isStored);
@@ -66,7 +66,7 @@ describe('A deliver hook that sends another message to the same client', () => {
         assert.deepEqual(calls, ['outer', 'inner']);
       });
 
-      it(`gets that message sent although it refuses the one that it was asked about ${title}`, async () => {
+      it(`sends that message although the hook refuses the one that it was asked about ${title}`, async () => {
         const { broker } = await nestingBroker(qos, isStored, false);
         await using _ = broker;
         const client = await narrowClient(broker, qos, !isStored);
@@ -74,7 +74,7 @@ describe('A deliver hook that sends another message to the same client', () => {
         assert.deepEqual(await texts(client), ['inner']);
       });
 
-      it(`gets that message sent although it makes the other one QoS 0 ${title}`, async () => {
+      it(`sends that message although the hook changes the other one to QoS 0 ${title}`, async () => {
         const { broker } = await nestingBroker(qos, isStored, { qos: 0 });
         await using _ = broker;
         const client = await narrowClient(broker, qos, !isStored);
@@ -98,7 +98,7 @@ describe('A deliver hook that sends another message to the same client', () => {
       });
     }
 
-  it('gets its messages sent when it refuses every message of the queue', async () => {
+  it('sends the messages of the hook when it refuses every message of the queue', async () => {
     const { broker } = await nestingBroker(1, false, false);
     await using _ = broker;
     (await narrowClient(broker, 1, false)).cut();

@@ -60,7 +60,7 @@ describe('A broker in an app', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('may be started twice, stopped before it is started, stopped twice and disposed twice', async () => {
+  it('accepts a second start, a stop before the start, a second stop and a second dispose', async () => {
     const broker = createBroker();
     await broker.stop();
     assert.equal(broker.state, 'disconnected');
@@ -82,7 +82,7 @@ describe('A broker in an app', () => {
     assert.equal(broker.state, 'connected');
   });
 
-  it('refuses a message field that belongs into its properties and would be lost', async () => {
+  it('refuses a message field that belongs in its properties and would be lost', async () => {
     await using broker = await started();
     await using client = await broker.connect({ clientId: 'c' });
     const message = { topic: 'a', payload: 'x', messageExpiryInterval: 3 };
@@ -291,7 +291,7 @@ describe('A broker in an app', () => {
     assert.ok(failures.includes('no'));
   });
 
-  it('loses no packet that a stream answers during the write', async () => {
+  it('loses no packet with which a stream answers during the write', async () => {
     await using broker = await started();
     const reader = new PacketReader({ side: 'client', version: 4 });
     let acknowledged = 0;
@@ -341,7 +341,7 @@ describe('A broker in an app', () => {
     assert.throws(() => broker.handle({} as Duplex), { code: 'STREAM_INVALID' });
   });
 
-  it('accepts a stream once, and leaves its connection unaffected when the stream is passed again', async () => {
+  it('accepts a stream once, and keeps its connection unaffected when the stream is passed again', async () => {
     const opening = withResolvers<void>();
     await using broker = createBroker();
     broker.attach(listenerStub('late', () => opening.promise));
@@ -627,7 +627,7 @@ describe('A broker in an app', () => {
     assert.deepEqual({ ...value.origin }, { clientId: 'publisher', username: 'u' });
   });
 
-  it('keeps a retained payload unchanged, whatever readers and writers do to their buffers', async () => {
+  it('keeps a retained payload unchanged, regardless of what readers and writers do to their buffers', async () => {
     await using broker = await started();
     const payload = Buffer.alloc(10_000, 'x');
     await broker.publish('kept', payload, { retain: true });

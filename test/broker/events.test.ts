@@ -57,7 +57,7 @@ async function gone(client: RawClient): Promise<void> {
 const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false };
 
 describe('Events', () => {
-  it('report the life of a client in order', async () => {
+  it('reports the life of a client in order', async () => {
     await using broker = await startBroker();
     const lines = listening(broker);
     const client = await rawClient(broker, { clientId: 'c' });
@@ -76,7 +76,7 @@ describe('Events', () => {
     ]);
   });
 
-  it('report a session that outlives its connection, is resumed, taken over, discarded and expires', async () => {
+  it('reports a session that outlives its connection, is resumed, taken over, discarded and expires', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const lines = listening(broker);
@@ -122,7 +122,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), ['session.terminated c reason=discarded']);
   });
 
-  it('report a refused CONNECT with client.rejected and client.connack', async () => {
+  it('reports a refused CONNECT with client.rejected and client.connack', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => false } });
     const lines = listening(broker);
     await refusedConnect(broker, { clientId: 'c' });
@@ -140,7 +140,7 @@ describe('Events', () => {
     assert.match(connack, /^client\.connack reasonCode=129 why=connect flags/);
   });
 
-  it('report why a connection ended', async () => {
+  it('reports why a connection ended', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({
       clock,
@@ -176,7 +176,7 @@ describe('Events', () => {
     }
   });
 
-  it('report subscriptions: first the request, then what was granted', async () => {
+  it('reports subscriptions: first the request, then the granted ones', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       mountpoint: 'm/',
@@ -217,7 +217,7 @@ describe('Events', () => {
     ]);
   });
 
-  it('report a message: accepted, delivered, acknowledged', async () => {
+  it('reports a message: accepted, delivered, acknowledged', async () => {
     await using broker = await startBroker();
     const publisher = await rawClient(broker, { clientId: 'p' });
     const receiver = await rawClient(broker, { clientId: 'r' });
@@ -244,7 +244,7 @@ describe('Events', () => {
     assert.deepEqual(takeLines(lines), ['message.publish - a', 'message.delivered r a qos=0 retain=false']);
   });
 
-  it('report why a message was dropped, and for which client', async () => {
+  it('reports why a message was dropped, and for which client', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({
       clock,
@@ -261,8 +261,8 @@ describe('Events', () => {
       clientId: 'c',
       properties: { maximumPacketSize: 60, sessionExpiryInterval: 60 }
     });
-    await broker.publish('nobody');
-    assert.deepEqual(takeLines(lines), ['message.dropped - nobody reason=no_subscribers']);
+    await broker.publish('unheard');
+    assert.deepEqual(takeLines(lines), ['message.dropped - unheard reason=no_subscribers']);
     await granted(client, 1, [{ topic: 'own', noLocal: true }, { topic: 'hook' }, { topic: 'queue', qos: 1 }]);
     client.send(publish('own'));
     client.send(publish('hook'));
@@ -298,7 +298,7 @@ describe('Events', () => {
     ]);
   });
 
-  it('report the will after the session has ended', async () => {
+  it('reports the will after the session has ended', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker, { clientId: 'w' });
     await granted(watcher, 1, 'will');
@@ -314,7 +314,7 @@ describe('Events', () => {
     ]);
   });
 
-  it('are not emitted for $SYS messages', async () => {
+  it('emits no events for $SYS messages', async () => {
     await using broker = await startBroker();
     const lines = listening(broker, ['message.publish', 'message.delivered', 'message.dropped']);
     const client = await rawClient(broker);
@@ -325,7 +325,7 @@ describe('Events', () => {
 });
 
 describe('A listener', () => {
-  it('does not disturb anything when it throws or rejects; the error event reports it', async () => {
+  it('disturbs nothing when it throws or rejects; the error event reports it', async () => {
     await using broker = await startBroker();
     const errors = listening(broker, ['error']);
     for (const name of EVENT_NAMES) {
@@ -353,7 +353,7 @@ describe('A listener', () => {
     }
   });
 
-  it('is not called again after once, or when it has been removed', async () => {
+  it('receives no further events after once, or after its removal', async () => {
     await using broker = await startBroker();
     const calls: string[] = [];
     const always = () => calls.push('always');
@@ -365,7 +365,7 @@ describe('A listener', () => {
     assert.deepEqual(calls, ['always', 'once', 'always']);
   });
 
-  it('may publish, subscribe, and disconnect clients in an event', async () => {
+  it('can publish, subscribe, and disconnect clients in an event', async () => {
     await using broker = await startBroker();
     const bystander = await rawClient(broker, { clientId: 'bystander' });
     await granted(bystander, 1, 'echo');
@@ -475,7 +475,7 @@ describe('A listener', () => {
     }
   });
 
-  it('cannot discard a session during its takeover, and the takeover continues', async () => {
+  it('refuses to discard a session during its takeover, and continues the takeover', async () => {
     for (const name of ['session.takenover', 'client.disconnected'] as const) {
       await using broker = await startBroker();
       const errors = listening(broker, ['error']);
@@ -514,7 +514,7 @@ describe('A listener', () => {
     assert.deepEqual(ids.splice(0), Array(6).fill(connack?.properties?.assignedClientIdentifier));
   });
 
-  it('name the client in whose name the app publishes, which gives the message no rights', async () => {
+  it('names the client in whose name the app publishes, which gives the message no rights', async () => {
     await using broker = await startBroker();
     const seen: [string, unknown][] = [];
     broker.on('message.publish', ({ message, client }) => void seen.push([message.clientId, client]));
@@ -529,7 +529,7 @@ describe('A listener', () => {
     await assert.rejects(broker.publish(wrong), { code: 'MESSAGE_INVALID', field: 'clientId' });
   });
 
-  it('share the messages of such a client among the members of a group in turn', async () => {
+  it('shares the messages of such a client among the members of a group in turn', async () => {
     await using broker = await startBroker({ sharedSubscriptionStrategy: 'round_robin' });
     const counts = [0, 0];
     for (const at of [0, 1]) broker.subscribe('$share/g/a', () => void counts[at]++);
@@ -537,7 +537,7 @@ describe('A listener', () => {
     assert.deepEqual(counts, [3, 3]);
   });
 
-  it('can be replaced by nextEvent, which resolves with the next event or rejects with the reason of the signal', async () => {
+  it('resolves nextEvent with the next event, or rejects it with the reason of the signal', async () => {
     await using broker = await startBroker();
     const next = broker.nextEvent('client.connected', { where: ({ client }) => client.clientId === 'second' });
     await rawClient(broker, { clientId: 'first' });

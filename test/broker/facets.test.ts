@@ -57,7 +57,7 @@ describe('broker.sessions', () => {
     assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
-  it('kicks the clients that satisfy conditions, but not one that returns meanwhile', async () => {
+  it('kicks the clients that satisfy conditions, but not one that returns in the meantime', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
     for (let n = 0; n < 150; n++) await kit.connect({ clientId: `c${n}`, username: n % 2 === 0 ? 'even' : 'odd' });

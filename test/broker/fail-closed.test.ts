@@ -88,7 +88,7 @@ describe('No decision of any authenticate hook', () => {
     await broker.connect({ transportInfo: { zone: 'trusted' } });
   });
 
-  it('is not affected by a hook of another kind', async () => {
+  it('ignores a hook of another kind', async () => {
     await using broker = await startBroker({ hooks: { preConnect: () => undefined, authorizePublish: () => true } });
     await rawClient(broker);
   });
@@ -247,7 +247,7 @@ describe('An unknown key in the answer of a hook', () => {
   ];
 
   for (const [name, answer] of wrongValues) {
-    it(`is treated like a value of the wrong type, which is refused with HOOK_ANSWER_INVALID: ${name} ${JSON.stringify(answer)}`, async () => {
+    it(`treats an unknown key like a value of the wrong type, which is refused with HOOK_ANSWER_INVALID: ${name} ${JSON.stringify(answer)}`, async () => {
       await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
       const errors = errorsOf(broker);
       if (name === 'preConnect' || name === 'authenticate') await refusedConnect(broker);
@@ -258,7 +258,7 @@ describe('An unknown key in the answer of a hook', () => {
     });
   }
 
-  it('is not reported if the keys of a refusal have no value', async () => {
+  it('reports nothing if the keys of a refusal have no value', async () => {
     const answer: object = { payload: 'changed', reasonCode: undefined, serverReference: undefined };
     await using broker = await startBroker({ hooks: { publish: () => answer } as Hooks });
     const payloads: string[] = [];
@@ -268,7 +268,7 @@ describe('An unknown key in the answer of a hook', () => {
     assert.deepEqual(payloads, ['changed']);
   });
 
-  it('is not reported if a publish hook spreads its message into the answer', async () => {
+  it('reports nothing if a publish hook spreads its message into the answer', async () => {
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => ({ ...message, payload: 'changed' }) }
     });
@@ -335,7 +335,7 @@ describe('An answer of the wrong type', () => {
       ...(name === 'deliver' ? [] : [{ allow: true }]),
       ...(changing.includes(name) ? [undefined] : [])
     ])
-      it(`is not reported for an answer that allows: ${name} ${inspect(answer)}`, async () => {
+      it(`reports nothing for an answer that allows: ${name} ${inspect(answer)}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), true);
@@ -347,7 +347,7 @@ describe('An answer of the wrong type', () => {
       ...(name === 'deliver' ? [] : [{ allow: false }]),
       ...(deciding.includes(name) && name !== 'preConnect' ? [undefined, null] : [])
     ])
-      it(`is not reported for an answer that refuses: ${name} ${inspect(answer)}`, async () => {
+      it(`reports nothing for an answer that refuses: ${name} ${inspect(answer)}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => answer } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), false);
@@ -358,7 +358,7 @@ describe('An answer of the wrong type', () => {
     for (const reasonCode of name === 'deliver'
       ? []
       : [1000, 0, 5, 0x80 + 0.5, Number.NaN, ...(name === 'authenticate' ? [] : [0x8e])])
-      it(`includes a reason code that cannot refuse, with HOOK_ANSWER_INVALID: ${name} ${reasonCode}`, async () => {
+      it(`refuses a reason code that cannot refuse, with HOOK_ANSWER_INVALID: ${name} ${reasonCode}`, async () => {
         await using broker = await startBroker({ hooks: { [name]: () => ({ allow: false, reasonCode }) } as Hooks });
         const errors = errorsOf(broker);
         assert.equal(await passes(broker, name), false);
@@ -370,7 +370,7 @@ describe('An answer of the wrong type', () => {
       });
   }
 
-  it('does not include a number that is a QoS: authorizeSubscribe grants QoS 0 for 0, and at most the requested QoS for 2', async () => {
+  it('accepts a number that is a QoS: authorizeSubscribe grants QoS 0 for 0, and at most the requested QoS for 2', async () => {
     for (const [answer, code] of [
       [0, 0],
       [1, 1],
@@ -385,7 +385,7 @@ describe('An answer of the wrong type', () => {
 });
 
 describe('Options that decide when no hook does', () => {
-  it('are refused with OPTION_INVALID for an unknown value', () => {
+  it('refuses an unknown value with OPTION_INVALID', () => {
     assert.throws(() => createBroker({ aclNomatch: 'maybe' as never }), { code: 'OPTION_INVALID' });
     assert.throws(() => createBroker({ allowAnonymous: 'maybe' as never }), { code: 'OPTION_INVALID' });
   });

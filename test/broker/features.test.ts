@@ -68,7 +68,7 @@ describe('broker.features', () => {
     await assert.rejects(broker.features.stop('toString'), { code, message: /delayed, presence, retainer, rewrite/ });
   });
 
-  it('keeps what is stopped when the broker is stopped and started', async () => {
+  it('keeps features stopped when the broker is stopped and started', async () => {
     await using broker = await startBroker();
     await broker.features.stop('retainer');
     await broker.stop();
@@ -79,7 +79,7 @@ describe('broker.features', () => {
 });
 
 describe('broker.features with a store', () => {
-  it('keeps what was started and stopped, whatever the options say', async () => {
+  it('keeps features started and stopped, regardless of the options', async () => {
     const store = memoryStore();
     {
       await using broker = await startBroker({ store });
@@ -93,7 +93,7 @@ describe('broker.features with a store', () => {
     assert.equal(engineOf(broker).kept.tables.own('$features').size, 0, 'as the options say');
   });
 
-  it('restarts a feature without a change of what is persisted, and starts a stopped one', async () => {
+  it('restarts a feature without a change of the persisted state, and starts a stopped one', async () => {
     await using broker = await startBroker({ store: memoryStore() });
     await broker.features.restart('delayed');
     await broker.features.stop('presence');
@@ -115,7 +115,7 @@ describe('broker.features with a store', () => {
     await clock.advance('1s');
   });
 
-  it('can be changed before the start, until the broker object is gone', async () => {
+  it('allows changes before the start, which last as long as the broker object', async () => {
     const broker = new Broker({ store: memoryStore() });
     assert.equal(await broker.features.stop('delayed'), true);
     assert.deepEqual(started(broker), ['presence', 'retainer', 'rules']);
@@ -171,7 +171,7 @@ describe('The stopped feature retainer', () => {
     assert.equal(broker.retained.get('will'), undefined);
   });
 
-  it('ends the retained messages that a client is still to receive', async () => {
+  it('ends the retained messages that are still to be sent to a client', async () => {
     await using broker = await startBroker();
     for (const topic of ['a/1', 'a/2', 'a/3']) await broker.publish(topic, topic, { retain: true, qos: 1 });
     const client = await rawClient(broker, { properties: { receiveMaximum: 1 } });
@@ -185,7 +185,7 @@ describe('The stopped feature retainer', () => {
     await nothing(client);
   });
 
-  it('ends the retained messages that a client is still to receive when it returns', async () => {
+  it('ends the retained messages that are still to be sent to a client that returns', async () => {
     await using broker = await startBroker();
     for (const topic of ['a/1', 'a/2', 'a/3']) await broker.publish(topic, topic, { retain: true, qos: 1 });
     const properties = { receiveMaximum: 1, sessionExpiryInterval: 100 };
@@ -202,7 +202,7 @@ describe('The stopped feature retainer', () => {
     await nothing(back);
   });
 
-  it('does not send an older retained message ahead of a live one', async () => {
+  it('does not send an older retained message before a live one', async () => {
     await using broker = await startBroker();
     for (const topic of ['a/1', 'a/2']) await broker.publish(topic, topic, { retain: true, qos: 1 });
     const client = await rawClient(broker, { properties: { receiveMaximum: 1 } });
@@ -226,7 +226,7 @@ describe('The stopped feature retainer', () => {
     assert.deepEqual(received, ['old']);
   });
 
-  it('has the topics of $SYS when it is started, also if it was stopped when the broker started', async () => {
+  it('retains the topics of $SYS when it is started, even if it was stopped when the broker started', async () => {
     await using broker = new Broker();
     await broker.features.stop('retainer');
     await broker.start();
@@ -235,7 +235,7 @@ describe('The stopped feature retainer', () => {
     assert.deepEqual(await retainedFor(broker, '$SYS/brokers'), [broker.settings.node]);
   });
 
-  it('persists nothing; what was stored before is there after a restart', async () => {
+  it('persists nothing; earlier stored messages are there after a restart', async () => {
     const store = memoryStore();
     {
       await using broker = await startBroker({ store });
@@ -251,7 +251,7 @@ describe('The stopped feature retainer', () => {
 });
 
 describe('The stopped feature delayed', () => {
-  it('[0x90] refuses messages to $delayed; those that wait are published after the next start', async () => {
+  it('refuses messages to $delayed with 0x90; those that wait are published after the next start', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const client = await rawClient(broker);
@@ -276,7 +276,7 @@ describe('The stopped feature delayed', () => {
     assert.deepEqual(await payloads(client), ['again']);
   });
 
-  it('can be started although the option delayedPublish is false', async () => {
+  it('can start although the option delayedPublish is false', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, delayedPublish: false });
     const client = await rawClient(broker);
@@ -308,7 +308,7 @@ describe('The stopped feature delayed', () => {
     assert.equal(broker.metrics.counter('messages.publish'), 1);
   });
 
-  it('does not publish a message twice that a hook decides on while the feature is stopped and started', async () => {
+  it('publishes a message once that a hook decides on while the feature is stopped and started', async () => {
     const clock = new VirtualClock();
     let decide = () => {};
     const asked: string[] = [];
@@ -339,7 +339,7 @@ describe('The stopped feature delayed', () => {
 describe('The stopped feature rewrite', () => {
   const rewrite = ['old/# ^old/(.+)$ new/$1'];
 
-  it('leaves the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE of connected clients alone', async () => {
+  it('keeps the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE of connected clients unchanged', async () => {
     await using broker = await startBroker({ rewrite });
     const watcher = await rawClient(broker, { clientId: 'watcher' });
     await granted(watcher, 1, 'new/#');
@@ -403,7 +403,7 @@ describe('The stopped feature rewrite', () => {
     assert.equal(publishing.hooks.isFastPathOpen, false);
   });
 
-  it('has no effect if it is started without rules', async () => {
+  it('changes nothing if it is started without rules', async () => {
     await using broker = await startBroker();
     await broker.features.start('rewrite');
     assert.equal(engineOf(broker).publishing.hooks.isFastPathOpen, true);

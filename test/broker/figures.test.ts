@@ -8,7 +8,7 @@ import { rawClient } from '../support/raw-client.ts';
 import { granted, nothing, publish, refused, startBroker } from '../support/wire.ts';
 
 describe('The gauges of a broker', () => {
-  it('count connections, sessions, subscribers and subscriptions, and keep their maxima', async () => {
+  it('counts connections, sessions, subscribers and subscriptions, and keeps their maxima', async () => {
     await using broker = createBroker();
     await broker.start();
     const passing = await broker.connect({ clientId: 'passing' });
@@ -58,7 +58,7 @@ describe('The counters of acknowledgements', () => {
   const ack = (cmd: 'puback' | 'pubrec' | 'pubcomp', messageId: number) =>
     ({ cmd, messageId, reasonCode: 0 }) as unknown as Packet;
 
-  it('distinguish a packet id that is not in flight (missed) from one that waits for another packet (inuse)', async () => {
+  it('distinguishes a packet id that is not in flight (missed) from one that waits for another packet (inuse)', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, [{ topic: '#', qos: 2 }]);
@@ -102,7 +102,7 @@ describe('The counters of acknowledgements', () => {
 });
 
 describe('The counters of messages that were not published', () => {
-  it('distinguish errors from missing permissions', async () => {
+  it('distinguishes errors from missing permissions', async () => {
     await using broker = await startBroker({
       payloadFormatCheck: true,
       delayedPublish: false,
@@ -144,7 +144,7 @@ describe('The counters of messages that were not published', () => {
     assert.deepEqual(counts(), [3 + bad.length, 1], 'other packets do not count');
   });
 
-  it('distinguish a message that expired while a hook was pending from one that expired for one receiver', async () => {
+  it('distinguishes a message that expired while a hook was pending from one that expired for one receiver', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const counts = () =>

@@ -38,7 +38,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     ['its connection is lost', (one: Peer) => one.wire.leave()],
     ['its client sends DISCONNECT', (one: Peer) => one.say({ cmd: 'disconnect', reasonCode: 0 })]
   ] as const) {
-    it(`[4.8.2] are delivered to another member in order when ${how}, including those in flight at QoS 1`, async () => {
+    it(`[4.8.2] delivers the messages to another member in order when ${how}, including those in flight at QoS 1`, async () => {
       await using stage = await startTestBed();
       const one = await member(stage, 'one', 3);
       await jobs(stage, 1, 1, 10);
@@ -50,7 +50,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     });
   }
 
-  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 only if they were never sent', async () => {
+  it('[MQTT-4.8.2-5] delivers QoS 2 messages to another member only if they were never sent', async () => {
     await using stage = await startTestBed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 2, 1, 10);
@@ -61,7 +61,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), range(4, 10));
   });
 
-  it('[MQTT-4.8.2-5] are delivered to another member if they have a packet id at QoS 2 and were never sent', async () => {
+  it('[MQTT-4.8.2-5] delivers QoS 2 messages with a packet id to another member if they were never sent', async () => {
     await using stage = await startTestBed();
     const away = await member(stage, 'away', 100, 60);
     const { broker } = stage;
@@ -78,7 +78,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), ['1']);
   });
 
-  it('[4.8.2] are delivered to another member when an offline session expires', async () => {
+  it('[4.8.2] delivers the messages to another member when an offline session expires', async () => {
     await using stage = await startTestBed();
     const away = await member(stage, 'away', 3, 60);
     await jobs(stage, 1, 1, 2);
@@ -94,7 +94,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), range(1, 10));
   });
 
-  it('come before the messages that wait for the next member, in order, also if several sessions end one after the other', async () => {
+  it('delivers the messages before those that wait for the next member, in order, even if several sessions end one after the other', async () => {
     for (const qos of [1, 2] as const) {
       await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
       for (const [id, expiry] of [
@@ -123,7 +123,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     }
   });
 
-  it('come before the messages that wait for the window of a connected member', async () => {
+  it('delivers the messages before those that wait for the window of a connected member', async () => {
     await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
     (await member(stage, 'away', 100, 60)).wire.leave();
     const other = await member(stage, 'other', 1, 240);
@@ -144,7 +144,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     }
   });
 
-  it('are dropped and reported if the group has no other member', async () => {
+  it('drops and reports the messages if the group has no other member', async () => {
     await using stage = await startTestBed();
     const reasons: string[] = [];
     stage.broker.on('message.dropped', ({ reason }) => reasons.push(reason));
@@ -155,7 +155,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(reasons, Array(7).fill('session_terminated'));
   });
 
-  it('are reported as dropped once if the chosen member drops them', async () => {
+  it('reports the messages as dropped once if the chosen member drops them', async () => {
     await using stage = await startTestBed({ ignoreLoopDeliver: true });
     const dropped: string[] = [];
     stage.broker.on('message.dropped', ({ client, reason }) => dropped.push(`${client?.clientId} ${reason}`));
@@ -171,7 +171,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(dropped, ['other no_local', 'other no_local']);
   });
 
-  it('are delivered to another member when the session that ends has more than a thousand other subscriptions', async () => {
+  it('delivers the messages to another member when the session that ends has more than a thousand other subscriptions', async () => {
     await using stage = await startTestBed({ sharedSubscriptionStrategy: 'round_robin' });
     const many = Array.from({ length: 1_500 }, (_, n) => `x/${n}`);
     const away = await client(stage.broker, { clientId: 'away', properties: { sessionExpiryInterval: 60 } });
@@ -188,7 +188,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.equal(stage.broker.sessions.get('other').figures().mqueueLen, 6);
   });
 
-  it('are dropped if another subscription of the session may have matched them', async () => {
+  it('drops the messages if another subscription of the session may have matched them', async () => {
     await using stage = await startTestBed();
     const one = await member(stage, 'one', 1, 0, 'jobs/+');
     const other = await member(stage, 'other', 100);
@@ -202,7 +202,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     assert.deepEqual(payloads(other), []);
   });
 
-  it('are not reassigned when the broker stops', async () => {
+  it('does not reassign the messages when the broker stops', async () => {
     const stage = await startTestBed();
     const one = await member(stage, 'one', 3);
     await jobs(stage, 1, 1, 10);

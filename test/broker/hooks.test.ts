@@ -105,7 +105,7 @@ describe('Order of hooks', () => {
   });
 });
 
-describe('A hook that fails', () => {
+describe('A failing hook', () => {
   it('refuses that one operation when it throws or rejects, and the error is reported', async () => {
     for (const fail of [
       () => {
@@ -196,7 +196,7 @@ describe('A hook that fails', () => {
     assert.deepEqual(errors, names.map(TIMED_OUT));
   });
 
-  it('[MQTT-4.6.0-5] defers messages that its client sends on the next connection', async () => {
+  it('[MQTT-4.6.0-5] defers messages that the client of a late hook sends on the next connection', async () => {
     const answer = withResolvers<undefined>();
     await using broker = await startBroker({
       hooks: { publish: ({ message }) => (`${message.payload}` === 'first' ? answer.promise : undefined) }
@@ -379,7 +379,7 @@ describe('A hook that answers late', () => {
     await refused(client, 0x8d);
   });
 
-  it('has a QoS 2 message delivered exactly once when the sender disconnects in the meantime and sends it again', async () => {
+  it('delivers a QoS 2 message exactly once when the sender disconnects in the meantime and sends it again', async () => {
     const answers: ((answer: boolean) => void)[] = [];
     await using broker = await startBroker({
       hooks: { authorizePublish: () => new Promise((resolve) => answers.push(resolve)) }
@@ -403,7 +403,7 @@ describe('A hook that answers late', () => {
     assert.deepEqual([answers.length, seen.length], [1, 1]);
   });
 
-  it('does not affect a new QoS 2 message with the same packet id when it refuses one of an earlier connection', async () => {
+  it('leaves a new QoS 2 message with the same packet id unaffected when it refuses one of an earlier connection', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({
       hooks: { authorizePublish: ({ message: { topic } }) => (topic === 'late' ? answer.promise : true) }
@@ -424,7 +424,7 @@ describe('A hook that answers late', () => {
     assert.deepEqual(seen, ['a']);
   });
 
-  it('does not affect the new connection of the sender when its message cannot be routed', async () => {
+  it('leaves the new connection of the sender unaffected when its message cannot be routed', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const errors = errorsOf(broker);
@@ -442,7 +442,7 @@ describe('A hook that answers late', () => {
     assert.deepEqual(errors, ['continuing after a publish hook: broken']);
   });
 
-  it('has the message delivered to the clients that are subscribed when it has decided', async () => {
+  it('delivers the message to the clients that are subscribed when the hook has decided', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizePublish: () => answer.promise } });
     const leaving = await rawClient(broker);
@@ -519,7 +519,7 @@ describe('The publish hook', () => {
     assert.deepEqual(drops, ['a not_authorized', 'b not_authorized', 'a not_authorized']);
   });
 
-  it('refuses at the QoS that the client published with, whatever QoS an earlier hook returned', async () => {
+  it('refuses at the QoS that the client published with, regardless of the QoS that an earlier hook returned', async () => {
     await using broker = await startBroker();
     for (const isAsync of [false, true]) {
       for (const [qos, changed] of [
@@ -633,7 +633,7 @@ describe('The authorizeSubscribe hook', () => {
     ]);
   });
 
-  it('subscribes nobody when its client has disconnected in the meantime', async () => {
+  it('subscribes no client when its client has disconnected in the meantime', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authorizeSubscribe: () => answer.promise } });
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
@@ -647,7 +647,7 @@ describe('The authorizeSubscribe hook', () => {
   });
 
   for (const isKept of [false, true])
-    it(`subscribes nobody on the next connection either, and delays nothing there (${isKept ? 'persisted' : 'in memory'})`, async () => {
+    it(`subscribes no client on the next connection either, and delays nothing there (${isKept ? 'persisted' : 'in memory'})`, async () => {
       const answer = withResolvers<boolean>();
       await using broker = await startBroker({
         ...(isKept ? { store: memoryStore() } : {}),
@@ -705,7 +705,7 @@ describe('The deliver hook', () => {
     assert.equal(drops.filter((drop) => drop === 'hook c').length, 2);
   });
 
-  it('is called when a message leaves the backlog, so that a permission withdrawn in the meantime applies', async () => {
+  it('runs when a message leaves the backlog, so that a permission withdrawn in the meantime applies', async () => {
     for (const qos of [0, 1, 2] as const) {
       let mayRead = true;
       const asked: string[] = [];
@@ -742,7 +742,7 @@ describe('The deliver hook', () => {
     }
   });
 
-  it('is called once for a message that is sent at once or waits for the window, and not for one that is sent again', async () => {
+  it('runs once for a message that is sent at once or waits for the window, and not for one that is sent again', async () => {
     const asked: string[] = [];
     await using broker = await startBroker({
       maxInflight: 1,
@@ -791,7 +791,7 @@ describe('The deliver hook', () => {
     ]);
   });
 
-  it('drops the delivery and reports an error when it returns a promise, whatever its value', async () => {
+  it('drops the delivery and reports an error when it returns any promise', async () => {
     await using broker = await startBroker({ hooks: { deliver: (async () => true) as never } });
     const errors = errorsOf(broker);
     const client = await rawClient(broker);
@@ -803,7 +803,7 @@ describe('The deliver hook', () => {
     ]);
   });
 
-  it('is not called for $SYS messages', async () => {
+  it('ignores $SYS messages', async () => {
     await using broker = await startBroker({ hooks: { deliver: () => false } });
     const client = await rawClient(broker);
     await granted(client, 1, '$SYS/brokers/+/version');

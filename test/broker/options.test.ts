@@ -50,7 +50,7 @@ describe('option tables', () => {
     });
   }
 
-  it('have no name, alias or documented spelling in common', () => {
+  it('shares no name, alias or documented spelling between tables', () => {
     const seen = new Set<string>();
     for (const [name, { aliases = [] }] of Object.entries({ ...ZONE_OPTIONS, ...BROKER_OPTIONS } as OptionTable)) {
       for (const spelling of new Set([name, documentedName(name), ...aliases])) {

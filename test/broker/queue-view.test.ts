@@ -55,7 +55,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
       }
     }
 
-    it('list what waits for a client that is away, in order, and what was in flight', () =>
+    it('lists the waiting messages of a client that is away, in order, and those that were in flight', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 2, maxMqueueLen: 0 });
         const client = await rawClient(broker, PERSISTENT);
@@ -88,7 +88,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.equal(session.figures().mqueueLen, 700, 'nothing has changed');
       }));
 
-    it('list what waits for a connected client, in memory and in the store', () =>
+    it('lists the waiting messages of a connected client, in memory and in the store', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
         const client = await rawClient(broker, PERSISTENT);
@@ -116,7 +116,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.deepEqual(awaitingRel, [9]);
       }));
 
-    it('list what stays exactly once while messages are sent, arrive and are dropped', () =>
+    it('lists staying messages exactly once while others are sent, arrive and are dropped', () =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
         const client = await rawClient(broker, PERSISTENT);
@@ -137,7 +137,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
       }));
 
     if (kind !== 'in memory alone')
-      it('read what an earlier process has left, and keep nothing of it in memory', () =>
+      it('reads messages of an earlier process, and keeps none of them in memory', () =>
         tried(async (start) => {
           const first = await start({ maxMqueueLen: 0 });
           const client = await rawClient(first, PERSISTENT);
@@ -155,7 +155,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
           assert.equal(`${((await again.next('publish')) as { payload: Buffer }).payload}`, texts[0]);
         }));
 
-    it('list what is far down in slices, each in a turn of its own, without beginning again', (t) =>
+    it('lists messages at the end of a long queue in slices, each in its own turn, without starting again', (t) =>
       tried(async (start) => {
         const broker = await start({ maxInflight: 1, maxMqueueLen: 0 });
         const client = await rawClient(broker, PERSISTENT);
@@ -183,7 +183,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         assert.ok(lists.mock.callCount() <= 25, `${lists.mock.callCount()} looks at the backlog`);
       }));
 
-    it('refuse cursors that are not theirs', () =>
+    it('refuses cursors of other lists', () =>
       tried(async (start) => {
         const broker = await start();
         await rawClient(broker, PERSISTENT);

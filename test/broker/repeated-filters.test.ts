@@ -17,7 +17,7 @@ async function received(client: RawClient): Promise<string[]> {
 }
 
 describe('A SUBSCRIBE with several filters', () => {
-  it('[MQTT-3.8.4-5] causes the same retained messages as a SUBSCRIBE for each of them, also if filters occur several times', async () => {
+  it('[MQTT-3.8.4-5] sends the same retained messages as one SUBSCRIBE for each filter, even if filters occur several times', async () => {
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     const random = new Random(seed);
     await using broker = await startBroker();

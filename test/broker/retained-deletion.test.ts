@@ -6,7 +6,7 @@ import { FAULTS, recover, retained, stage } from '../store/failing-support.ts';
 const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
 
 describe('The deletion of retained messages', () => {
-  it('does not publish anything, and calls no hook', async () => {
+  it('publishes nothing, and calls no hook', async () => {
     await using broker = await createBroker(QUIET).start();
     await broker.publish('a', 'x', { retain: true });
     const seen: string[] = [];
@@ -19,7 +19,7 @@ describe('The deletion of retained messages', () => {
     await assert.rejects(broker.retained.deleteMatching('a/#/b'), { code: 'TOPIC_FILTER_INVALID' });
   });
 
-  it('by a filter deletes what matches it, and leaves what is retained meanwhile', async () => {
+  it('deletes the messages that match a filter, and keeps those that are retained in the meantime', async () => {
     await using broker = await createBroker(QUIET).start();
     for (let n = 0; n < 5_000; n++) await broker.publish(`a/${n}`, 'x', { retain: true });
     await broker.publish('b', 'x', { retain: true });
@@ -33,7 +33,7 @@ describe('The deletion of retained messages', () => {
     );
   });
 
-  it('is persisted when its promise resolves', async () => {
+  it('resolves its promise when the deletion is persisted', async () => {
     const store = memoryStore();
     const broker = await createBroker({ ...QUIET, store }).start();
     for (const topic of ['a/1', 'a/2', 'b', 'c']) await broker.publish(topic, 'x', { retain: true });
@@ -48,7 +48,7 @@ describe('The deletion of retained messages', () => {
   });
 
   for (const fault of FAULTS)
-    it(`is undone when its commit ${fault}`, async () => {
+    it(`undoes the deletion when its commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       for (const topic of ['state/a', 'state/b']) await kit.broker.publish(topic, 'x', { retain: true });

@@ -138,14 +138,14 @@ describe('compileRewrite', () => {
 });
 
 describe('patterns of rewrite rules', () => {
-  it('take time in proportion to the topic if they are strings', () => {
+  it('takes time in proportion to the topic for patterns that are strings', () => {
     const { rewrite } = compiled([{ filter: '#', pattern: '^(a+)+$', target: 'b' }]);
     const topic = `${'a'.repeat(60_000)}!`;
     assert.equal(rewrite(topic, 'publish'), topic); // a backtracking expression would not end
     assert.equal(rewrite('a'.repeat(60_000), 'publish'), 'b');
   });
 
-  it('are applied to topics of at most 512 bytes if they are RegExp objects, and the first longer topic is reported', () => {
+  it('applies RegExp patterns to topics of at most 512 bytes, and reports the first longer topic', () => {
     const reported: string[] = [];
     const rule = { filter: 'a/#', pattern: /^a\/(.*)$/, target: 'b/$1' };
     const { rewrite } = compileRewrite([rule], undefined, ({ code, message }) => reported.push(`${code} ${message}`));
@@ -156,7 +156,7 @@ describe('patterns of rewrite rules', () => {
     assert.match(reported[0], /^REWRITE_SKIPPED option rewrite\.0: a topic of 513 bytes is not rewritten/);
   });
 
-  it('refuse what RE2 does not have when the broker starts, with the name of the rule', async () => {
+  it('refuses syntax that RE2 lacks when the broker starts, with the name of the rule', async () => {
     const broker = createBroker({ rewrite: ['a a b', 'a/# ^a/(?=x)(.*)$ b/$1'] });
     await assert.rejects(broker.start(), {
       code: 'REWRITE_INVALID',
@@ -166,7 +166,7 @@ describe('patterns of rewrite rules', () => {
     await broker.stop();
   });
 
-  it('may have what RE2 does not have as RegExp objects, without the package', async () => {
+  it('accepts syntax that RE2 lacks in RegExp objects, without the package', async () => {
     await using broker = await startBroker({ rewrite: [{ filter: 'a/#', pattern: /^a\/(?=x)(.*)$/, target: 'b/$1' }] });
     const client = await broker.connect({ clientId: 'c' });
     const topics: string[] = [];
@@ -176,7 +176,7 @@ describe('patterns of rewrite rules', () => {
     assert.deepEqual(topics, ['b/x', 'a/y']);
   });
 
-  it('name the rule, the package and the command if the package is missing when the broker starts', async () => {
+  it('names the rule, the package and the command if the package is missing when the broker starts', async () => {
     const program = `
       import { register } from 'node:module';
       const hooks = "export const resolve = (name, context, next) => { if (name === 're2js') throw new Error('none'); return next(name, context); }";

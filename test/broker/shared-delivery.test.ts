@@ -151,7 +151,7 @@ describe('A share group', () => {
     assert.deepEqual(got.map(({ length }) => length).sort(), [0, 0, 5]);
   });
 
-  it('is separate for each share name and filter, and ordinary subscriptions receive their own copies', async () => {
+  it('separates share names and filters, and delivers separate copies to ordinary subscriptions', async () => {
     await using broker = await startBroker();
     const one = await rawClient(broker);
     const other = await rawClient(broker);
@@ -168,7 +168,7 @@ describe('A share group', () => {
     );
   });
 
-  it('is separate under each mount point, so that no member receives messages of another tenant', async () => {
+  it('separates mount points, so that no member receives messages of another tenant', async () => {
     await using broker = await startBroker({
       sharedSubscriptionStrategy: 'round_robin',
       zones: { tenant: { mountpoint: 't/' } }

@@ -92,7 +92,7 @@ describe('$delayed', () => {
     assert.deepEqual(asked, ['secret', 'open']);
   });
 
-  it('works for wills and for the app', async () => {
+  it('delays wills and messages of the app', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const watcher = await rawClient(broker);
@@ -109,7 +109,7 @@ describe('$delayed', () => {
     assert.deepEqual(await payloads(watcher), ['gone']);
   });
 
-  it('reports to the app what is wrong: the topic, the limit, or that the feature is off', async () => {
+  it('reports the reason to the app: the topic, the limit, or that the feature is off', async () => {
     await using broker = await startBroker({ maxDelayedMessages: 1 });
     await broker.publish('$delayed/5/a', '1');
     await assert.rejects(broker.publish('$delayed/5/a', '2'), {
@@ -134,7 +134,7 @@ describe('$delayed', () => {
     assert.equal(metrics.gauge('messages.delayed'), 0);
   });
 
-  it('may be delayed once more by a publish hook on release', async () => {
+  it('allows a publish hook to delay a message once more on release', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const seen: string[] = [];
@@ -171,7 +171,7 @@ describe('Rewrite rules', () => {
     { filter: 'in/+', pattern: '^in/(.+)$', target: 'out/$1', on: 'publish' as const }
   ];
 
-  it('change the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE, shared filters and wills', async () => {
+  it('changes the topics of PUBLISH, SUBSCRIBE and UNSUBSCRIBE, shared filters and wills', async () => {
     await using broker = await startBroker({ rewrite });
     const client = await rawClient(broker, { clientId: 'c', will: { ...WILL, topic: 'x/y/will' } });
     await granted(client, 1, ['x/y/1', '$share/g/x/y/2', 'in/3']);
@@ -188,7 +188,7 @@ describe('Rewrite rules', () => {
     assert.equal((await watcher.next('publish')).topic, 'z/y/will');
   });
 
-  it('apply to topics behind an alias, to retained messages and to runs of QoS 0', async () => {
+  it('applies rewrite rules to topics of an alias, to retained messages and to runs of QoS 0', async () => {
     await using broker = await startBroker({ rewrite });
     const client = await rawClient(broker);
     await granted(client, 1, 'z/#');
@@ -203,7 +203,7 @@ describe('Rewrite rules', () => {
     assert.deepEqual(await payloads(client), ['kept']);
   });
 
-  it('do not let anybody publish where they may not', async () => {
+  it('allows no client to publish through rewriting where it may not', async () => {
     await using broker = await startBroker({ rewrite: ['up/# ^up/(.+)$ $SYS/$1'.replace('$SYS', '$SYS')] });
     const client = await rawClient(broker, { meta: { transport: 'tcp', remoteAddress: '192.0.2.1' } });
     client.send(publish('up/x', 'x', { qos: 1, messageId: 1 }));
@@ -213,7 +213,7 @@ describe('Rewrite rules', () => {
 });
 
 describe('Mount points', () => {
-  it('separate clients, with %c and %u, and are not visible to them', async () => {
+  it('separates clients by mount points, with %c and %u, invisibly to them', async () => {
     await using broker = await startBroker({ mountpoint: 'm/%c/%u/' });
     const seen: string[] = [];
     broker.subscribe('#', ({ topic }) => seen.push(topic));
@@ -233,7 +233,7 @@ describe('Mount points', () => {
     assert.equal((await two.next('publish')).topic, 'b');
   });
 
-  it('come after the share prefix, and apply to wills and to filters of $SYS', async () => {
+  it('inserts the mount point after the share prefix, and applies it to wills and to filters of $SYS', async () => {
     await using broker = await startBroker({ zones: { tenant: { mountpoint: 't/' } } });
     const meta = { zone: 'tenant' };
     const client = await rawClient(broker, { meta, clientId: 'c', will: WILL });
@@ -256,7 +256,7 @@ describe('Mount points', () => {
     await nothing(outside);
   });
 
-  it('refuse names that are not one level: 0x85 for the client id, 0x86 for the user name', async () => {
+  it('refuses names that are not one level: 0x85 for the client id, 0x86 for the user name', async () => {
     await using broker = await startBroker({ mountpoint: 't/%c/%u/' });
     assert.equal((await refusedConnect(broker, { username: '' })).reasonCode, 0x86);
     assert.equal((await refusedConnect(broker, { username: 'undefined' })).reasonCode, 0x86, 'stands for no user name');
@@ -267,13 +267,13 @@ describe('Mount points', () => {
     assert.equal((await refusedConnect(broker, { version: 4, clientId: '#' })).reasonCode, 0x85);
   });
 
-  it('refuse names that begin with "$" if the topics would begin with them', async () => {
+  it('refuses names that begin with "$" if the topics would begin with them', async () => {
     await using broker = await startBroker({ mountpoint: '%c/%u/' });
     assert.equal((await refusedConnect(broker, { clientId: '$SYS' })).reasonCode, 0x85);
     await rawClient(broker, { clientId: 'c', username: '$SYS' });
   });
 
-  it('also refuse a user name with wildcards from the authenticate hook', async () => {
+  it('refuses a user name with wildcards from the authenticate hook, too', async () => {
     await using broker = await startBroker({
       mountpoint: '%u/',
       hooks: { authenticate: async () => ({ allow: true, username: '#' }) }
@@ -281,7 +281,7 @@ describe('Mount points', () => {
     assert.equal((await refusedConnect(broker, { username: 'good' })).reasonCode, 0x86);
   });
 
-  it('take the value of the listener before that of the zone, and the user name of the hook before that of the client', async () => {
+  it('prefers the mount point of the listener to that of the zone, and the user name of the hook to that of the client', async () => {
     await using broker = await startBroker({
       mountpoint: 'zone/',
       hooks: { authenticate: () => ({ allow: true, username: 'real' }) }
@@ -294,7 +294,7 @@ describe('Mount points', () => {
     assert.deepEqual(seen, ['listener/real/a']);
   });
 
-  it('insert names literally, whatever characters they have', async () => {
+  it('inserts names with any characters literally', async () => {
     await using broker = await startBroker({ mountpoint: '%c/%u/' });
     const seen: string[] = [];
     broker.subscribe('#', ({ topic }) => seen.push(topic));
@@ -304,7 +304,7 @@ describe('Mount points', () => {
     assert.deepEqual(seen, ['%u/$&/a']);
   });
 
-  it('refuse only the topic that they make too long', async () => {
+  it('refuses only the topic that the mount point makes too long', async () => {
     await using broker = await startBroker({ mountpoint: `${'m'.repeat(100)}/`, maxPacketSize: '256KB' });
     const client = await rawClient(broker, { clientId: 'c' });
     const long = 'x'.repeat(65_500);
@@ -316,7 +316,7 @@ describe('Mount points', () => {
 });
 
 describe('Subscriptions made at connect', () => {
-  it('accept the short spellings of documented settings files (nl, rap, rh)', async () => {
+  it('accepts the short spellings of documented settings files (nl, rap, rh)', async () => {
     const given = [
       { topic: 'a', nl: true, rap: true, rh: 2 },
       { topic: 'b', no_local: true, retain_as_published: true, retain_handling: 2 }
@@ -331,7 +331,7 @@ describe('Subscriptions made at connect', () => {
     );
   });
 
-  it('exist after CONNACK for every client, with its names inserted, and send retained messages', async () => {
+  it('makes the subscriptions for every client after CONNACK, with its names inserted, and sends retained messages', async () => {
     await using broker = await startBroker({
       autoSubscriptions: [
         { topic: 'to/%c', qos: 1 },
@@ -351,7 +351,7 @@ describe('Subscriptions made at connect', () => {
     assert.deepEqual(await payloads(client), ['x']);
   });
 
-  it('insert names literally, and refuse those with wildcards with an error event', async () => {
+  it('inserts names literally, and refuses those with wildcards with an error event', async () => {
     await using broker = await startBroker({ autoSubscriptions: [{ topic: 'to/%c' }, { topic: 'for/%u' }] });
     const errors: string[] = [];
     broker.on('error', ({ error }) => errors.push((error as { code?: string }).code ?? ''));
@@ -374,7 +374,7 @@ describe('Subscriptions made at connect', () => {
 describe('$SYS', () => {
   const remote = { transport: 'tcp', remoteAddress: '192.0.2.1' } as const;
 
-  it('may be subscribed by clients of this machine only, unless configured otherwise', async () => {
+  it('allows only clients of this machine to subscribe, unless configured otherwise', async () => {
     await using broker = await startBroker();
     const filters = ['$SYS/#', '$SYS', '$share/g/$SYS/#', '$queue/$SYS/a', '$SYSTEM/a', '#'];
     const open = [0, 0, 0, 0, 0, 0];
@@ -400,7 +400,7 @@ describe('$SYS', () => {
     assert.deepEqual(await granted(await rawClient(knowing, { meta: remote }), 1, filters), open);
   });
 
-  it('may not be published to by clients, wills and delayed messages, and a 3.x client is not notified', async () => {
+  it('refuses messages of clients, wills and delayed messages, and does not notify a 3.x client', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const watcher = await rawClient(broker);
@@ -475,7 +475,7 @@ describe('$SYS', () => {
 });
 
 describe('Features that are switched off', () => {
-  it('are announced in CONNACK, and refused with their code', async () => {
+  it('announces disabled features in CONNACK, and refuses them with their code', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       retainAvailable: false,
@@ -518,7 +518,7 @@ describe('Features that are switched off', () => {
     assert.equal((await refusedConnect(broker, { will: { ...WILL, retain: true } })).reasonCode, 0x9a);
   });
 
-  it('are not announced if all are available', async () => {
+  it('announces nothing if all features are available', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     assert.deepEqual(client.connack?.properties, { maximumPacketSize: 1_048_576, topicAliasMaximum: 64 });
@@ -583,7 +583,7 @@ describe('The payload format check', () => {
   const bad = Buffer.from('c328', 'hex');
   const properties = { payloadFormatIndicator: 1 as const };
 
-  it('is off by default: the indicator is forwarded unchanged', async () => {
+  it('forwards the indicator unchanged by default', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, 'a');

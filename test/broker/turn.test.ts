@@ -13,8 +13,8 @@ const LISTENER: ListenerHandle = {
   info: () => ({ acceptors: 1, maxConnections: 0, currentConnections: 0, shutdownCount: {} })
 };
 
-describe('a broker that connections arrive at', () => {
-  it('sends nothing while another one is accepted in each iteration of the event loop, also if they have handshakes', async () => {
+describe('A broker with arriving connections', () => {
+  it('sends nothing while another connection is accepted in each iteration of the event loop, even if they have handshakes', async () => {
     await using kit = await createTestBroker();
     let arriving = () => {};
     kit.broker.attach({ ...LISTENER, attached: (announce) => (arriving = announce) });

@@ -56,7 +56,7 @@ describe('createBroker<Data>', () => {
     assert.deepEqual(seen, ['ann', 'ann', 'ann']);
   });
 
-  it('refuses what keeps data of another type, when it is compiled', () => {
+  it('refuses sources that keep data of another type at compile time', () => {
     const other: AuthSource<{ readonly level: number }> = { name: 'other', authenticate: () => true };
     // @ts-expect-error the source keeps another type
     createBroker<User>({ auth: [other] });
@@ -66,7 +66,7 @@ describe('createBroker<Data>', () => {
     createBroker<User>({ auth: [tenants], hooks: { authenticate: hook } });
   });
 
-  it('is unknown without a type, and takes any source', () => {
+  it('uses unknown without a type, and accepts any source', () => {
     const broker = createBroker({ auth: [tenants, users([])] });
     isExactly<Broker>()(broker);
     broker.on('client.connected', ({ client }) => isExactly<unknown>()(client.data));

@@ -180,8 +180,8 @@ function only(id: string): typeof CHANGES {
   return Object.fromEntries(lists);
 }
 
-describe('The changes that stored definitions notice', () => {
-  it('have an id of their own and an example each', () => {
+describe('The changes that affect stored definitions', () => {
+  it('requires a unique id and an example for each change', () => {
     const ids = all().map(({ id }) => id);
     assert.deepEqual(ids.sort(), Object.keys(EXAMPLES).sort());
   });
@@ -240,7 +240,7 @@ async function reports(store: Store): Promise<string[]> {
 }
 
 describe('A resource web_hook in a store of an earlier release', () => {
-  it('fails on statuses from the first start on, and keeps what is set afterwards', async () => {
+  it('fails on statuses from the first start on, and keeps the value that is set afterwards', async () => {
     const store = memoryStore();
     const open = () => createBroker({ store, allowAnonymous: true, rules: { resources: [webHook()] } });
     const start = async (run: (broker: Broker) => Promise<void>) => {
@@ -285,7 +285,7 @@ describe('A broker on a store of an earlier release', () => {
     assert.deepEqual(await reports(store), []);
   });
 
-  it('reports nothing of a store that this release has made', async () => {
+  it('reports nothing about a store that this release has created', async () => {
     assert.deepEqual(await reports(await filled()), []);
   });
 });

@@ -23,7 +23,7 @@ async function brokerWithPolicy(mayPublish: (clientId: string, topic: string) =>
 }
 
 describe("An authorizePublish hook with cache: 'route'", () => {
-  it('is asked once for each client and topic, at every QoS', async () => {
+  it('asks once for each client and topic, at every QoS', async () => {
     const { broker, asked } = await brokerWithPolicy((_clientId, topic) => topic !== 'no');
     await using _ = broker;
     const reader = await rawClient(broker, { clientId: 'reader' });
@@ -59,7 +59,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.equal(count, 1);
   });
 
-  it('is asked again after invalidate, for one client or for all', async () => {
+  it('asks again after invalidate, for one client or for all', async () => {
     let isAllowed = true;
     const { broker, asked } = await brokerWithPolicy(() => isAllowed);
     await using _ = broker;
@@ -85,7 +85,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.throws(() => broker.access.invalidate(7 as never), { code: 'CLIENT_ID_INVALID' });
   });
 
-  it('no longer decides when it is removed, or when a hook is added', async () => {
+  it('ignores its decision when it is removed, or when a hook is added', async () => {
     const { broker, asked, remove } = await brokerWithPolicy(() => true);
     await using _ = broker;
     const reader = await rawClient(broker, { clientId: 'reader' });
@@ -108,7 +108,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.deepEqual(await payloads(reader), ['1', '2', '3', '4', '5']);
   });
 
-  it('may answer with a promise; an answer from before invalidate is not kept', async () => {
+  it('accepts a promise, and discards an answer from before invalidate', async () => {
     const answers: ((isAllowed: boolean) => void)[] = [];
     const { broker, asked } = await brokerWithPolicy(() => new Promise((resolve) => answers.push(resolve)));
     await using _ = broker;
@@ -129,7 +129,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.deepEqual(await payloads(reader), ['1']);
   });
 
-  it('is asked again if it has thrown', async () => {
+  it('asks again if the hook has thrown', async () => {
     let count = 0;
     const { broker } = await brokerWithPolicy(() => {
       if (++count === 1) throw new Error('the database is away');
@@ -148,7 +148,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.deepEqual(await payloads(reader), ['2', '3']);
   });
 
-  it('keeps at most 256 topics for a connection, and asks about others again', async () => {
+  it('caches at most 256 topics for a connection, and asks about others again', async () => {
     const { broker, asked } = await brokerWithPolicy(() => true);
     await using _ = broker;
     const a = await rawClient(broker, { clientId: 'a' });
@@ -160,7 +160,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
     assert.equal(asked.length, 600);
   });
 
-  it('is refused for other hooks, and with other values [OPTION_INVALID]', () => {
+  it('refuses the option for other hooks, and other values [OPTION_INVALID]', () => {
     const broker = createBroker();
     const hook = () => true;
     assert.throws(() => broker.hook('publish', hook, { cache: 'route' }), { code: 'OPTION_INVALID' });
@@ -169,7 +169,7 @@ describe("An authorizePublish hook with cache: 'route'", () => {
 });
 
 describe('A listener with a topic filter', () => {
-  it('hears only the messages of its topics, also on topics that were in use before', async () => {
+  it('receives only the messages of its topics, also on topics that were in use before', async () => {
     await using broker = await startBroker();
     const reader = await rawClient(broker, { clientId: 'reader' });
     await granted(reader, 1, '#');
@@ -190,7 +190,7 @@ describe('A listener with a topic filter', () => {
     assert.equal((await payloads(reader)).length, 12);
   });
 
-  it('hears its topics beside a listener of all topics', async () => {
+  it('receives its topics in addition to a listener of all topics', async () => {
     await using broker = await startBroker();
     const heard: string[] = [];
     broker.on('message.publish', ({ message }) => heard.push(`all ${message.topic}`));
@@ -200,7 +200,7 @@ describe('A listener with a topic filter', () => {
     assert.deepEqual(heard, ['all a', 'one a', 'all b']);
   });
 
-  it('hears what is delivered and dropped on its topics', async () => {
+  it('receives deliveries and drops on its topics', async () => {
     await using broker = await startBroker();
     const heard: string[] = [];
     broker.on('message.delivered', ({ message }) => heard.push(`delivered ${message.topic}`), { filter: 'a/+' });
@@ -216,7 +216,7 @@ describe('A listener with a topic filter', () => {
     assert.deepEqual(heard, ['delivered a/1', 'dropped b/1', 'delivered a/1', 'dropped b/1']);
   });
 
-  it('is refused with a filter that is not valid, or on an event without a topic', () => {
+  it('refuses a filter that is not valid, or on an event without a topic', () => {
     const broker = createBroker();
     const on = (event: string, filter: unknown) => () =>
       broker.on(event as 'message.publish', () => {}, { filter: filter as string });

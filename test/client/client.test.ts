@@ -191,7 +191,7 @@ describe('client.connack and CONNECT_REFUSED', () => {
     });
   }
 
-  it('has the reason code 0 after connecting, and properties in MQTT 5.0 only', async () => {
+  it('returns the reason code 0 after connecting, and properties in MQTT 5.0 only', async () => {
     for (const protocolVersion of [3, 4, 5] as const) {
       const peer = new Peer(protocolVersion);
       const connecting = connectClient(peer.clientEnd, { clientId: 'c', protocolVersion });
@@ -378,7 +378,7 @@ describe('options of a client', () => {
     ['clientID', { clientID: 'x' }, 'OPTION_UNKNOWN', /unknown option "clientID".*did you mean "clientId"\?/]
   ];
   for (const [field, options, code, message] of refusals) {
-    it(`refuse ${JSON.stringify(options)} with ${code} and destroy the stream`, async () => {
+    it(`refuses ${JSON.stringify(options)} with ${code} and destroys the stream`, async () => {
       const { stream, clientEnd } = new Peer();
       const closed = once(stream, 'close');
       await assert.rejects(connectClient(clientEnd, options), { code, field, message });
@@ -393,7 +393,7 @@ describe('options of a client', () => {
     ['infinity', 0xffff_ffff],
     [Infinity, 0xffff_ffff]
   ] as const) {
-    it(`accept a session expiry of ${sessionExpiry}`, async () => {
+    it(`accepts a session expiry of ${sessionExpiry}`, async () => {
       const peer = new Peer();
       const connecting = connectClient(peer.clientEnd, { clientId: 'c', sessionExpiry });
       peer.connack();
@@ -720,7 +720,7 @@ describe('client.subscribe', () => {
 });
 
 describe('messages to a client', () => {
-  it('are acknowledged on receipt', async () => {
+  it('acknowledges messages on receipt', async () => {
     const { peer, client } = await connected();
     peer.publish('t', '0');
     peer.publish('t', '1', 1, 11);
@@ -733,7 +733,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('are delivered exactly once at QoS 2', async () => {
+  it('delivers QoS 2 messages exactly once', async () => {
     const { peer, client } = await connected();
     const heard: string[] = [];
     client.on('message', ({ payload }) => heard.push(payload.toString()));
@@ -749,7 +749,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('are acknowledged by ack() with the option acknowledge: "manual"', async () => {
+  it('acknowledges messages by ack() with the option acknowledge: "manual"', async () => {
     const { peer, client } = await connected({ acknowledge: 'manual' });
     const heard: ReceivedMessage[] = [];
     client.on('message', (message) => heard.push(message));
@@ -768,7 +768,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('are all kept for the first listener with the option acknowledge: "manual", but for QoS 0 beyond 1,000', async () => {
+  it('keeps all messages for the first listener with the option acknowledge: "manual", except QoS 0 beyond 1,000', async () => {
     const { peer, client } = await connected({ acknowledge: 'manual' });
     for (let id = 1; id <= 1_500; id++) {
       peer.publish('t', String(id), 1, id);
@@ -787,7 +787,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('of QoS 2 have their PUBCOMP sent when onReleased resolves, and the connection closed if it rejects', async () => {
+  it('sends the PUBCOMP of QoS 2 messages when onReleased resolves, and closes the connection if it rejects', async () => {
     const waits: { readonly id: number; resolve(): void; reject(error: Error): void }[] = [];
     const onReleased = (id: number) => new Promise<void>((resolve, reject) => void waits.push({ id, resolve, reject }));
     const { peer, client } = await connected({ onReleased });
@@ -812,7 +812,7 @@ describe('messages to a client', () => {
     assert.deepEqual([peer.got.length, closed?.message], [2, 'disk full']);
   });
 
-  it('have their topic aliases resolved, and close the connection with 0x94 for an unknown alias', async () => {
+  it('resolves topic aliases, and closes the connection with 0x94 for an unknown alias', async () => {
     const { peer, client } = await connected({ topicAliasMaximum: 2 });
     const heard: string[] = [];
     client.on('message', ({ topic, properties }) => heard.push(`${topic} ${properties.topicAlias}`));
@@ -827,7 +827,7 @@ describe('messages to a client', () => {
     assert.equal(client.isConnected, false);
   });
 
-  it('reach the first listener if they arrived before it was added', async () => {
+  it('delivers messages to the first listener if they arrived before it was added', async () => {
     const { peer, client } = await connected();
     peer.publish('t', 'early');
     await immediate();
@@ -840,7 +840,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('can be iterated until the connection ends', async () => {
+  it('iterates over messages until the connection ends', async () => {
     const { peer, client } = await connected();
     for (const n of [1, 2, 3]) peer.publish('t', String(n));
     peer.stream.end();
@@ -849,7 +849,7 @@ describe('messages to a client', () => {
     assert.deepEqual(heard, ['1', '2', '3']);
   });
 
-  it('can be iterated until a signal aborts or the loop ends', async () => {
+  it('iterates over messages until a signal aborts or the loop ends', async () => {
     const { peer, client } = await connected();
     const abort = new AbortController();
     const messages = client.messages({ signal: abort.signal });
@@ -871,7 +871,7 @@ describe('messages to a client', () => {
     client.destroy();
   });
 
-  it('are not read from the stream while an iterator is full, unless an operation waits for its response', async () => {
+  it('reads no messages from the stream while an iterator is full, unless an operation waits for its response', async () => {
     const { peer, client } = await connected();
     const messages = client.messages({ highWaterMark: 2 });
     for (let n = 0; n < 40; n++) {
@@ -890,7 +890,7 @@ describe('messages to a client', () => {
   });
 });
 
-describe('a client that closes or fails', () => {
+describe('a closing or failing client', () => {
   it('sends the code and properties on disconnect() and resolves when the stream is closed', async () => {
     const { peer, client } = await connected();
     peer.stream.resume();

@@ -107,7 +107,7 @@ for (const [name, pair] of Object.entries(PAIRS))
         a.on('error', reject);
         a.on('close', resolve);
       });
-      a.write(Buffer.from('nobody there'));
+      a.write(Buffer.from('no reader'));
       await immediate();
       assert.equal(a.writableLength, 0);
       a.resume();
@@ -244,7 +244,7 @@ describe('localPair with many waiting chunks', () => {
       assert.ok(many < 160 * Math.max(few, 5), `${few} ms for 10,000 chunks, ${many} ms for 160,000`);
     });
 
-  it('loses and repeats none if a listener throws', async () => {
+  it('loses and repeats no chunks if a listener throws', async () => {
     const [a, b] = localPair(new WorkCount());
     const thrown: unknown[] = [];
     const note = (error: unknown) => thrown.push(error);

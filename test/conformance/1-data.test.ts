@@ -298,7 +298,7 @@ const PLAIN = [' ', '~', '\u00a0', '\ufdcf', '\ufdf0', '\ufffd', '\u{1fffd}', '\
 
 describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option controlCharacters)', () => {
   for (const version of [4, 5] as const) {
-    it(`ends the connection (0x81) when they are in a topic name or a filter, version ${version}`, async () => {
+    it(`ends the connection (0x81) when control characters are in a topic name or a filter, version ${version}`, async () => {
       await using broker = await startBroker();
       for (const text of CONTROLS) {
         const topic = `a/${text}b`;
@@ -317,7 +317,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
       assert.equal(broker.metrics.counter('messages.received'), 0);
     });
 
-    it(`refuses them (0x81) in client ids, user names and will topics, version ${version}`, async () => {
+    it(`refuses control characters (0x81) in client ids, user names and will topics, version ${version}`, async () => {
       await using broker = await startBroker();
       const will = { payload: Buffer.alloc(0), qos: 0, retain: false } as const;
       for (const text of CONTROLS) {
@@ -335,7 +335,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     });
   }
 
-  it('refuses them (0x81) in response topics, which a client that answers would publish to', async () => {
+  it('refuses control characters (0x81) in response topics, which a client that answers would publish to', async () => {
     await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
     const reader = await rawClient(broker);
     await granted(reader, 1, 'ask');
@@ -362,7 +362,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     }
   });
 
-  it('accepts them where the zone allows them, and refuses them from clients of other zones', async () => {
+  it('accepts control characters where the zone allows them, and refuses them from clients of other zones', async () => {
     await using broker = await startBroker({ zones: { open: { controlCharacters: 'allow' } } });
     const open = await rawClient(broker, { clientId: 'o\u0001', username: '\u0085', meta: { zone: 'open' } });
     for (const text of CONTROLS) {
@@ -379,7 +379,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     await open.nothing();
   });
 
-  it('ends the connection for them under a mount point, in a rewritten topic, and after valid messages of the same chunk', async () => {
+  it('ends the connection for control characters under a mount point, in a rewritten topic, and after valid messages of the same chunk', async () => {
     for (const options of [{ mountpoint: 'm/' }, { rewrite: ['old/# ^old/(.+)$ new/$1'] }, {}]) {
       await using broker = await startBroker(options);
       const reader = await rawClient(broker);
@@ -393,7 +393,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     }
   });
 
-  it('names their code points in the Reason String', async () => {
+  it('names the code points of control characters in the Reason String', async () => {
     await using broker = await startBroker();
     for (const [text, shown] of [
       ['\u0085', 'U+0085'],
@@ -405,7 +405,7 @@ describe('control characters and non-characters (MQTT 5.0 section 1.5.4, option 
     }
   });
 
-  it('accepts the characters next to them, and accepts them in other strings', async () => {
+  it('accepts the characters next to control characters, and accepts control characters in other strings', async () => {
     await using broker = await startBroker();
     for (const text of PLAIN) {
       const client = await rawClient(broker, { clientId: `c${text}`, username: text });

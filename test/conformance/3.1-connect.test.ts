@@ -79,7 +79,7 @@ describe('CONNECT as the first packet', () => {
     assert.equal(await bytesUntilClose(broker, Buffer.from('1603010200010001fc0303', 'hex')), ''); // a TLS ClientHello
   });
 
-  it('[MQTT-3.1.0-1] does not wait for the body of another first packet, whatever its length field says', async () => {
+  it('[MQTT-3.1.0-1] does not wait for the body of another first packet, regardless of its length field', async () => {
     await using broker = await startBroker();
     assert.equal(await bytesUntilClose(broker, Buffer.from('30ffffff7f', 'hex')), '');
     assert.equal(await bytesUntilClose(broker, Buffer.from('82ffff7f', 'hex')), '');
@@ -448,7 +448,7 @@ describe('CONNECT: result', () => {
     assert.equal([...broker.sessions.get('me').subscriptions()].length, 1);
   });
 
-  it('[MQTT-3.1.4-2] lets an app check more, and refuse with a code of its own', async () => {
+  it('[MQTT-3.1.4-2] lets an app check more, and refuse with its own code', async () => {
     let verdict: Verdict = false;
     await using broker = await startBroker({ hooks: { preConnect: () => verdict } });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
@@ -530,7 +530,7 @@ describe('CONNECT: result', () => {
 });
 
 describe('Packets sent before CONNACK', () => {
-  it('[MQTT-3.1.4-5] processes them in order once the hook has accepted the client', async () => {
+  it('[MQTT-3.1.4-5] processes packets sent before CONNACK in order once the hook has accepted the client', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { authenticate: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
@@ -545,7 +545,7 @@ describe('Packets sent before CONNACK', () => {
     assert.deepEqual(got, ['connack', 'suback', 'publish', 'publish', 'puback', 'pingresp']);
   });
 
-  it('[MQTT-3.1.4-5] processes them when a chunk ends in the middle of a packet', async () => {
+  it('[MQTT-3.1.4-5] processes packets sent before CONNACK when a chunk ends in the middle of a packet', async () => {
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({ hooks: { preConnect: () => answer.promise } });
     const client = await rawClient(broker, { connect: false });
@@ -560,7 +560,7 @@ describe('Packets sent before CONNACK', () => {
     assert.equal((await client.next('puback')).messageId, 1);
   });
 
-  it('[MQTT-3.1.4-5] closes a client that sends more of them than the broker buffers', async () => {
+  it('[MQTT-3.1.4-5] closes a client that sends more packets before CONNACK than the broker buffers', async () => {
     await using broker = await startBroker({
       hooks: { preConnect: () => withResolvers<boolean>().promise },
       hookTimeout: 60_000,

@@ -92,7 +92,7 @@ describe('Keep alive', () => {
     assert.equal((await client.next('puback')).messageId, 7);
   });
 
-  it('[MQTT-3.1.2-22] has no timeout when the keep alive is 0', async () => {
+  it('[MQTT-3.1.2-22] sets no timeout when the keep alive is 0', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock, sysInterval: 0, sysHeartbeat: 0 });
     for (const version of [3, 4, 5] as const) {

@@ -137,7 +137,7 @@ describe('Clean Start', () => {
     assert.deepEqual(await payloads(client), ['five']);
   });
 
-  it('[MQTT-3.1.2-5] resumes repeatedly when it is 0, whatever was acknowledged in between', async () => {
+  it('[MQTT-3.1.2-5] resumes repeatedly when it is 0, regardless of what was acknowledged in between', async () => {
     const { broker } = await stage();
     await using _ = broker;
     await full(broker);
@@ -281,7 +281,7 @@ describe('Session Expiry Interval', () => {
     await clock.settle();
   });
 
-  it('[MQTT-3.1.2-23] is limited to maxSessionExpiryInterval, which CONNACK announces', async () => {
+  it('[MQTT-3.1.2-23] limits the interval to maxSessionExpiryInterval, which CONNACK announces', async () => {
     const { broker, clock } = await stage({ maxSessionExpiryInterval: 60 });
     await using _ = broker;
     for (const asked of [61, NEVER]) {
@@ -301,7 +301,7 @@ describe('Session Expiry Interval', () => {
     assert.equal(broker.sessions.has('me'), false);
   });
 
-  it('[MQTT-3.1.2-23] applies to every way a connection can end', async () => {
+  it('[MQTT-3.1.2-23] applies the interval to every way a connection can end', async () => {
     const { broker, clock } = await stage();
     await using _ = broker;
     const endings: ((client: RawClient) => unknown)[] = [
@@ -445,7 +445,7 @@ describe('Takeover', () => {
     assert.equal(broker.sessions.get('me').state, 'connected');
   });
 
-  it('[MQTT-3.1.4-3] happens while a hook decides on a message of the old connection', async () => {
+  it('[MQTT-3.1.4-3] takes over while a hook decides on a message of the old connection', async () => {
     const answers = [withResolvers<boolean>(), withResolvers<boolean>()];
     let asked = 0;
     const { broker } = await stage({ hooks: { authorizePublish: () => answers[asked++].promise } });
@@ -519,7 +519,7 @@ describe('Simultaneous CONNECT packets of one client id', () => {
     assert.equal(broker.sessions.get('me').client.username, '0');
   });
 
-  it('[MQTT-3.1.4-3] takes over nothing for a client that disconnects while its hook decides, whatever it had sent', async () => {
+  it('[MQTT-3.1.4-3] takes over nothing for a client that disconnects while its hook decides, regardless of what it had sent', async () => {
     for (const more of [[], [{ cmd: 'pingreq' }]] as const) {
       for (const how of ['cut', 'end'] as const) {
         pending.length = 0;
@@ -553,7 +553,7 @@ describe('Simultaneous CONNECT packets of one client id', () => {
     await clients[1].nothing();
   });
 
-  it('[MQTT-3.1.4-3] delays no client, however many hooks never answer', async () => {
+  it('[MQTT-3.1.4-3] delays no client, for any number of hooks that never answer', async () => {
     const { broker, clock } = await stage({
       hooks: { authenticate: ({ username }) => (username === 'good' ? true : new Promise<never>(() => {})) },
       hookTimeout: 5000,
@@ -651,7 +651,7 @@ describe('Sessions of 3.x clients', () => {
       }
     });
 
-    it(`[MQTT3-3.1.4-5] does not process what follows a refused CONNECT (${which})`, async () => {
+    it(`[MQTT3-3.1.4-5] does not process packets that follow a refused CONNECT (${which})`, async () => {
       const { broker } = await stage({ hooks: { authenticate: () => false } });
       await using _ = broker;
       let published = 0;

@@ -229,7 +229,7 @@ describe('Will Delay Interval', () => {
     await reader.nothing();
   });
 
-  it('[MQTT-3.1.2-8] starts with DISCONNECT 0x04 as well', async () => {
+  it('[MQTT-3.1.2-8] starts the will delay with DISCONNECT 0x04 as well', async () => {
     const { broker, clock, reader } = await stage();
     await using _ = broker;
     const client = await patient(broker, 30, 100);
@@ -690,7 +690,7 @@ describe('Authorization of the will', () => {
 
 describe('The will of 3.x clients', () => {
   for (const version of [3, 4] as const) {
-    it(`[MQTT3-3.1.2-8] publishes the will at once, whatever happens to the session (protocol level ${version})`, async () => {
+    it(`[MQTT3-3.1.2-8] publishes the will at once, regardless of the session (protocol level ${version})`, async () => {
       const { broker, clock, reader } = await stage();
       await using _ = broker;
       for (const clean of [true, false]) {

@@ -65,7 +65,7 @@ describe('UNSUBSCRIBE', () => {
     assert.deepEqual(left, ['a/+', 'A/b', '/a/b']);
   });
 
-  it('[MQTT-3.10.4-1] leaves the same filter of other clients alone', async () => {
+  it('[MQTT-3.10.4-1] keeps the same filter of other clients', async () => {
     await using broker = await startBroker();
     const one = await rawClient(broker);
     const other = await rawClient(broker);
@@ -164,14 +164,14 @@ describe('UNSUBSCRIBE', () => {
 });
 
 describe('UNSUBACK', () => {
-  it('[MQTT-3.11.2-1] [MQTT-3.11.2-2] has no Reason String and no User Property that could exceed a Maximum Packet Size', async () => {
+  it('[MQTT-3.11.2-1] [MQTT-3.11.2-2] sends no Reason String and no User Property in UNSUBACK that could exceed a Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 30 } });
     client.send(unsubscribe(1, 'a', '$queue/'));
     assert.deepEqual(await client.next('unsuback'), { cmd: 'unsuback', messageId: 1, granted: [0x11, 0x8f] });
   });
 
-  it('[MQTT-3.1.2-24] is not sent if its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
+  it('[MQTT-3.1.2-24] sends no UNSUBACK whose codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 20 } });
     client.send(unsubscribe(1, ...Array.from({ length: 30 }, (_, at) => `f${at}`)));
@@ -179,7 +179,7 @@ describe('UNSUBACK', () => {
     assert.ok(!client.received.some(({ cmd }) => cmd === 'unsuback'));
   });
 
-  it('[MQTT-3.11.3-1] [MQTT-3.11.3-2] has one valid reason code for each filter, in their order', async () => {
+  it('[MQTT-3.11.3-1] [MQTT-3.11.3-2] sends UNSUBACK with one valid reason code for each filter, in their order', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     await granted(client, 1, ['a', '$share/g/b']);

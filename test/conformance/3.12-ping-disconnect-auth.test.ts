@@ -21,7 +21,7 @@ const WILL = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, ret
 const CLIENT_CODES = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99];
 
 describe('PINGREQ', () => {
-  it('[MQTT-3.12.4-1] is answered by exactly one PINGRESP', async () => {
+  it('[MQTT-3.12.4-1] answers PINGREQ by exactly one PINGRESP', async () => {
     await using broker = await startBroker();
     for (const version of [3, 4, 5] as const) {
       const client = await rawClient(broker, { version });
@@ -31,7 +31,7 @@ describe('PINGREQ', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] closes with 0x81 when it has a body', async () => {
+  it('[MQTT-4.13.1-1] closes with 0x81 when PINGREQ has a body', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     client.sendBytes('c0 01 00');
@@ -40,7 +40,7 @@ describe('PINGREQ', () => {
 });
 
 describe('DISCONNECT', () => {
-  it('[MQTT-3.14.0-1] is never sent before a successful CONNACK', async () => {
+  it('[MQTT-3.14.0-1] never sends DISCONNECT before a successful CONNACK', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => false } });
     assert.equal((await refusedConnect(broker)).reasonCode, 0x87);
     const early = await rawClient(broker, { connect: false });
@@ -49,7 +49,7 @@ describe('DISCONNECT', () => {
     assert.deepEqual(early.received, []);
   });
 
-  it('[MQTT-3.14.0-1] is not sent when the broker stops while a CONNECT is pending: CONNACK 0x88 is sent instead', async () => {
+  it('[MQTT-3.14.0-1] sends CONNACK 0x88 instead of DISCONNECT when the broker stops while a CONNECT is pending', async () => {
     const broker = await startBroker({ hooks: { authenticate: () => new Promise(() => {}) } });
     const client = await rawClient(broker, { connect: false });
     client.send(connect(5));
@@ -62,7 +62,7 @@ describe('DISCONNECT', () => {
     );
   });
 
-  it('[MQTT-3.14.1-1] is answered with 0x81 if it has reserved flags, and the will is published', async () => {
+  it('[MQTT-3.14.1-1] answers a DISCONNECT with reserved flags with 0x81, and publishes the will', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -74,7 +74,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.2-1] is answered with 0x82 if a client must not send its code', async () => {
+  it('[MQTT-3.14.2-1] answers a DISCONNECT with 0x82 if a client must not send its code', async () => {
     await using broker = await startBroker();
     for (const code of [0x01, 0x10, 0x18, 0x84, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x9c, 0xa2, 0xff]) {
       const client = await rawClient(broker);
@@ -83,7 +83,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.2-1] ends the connection without an answer if the client may send its code', async () => {
+  it('[MQTT-3.14.2-1] ends the connection without an answer if the client may send the code of its DISCONNECT', async () => {
     await using broker = await startBroker();
     for (const code of CLIENT_CODES) {
       const client = await rawClient(broker);
@@ -96,7 +96,7 @@ describe('DISCONNECT', () => {
     }
   });
 
-  it('[MQTT-3.14.2-1] has a valid reason code when the broker sends it, whatever a hook or the app returns', async () => {
+  it('[MQTT-3.14.2-1] sends DISCONNECT with a valid reason code, regardless of what a hook or the app returns', async () => {
     let round = 0;
     let refusal = 0;
     await using broker = await startBroker({
@@ -123,7 +123,7 @@ describe('DISCONNECT', () => {
     await refused(kicked, 0x80);
   });
 
-  it('[MQTT-3.14.2-2] has no Session Expiry Interval when the broker sends it', async () => {
+  it('[MQTT-3.14.2-2] sends DISCONNECT without a Session Expiry Interval', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 99 } });
     broker.sessions.get('c').kick({ session: 'keep' });
@@ -132,7 +132,7 @@ describe('DISCONNECT', () => {
     assert.ok(last?.cmd === 'disconnect' && last.properties?.sessionExpiryInterval === undefined);
   });
 
-  it('[MQTT-3.14.2-2] is answered with 0x82 if it sets an expiry for a session that had none, and the will is published', async () => {
+  it('[MQTT-3.14.2-2] answers a DISCONNECT that sets an expiry for a session that had none with 0x82, and publishes the will', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -143,7 +143,7 @@ describe('DISCONNECT', () => {
     assert.equal(broker.sessions.has('c'), false);
   });
 
-  it('[MQTT-3.14.2-2] may leave an expiry of 0 unchanged, and may shorten, extend or end a session with an expiry', async () => {
+  it('[MQTT-3.14.2-2] accepts a DISCONNECT that leaves an expiry of 0 unchanged, or shortens, extends or ends a session with an expiry', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const left = async (asked: number, told: number) => {
@@ -172,7 +172,7 @@ describe('DISCONNECT', () => {
     assert.equal(broker.sessions.has('c'), false);
   });
 
-  it('[MQTT-3.14.2-3] [MQTT-3.14.2-4] omits its Reason String if that would exceed the Maximum Packet Size', async () => {
+  it('[MQTT-3.14.2-3] [MQTT-3.14.2-4] omits the Reason String of DISCONNECT if that would exceed the Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { maximumPacketSize: 20 } });
     broker.sessions.get('c').kick({ reasonString: 'a reason of more than twenty bytes' });
@@ -183,7 +183,7 @@ describe('DISCONNECT', () => {
     assert.deepEqual(properties, { reasonString: 'a reason of more than twenty bytes' });
   });
 
-  it('[MQTT-3.14.4-1] [MQTT-3.14.4-2] is the last packet the broker sends before it closes', async () => {
+  it('[MQTT-3.14.4-1] [MQTT-3.14.4-2] sends DISCONNECT as the last packet before it closes', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await granted(client, 1, 'a');
@@ -197,7 +197,7 @@ describe('DISCONNECT', () => {
     );
   });
 
-  it('[MQTT-3.14.4-1] ends reading as well: the broker processes nothing that follows it', async () => {
+  it('[MQTT-3.14.4-1] ends reading with DISCONNECT as well: the broker processes nothing that follows it', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, ['a', 'will']);
@@ -248,7 +248,7 @@ describe('DISCONNECT', () => {
 describe('AUTH', () => {
   const properties = { authenticationMethod: 'm' };
 
-  it('[MQTT-3.15.1-1] is malformed with reserved flags: 0x81', async () => {
+  it('[MQTT-3.15.1-1] treats AUTH with reserved flags as malformed: 0x81', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     for (const flags of [1, 2, 4, 8]) {
       const client = await rawClient(broker, { properties });
@@ -257,7 +257,7 @@ describe('AUTH', () => {
     }
   });
 
-  it('[MQTT-3.15.2-1] is a protocol error with a code other than 0x18 and 0x19: 0x82', async () => {
+  it('[MQTT-3.15.2-1] treats AUTH with a code other than 0x18 and 0x19 as a protocol error: 0x82', async () => {
     await using broker = await startBroker({ hooks: { authenticate: () => true } });
     for (const code of [0x00, 0x01, 0x17, 0x1a, 0x87]) {
       const client = await rawClient(broker, { properties });
@@ -269,7 +269,7 @@ describe('AUTH', () => {
     await refused(short, 0x82);
   });
 
-  it('[MQTT-3.15.2-1] has 0x18 during the exchange and 0x00 at its end when the broker sends it', async () => {
+  it('[MQTT-3.15.2-1] sends AUTH with 0x18 during the exchange and 0x00 at its end', async () => {
     await using broker = await startBroker({
       hooks: {
         authenticate: ({ round, isReauthentication }) =>
@@ -283,7 +283,7 @@ describe('AUTH', () => {
     assert.equal((await client.next('auth')).reasonCode, 0x00);
   });
 
-  it('[MQTT-3.15.2-2] [MQTT-3.15.2-3] has no Reason String and no User Property that could exceed a Maximum Packet Size', async () => {
+  it('[MQTT-3.15.2-2] [MQTT-3.15.2-3] sends no Reason String and no User Property in AUTH that could exceed a Maximum Packet Size', async () => {
     await using broker = await startBroker({
       hooks: {
         authenticate: ({ isReauthentication }) =>
@@ -295,7 +295,7 @@ describe('AUTH', () => {
     assert.deepEqual(await client.next('auth'), { cmd: 'auth', reasonCode: 0, properties });
   });
 
-  it('[MQTT-3.1.2-24] is not sent with more data than the Maximum Packet Size allows: the exchange fails', async () => {
+  it('[MQTT-3.1.2-24] sends no AUTH with more data than the Maximum Packet Size allows: the exchange fails', async () => {
     await using broker = await startBroker({
       hooks: { authenticate: ({ data }) => (data === undefined ? true : { challenge: Buffer.alloc(100) }) }
     });
@@ -309,7 +309,7 @@ describe('AUTH', () => {
 });
 
 describe('Packets that only a server may send', () => {
-  it('[MQTT-4.13.1-1] closes with 0x82 when a client sends one', async () => {
+  it('[MQTT-4.13.1-1] closes with 0x82 when a client sends a packet that only a server may send', async () => {
     await using broker = await startBroker();
     for (const bytes of ['20 03 00 00 00', '90 04 0001 00 00', 'b0 04 0001 00 00', 'd0 00']) {
       const client = await rawClient(broker);
@@ -321,7 +321,7 @@ describe('Packets that only a server may send', () => {
     await refused(reserved, 0x81);
   });
 
-  it('[MQTT-3.14.4-1] processes no SUBSCRIBE that follows one', async () => {
+  it('[MQTT-3.14.4-1] processes no SUBSCRIBE that follows a packet that only a server may send', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c', properties: { sessionExpiryInterval: 60 } });
     client.send(Buffer.from('d000', 'hex'));

@@ -68,7 +68,7 @@ function sizes(client: RawClient): number[] {
 }
 
 describe('CONNACK', () => {
-  it('[MQTT-3.2.0-1] is sent before the messages that are queued for a resumed session', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK before the messages that are queued for a resumed session', async () => {
     await using broker = await startBroker();
     const client = await me(broker);
     await granted(client, 1, { topic: '#', qos: 1 });
@@ -82,7 +82,7 @@ describe('CONNACK', () => {
     assert.deepEqual(got, ['connack', 'in flight', 'waiting', 'behind']);
   });
 
-  it('[MQTT-3.2.0-1] is sent before retained messages of subscriptions made at connect', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK before retained messages of subscriptions made at connect', async () => {
     await using broker = await startBroker({ autoSubscriptions: [{ topic: 'x', qos: 1 }] });
     await broker.publish('x', 'kept', { retain: true });
     assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
@@ -90,7 +90,7 @@ describe('CONNACK', () => {
     assert.deepEqual(await payloads(await me(broker)), ['kept']);
   });
 
-  it('[MQTT-3.2.0-1] is sent before messages that the app publishes in listeners of session events', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK before messages that the app publishes in listeners of session events', async () => {
     const names: EventName[] = [
       'client.connect',
       'session.takenover',
@@ -124,7 +124,7 @@ describe('CONNACK', () => {
     }
   });
 
-  it('[MQTT-3.2.0-1] is sent before retained messages of subscriptions that the app adds when the session is created', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK before retained messages of subscriptions that the app adds when the session is created', async () => {
     await using broker = await startBroker();
     await broker.publish('x', 'kept', { retain: true });
     broker.on('session.created', ({ client }) => {
@@ -133,7 +133,7 @@ describe('CONNACK', () => {
     assert.deepEqual(await payloads(await rawClient(broker)), ['kept']);
   });
 
-  it('[MQTT-3.2.0-1] is sent before messages from other clients in the same turn', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK before messages from other clients in the same turn', async () => {
     await using broker = await startBroker();
     const writer = await rawClient(broker);
     const client = await me(broker);
@@ -154,7 +154,7 @@ describe('CONNACK', () => {
     );
   });
 
-  it('[MQTT-3.2.0-2] is sent once, whatever a listener or a hook does', async () => {
+  it('[MQTT-3.2.0-2] sends CONNACK once, regardless of listeners and hooks', async () => {
     await using broker = await startBroker();
     broker.on('client.connack', ({ client }) => {
       if (client.clientId === 'kicked' && broker.sessions.has('kicked')) broker.sessions.get('kicked').kick();
@@ -169,7 +169,7 @@ describe('CONNACK', () => {
     assert.equal(good.received.filter(({ cmd }) => cmd === 'connack').length, 1);
   });
 
-  it('[MQTT-3.2.2-1] has no flag but Session Present', async () => {
+  it('[MQTT-3.2.2-1] sets no flag but Session Present in CONNACK', async () => {
     await using broker = await startBroker();
     const persistent = connectBytes({ flags: 0, properties: Buffer.from('1100000064', 'hex') });
     assert.equal((await answer(broker, persistent))[2], 0);
@@ -179,14 +179,14 @@ describe('CONNACK', () => {
     assert.equal((await answer(broker, connectBytes({ level: 4, flags: 0, clientId: 'four' })))[2], 1);
   });
 
-  it('[MQTT-3.2.2-2] has Session Present 0 for Clean Start 1', async () => {
+  it('[MQTT-3.2.2-2] sends Session Present 0 for Clean Start 1', async () => {
     await using broker = await startBroker();
     await cut(await me(broker));
     assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false);
     assert.equal((await me(broker, {}, true)).connack?.sessionPresent, false); // taken over
   });
 
-  it('[MQTT-3.2.2-3] has Session Present 1 for Clean Start 0 if a session is stored, even one without subscriptions', async () => {
+  it('[MQTT-3.2.2-3] sends Session Present 1 for Clean Start 0 if a session is stored, even one without subscriptions', async () => {
     const clock = new VirtualClock();
     await using broker = await startBroker({ clock });
     const first = await me(broker);
@@ -204,7 +204,7 @@ describe('CONNACK', () => {
     assert.equal((await rawClient(broker, { clientId: 'brief', clean: false })).connack?.sessionPresent, false);
   });
 
-  it('[MQTT-3.2.2-6] has Session Present 0 when it refuses, even if a session is stored', async () => {
+  it('[MQTT-3.2.2-6] sends Session Present 0 in a refusing CONNACK, even if a session is stored', async () => {
     const hooks = { authenticate: ({ username }: { username?: string }) => username !== 'thief' };
     await using broker = await startBroker({ hooks });
     await cut(await me(broker));
@@ -215,7 +215,7 @@ describe('CONNACK', () => {
     assert.equal((await me(broker)).connack?.sessionPresent, true);
   });
 
-  it('[MQTT-3.2.2-7] is followed by the close when it refuses', async () => {
+  it('[MQTT-3.2.2-7] closes after a refusing CONNACK', async () => {
     await using broker = await startBroker({ hooks: { preConnect: () => ({ allow: false, reasonCode: 0x9c }) } });
     const client = await rawClient(broker, { connect: false });
     client.send(connectPacket(), subscribe(1, 'x'), { cmd: 'pingreq' });
@@ -223,7 +223,7 @@ describe('CONNACK', () => {
     assert.equal(client.received.length, 1);
   });
 
-  it('[MQTT-3.2.2-8] has a valid reason code, whatever a hook returns', async () => {
+  it('[MQTT-3.2.2-8] sends a valid reason code in CONNACK, regardless of what a hook returns', async () => {
     const table = new Set([
       0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c,
       0x9d, 0x9f
@@ -613,26 +613,26 @@ describe('CONNACK of 3.x', () => {
   const connect4 = (clean: boolean) => connectBytes({ level: 4, flags: clean ? 2 : 0, clientId: 'me' });
   const connect3 = (clean: boolean) => connectBytes({ name: 'MQIsdp', level: 3, flags: clean ? 2 : 0, clientId: 'me' });
 
-  it('[MQTT3-3.2.2-1] has Session Present 0 for CleanSession 1', async () => {
+  it('[MQTT3-3.2.2-1] sends Session Present 0 for CleanSession 1', async () => {
     await using broker = await startBroker();
     await answer(broker, connect4(false));
     assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020000');
   });
 
-  it('[MQTT3-3.2.2-2] has Session Present 1 for CleanSession 0 if a session is stored, even an empty one', async () => {
+  it('[MQTT3-3.2.2-2] sends Session Present 1 for CleanSession 0 if a session is stored, even an empty one', async () => {
     await using broker = await startBroker();
     await answer(broker, connect4(false));
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020100');
   });
 
-  it('[MQTT3-3.2.2-3] has Session Present 0 for CleanSession 0 if no session is stored', async () => {
+  it('[MQTT3-3.2.2-3] sends Session Present 0 for CleanSession 0 if no session is stored', async () => {
     await using broker = await startBroker();
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
     await answer(broker, connect4(true));
     assert.equal((await answer(broker, connect4(false))).toString('hex'), '20020000');
   });
 
-  it('[MQTT3-3.2.2-4] [MQTT3-3.2.2-5] has Session Present 0 when it refuses, and is followed by the close', async () => {
+  it('[MQTT3-3.2.2-4] [MQTT3-3.2.2-5] sends Session Present 0 in a refusing CONNACK, and closes', async () => {
     let isOpen = true;
     await using broker = await startBroker({ hooks: { preConnect: () => isOpen } });
     await answer(broker, connect4(false));
@@ -645,7 +645,7 @@ describe('CONNACK of 3.x', () => {
     assert.equal(Buffer.concat(chunks).toString('hex'), '20020005');
   });
 
-  it('[MQTT3-3.2.2-6] is not sent if no return code fits, and the connection is closed', async () => {
+  it('[MQTT3-3.2.2-6] sends no CONNACK if no return code fits, and closes the connection', async () => {
     await using broker = await startBroker({ retainAvailable: false, maxQosAllowed: 0 });
     for (const flags of [0x26, 0x0e]) {
       for (const head of [{ level: 4 }, { level: 3, name: 'MQIsdp' }])
@@ -653,7 +653,7 @@ describe('CONNACK of 3.x', () => {
     }
   });
 
-  it('[MQTT3-connack-codes] has the return code from 1 to 5 that corresponds to the reason code of 5.0', async () => {
+  it('[MQTT3-connack-codes] sends the return code from 1 to 5 that corresponds to the reason code of 5.0', async () => {
     const codes: [reasonCode: number, returnCode: number | undefined][] = [
       [0x84, 1],
       [0x85, 2],
@@ -681,20 +681,20 @@ describe('CONNACK of 3.x', () => {
     }
   });
 
-  it('[MQTT3-connack-codes] has return code 4 for a wrong user name or password, and 5 for a missing one', async () => {
+  it('[MQTT3-connack-codes] sends return code 4 for a wrong user name or password, and 5 for a missing one', async () => {
     await using broker = await startBroker({ allowAnonymous: false });
     assert.equal((await answer(broker, connect4(true))).toString('hex'), '20020005');
     const named = connectBytes({ level: 4, flags: 0x82, payload: [field('user')] });
     assert.equal((await answer(broker, named)).toString('hex'), '20020004');
   });
 
-  it('[MQTT3-no-v5] has no property, and does not change the keep alive or expiry of a 3.x client', async () => {
+  it('[MQTT3-no-v5] sends no property in CONNACK, and does not change the keep alive or expiry of a 3.x client', async () => {
     const options = { serverKeepalive: 5, maxSessionExpiryInterval: 5, receiveMaximum: 5, responseInformation: 'x' };
     await using broker = await startBroker(options);
     for (const connect of [connect3, connect4]) assert.equal((await answer(broker, connect(true))).length, 4);
   });
 
-  it('[MQTT31-no-session-present] has 0 as its first byte in MQTT 3.1, even if a session is stored', async () => {
+  it('[MQTT31-no-session-present] sends 0 as the first byte of CONNACK in MQTT 3.1, even if a session is stored', async () => {
     await using broker = await startBroker();
     for (let count = 0; count < 3; count++)
       assert.equal((await answer(broker, connect3(false))).toString('hex'), '20020000');
@@ -703,7 +703,7 @@ describe('CONNACK of 3.x', () => {
 });
 
 describe('CONNACK after an asynchronous hook', () => {
-  it('[MQTT-3.2.0-1] is the first packet even if another connection of the session receives messages in the meantime', async () => {
+  it('[MQTT-3.2.0-1] sends CONNACK as the first packet even if another connection of the session receives messages in the meantime', async () => {
     const decision = withResolvers<boolean>();
     let count = 0;
     const hooks = { authenticate: () => (count++ === 0 ? true : decision.promise) };

@@ -80,7 +80,7 @@ describe('PUBLISH: flags', () => {
     await refuses(test.broker, '3e 06 0001 61 0001 00', 0x81);
   });
 
-  it('[MQTT-2.2.1-2] sends QoS 0 without a packet id, whatever QoS the message was published with', async () => {
+  it('[MQTT-2.2.1-2] sends QoS 0 without a packet id, regardless of the QoS with which the message was published', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: 'a', qos: 0 });
     const client = await rawClient(test.broker);
@@ -257,7 +257,7 @@ describe('PUBLISH: topic names', () => {
     assert.deepEqual(await topicsOf(level), ['a/b/c', 'a//c', 'a/\u{feff}/c', 'a/é/c', 'a/\u{65}\u{301}/c']);
   });
 
-  it('[MQTT-3.3.2-3] sends only retained messages that match the new filter, whatever else is published in the meantime', async () => {
+  it('[MQTT-3.3.2-3] sends only retained messages that match the new filter, regardless of what else is published in the meantime', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (let n = 0; n < 1200; n++) await broker.publish(n === 1100 ? 'x' : `r/${n}`, 'old', { retain: true });
@@ -519,7 +519,7 @@ describe('PUBLISH: message expiry', () => {
     assert.deepEqual((await onlyPublish(receiver)).properties, { messageExpiryInterval: 5 });
   });
 
-  it('[MQTT-3.3.2-5] delivers a message with an interval of 0 to connected subscribers, and queues or retains it for nobody', async () => {
+  it('[MQTT-3.3.2-5] delivers a message with an interval of 0 to connected subscribers, and does not queue or retain it', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const here = await subscriber(broker, { topic: 'a', qos: 1 });
@@ -549,7 +549,7 @@ describe('PUBLISH: message expiry', () => {
 });
 
 describe('PUBLISH: limit of the message expiry', () => {
-  it('[MQTT-3.3.2-6] applies to messages that a hook changes and to delayed ones, in every version', async () => {
+  it('[MQTT-3.3.2-6] applies the limit to messages that a hook changes and to delayed ones, in every version', async () => {
     await using test = await timedBroker({
       maxMessageExpiryInterval: 5,
       hooks: { publish: ({ message }) => (message.topic === 'a' ? { topic: 'a', payload: 'changed' } : true) }
@@ -591,7 +591,7 @@ describe('PUBLISH: topic aliases from a client', () => {
     );
   });
 
-  it('[MQTT-3.3.2-7] forgets aliases at the end of the connection, even if the session continues', async () => {
+  it('[MQTT-3.3.2-7] discards aliases at the end of the connection, even if the session continues', async () => {
     await using test = await timedBroker();
     const client = await rawClient(test.broker, persistent('c'));
     client.send(aliased('a', 1));
@@ -733,7 +733,7 @@ describe('PUBLISH: topic aliases to a client', () => {
     }
   });
 
-  it('[MQTT-3.3.2-7] sets aliases anew on the next connection, including for messages that are sent again', async () => {
+  it('[MQTT-3.3.2-7] sets aliases again on the next connection, including for messages that are sent again', async () => {
     await using test = await timedBroker();
     const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, topicAliasMaximum: 5 } };
     const client = await subscriber(test.broker, { topic: 'a', qos: 1 }, options);
@@ -779,7 +779,7 @@ describe('PUBLISH: subscriptions that match', () => {
   const identified = (messageId: number, topic: string, id: number, qos: QoS = 0) =>
     subscribe(messageId, { topic, qos }, { subscriptionIdentifier: [id] });
 
-  it('[MQTT-3.3.4-1] is answered with PUBACK or PUBREC even if no subscription matches', async () => {
+  it('[MQTT-3.3.4-1] answers PUBLISH with PUBACK or PUBREC even if no subscription matches', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: 'a' });
     const client = await rawClient(test.broker);
@@ -940,7 +940,7 @@ describe('PUBLISH: flow control', () => {
     await client.refused(0x93);
   });
 
-  it('[MQTT-3.3.4-7] starts counting anew on a new connection: messages that already waited for PUBREL do not count', async () => {
+  it('[MQTT-3.3.4-7] counts from zero on a new connection: messages that already waited for PUBREL do not count', async () => {
     await using test = await timedBroker({ receiveMaximum: 2 });
     const client = await rawClient(test.broker, persistent('c'));
     client.send(publish('a', '', { qos: 2, messageId: 1 }), publish('a', '', { qos: 2, messageId: 2 }));

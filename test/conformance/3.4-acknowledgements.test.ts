@@ -235,7 +235,7 @@ class SlowStore implements Store {
 }
 
 describe('Acknowledgements from the broker', () => {
-  it('[MQTT-2.2.1-5] have the packet id of the PUBLISH', async () => {
+  it('[MQTT-2.2.1-5] sends acknowledgements with the packet id of the PUBLISH', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: '#' });
     const client = await rawClient(test.broker);
@@ -247,7 +247,7 @@ describe('Acknowledgements from the broker', () => {
     }
   });
 
-  it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] report the result for the message by codes of their tables', async () => {
+  it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] reports the result for the message by codes of their tables', async () => {
     await using test = await timedBroker({ maxAwaitingRel: 2, payloadFormatCheck: true });
     const { broker } = test;
     await subscriber(broker, { topic: 'heard' });
@@ -290,7 +290,7 @@ describe('Acknowledgements from the broker', () => {
     assert.deepEqual(summarize(await client.rest()), ['pubrec 1', 'pubrec 2', 'pubrec 3 0x97']);
   });
 
-  it('[MQTT-3.4.2-2, -3] [MQTT-3.5.2-2, -3] [MQTT-3.6.2-2, -3] [MQTT-3.7.2-2, -3] have no Reason String and no User Property, whatever packet size a client allows', async () => {
+  it('[MQTT-3.4.2-2, -3] [MQTT-3.5.2-2, -3] [MQTT-3.6.2-2, -3] [MQTT-3.7.2-2, -3] sends acknowledgements without Reason String and User Property, for any packet size that a client allows', async () => {
     for (const maximumPacketSize of [30, undefined]) {
       await using test = await timedBroker();
       test.broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
@@ -304,7 +304,7 @@ describe('Acknowledgements from the broker', () => {
     }
   });
 
-  it('[MQTT-3.6.1-1] have the flags 0010 in PUBREL, the first time and when it is sent again', async () => {
+  it('[MQTT-3.6.1-1] sends PUBREL with the flags 0010, the first time and when it is sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
@@ -319,7 +319,7 @@ describe('Acknowledgements from the broker', () => {
     assert.equal(await raw(back), '6203000992');
   });
 
-  it('[MQTT-3.4.2-1] consist of a packet id alone if the code is 0, and always towards 3.x', async () => {
+  it('[MQTT-3.4.2-1] sends only the packet id if the code is 0, and always towards 3.x', async () => {
     await using test = await timedBroker();
     await subscriber(test.broker, { topic: 'a' });
     for (const version of [4, 5] as const) {

@@ -212,7 +212,7 @@ describe('SUBSCRIBE', () => {
     }
   });
 
-  it('[MQTT-3.8.4-7] grants the requested QoS or a lower one, or reports a failure for that filter alone', async () => {
+  it('[MQTT-3.8.4-7] grants the requested QoS or a lower one, or reports a failure for that filter only', async () => {
     await using broker = await startBroker({
       maxQosAllowed: 1,
       hooks: { authorizeSubscribe: ({ filter }) => filter !== 'secret' }
@@ -253,14 +253,14 @@ describe('SUBSCRIBE', () => {
 });
 
 describe('SUBACK', () => {
-  it('[MQTT-3.9.2-1] [MQTT-3.9.2-2] has no Reason String and no User Property that could exceed a Maximum Packet Size', async () => {
+  it('[MQTT-3.9.2-1] [MQTT-3.9.2-2] sends no Reason String and no User Property in SUBACK that could exceed a Maximum Packet Size', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 30 } });
     client.send(subscribe(1, ['a', '$queue/']));
     assert.deepEqual(await client.next('suback'), { cmd: 'suback', messageId: 1, granted: [0, 0x8f] });
   });
 
-  it('[MQTT-3.1.2-24] is not sent if its codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
+  it('[MQTT-3.1.2-24] sends no SUBACK whose codes alone exceed the Maximum Packet Size: the connection ends with 0x95', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { properties: { maximumPacketSize: 20 } });
     client.send(
@@ -272,7 +272,7 @@ describe('SUBACK', () => {
     await refused(client, 0x95);
   });
 
-  it('[MQTT-3.9.3-1] has its codes in the order of the filters, even if hooks answer late', async () => {
+  it('[MQTT-3.9.3-1] sends the codes of SUBACK in the order of the filters, even if hooks answer late', async () => {
     const answers = new Map<string, (code: number) => void>();
     await using broker = await startBroker({
       hooks: {
@@ -295,7 +295,7 @@ describe('SUBACK', () => {
     assert.deepEqual((await client.next('suback')).granted, [0x87, 1, 0]);
   });
 
-  it('[MQTT-3.9.3-2] has valid reason codes only, whatever a hook returns', async () => {
+  it('[MQTT-3.9.3-2] sends only valid reason codes in SUBACK, regardless of what a hook returns', async () => {
     const wrong = [0x03, 0x7f, 0x8a, 0x9c, 255, 3.5, -1, Number.NaN];
     await using broker = await startBroker({
       hooks: { authorizeSubscribe: ({ filter }) => wrong[Number(filter)] }

@@ -85,7 +85,7 @@ describe('Enhanced authentication', () => {
     await nothing(client);
   });
 
-  it('[MQTT-4.12.0-2] waits for hooks that answer late, and processes packets that arrived meanwhile afterwards', async () => {
+  it('[MQTT-4.12.0-2] waits for hooks that answer late, and then processes packets that arrived in the meantime', async () => {
     const steps = threeSteps();
     await using broker = await startBroker({
       hooks: {
@@ -391,7 +391,7 @@ describe('Re-authentication', () => {
     ]);
   });
 
-  it('[MQTT-4.12.1-2] is discarded when the client is taken over during the exchange, and its hook is notified', async () => {
+  it('[MQTT-4.12.1-2] discards a re-authentication when the client is taken over during the exchange, and notifies its hook', async () => {
     const signals: AbortSignal[] = [];
     const answer = withResolvers<boolean>();
     await using broker = await startBroker({

@@ -34,7 +34,7 @@ async function mustLive(other: RawClient): Promise<void> {
 }
 
 describe('Errors', () => {
-  it('[MQTT-4.13.1-1] end only the connection with the malformed packet or protocol error, with its code', async () => {
+  it('[MQTT-4.13.1-1] ends only the connection with the malformed packet or protocol error, with its code', async () => {
     await using broker = await startBroker();
     const other = await rawClient(broker);
     await granted(other, 1, 'alive');
@@ -47,7 +47,7 @@ describe('Errors', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] [MQTT3-4.8.0-1] close a 3.x connection without an answer', async () => {
+  it('[MQTT-4.13.1-1] [MQTT3-4.8.0-1] closes a 3.x connection without an answer', async () => {
     await using broker = await startBroker();
     const mistakes = [
       '00 00',
@@ -65,7 +65,7 @@ describe('Errors', () => {
     }
   });
 
-  it('[MQTT-4.13.1-1] do not affect packets before the invalid one in the same chunk; packets after it are not processed', async () => {
+  it('[MQTT-4.13.1-1] processes packets before the invalid one in the same chunk, and none after it', async () => {
     await using broker = await startBroker();
     const other = await rawClient(broker);
     await granted(other, 1, { topic: 'a', qos: 1 });
@@ -81,7 +81,7 @@ describe('Errors', () => {
     assert.deepEqual(await payloads(other), ['y', 'x', 'y']);
   });
 
-  it('[MQTT-4.13.1-1] leave the session until its expiry, and publish the will', async () => {
+  it('[MQTT-4.13.1-1] keeps the session until its expiry, and publishes the will', async () => {
     await using broker = await startBroker();
     const watcher = await rawClient(broker);
     await granted(watcher, 1, 'will');
@@ -98,7 +98,7 @@ describe('Errors', () => {
     assert.deepEqual(await payloads(again), ['kept']);
   });
 
-  it('[MQTT-4.13.1-1] in CONNECT are answered by CONNACK with their code, or by the close alone if CONNECT cannot be read', async () => {
+  it('[MQTT-4.13.1-1] answers errors in CONNECT by CONNACK with their code, or by the close alone if CONNECT cannot be read', async () => {
     await using broker = await startBroker();
     for (const [bytes, code] of [
       ['10 0d 0004 4d515454 05 03 0000 00 0000', 0x81], // reserved flag
@@ -119,7 +119,7 @@ describe('Errors', () => {
     }
   });
 
-  it('[MQTT-4.13.2-1] in CONNACK of 0x80 and above are followed by the close', async () => {
+  it('[MQTT-4.13.2-1] closes after a CONNACK of 0x80 and above', async () => {
     const codes = [0x80, 0x83, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x97, 0x9c, 0x9d, 0x9f];
     let round = 0;
     await using broker = await startBroker({
@@ -133,7 +133,7 @@ describe('Errors', () => {
     }
   });
 
-  it('[MQTT-4.13.2-1] in DISCONNECT of 0x80 and above are followed by the close, from the broker and from the client', async () => {
+  it('[MQTT-4.13.2-1] closes after a DISCONNECT of 0x80 and above, from the broker and from the client', async () => {
     await using broker = await startBroker();
     const kicked = await rawClient(broker, { clientId: 'c' });
     broker.sessions.get('c').kick({ reasonCode: 0x97 });
@@ -144,7 +144,7 @@ describe('Errors', () => {
     assert.equal(leaving.received.length, 1);
   });
 
-  it('[MQTT-4.13.1-1] of the broker itself end the connection concerned with 0x83 or 0x80, and are reported', async () => {
+  it('[MQTT-4.13.1-1] ends the affected connection with 0x83 or 0x80 after an error of the broker, and reports it', async () => {
     let isBroken = false;
     const clock: Clock = {
       ...systemClock,

@@ -15,7 +15,7 @@ function rule(version: ProtocolVersion, of5: string, of4: string): string {
 }
 
 describe('Session state', () => {
-  it('[MQTT-4.1.0-1] lasts while the connection is open, even with an expiry of 0', async () => {
+  it('[MQTT-4.1.0-1] keeps the session state while the connection is open, even with an expiry of 0', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     for (const sessionExpiryInterval of [0, 5]) {
@@ -30,7 +30,7 @@ describe('Session state', () => {
     }
   });
 
-  it('[MQTT-4.1.0-2] is dropped when its expiry has passed, not earlier', async () => {
+  it('[MQTT-4.1.0-2] drops the session state when its expiry has passed, not earlier', async () => {
     await using test = await timedBroker();
     const { broker, clock } = test;
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 10 } };
@@ -50,7 +50,7 @@ describe('Session state', () => {
 });
 
 describe('Transport', () => {
-  it('[MQTT-4.2.0-1] is any ordered, lossless stream: packets may be split anywhere', async () => {
+  it('[MQTT-4.2.0-1] accepts any ordered, lossless stream: packets may be split anywhere', async () => {
     await using test = await timedBroker();
     const receiver = await subscriber(test.broker, { topic: '#', qos: 1 });
     const client = await rawClient(test.broker);
@@ -146,7 +146,7 @@ for (const version of [5, 4, 3] as const) {
       await (await rawClient(broker, persistent('c', version))).nothing();
     });
 
-    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again on reconnect, and at no other time however long it waits`, async () => {
+    it(`${rule(version, 'MQTT-4.4.0-1', 'MQTT3-4.4.0-1')} sends again on reconnect, and at no other time regardless of the delay`, async () => {
       await using test = await timedBroker();
       const { broker, clock } = test;
       const client = await subscriber(broker, { topic: 'a', qos: 2 }, { ...persistent('c', version), keepalive: 0 });
@@ -197,7 +197,7 @@ for (const version of [5, 4, 3] as const) {
   });
 
   describe(`QoS from a client of version ${version}`, () => {
-    it(`${rule(version, 'MQTT-4.3.2-4, -5', 'MQTT3-4.3.2-2')} answers QoS 1 with PUBACK, and then treats the same packet id as a new message, whatever DUP is`, async () => {
+    it(`${rule(version, 'MQTT-4.3.2-4, -5', 'MQTT3-4.3.2-2')} answers QoS 1 with PUBACK, and then treats the same packet id as a new message, with any DUP`, async () => {
       await using test = await timedBroker();
       const receiver = await subscriber(test.broker, { topic: 'a', qos: 2 });
       const client = await rawClient(test.broker, { version });
@@ -383,7 +383,7 @@ describe('QoS 2, further rules', () => {
 });
 
 describe('Messages that match several sessions', () => {
-  it('[MQTT-4.5.0-1] are delivered to every one of them, including offline ones', async () => {
+  it('[MQTT-4.5.0-1] delivers a message to every matching session, including offline ones', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const here = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('here'));
@@ -402,7 +402,7 @@ describe('Messages that match several sessions', () => {
     }
   });
 
-  it('[MQTT-4.5.0-1] are routed by the subscriptions that exist when a hook has decided', async () => {
+  it('[MQTT-4.5.0-1] routes a message by the subscriptions that exist when a hook has decided', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const leaving = await subscriber(broker, { topic: 'a' });
@@ -422,7 +422,7 @@ describe('Messages that match several sessions', () => {
     assert.deepEqual(summarize(await coming.rest()), ['publish q0 a=x']);
   });
 
-  it('[MQTT-4.5.0-2] stay with a session until its client acknowledges, without delaying other clients', async () => {
+  it('[MQTT-4.5.0-2] keeps a message with a session until its client acknowledges, without delaying other clients', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const silent = await subscriber(broker, { topic: 'a', qos: 1 }, { properties: { receiveMaximum: 1 } });
@@ -437,7 +437,7 @@ describe('Messages that match several sessions', () => {
 });
 
 describe('Message order', () => {
-  it('[MQTT-4.6.0-1] is the original order when messages are sent again, over several connections', async () => {
+  it('[MQTT-4.6.0-1] keeps the original order when messages are sent again, over several connections', async () => {
     await using test = await timedBroker({ maxInflight: 0 });
     const { broker } = test;
     let client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
@@ -461,7 +461,7 @@ describe('Message order', () => {
     }
   });
 
-  it('[MQTT-4.6.0-1] is kept when the Receive Maximum of the new connection is smaller', async () => {
+  it('[MQTT-4.6.0-1] keeps the order when the Receive Maximum of the new connection is smaller', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: '#', qos: 2 }, persistent('c'));
@@ -487,7 +487,7 @@ describe('Message order', () => {
     assert.deepEqual(summarize(await back.rest()), ['publish 7 q1 a=7']);
   });
 
-  it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] of PUBACK and PUBREC is that of the messages, even when hooks answer out of order', async () => {
+  it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] sends PUBACK and PUBREC in the order of the messages, even when hooks answer out of order', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const answers = new Map<string, (value: boolean) => void>();
@@ -512,7 +512,7 @@ describe('Message order', () => {
     ]);
   });
 
-  it('[MQTT-4.6.0-4] of PUBREL is that of PUBREC, even when PUBREL is sent again', async () => {
+  it('[MQTT-4.6.0-4] sends PUBREL in the order of PUBREC, even when PUBREL is sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const client = await subscriber(broker, { topic: 'a', qos: 2 }, persistent('c'));
@@ -525,7 +525,7 @@ describe('Message order', () => {
     assert.deepEqual(summarize(await (await rawClient(broker, persistent('c'))).rest()), rels);
   });
 
-  it('[MQTT-4.6.0-5] [MQTT-4.6.0-6] of one publisher is kept at each QoS and in every topic, however the messages are queued', async () => {
+  it('[MQTT-4.6.0-5] [MQTT-4.6.0-6] keeps the order of one publisher at each QoS and in every topic, regardless of how the messages are queued', async () => {
     await using test = await timedBroker({ maxMqueueLen: 0 });
     const { broker } = test;
     const sent: Record<QoS, string[]> = { 0: [], 1: [], 2: [] };
@@ -570,7 +570,7 @@ describe('Message order', () => {
     assert.deepEqual(got, sent);
   });
 
-  it('[MQTT-4.6.0-5] is kept between retained messages and newer ones', async () => {
+  it('[MQTT-4.6.0-5] keeps the order between retained messages and newer ones', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     for (let n = 0; n < 1500; n++) await broker.publish(`r/${n}`, 'old', { retain: true });
@@ -695,7 +695,7 @@ describe('Flow control', () => {
 });
 
 describe('Maximum Packet Size of the client', () => {
-  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] drops larger messages for that client alone, and treats them as delivered', async () => {
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] drops larger messages for that client only, and treats them as delivered', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     const drops: string[] = [];
@@ -720,7 +720,7 @@ describe('Maximum Packet Size of the client', () => {
     assert.deepEqual(drops, ['too_large 93']);
   });
 
-  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] applies to runs of QoS 0, to retained and queued messages, and to messages that are sent again', async () => {
+  it('[MQTT-3.1.2-24] [MQTT-3.1.2-25] applies the Maximum Packet Size to runs of QoS 0, to retained and queued messages, and to messages that are sent again', async () => {
     await using test = await timedBroker();
     const { broker } = test;
     await broker.publish('a', 'x'.repeat(200), { retain: true });

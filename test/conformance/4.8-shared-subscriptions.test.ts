@@ -29,7 +29,7 @@ async function pair(broker: Broker, qos: 0 | 1 | 2): Promise<[first: RawClient, 
 }
 
 describe('Shared subscriptions', () => {
-  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] closes with 0x82 if the share name is empty or has a wildcard, or no filter follows', async () => {
+  it('[MQTT-4.8.2-1] [MQTT-4.8.2-2] closes with 0x82 if the share name is empty or contains a wildcard, or no filter follows', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker);
     const bad = [

@@ -148,7 +148,7 @@ describe('CONNECT of 3.1', () => {
     }
   });
 
-  it('[MQTT31-no-empty-id] refuses an empty client id with return code 2, whatever CleanSession is', async () => {
+  it('[MQTT31-no-empty-id] refuses an empty client id with return code 2, for any CleanSession', async () => {
     await using broker = await startBroker();
     for (const flags of [0, 2]) assert.equal(await refusal(broker, connect(3, { flags, clientId: '' })), '20020002');
   });

@@ -9,7 +9,7 @@ for (const version of [4, 3] as const) {
   const name = version === 3 ? ' (3.1)' : '';
 
   describe(`PUBLISH, version ${version}`, () => {
-    it(`[MQTT3-3.3.1-7]${name} replaces a retained message with one of QoS 0, whatever QoS the previous one had`, async () => {
+    it(`[MQTT3-3.3.1-7]${name} replaces a retained message with one of QoS 0, regardless of the QoS of the previous one`, async () => {
       await using test = await timedBroker();
       const client = await rawClient(test.broker, { version });
       client.send(publish('a', 'old', { qos: 2, messageId: 1, retain: true }), ack('pubrel', 1));
@@ -47,7 +47,7 @@ for (const version of [4, 3] as const) {
       ]);
     });
 
-    it(`[MQTT3-3.3.5-2]${name} acknowledges a message that the client may not publish as if it were accepted, and delivers it to nobody`, async () => {
+    it(`[MQTT3-3.3.5-2]${name} acknowledges a message that the client may not publish as if it were accepted, and delivers it to no client`, async () => {
       await using test = await timedBroker();
       const { broker } = test;
       broker.hook('authorizePublish', ({ message }) => message.topic !== 'no');
@@ -149,7 +149,7 @@ describe('DUP in MQTT 3.1', () => {
   });
 });
 
-describe('MQTT 3.1.1 beside 5.0', () => {
+describe('MQTT 3.1.1 in addition to 5.0', () => {
   it('[MQTT3-no-v5] notifies a 3.x client of a takeover or shutdown by the close alone', async () => {
     await using test = await timedBroker();
     const first = await rawClient(test.broker, persistent('c', 4));

@@ -24,7 +24,7 @@ describe('RateLimit', () => {
     assert.equal(limit.take(1024, 0), 33_000);
   });
 
-  it('requests no pause longer than a minute or the period of the rate, whatever the excess', () => {
+  it('requests no pause longer than a minute or the period of the rate, for any excess', () => {
     const brief = new RateLimit({ amount: 1024, perMs: 1000 });
     assert.equal(brief.take(1_048_576, 0), 60_000);
     assert.equal(brief.take(0, 60_000), 0, 'an excess beyond that is ignored');
@@ -33,7 +33,7 @@ describe('RateLimit', () => {
     assert.equal(daily.take(10_000, 0), 86_400_000);
   });
 
-  it('accumulates no more than the amount, however long it was idle', () => {
+  it('accumulates no more than the amount, regardless of the idle time', () => {
     const limit = new RateLimit({ amount: 10, perMs: 1000 });
     limit.take(10, 0);
     assert.equal(limit.take(10, 3_600_000), 0);

@@ -9,7 +9,7 @@ import { rawClient } from '../support/raw-client.ts';
 import { connect, granted, payloads, publish, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 
 describe('A run of QoS 0 messages', () => {
-  it('ends before the packet that the chunk does not contain completely, wherever it is split', async () => {
+  it('ends before a packet that is incomplete in the chunk, wherever it is split', async () => {
     await using broker = await startBroker();
     const subscriber = await rawClient(broker);
     await granted(subscriber, 1, ['a', 'b']);
@@ -31,7 +31,7 @@ describe('A run of QoS 0 messages', () => {
 
 describe('The bytes of a client', () => {
   for (const version of [4, 5] as const) {
-    it(`have the same effect wherever they are split in two, version ${version}`, async () => {
+    it(`causes the same effect wherever the bytes are split in two, version ${version}`, async () => {
       const random = seeded(`cut in two, version ${version}`);
       const bytes = encodeAll(somePackets(random, 24, [0, 1, 20, 130, 300]), version);
       await using broker = await startBroker();
@@ -47,7 +47,7 @@ describe('The bytes of a client', () => {
       ['', {}],
       [', with a hook that answers late', { hooks: { publish: async () => true }, maxHeldBytes: 1_000_000 }]
     ] as [string, BrokerOptions][]) {
-      it(`have the same effect in chunks of any size, version ${version}${name}`, async () => {
+      it(`causes the same effect in chunks of any size, version ${version}${name}`, async () => {
         const random = seeded(`chunks of any sizes, version ${version}${name}`);
         await using broker = await startBroker({ ...options, maxPacketSize: 1_000_000 });
         for (let round = 0; round < 20; round++) {
@@ -60,7 +60,7 @@ describe('The bytes of a client', () => {
       });
     }
 
-    it(`have the same effect one by one, version ${version}`, async () => {
+    it(`causes the same effect one byte at a time, version ${version}`, async () => {
       const random = seeded(`one by one, version ${version}`);
       const bytes = encodeAll(somePackets(random, 40, [0, 1, 100, 127, 1_024, 20_000]), version);
       await using broker = await startBroker();
@@ -74,7 +74,7 @@ describe('The bytes of a client', () => {
     });
   }
 
-  it('are joined only up to the end of the packet that the previous chunk began', async (t) => {
+  it('joins bytes only up to the end of the packet that the previous chunk began', async (t) => {
     await using broker = await startBroker();
     const peer = new Peer(broker, 4);
     peer.say(connect(4));

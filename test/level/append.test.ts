@@ -85,7 +85,7 @@ describe('A batch that is appended to a closed folder', () => {
 });
 
 describe('A level store in which LevelDB writes nothing for lack of space', () => {
-  it('accepts commits, and reads meanwhile', async (t) => {
+  it('accepts commits and reads', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const store = levelStore(join(disk.path, 'data'));

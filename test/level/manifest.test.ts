@@ -151,7 +151,7 @@ describe('tables that LevelDB had not yet deleted', () => {
     return older;
   }
 
-  it('do not bring back deleted records if the end of the manifest is lost', async () => {
+  it('restores no deleted records if the end of the manifest is lost', async () => {
     const { before: source, after: folder } = await compacted();
     const older = restoreOlder(source, folder);
     const file = join(folder, manifestOf(folder));
@@ -164,7 +164,7 @@ describe('tables that LevelDB had not yet deleted', () => {
     assert.ok(readdirSync(join(folder, 'lost')).includes(older));
   });
 
-  it('do not bring back deleted records if another damage is repaired', async () => {
+  it('restores no deleted records if another damage is repaired', async () => {
     const { before: source, after: folder } = await compacted();
     // each open writes a new manifest
     await keysOf(levelStore(folder));

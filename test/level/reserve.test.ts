@@ -110,7 +110,7 @@ describe('the reserve of a level store', () => {
     await store.close();
   });
 
-  it('ENOSPC: refuses large commits first, then small ones if only the space for opening the folder is left', async (t) => {
+  it('refuses large commits first with ENOSPC, then small ones if only the space for opening the folder is left', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const [folder, ballast] = [join(disk.path, 'data'), join(disk.path, 'ballast')];
@@ -248,7 +248,7 @@ describe('the reserve of a level store', () => {
     assert.ok(reserved(disk.path) < 3 * MB, `${reserved(disk.path)} bytes`);
   });
 
-  it('ENOSPC: refuses a commit that would use it up, and accepts commits after the store was opened again', async (t) => {
+  it('refuses a commit that would use up the reserve with ENOSPC, and accepts commits after the store was opened again', async (t) => {
     using disk = smallDisk(t, '60m');
     if (disk === undefined) return;
     const store = folderStore(join(disk.path, 'data'), 8 * MB);

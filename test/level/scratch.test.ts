@@ -63,7 +63,7 @@ describe('a folder that is read with the option scratch', () => {
     assert.deepEqual(stateOf(folder), before);
   });
 
-  it('STORE_READ_ONLY: refuses commits', async () => {
+  it('refuses commits with STORE_READ_ONLY', async () => {
     const store = levelStore(await createFilled(), { scratch: newFolder() });
     const { repair, compact, freeBytes } = store;
     assert.deepEqual([repair, compact, freeBytes], [undefined, undefined, undefined]);
@@ -97,7 +97,7 @@ describe('a folder that is read with the option scratch', () => {
     await assert.rejects(levelStore(empty, { scratch: newFolder() }).open(), { code: 'STORE_UNUSABLE' });
   });
 
-  it('OPTION_INVALID: refuses an empty scratch folder name', () => {
+  it('refuses an empty scratch folder name with OPTION_INVALID', () => {
     assert.throws(() => levelStore('data', { scratch: '' }), { code: 'OPTION_INVALID' });
   });
 });

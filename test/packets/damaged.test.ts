@@ -71,7 +71,7 @@ for (const version of VERSIONS) {
     const packets = packetsOf(side, version);
 
     describe(`a damaged packet of a ${side}, version ${version}`, () => {
-      it('is refused if it is cut at any byte, unless the remaining bytes are a valid packet', () => {
+      it('refuses a packet that is cut at any byte, unless the remaining bytes are a valid packet', () => {
         fc.assert(
           fc.property(packets, (packet) => {
             const frame = encode(packet, version);
@@ -86,7 +86,7 @@ for (const version of VERSIONS) {
         );
       });
 
-      it('is decoded alike whatever bytes surround it', () => {
+      it('decodes a packet alike with any bytes around it', () => {
         fc.assert(
           fc.property(packets, fc.nat(), fc.integer({ min: 0, max: 255 }), (packet, cut, filler) => {
             const frame = encode(packet, version);

@@ -23,7 +23,7 @@ function publish(payload: Buffer): Packet {
 
 describe('PacketReader', () => {
   for (const version of [3, 4, 5] as const) {
-    it(`returns the same packets however the bytes are split into chunks, version ${version}`, () => {
+    it(`returns the same packets for any split of the bytes into chunks, version ${version}`, () => {
       const sides = [
         { side: 'server', packets: clientPacket(version) },
         { side: 'client', packets: serverPacket(version) }

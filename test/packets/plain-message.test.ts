@@ -9,7 +9,7 @@ const PAYLOADS = ['', 'text', 'ü😀', '\ud800', 'x'.repeat(300), Buffer.from([
 const LENGTHS = [117, 118, 119, 120, 121, 127];
 
 describe('A message without properties that is encoded in one step', () => {
-  it('has the same fields and packets as one that is made of the input of the app', () => {
+  it('gets the same fields and packets as a message from the input of the app', () => {
     const payloads = [...PAYLOADS, ...LENGTHS.flatMap((length) => ['x'.repeat(length), `${'x'.repeat(length - 1)}ü`])];
     for (const [payload, topic] of payloads.flatMap((each) => [[each, 'a/ü'] as const, [each, 'a'] as const]))
       for (const qos of [0, 1, 2] as QoS[])
@@ -25,7 +25,7 @@ describe('A message without properties that is encoded in one step', () => {
         }
   });
 
-  it('keeps its bytes when others have been made, after it was detached', () => {
+  it('keeps its bytes when others have been created, after it was detached', () => {
     const message = Message.plain('a', 'first', 1, false, PUBLISHER, 0, 0);
     message.detach();
     Message.releaseTurnFrame(message);

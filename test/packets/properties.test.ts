@@ -186,7 +186,7 @@ describe('readProperties', () => {
     assert.throws(() => read(body(0x0b, 1), 'publish'), refusal(0x82, /^subscriptionIdentifier: /));
   });
 
-  it('refuses Authentication Data without Authentication Method with 0x82, whatever their order', () => {
+  it('refuses Authentication Data without Authentication Method with 0x82, in any order', () => {
     for (const set of ['connect', 'connack', 'auth'] as const) {
       assert.throws(() => read(body(0x16, 0, 1, 7), set), refusal(0x82, /^authenticationData: /));
       assert.equal(read(body(0x15, 'm', 0x16, 0, 1, 7), set).authenticationMethod, 'm');
@@ -249,7 +249,7 @@ describe('readProperties', () => {
 });
 
 describe('writeProperties', () => {
-  it('writes properties in the order of the table, whatever their order in the object', () => {
+  it('writes properties in the order of the table, regardless of their order in the object', () => {
     const block = write({ topicAlias: 7, userProperties: [['n', 'v']], payloadFormatIndicator: 1 });
     assert.deepEqual(block, body(0x01, 1, 0x23, 0, 7, 0x26, 'n', 'v'));
   });
@@ -286,7 +286,7 @@ describe('writeProperties', () => {
 
 describe('a property block with several faults', () => {
   for (const set of SETS) {
-    it(`is malformed (0x81) in ${set} if a property that is not allowed there is also cut off`, () => {
+    it(`reports 0x81 (malformed) in ${set} if a property that is not allowed there is also cut off`, () => {
       for (const row of PROPERTIES.filter((it) => !isAllowed(it, set))) {
         const own = body(row.id, SAMPLES[row.type].bytes);
         for (let end = 1; end < own.length; end += 1)
@@ -296,7 +296,7 @@ describe('a property block with several faults', () => {
     });
   }
 
-  it('is malformed (0x81) if an invalid value, a duplicate or alias 0 precedes bytes that cannot be parsed', () => {
+  it('reports 0x81 (malformed) if an invalid value, a duplicate or alias 0 precedes bytes that cannot be parsed', () => {
     const scan = newPublishScan();
     const refusals = [
       body(0x01, 2),
@@ -320,7 +320,7 @@ describe('a property block with several faults', () => {
 });
 
 describe('scanPublishProperties', () => {
-  it('stores the properties that the broker acts on', () => {
+  it('stores the properties that the broker evaluates', () => {
     const scan = newPublishScan();
     const block = body(0x01, 1, 0x02, 0xff, 0xff, 0xff, 0xfe, 0x23, 0x01, 0x02, 0x26, 'n', 'v', 0x26, 'n', 'w');
     const buf = Buffer.concat([Buffer.alloc(5), block]);

@@ -24,13 +24,13 @@ function walked(store: RetainedStore<number>, filters: string[], afterStep: (ste
 }
 
 describe('walkRetained', () => {
-  it('gives the messages that match finds, in the same order', () => {
+  it('returns the messages that match finds, in the same order', () => {
     const store = filled(20_000);
     for (const filter of ['#', '3/#', '+/dev/5', '+/+/+/+', '3/dev/3', 'none/#'])
       assert.deepEqual(walked(store, [filter]).given, store.match(filter), filter);
   });
 
-  it('compares at most 250 topics in a step that gives nothing', () => {
+  it('compares at most 250 topics in a step that returns nothing', () => {
     const store = filled(20_000);
     assert.equal(walked(store, ['+/+/+/+']).empty, 80, 'it compares all');
     const { given, empty } = walked(store, ['#']);
@@ -44,14 +44,14 @@ describe('walkRetained', () => {
     assert.equal(walked(filled(20_000), filters).empty, 6_666);
   });
 
-  it('gives each topic once if several filters match it', () => {
+  it('returns each topic once if several filters match it', () => {
     for (const count of [50, 20_000]) {
       const store = filled(count);
       assert.deepEqual(walked(store, ['3/#', '#', '3/dev/3']).given, store.match('#'));
     }
   });
 
-  it('leaves out messages that are replaced, deleted or stored after it was made', () => {
+  it('leaves out messages that are replaced, deleted or stored after it was created', () => {
     const store = filled(20_000);
     const steps = walkRetained(store, ['#']);
     store.put('0/dev/0', 1, 1);
@@ -64,7 +64,7 @@ describe('walkRetained', () => {
     );
   });
 
-  it('gives what an obvious version gives while the store changes', () => {
+  it('returns the same as an obvious version while the store changes', () => {
     const source = randomSource('walkRetained');
     const random = source.below;
     for (let round = 0; round < 30; round++) {

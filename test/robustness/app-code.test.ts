@@ -160,7 +160,7 @@ describe('A hook that misbehaves', () => {
 
 describe('A listener that throws', () => {
   for (const isAsync of [false, true]) {
-    it(`disturbs nothing, whatever the event${isAsync ? ', as a promise' : ''}`, async (context) => {
+    it(`disturbs nothing in any event${isAsync ? ', as a promise' : ''}`, async (context) => {
       context.mock.method(process, 'emitWarning', () => {});
       await using it = await startTestBed({ maxInflight: 1, maxMqueueLen: 1 });
       const { broker, pass } = it;

@@ -12,7 +12,7 @@ function connectOf(bytes: number, version: 4 | 5): Buffer {
 }
 
 describe('A CONNECT', () => {
-  it('is accepted with maxConnectSize bytes, and later packets may have maxPacketSize bytes', async () => {
+  it('accepts a CONNECT of maxConnectSize bytes, and later packets of maxPacketSize bytes', async () => {
     await using it = await startTestBed({ maxConnectSize: 2_000, maxPacketSize: 100_000 });
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, 'a'));
@@ -24,7 +24,7 @@ describe('A CONNECT', () => {
     assert.ok(await isServed(peer));
   });
 
-  it('is refused with CONNACK 0x95 before its body arrives if it has more than maxConnectSize bytes', async () => {
+  it('refuses a CONNECT of more than maxConnectSize bytes with CONNACK 0x95 before its body arrives', async () => {
     await using it = await startTestBed();
     const peer = new Peer(it.broker, 5);
     peer.say(connectOf(65_537, 5).subarray(0, 20));
@@ -35,7 +35,7 @@ describe('A CONNECT', () => {
     assert.ok(peer.isClosed);
   });
 
-  it('ends the connection without CONNACK if it has more than maxConnectSize bytes under 3.1.1, which has no code for it', async () => {
+  it('ends the connection without CONNACK for a CONNECT of more than maxConnectSize bytes under 3.1.1, which has no code for it', async () => {
     await using it = await startTestBed();
     const peer = new Peer(it.broker, 4);
     peer.say(connectOf(65_537, 4));
@@ -62,7 +62,7 @@ describe('A CONNECT', () => {
 });
 
 describe('Packets that a client sends after its CONNECT without waiting', () => {
-  it('are no reason to refuse the client, however many they are, and are processed in order once a hook has accepted it', async () => {
+  it('accepts any number of packets after the CONNECT, and processes them in order once a hook has accepted the client', async () => {
     let decide = (_: boolean) => {};
     const decision = new Promise<boolean>((resolve) => {
       decide = resolve;
@@ -93,7 +93,7 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
     assert.equal(peer.take()[0]?.cmd, 'connack');
   });
 
-  it('do not hide that the client has disconnected, while they are few', async () => {
+  it('detects that the client has disconnected, while few packets wait', async () => {
     const signals: AbortSignal[] = [];
     const never = new Promise<boolean>(() => {});
     await using it = await startTestBed({

@@ -4,7 +4,7 @@ import { Peer, turns } from '../fuzz/wire.ts';
 import { client, isServed, startTestBed, subscribe } from './support.ts';
 
 describe('A connection that the broker is closing', () => {
-  it('does not count towards maxConnections: its client may reconnect at once', async () => {
+  it('frees the place in maxConnections of a closing connection: its client may reconnect at once', async () => {
     await using it = await startTestBed({ maxConnections: 1 });
     const first = await client(it.broker, { autoDestroy: false, emitClose: false });
     first.say({ cmd: 'disconnect', reasonCode: 0 });
@@ -28,7 +28,7 @@ describe('A connection that the broker is closing', () => {
     assert.ok(beyond.wire.isCut, 'two connections are open');
   });
 
-  it('is destroyed when its client continues to send', async () => {
+  it('destroys a closing connection when its client continues to send', async () => {
     await using it = await startTestBed();
     const flooder = await client(it.broker, { autoDestroy: false, emitClose: false });
     flooder.say({ cmd: 'disconnect', reasonCode: 0 });
@@ -41,7 +41,7 @@ describe('A connection that the broker is closing', () => {
 });
 
 describe('A connection that its client has ended', () => {
-  it('does not count towards maxConnections while its last packets wait for a hook', async () => {
+  it('frees the place of an ended connection while its last packets wait for a hook', async () => {
     await using it = await startTestBed({
       maxConnections: 1,
       aclNomatch: 'allow',
@@ -65,7 +65,7 @@ describe('A connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
     ['has a protocol name that cannot be read', Buffer.from([0x10, 2, 0xff, 0xff])]
   ];
   for (const [name, bytes] of cases) {
-    it(`is destroyed at once without an answer when it ${name}`, async () => {
+    it(`destroys a connection at once without an answer when it ${name}`, async () => {
       await using it = await startTestBed();
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
       await turns(1);
@@ -76,7 +76,7 @@ describe('A connection whose first packet is not a CONNECT [MQTT-3.1.0-1]', () =
     });
   }
 
-  it('is ended after a refusing CONNACK, because destroying it could lose the CONNACK', async () => {
+  it('ends a connection after a refusing CONNACK, because destroying it could lose the CONNACK', async () => {
     await using it = await startTestBed();
     const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });
     peer.say(Buffer.concat([Buffer.from([0x10, 12, 0, 4]), Buffer.from('MQTT'), Buffer.from([9, 2, 0, 0, 0, 0])]));

@@ -9,7 +9,7 @@ import { client, connect, isServed, kinds, memory, publish, startTestBed, subscr
 const ANNOUNCED = Buffer.from('10ffffff7f', 'hex');
 
 describe('1,000 connections that announce 256 MB', () => {
-  it('are refused at the fixed header if the packet is too large', async () => {
+  it('refuses 256 MB at the fixed header if the packet is too large', async () => {
     await using it = await startTestBed();
     const peers = Array.from({ length: 1_000 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(ANNOUNCED);
@@ -17,7 +17,7 @@ describe('1,000 connections that announce 256 MB', () => {
     assert.ok(peers.every(({ isClosed, wire }) => isClosed && wire.heardBytes === 0));
   });
 
-  it('use no memory and are closed by the CONNECT timeout, whether they send bytes slowly or none', async () => {
+  it('uses no memory for 256 MB, and closes the connections by the CONNECT timeout, whether they send bytes slowly or none', async () => {
     await using it = await startTestBed({ maxPacketSize: 268_435_460, maxConnectSize: 268_435_460 });
     const { broker, pass, failures } = it;
     const observer = await client(broker);
@@ -85,7 +85,7 @@ describe('A packet that arrives byte by byte', () => {
     assert.ok(message.cmd === 'publish' && message.payload.equals(Buffer.alloc(200_000, 'x')));
   });
 
-  it('is read the same however large its parts are', async () => {
+  it('reads the packet the same with parts of any size', async () => {
     await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 0, 'a'));
@@ -105,7 +105,7 @@ describe('A packet that arrives byte by byte', () => {
 });
 
 describe('A flood of CONNECT packets', () => {
-  it('is limited to maxSessions for 30,000 new persistent client ids', async () => {
+  it('limits 30,000 new persistent client ids to maxSessions', async () => {
     await using it = await startTestBed({ maxSessions: 500 });
     const { broker, failures } = it;
     const observer = await client(broker);
@@ -135,7 +135,7 @@ describe('A flood of CONNECT packets', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('is limited to maxConnections, and there is room again when some have disconnected', async () => {
+  it('limits the connections to maxConnections, and accepts more when some have disconnected', async () => {
     await using it = await startTestBed({ maxConnections: 50 });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect());
@@ -184,7 +184,7 @@ describe('A flood of CONNECT packets', () => {
     });
   }
 
-  it('of one client id leaves the last one that a hook accepts', async () => {
+  it('keeps the last CONNECT of one client id that a hook accepts', async () => {
     await using it = await startTestBed({ hooks: { authenticate: async () => true } });
     const peers = Array.from({ length: 500 }, () => new Peer(it.broker, 5));
     for (const peer of peers) peer.say(connect({ clientId: 'same' }));
@@ -196,7 +196,7 @@ describe('A flood of CONNECT packets', () => {
     assert.equal(engineOf(it.broker).services.work.count, 0);
   });
 
-  it('of one client id does not block others if it starts an authentication exchange and never answers', async () => {
+  it('serves other clients if those of one client id start an authentication exchange and never answer', async () => {
     await using it = await startTestBed({
       hooks: { authenticate: ({ method }) => (method === undefined ? true : { challenge: undefined }) }
     });

@@ -10,8 +10,8 @@ import { serveManagement, startBroker } from '../support/management.ts';
 /** So long that an expression whose time grows with the square of the length does not end. */
 const LONG = 3_000_000;
 
-describe('texts of clients', () => {
-  it('are read as numbers in time that grows with their length', () => {
+describe('strings of clients', () => {
+  it('reads numbers in time that grows with the length of a string', () => {
     const parseTime = () => undefined;
     const convert = compileConversion({
       columns: [{ name: 'a', type: { type: 'float' } }],
@@ -21,26 +21,26 @@ describe('texts of clients', () => {
     assert.deepEqual(convert({ a: `${'1'.repeat(LONG)}x` }), { a: null });
   });
 
-  it('are written as tags of the line protocol in time that grows with their length', () => {
+  it('writes tags of the line protocol in time that grows with the length of a string', () => {
     const tag = `${'\\'.repeat(LONG)}x`;
     const line = lineOf({ measurement: 'm', tags: [['t', tag]], fields: [['a', 1]], time: undefined }, 'influx2 sink');
     assert.equal(line.length, tag.length + 'm,t= a=1'.length);
   });
 
-  it('are put into distinguished names in time that grows with their length', () => {
+  it('writes distinguished names in time that grows with the length of a string', () => {
     const name = `${' '.repeat(30_000)}a${' '.repeat(30_000)}b`;
     const dn = { fill: ({ u }: Record<string, string>) => u } as unknown as Parameters<typeof filledDn>[1];
     assert.equal(filledDn(ldapts, dn, { u: name }), `${'\\20'.repeat(30_000)}a${' '.repeat(30_000)}b`);
   });
 
-  it('are shown without the secrets of their URLs in time that grows with their length', () => {
+  it('hides the secrets of URLs in time that grows with the length of a string', () => {
     const urls = 'a://'.repeat(LONG);
     assert.equal(hideInUrls(urls), urls);
     const values = (value: string) => `a://b?${`${value}&`.repeat(LONG / 10)}`;
     assert.equal(keepInUrls(values('******'), values('x')), values('x'));
   });
 
-  it('are refused as base64 over REST in time that grows with their length', async () => {
+  it('refuses base64 over REST in time that grows with the length of a string', async () => {
     await using broker = await startBroker();
     await using api = await serveManagement(broker);
     const payload = `${'='.repeat(900_000)}x`;

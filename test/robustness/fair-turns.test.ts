@@ -47,7 +47,7 @@ function waitingBytes(broker: Broker, clientId: string, one: number): number {
 
 describe('A connection that sends more than its share of a turn', () => {
   for (const [name, { bytes, count }] of Object.entries(FLOODS)) {
-    it(`is processed after the others: another client is answered before a flood of ${name} is read`, async () => {
+    it(`processes a flooding connection after the others: another client is answered before a flood of ${name} is read`, async () => {
       await using it = await startTestBed();
       const { broker } = it;
       const flooder = await client(broker, { clientId: 'flooder' });
@@ -94,7 +94,7 @@ describe('A connection that sends more than its share of a turn', () => {
     UNSUBSCRIBE: { cmd: 'unsubscribe', messageId: 1, unsubscriptions: filters }
   };
   for (const [name, packet] of Object.entries(wide)) {
-    it(`is charged for ${name} by the number of filters, not of packets`, async () => {
+    it(`charges a connection for ${name} by the number of filters, not of packets`, async () => {
       await using it = await startTestBed();
       const flooder = await client(it.broker, { clientId: 'flooder' });
       const { bytes, count } = flood(65_536, packet);
@@ -155,7 +155,7 @@ describe('A connection that sends more than its share of a turn', () => {
     assert.ok(atOnce >= most * 0.8 && atOnce <= most * 1.2, `${atOnce} of one, ${perTurn} of all 60`);
   });
 
-  it('is charged for one large PUBLISH as its bytes arrive, not when it is complete', async () => {
+  it('charges a connection for one large PUBLISH as its bytes arrive, not when it is complete', async () => {
     await using it = await startTestBed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     const one = encode(publish('flood', Buffer.alloc(1_000_000)), 5);
@@ -185,7 +185,7 @@ describe('A connection that sends more than its share of a turn', () => {
     assert.deepEqual(gaps.slice(0, 2), [65, 65], `served in the turns ${servedIn}`);
   });
 
-  it('has its stream paused in the meantime, so that further data is not read into memory', async () => {
+  it('pauses the stream of the connection in the meantime, so that further data is not read into memory', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });
@@ -202,7 +202,7 @@ describe('A connection that sends more than its share of a turn', () => {
   });
 
   for (const isFailure of [false, true])
-    it(`is closed by a stop in that turn even if its stream has ${isFailure ? 'failed' : 'closed'} before, and nothing is read afterwards`, async () => {
+    it(`closes the connection by a stop in that turn even if its stream has ${isFailure ? 'failed' : 'closed'} before, and reads nothing afterwards`, async () => {
       const { broker, reasons, [Symbol.asyncDispose]: end } = await startTestBed();
       const heard: string[] = [];
       broker.subscribe('#', ({ topic }) => heard.push(topic));
@@ -224,7 +224,7 @@ describe('A connection that sends more than its share of a turn', () => {
       await end();
     });
 
-  it('[MQTT-3.14.4-3] has its DISCONNECT processed, and its will dropped, when the stream ends or fails before its turn', async () => {
+  it('[MQTT-3.14.4-3] processes its DISCONNECT, and drops its will, when the stream ends or fails before its turn', async () => {
     for (const isFailure of [false, true]) {
       await using it = await startTestBed();
       const { broker } = it;
@@ -245,7 +245,7 @@ describe('A connection that sends more than its share of a turn', () => {
     }
   });
 
-  it('is distinguished from one whose stream fails without DISCONNECT', async () => {
+  it('distinguishes it from a connection whose stream fails without DISCONNECT', async () => {
     await using it = await startTestBed();
     const flooder = await client(it.broker, { clientId: 'flooder' });
     flooder.say(FLOODS.PINGREQ.bytes);
@@ -279,12 +279,12 @@ describe('While clients connect one after the other, as Node accepts them', () =
     return received;
   }
 
-  it('output is collected over up to 64 turns, so that turns are short and all of them are accepted soon', async () => {
+  it('collects output over up to 64 turns while clients connect, so that turns are short and all of them are accepted soon', async () => {
     await using it = await startTestBed();
     assert.deepEqual(await deliveredIn(it, 200, { connects: () => true }), [0, 65, 130, 195]);
   });
 
-  it('output is collected for twice the time that the previous turn took, and at least 10 ms', async () => {
+  it('collects output while clients connect for twice the time that the previous turn took, and at least 10 ms', async () => {
     await using it = await startTestBed();
     const inTime = await deliveredIn(it, 12, { connects: () => true, stallMs: 3 });
     assert.deepEqual(inTime, [0, 5, 10]);
@@ -293,7 +293,7 @@ describe('While clients connect one after the other, as Node accepts them', () =
     assert.deepEqual(slow, [0, 3, 6, 9]);
   });
 
-  it('output is sent in the first turn in which no client connects', async () => {
+  it('sends output in the first turn in which no client connects', async () => {
     await using it = await startTestBed();
     const connects = (turn: number) => turn < 6 || turn === 8;
     assert.deepEqual(
@@ -303,7 +303,7 @@ describe('While clients connect one after the other, as Node accepts them', () =
     );
   });
 
-  it('no more is read from a client than in one turn', async () => {
+  it('reads no more from a client than in one turn while clients connect', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const flooder = await client(broker, { clientId: 'flooder' });

@@ -8,14 +8,14 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`# fuzz: SEED=${seed}`);
 
 describe('Damaged, misplaced and random packets', () => {
-  it('end only their own connection, with the right code, and disturb no other', async () => {
+  it('ends only the connection of a damaged packet, with the right code, and disturbs no other', async () => {
     const { ends, compared } = await fuzz({ runs: 6_000, seed });
     // Check that the run has done some work.
     for (const end of ['open', 'waiting', 'left', 'refused']) assert.ok((ends[end] ?? 0) > 100, `${ends[end]} ${end}`);
     assert.ok(compared > 1_000);
   });
 
-  it('are numerous, and each is listed once', () => {
+  it('contains many damaged packets, each listed once', () => {
     const all = [...listed()];
     assert.ok(all.length > 20_000, `${all.length}`);
     const distinct = new Set(all.map(({ version, state, bytes }) => `${version} ${state} ${bytes.toString('hex')}`));

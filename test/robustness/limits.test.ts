@@ -16,7 +16,7 @@ function kept(topic: string, payload: string | Buffer): Packet {
 }
 
 describe('Quotas', () => {
-  it('limit the number and the bytes of retained messages, and existing topics can be updated', async () => {
+  it('limits the number and the bytes of retained messages, and still updates existing topics', async () => {
     await using it = await startTestBed({
       maxRetainedMessages: 100,
       maxRetainedBytes: '1MB',
@@ -46,7 +46,7 @@ describe('Quotas', () => {
     assert.ok(await isServed(publisher));
   });
 
-  it("report messages that are not retained, and do not count the broker's own $SYS messages", async () => {
+  it("reports messages that are not retained, and does not count the broker's own $SYS messages", async () => {
     await using it = await startTestBed({ maxRetainedMessages: 2, maxRetainedPayloadSize: 5 });
     const { broker } = it;
     const dropped: string[] = [];
@@ -74,7 +74,7 @@ describe('Quotas', () => {
     assert.equal(metrics.gauge('retained'), 1 + 3, 'the messages of $SYS are retained');
   });
 
-  it('limit the filters of a session and of all sessions', async () => {
+  it('limits the filters of a session and of all sessions', async () => {
     await using it = await startTestBed({ maxSubscriptions: 100, maxTotalSubscriptions: 250 });
     const { broker } = it;
     const granted: number[] = [];
@@ -104,7 +104,7 @@ describe('Rates', () => {
     ['publishLimit', { publishLimit: '100,1s' }],
     ['rateLimit', { rateLimit: '1000,1s' }]
   ] as const) {
-    it(`pause reading above ${name}, resume it in time, and keep the order`, async () => {
+    it(`pauses reading above ${name}, resumes it in time, and keeps the order`, async () => {
       await using it = await startTestBed({ zones: { slow: options } });
       const { broker, pass, failures } = it;
       const observer = await client(broker);

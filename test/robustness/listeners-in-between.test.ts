@@ -31,7 +31,7 @@ describe('A listener that makes the broker read other packets', () => {
     });
   }
 
-  it('has no message acknowledged before its commit [STORE_FAILED]', async () => {
+  it('acknowledges no message before its commit [STORE_FAILED]', async () => {
     const store = new FaultyStore();
     await using it = await startTestBed({ store });
     const publisher = await client(it.broker, { clientId: 'publisher' });

@@ -7,7 +7,7 @@ import { client, memory, startTestBed, subscribe } from './support.ts';
 const MOST_BYTES = 12 * 2 ** 20;
 
 describe('Messages that replace each other before any is sent', () => {
-  it('are released when an app publishes them and waits for its calls only', async () => {
+  it('releases replaced messages when an app publishes them and waits only for its calls', async () => {
     await using it = await startTestBed();
     const before = memory();
     for (let at = 0; at < 60_000; at++) await it.broker.publish('sensors/attic', String(at), { retain: true });
@@ -19,7 +19,7 @@ describe('Messages that replace each other before any is sent', () => {
     ['retained', 'kept/a'],
     ['in the full queue of an offline session', 'queue/a']
   ] as const)
-    it(`are released, ${what}, when a client publishes them at QoS 0`, async () => {
+    it(`releases replaced messages, ${what}, when a client publishes them at QoS 0`, async () => {
       await using it = await startTestBed({ maxMqueueLen: 10 });
       const away = await client(it.broker, { clientId: 'away', properties: { sessionExpiryInterval: 3_600 } });
       away.say({
@@ -47,7 +47,7 @@ describe('Subscriptions that a source has allowed', () => {
     ['unsubscribed', false],
     ['ended with their sessions', true]
   ] as const)
-    it(`are released when they are ${what}, long before the answer of the source expires`, async () => {
+    it(`releases subscriptions when they are ${what}, long before the answer of the source expires`, async () => {
       const source = { name: 'source', authorize: () => true };
       await using it = await startTestBed({ auth: [source], allowAnonymous: true, aclCacheTtl: 3_600_000 });
       let peer = await rawClient(it.broker);

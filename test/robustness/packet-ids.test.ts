@@ -7,7 +7,7 @@ import { client, isServed, memory, publish, startTestBed, subscribe } from './su
 
 describe('65,535 QoS 2 packet ids without PUBREL', () => {
   for (const version of [4, 5] as const) {
-    it(`are all remembered in little memory, version ${version}`, async () => {
+    it(`remembers all packet ids in little memory, version ${version}`, async () => {
       await using it = await startTestBed();
       const { broker } = it;
       const observer = await client(broker);
@@ -47,7 +47,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
     });
   }
 
-  it('are limited by maxAwaitingRel and by the Receive Maximum', async () => {
+  it('limits the packet ids by maxAwaitingRel and by the Receive Maximum', async () => {
     await using it = await startTestBed({
       maxAwaitingRel: 10,
       zones: { narrow: { maxAwaitingRel: 0, receiveMaximum: 10 } }

@@ -34,7 +34,7 @@ describe('100,000 retained messages', () => {
     [0, 100_000],
     [1, 30_000]
   ] as const) {
-    it(`are sent to one subscriber in slices, QoS ${qos}`, async () => {
+    it(`sends 100,000 retained messages to one subscriber in slices, QoS ${qos}`, async () => {
       await using it = await startTestBed();
       const { broker } = it;
       for (let at = 0; at < count; at++) void broker.publish(`kept/${at % 1_000}/${at}`, 'x', { retain: true, qos });
@@ -66,7 +66,7 @@ describe('100,000 retained messages', () => {
     });
   }
 
-  it('are sent in slices of the same size to a subscriber that requests them many times in one chunk', async () => {
+  it('sends retained messages in slices of the same size to a subscriber that requests them many times in one chunk', async () => {
     await using it = await startTestBed();
     await retain(it.broker, 5_000);
     const subscriber = await client(it.broker);
@@ -86,7 +86,7 @@ describe('100,000 retained messages', () => {
     assert.ok(Math.max(...slices) <= 1_000, `${Math.max(...slices)} in one turn`);
   });
 
-  it('are looked up once for a newer message that must not overtake them, however many subscriptions wait', async (t) => {
+  it('looks up retained messages once for a newer message that must not overtake them, for any number of waiting subscriptions', async (t) => {
     await using it = await startTestBed();
     const { broker } = it;
     await retain(broker, 1_000);
@@ -102,7 +102,7 @@ describe('100,000 retained messages', () => {
     assert.equal(get.mock.callCount(), 1);
   });
 
-  it('are searched for in slices, each topic once, and a newer message does not overtake them', async (t) => {
+  it('searches retained messages in slices, each topic once, and lets no newer message overtake them', async (t) => {
     await using it = await startTestBed();
     const { broker } = it;
     await retain(broker, 20_000);
@@ -138,7 +138,7 @@ describe('100,000 retained messages', () => {
     assert.equal(new Set(got.map(([topic]) => topic)).size, 20_000);
   });
 
-  it('use no resources when their subscriber disconnects partway, and continue when it reconnects', async () => {
+  it('releases the resources when the subscriber disconnects partway, and continues when it reconnects', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     for (let at = 0; at < 20_000; at++) void broker.publish(`kept/${at}`, String(at), { retain: true, qos: 1 });
@@ -174,7 +174,7 @@ describe('100,000 retained messages', () => {
 });
 
 describe('A SUBSCRIBE with very many filters', () => {
-  it('uses little memory and delays nobody if all of them match the same retained messages', async () => {
+  it('uses little memory and delays no client if all filters match the same retained messages', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     await retain(broker, 2_000);
@@ -193,7 +193,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     await watched(other, () => true, 1);
   });
 
-  it('is granted in slices, and its subscriptions are removed in slices', async () => {
+  it('grants a SUBSCRIBE with very many filters in slices, and removes its subscriptions in slices', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const other = await client(broker);
@@ -234,7 +234,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     assert.ok(answer.cmd === 'unsuback' && answer.granted.every((code) => code === 0));
   });
 
-  it('is abandoned partway when its connection ends', async () => {
+  it('abandons a SUBSCRIBE with very many filters partway when its connection ends', async () => {
     await using it = await startTestBed();
     const { broker, failures } = it;
     const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
@@ -249,7 +249,7 @@ describe('A SUBSCRIBE with very many filters', () => {
 });
 
 describe('100,000 filters that are removed at once', () => {
-  it('are removed in slices', async () => {
+  it('removes 100,000 filters in slices', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const other = await client(broker);
@@ -277,7 +277,7 @@ describe('100,000 filters that are removed at once', () => {
     assert.equal(engineOf(broker).services.work.count, 0);
   });
 
-  it('do not match messages while they are being removed', async () => {
+  it('matches no messages with filters that are being removed', async () => {
     await using it = await startTestBed();
     const { broker, failures } = it;
     const peer = await client(broker, { clientId: 'leaving' });

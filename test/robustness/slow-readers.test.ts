@@ -92,7 +92,7 @@ describe('A client that never reads', () => {
     });
   }
 
-  it('is closed when its output makes no progress for slowConsumerTimeout', async () => {
+  it('closes a client when its output makes no progress for slowConsumerTimeout', async () => {
     await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass, reasons } = it;
     const publisher = await client(broker);
@@ -116,7 +116,7 @@ describe('A client that never reads', () => {
     assert.ok(slow.wire.destroyed, 'it is closed without DISCONNECT, which it would not read');
   });
 
-  it('is not closed while it reads a little, even if its output never drains', async () => {
+  it('keeps a client that reads a little, even if its output never drains', async () => {
     await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass, reasons } = it;
     const publisher = await client(broker);
@@ -139,7 +139,7 @@ describe('A client that never reads', () => {
   });
 
   for (const [name, carrier] of Object.entries(CARRIERS)) {
-    it(`is not closed while it reads a little over ${name}, even if the output is a single message`, async () => {
+    it(`keeps a client that reads a little over ${name}, even if the output is a single message`, async () => {
       await using it = await startTestBed({ slowConsumerTimeout: '10s' });
       const { broker, pass } = it;
       const { socket, say, close } = await carrier(broker);
@@ -166,7 +166,7 @@ describe('A client that never reads', () => {
     });
   }
 
-  it('has its lost messages reported as slow_consumer if its session ends with the connection', async () => {
+  it('reports lost messages as slow_consumer if the session ends with the connection', async () => {
     await using it = await startTestBed({ slowConsumerTimeout: '10s', outputHighWaterMark: 10_000 });
     const { broker, pass } = it;
     const lost: string[] = [];
@@ -197,7 +197,7 @@ describe('A client that never reads', () => {
     assert.deepEqual(lost.slice(mqueueLen), new Array(mqueueLen).fill('lasting session_terminated'));
   });
 
-  it('over TCP also loses only its own messages', async () => {
+  it('loses only the messages of the client over TCP, too', async () => {
     await using it = await startTestBed({ maxMqueueLen: 100, maxMqueueBytes: 1_000_000, outputHighWaterMark: 65_536 });
     const { broker } = it;
     const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));
@@ -244,7 +244,7 @@ describe('A client that never reads', () => {
     }
   });
 
-  it('is not read from either while it floods PINGREQ packets, until it reads the answers', async () => {
+  it('stops reading from a client that floods PINGREQ packets, until it reads the answers', async () => {
     await using it = await startTestBed();
     const { broker } = it;
     const peer = await client(broker, { clientId: 'flood' });
@@ -302,7 +302,7 @@ describe('A client that never reads', () => {
     }
   });
 
-  it('is not closed by keep alive while the broker does not read from it', async () => {
+  it('keeps a client past its keep alive while the broker does not read from it', async () => {
     await using it = await startTestBed({ slowConsumerTimeout: 0 });
     const peer = await client(it.broker, { clientId: 'paused', keepalive: 10 });
     peer.wire.listen(false);
@@ -321,7 +321,7 @@ describe('A client that never reads', () => {
     assert.equal(it.reasons.get('paused'), 'keepalive_timeout', 'afterwards the timeout applies again');
   });
 
-  it('does not receive repeated copies of messages it does not acknowledge (retryInterval)', async () => {
+  it('sends no repeated copies of messages that the client does not acknowledge (retryInterval)', async () => {
     await using it = await startTestBed({ retryInterval: '1s', slowConsumerTimeout: 0, outputHighWaterMark: 10_000 });
     const publisher = await client(it.broker, { version: 4 });
     const slow = await client(it.broker, { version: 4, clientId: 'slow' });
@@ -336,7 +336,7 @@ describe('A client that never reads', () => {
     assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'unread messages are not sent again');
   });
 
-  it('is sent no more of its unacknowledged messages than it reads, however often it reconnects', async () => {
+  it('sends no more unacknowledged messages again than the client reads, for any number of reconnects', async () => {
     await using it = await startTestBed({ outputHighWaterMark: 100_000, maxInflight: 100 });
     const { broker } = it;
     const publisher = await client(broker, { version: 4 });

@@ -98,7 +98,7 @@ describe('A stream that breaks', () => {
     });
   }
 
-  it('is destroyed even if its peer only half closes and no longer reads', async () => {
+  it('destroys a stream even if its peer only half closes and no longer reads', async () => {
     await using it = await startTestBed();
     const peer = await client(it.broker, { clientId: 'half', highWaterMark: 10 });
     peer.wire.listen(false);
@@ -110,7 +110,7 @@ describe('A stream that breaks', () => {
     assert.ok(peer.wire.destroyed, 'it does not wait for ever');
   });
 
-  it('is dropped even if no close event is emitted', async () => {
+  it('drops a stream even if no close event is emitted', async () => {
     await using it = await startTestBed({ maxConnections: 2 });
     for (let count = 0; count < 5; count++) {
       const peer = await client(it.broker, { emitClose: false, clientId: `silent${count}` });
@@ -125,7 +125,7 @@ describe('A stream that breaks', () => {
     }
   });
 
-  it('is dropped even if it does not destroy itself after an error', async () => {
+  it('drops a stream even if it does not destroy itself after an error', async () => {
     await using it = await startTestBed({ maxConnections: 1 });
     for (const state of ['before CONNECT', 'connected']) {
       const peer = new Peer(it.broker, 5, { autoDestroy: false, emitClose: false });

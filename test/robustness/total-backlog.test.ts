@@ -26,7 +26,7 @@ async function exhaust({ pass }: Bed): Promise<void> {
 }
 
 describe('The backlogs of all sessions together', () => {
-  it('stay within maxTotalMqueueBytes: the largest lose their oldest messages, and publishers receive success', async () => {
+  it('keeps within maxTotalMqueueBytes: the largest backlogs lose their oldest messages, and publishers receive success', async () => {
     await using it = await startTestBed({ maxTotalMqueueBytes: '300KB', maxMqueueBytes: 0 });
     const { broker } = it;
     const dropped = new Map<string, number>();
@@ -59,7 +59,7 @@ describe('The backlogs of all sessions together', () => {
     assert.equal(back.received.filter(({ cmd }) => cmd === 'publish').length, 20);
   });
 
-  it('are limited to half of memoryHighWatermark by default', async () => {
+  it('limits the backlogs to half of memoryHighWatermark by default', async () => {
     await using it = await startTestBed({ memoryHighWatermark: '1MB', memoryUsage: () => 0 });
     await leave(it, 'away', '#');
     for (let n = 0; n < 20; n++) void it.broker.publish(`t${n}`, Buffer.alloc(100 * KB), { qos: 1 });

@@ -21,7 +21,7 @@ function text(value: string): Buffer {
 describe('A will', () => {
   for (const version of [4, 5] as const) {
     for (const topic of ['', '#', '+', 'a/+/b', 'a/#', 'a\u0000']) {
-      it(`to ${JSON.stringify(topic)} is refused with its CONNECT, version ${version}`, async () => {
+      it(`refuses a will to ${JSON.stringify(topic)} with its CONNECT, version ${version}`, async () => {
         await using it = await startTestBed();
         const peer = new Peer(it.broker, version);
         peer.say(withWill(version, topic));
@@ -35,7 +35,7 @@ describe('A will', () => {
     }
 
     for (const topic of ['$SYS/brokers', '$SYS', '$SYS/brokers/embermq@127.0.0.1/version']) {
-      it(`to ${topic} is delivered to nobody, version ${version}`, async () => {
+      it(`delivers a will to ${topic} to no client, version ${version}`, async () => {
         await using it = await startTestBed();
         const { broker, failures } = it;
         const observer = await client(broker);
@@ -58,7 +58,7 @@ describe('A will', () => {
     }
   }
 
-  it('to a delayed topic follows the rules of the inner topic', async () => {
+  it('applies the rules of the inner topic to a will to a delayed topic', async () => {
     await using it = await startTestBed();
     const { broker, failures, pass } = it;
     const observer = await client(broker);
@@ -87,7 +87,7 @@ describe('A will', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('of each of 1,000 clients that disconnect together reaches every subscriber once', async () => {
+  it('delivers the will of each of 1,000 clients that disconnect together to every subscriber once', async () => {
     await using it = await startTestBed();
     const observer = await client(it.broker);
     observer.say(subscribe(1, 1, 'gone/+'));

@@ -117,7 +117,7 @@ describe('The directory', () => {
     assert.equal(await directory.session('nobody'), undefined);
   });
 
-  it('passes over any number of routes without sorting more than some at a time', async () => {
+  it('skips any number of routes without sorting more than some at a time', async () => {
     const random = randomSource('routes');
     const filters = Array.from({ length: 25_000 }, (_, at) => `f/${at}`).sort(() => random.below(3) - 1);
     const { directory } = manySessions(0, filters);
@@ -174,7 +174,7 @@ describe('The directory', () => {
     }
   });
 
-  it('lists each session that stays exactly once, while others come and go between the pages', async () => {
+  it('lists each staying session exactly once, while others come and go between the pages', async () => {
     const source = randomSource('Directory sessions');
     await using broker = await createBroker(QUIET).start();
     const options = (clientId: string) => ({ clientId, sessionExpiry: 60, clean: false });
@@ -250,7 +250,7 @@ describe('The directory', () => {
     assert.equal(await count(), 0);
   });
 
-  it('lists each subscription that stays exactly once, although the last one of a page is removed', async () => {
+  it('lists each staying subscription exactly once, although the last one of a page is removed', async () => {
     const source = randomSource('Directory subscriptions');
     await using broker = await createBroker(QUIET).start();
     const client = await broker.connect({ clientId: 'c' });
@@ -277,7 +277,7 @@ describe('The directory', () => {
     );
   });
 
-  it('lists each route that stays exactly once, in order, and looks one up', async () => {
+  it('lists each staying route exactly once, in order, and looks one up', async () => {
     const source = randomSource('Directory routes');
     await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
     const stay = new Set(
@@ -304,7 +304,7 @@ describe('The directory', () => {
       assert.equal(await broker.directory.route(none), undefined, none);
   });
 
-  it('lists each retained message that stays exactly once, although it is replaced, and looks one up', async () => {
+  it('lists each staying retained message exactly once, although it is replaced, and looks one up', async () => {
     const source = randomSource('Directory retained');
     await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
     const client = await broker.connect({ clientId: 'c' });
@@ -385,7 +385,7 @@ describe('The directory', () => {
     assert.ok(Math.max(...reads) <= 600, `${Math.max(...reads)} in one turn`);
   });
 
-  it('lists a level of the topic tree, with what lies at each name and below it', async () => {
+  it('lists a level of the topic tree, with the numbers at each name and below it', async () => {
     await using broker = await createBroker({ ...QUIET, node: 'n' }).start();
     const client = await broker.connect({ clientId: 'c' });
     for (const topic of ['a', 'a/b', 'a/b/c', 'a//d', 'e/f', '/g']) await broker.publish(topic, 'x', { retain: true });
@@ -437,7 +437,7 @@ describe('The directory', () => {
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
   });
 
-  it('walks the subscriptions of sessions in slices, however many each of them has', async () => {
+  it('walks the subscriptions of sessions in slices, for any number in each session', async () => {
     const filters = Array.from({ length: 1_000 }, (_, at) => `f/${at}`);
     const { directory, reads } = manySessions(100, [], filters);
     const { entries } = await directory.subscriptions({ filter: 'f/7' });
@@ -449,7 +449,7 @@ describe('The directory', () => {
     assert.ok(Math.max(...reads) <= 2_001, `${Math.max(...reads)} in one turn`);
   });
 
-  it('makes one walk for equal requests that wait, and finds what was there when they came', async () => {
+  it('makes one walk for equal requests that wait, and finds the state at the time of the requests', async () => {
     const filters = Array.from({ length: 10_000 }, (_, at) => `f/${at}`);
     const { directory, walks } = manySessions(0, filters);
     const request = () => directory.routes({ limit: 2, cursor: 'f/9999' });

@@ -94,7 +94,7 @@ describe('Routing', () => {
     resolve('a/é');
     assert.equal(resolve('a/é'), named);
     assert.deepEqual(named.bytes, Buffer.from('a/é'));
-    assert.equal(named.bytes.buffer.byteLength, 4, 'the bytes have a buffer of their own');
+    assert.equal(named.bytes.buffer.byteLength, 4, 'the bytes have a separate buffer');
   });
 });
 
@@ -136,7 +136,7 @@ describe('A topic that is published once', () => {
     'under a mount point': [{ mountpoint: 'm/' }, (topic) => `m/${topic}`]
   };
   for (const [name, [options, routed]] of Object.entries(cases)) {
-    it(`${name} is looked up once, and not cached`, async () => {
+    it(`looks up ${name} once, and caches nothing`, async () => {
       await using broker = await startBroker({ sysInterval: 0, ...options });
       broker.on('message.publish', () => undefined);
       const client = await rawClient(broker);
@@ -148,7 +148,7 @@ describe('A topic that is published once', () => {
     });
   }
 
-  it('published by the app is looked up once, and cached at the second time', async () => {
+  it('looks up a topic that the app publishes once, and caches it at the second time', async () => {
     await using broker = await startBroker({ sysInterval: 0 });
     for (const topic of TOPICS) await broker.publish(topic, 'x');
     assert.deepEqual(matched, TOPICS);
@@ -158,7 +158,7 @@ describe('A topic that is published once', () => {
     assert.deepEqual(cached, ['a/1']);
   });
 
-  it('is delivered to clients that a listener or a hook has subscribed in the meantime', async () => {
+  it('delivers it to clients that a listener or a hook has subscribed in the meantime', async () => {
     for (const isCold of [true, false]) {
       await using broker = await startBroker({ sysInterval: 0 });
       const seen: string[] = [];
@@ -182,7 +182,7 @@ describe('A topic that is published once', () => {
 });
 
 describe('A topic that is published repeatedly', () => {
-  it('is not read, rewritten and looked up each time under a mount point with rewrite rules', async () => {
+  it('skips reading, rewriting and look-up each time under a mount point with rewrite rules', async () => {
     await using broker = await startBroker({ mountpoint: 'm/', rewrite: ['a/# ^a/(.*)$ b/$1'] });
     const seen: string[] = [];
     broker.subscribe('m/#', ({ topic, payload }) => seen.push(`${topic} ${payload}`));

@@ -48,7 +48,7 @@ describe('ShareGroup', () => {
     assert.equal(shared.pick('round_robin', undefined, false, never), a);
   });
 
-  it('has the order of a plain list after random joins and leaves', () => {
+  it('keeps the order of a plain list after random joins and leaves', () => {
     const shared = group();
     const list: TestMember[] = [];
     for (let round = 0; round < 3000; round++) {
@@ -162,7 +162,7 @@ describe('ShareGroup sticky', () => {
 });
 
 describe('ShareGroup hash', () => {
-  it('chooses the same member for a client id, whichever object publishes', () => {
+  it('chooses the same member for a client id, for any publishing object', () => {
     const shared = group(...Array.from({ length: 7 }, (_, at) => member(String(at))));
     for (let i = 0; i < 50; i++) {
       const first = shared.pick('hash', publisher(`client-${i}`), false, never);

@@ -32,7 +32,7 @@ describe('Subscriptions', () => {
     });
 
   for (const count of [10, 100])
-    it(`iterates over all of ${count} even if they are deleted meanwhile`, () => {
+    it(`iterates over all of ${count} even if they are deleted in the meantime`, () => {
       const subscriptions = new Subscriptions();
       for (let i = 0; i < count; i++) subscriptions.add(to(`filter/${i}`));
       let seen = 0;

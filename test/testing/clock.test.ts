@@ -18,7 +18,7 @@ function random(): () => number {
 const hasCode = (code: string) => (error: unknown) => (error as { code?: string }).code === code;
 
 describe('VirtualClock', () => {
-  it('starts at a default or given wall-clock time and at monotonic 0, and does not advance by itself', async () => {
+  it('starts at a default or given wall-clock time and at monotonic 0, and advances only on request', async () => {
     assert.equal(new VirtualClock().now(), Date.UTC(2026, 0, 1));
     const clock = new VirtualClock({ now: '2030-05-05T00:00:00Z' });
     await clock.settle();
@@ -46,7 +46,7 @@ describe('VirtualClock', () => {
     assert.deepEqual(fired, ['a@10', 'b1@20', 'b2@20', 'c@30']);
   });
 
-  it('fires timers in sorted order, whichever are armed and cleared', async () => {
+  it('fires timers in sorted order, for any that are armed and cleared', async () => {
     console.log(`SEED=${seed}`);
     const next = random();
     const clock = new VirtualClock();
@@ -183,7 +183,7 @@ describe('VirtualClock', () => {
 });
 
 describe('settling of a VirtualClock', () => {
-  it('waits for bytes in transit between streams, however many turns their readers need', async () => {
+  it('waits for bytes in transit between streams, for any number of turns of their readers', async () => {
     const clock = new VirtualClock();
     const work = new WorkCount();
     clock.attach(work);

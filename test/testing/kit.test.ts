@@ -136,7 +136,7 @@ describe('createTestBroker', () => {
     assert.equal(askedAt, 10);
   });
 
-  it('is not affected by fake timers, immediates and dates', async () => {
+  it('ignores fake timers, immediates and dates', async () => {
     mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'setImmediate', 'Date'] });
     try {
       await using kit = await createTestBroker();
@@ -161,7 +161,7 @@ describe('createTestBroker', () => {
 });
 
 describe('expectMessage', () => {
-  it('returns the message and advances time only until the message comes', async () => {
+  it('returns the message and advances time only until the message arrives', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'dev' });
     kit.clock.setTimeout(
@@ -176,7 +176,7 @@ describe('expectMessage', () => {
     assert.equal(kit.clock.monotonic(), 2_000);
   });
 
-  it('finds a message in transit and a message that comes at the last millisecond', async () => {
+  it('finds a message in transit and a message that arrives at the last millisecond', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect();
     void client.publish('now', '');
@@ -198,7 +198,7 @@ describe('expectMessage', () => {
     await assert.rejects(failing, /mine/);
   });
 
-  it('fails with a list of the messages that came instead', async () => {
+  it('fails with a list of the messages that arrived instead', async () => {
     await using kit = await createTestBroker();
     await using client = await kit.connect({ clientId: 'dev' });
     kit.clock.setTimeout(() => void client.publish('other', 'hello'), 300);
@@ -499,7 +499,7 @@ describe('a link', () => {
     assert.ok(b.isConnected);
   });
 
-  it('is refused while kit.isReachable is false', async () => {
+  it('refuses connections while kit.isReachable is false', async () => {
     await using kit = await createTestBroker();
     kit.isReachable = false;
     await assert.rejects(kit.connect(), hasCode('CONNECTION_CLOSED'));
@@ -541,7 +541,7 @@ describe('a link', () => {
     link.drop({ cmd: 'publish', nth: 2, count: Infinity, direction: 'toBroker' });
   });
 
-  it('does not exist for a client that has never connected (LINK_NOT_FOUND)', async () => {
+  it('throws LINK_NOT_FOUND for a client that has never connected', async () => {
     await using kit = await createTestBroker();
     assert.throws(() => kit.link('nobody'), hasCode('LINK_NOT_FOUND'));
   });
@@ -626,7 +626,7 @@ describe('a client that does not read and is destroyed', () => {
   };
   for (const [name, connect] of Object.entries(connections))
     for (const sessionExpiry of [0, 3600])
-      it(`does not have messages that wait for it counted as delivered: ${name}, session expiry ${sessionExpiry}`, async () => {
+      it(`does not count messages that wait for the client as delivered: ${name}, session expiry ${sessionExpiry}`, async () => {
         await using kit = await createTestBroker({ outputHighWaterMark: 65_536 });
         let delivered = 0;
         let dropped = 0;

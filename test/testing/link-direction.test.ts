@@ -37,7 +37,7 @@ function connectedDirection(clock = new VirtualClock()) {
 }
 
 describe('LinkDirection', () => {
-  it('finds the packets however the bytes are split, and drops or duplicates the chosen ones', async () => {
+  it('finds the packets for any split of the bytes, and drops or duplicates the chosen ones', async () => {
     console.log(`SEED=${seed}`);
     for (let round = 0; round < 50; round++) {
       const next = random(seed + round);

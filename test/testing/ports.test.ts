@@ -17,7 +17,7 @@ function once(emitter: unknown, event: string): Promise<unknown[]> {
 }
 
 describe('kit.listen', () => {
-  it('receives what a program in another process publishes', { skip }, async () => {
+  it('receives messages of a program in another process', { skip }, async () => {
     await using kit = await createTestBroker({ leaks: 'error' });
     const { port } = await kit.listen();
     const args = ['-h', '127.0.0.1', '-p', `${port}`, '-t', 'doors/1', '-m', 'open', '-q', '1'];
@@ -44,7 +44,7 @@ describe('kit.listen', () => {
     ['WebSocket', true, /^ws:\/\/127\.0\.0\.1:\d+\/mqtt$/],
     ['WebSocket with a path', '/devices', /^ws:\/\/127\.0\.0\.1:\d+\/devices$/]
   ] as const)
-    it(`serves MQTT.js over ${name}, and is closed with the kit`, async () => {
+    it(`serves MQTT.js over ${name}, and closes with the kit`, async () => {
       const kit = await createTestBroker({ leaks: 'error' });
       const { url, port } = await kit.listen({ webSocket });
       assert.match(url, form);
@@ -68,7 +68,7 @@ describe('kit.listen', () => {
     client.end(true);
   });
 
-  it('can be called several times, and each port closed earlier', async () => {
+  it('opens several ports, each of which can be closed earlier', async () => {
     await using kit = await createTestBroker();
     const [first, second] = [await kit.listen(), await kit.listen()];
     assert.notEqual(first.port, second.port);
@@ -79,7 +79,7 @@ describe('kit.listen', () => {
     );
   });
 
-  it('is refused after the kit has been disposed of, or its broker stopped', async () => {
+  it('refuses to open a port after the kit has been disposed of, or its broker stopped', async () => {
     const disposed = await createTestBroker();
     await disposed[Symbol.asyncDispose]();
     await using stopped = await createTestBroker();

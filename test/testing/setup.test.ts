@@ -27,7 +27,7 @@ describe('setupBroker with the hooks of node:test', () => {
   const seen = new Set<TestBroker>();
 
   for (const name of ['first', 'second'])
-    it(`gives the ${name} test a kit of its own`, async () => {
+    it(`gives the ${name} test its own kit`, async () => {
       assert.equal(seen.has(test.kit), false);
       seen.add(test.kit);
       assert.deepEqual([test.broker.state, await retainedIn(test)], ['connected', []]);
@@ -39,7 +39,7 @@ describe('setupBroker with the hooks of node:test', () => {
 });
 
 describe('setupBroker', () => {
-  it('fails a test that leaves something open, and goes on with the next one', async () => {
+  it('fails a test that leaves a resource open, and continues with the next one', async () => {
     const hooks = fakeHooks();
     const test = setupBroker(hooks);
     await hooks.before();
@@ -64,7 +64,7 @@ describe('setupBroker', () => {
     assert.deepEqual(stores, []);
   });
 
-  it('tells that there is no kit outside of a test, and that tests must not run concurrently', async () => {
+  it('reports that there is no kit outside of a test, and that tests must not run concurrently', async () => {
     const hooks = fakeHooks();
     const test = setupBroker(hooks);
     assert.throws(() => test.kit, { code: 'KIT_MISSING' });

@@ -236,7 +236,7 @@ function contractOf(create: () => Store) {
 }
 
 describe('the contract of stores', () => {
-  it('has a faulty store for each of its cases', () => {
+  it('contains a faulty store for each of its cases', () => {
     assert.deepEqual(
       contractOf(() => memoryStore()).map(({ name }) => name),
       FAULTS.map(([name]) => name)

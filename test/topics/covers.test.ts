@@ -16,7 +16,7 @@ function all(levels: readonly string[], depth: number): string[] {
 }
 
 describe('covers', () => {
-  it('is true if the allowed filter matches every topic of the requested filter, for all short filters', () => {
+  it('returns true if the allowed filter matches every topic of the requested filter, for all short filters', () => {
     const filters = all(['a', '', '$s', '+', '#'], 3).filter((filter) => checkTopicFilter(filter) === undefined);
     // "b" and "$t" represent all levels that no filter names; one more level represents all greater depths.
     const names = all(['a', 'b', '', '$s', '$t'], 4).filter((name) => name !== '');
@@ -32,7 +32,7 @@ describe('covers', () => {
     assert.ok(filters.length > 90 && count > filters.length * 2, `${filters.length} filters, ${count} pairs`);
   });
 
-  it('is false if the requested filter matches more topics, for random filters and names', () => {
+  it('returns false if the requested filter matches more topics, for random filters and names', () => {
     const source = randomSource('covers');
     for (let round = 0; round < 20_000; round++) {
       const allowed = randomFilter(source);
@@ -46,7 +46,7 @@ describe('covers', () => {
     }
   });
 
-  it('is false for filters that matches() would accept as topic names', () => {
+  it('returns false for filters that matches() would accept as topic names', () => {
     assert.equal(matches('ann/+', 'ann/#'), true, 'the trap');
     assert.equal(covers('ann/+', 'ann/#'), false);
     assert.equal(covers('ann/#', 'ann/+'), true);
@@ -70,14 +70,14 @@ describe('covers', () => {
     }
   });
 
-  it('[MQTT-4.8.2-1] is false if the allowed filter is shared, for example by a user name "$share/x" or "$queue"', () => {
+  it('[MQTT-4.8.2-1] returns false if the allowed filter is shared, for example by a user name "$share/x" or "$queue"', () => {
     for (const username of ['$share/x', '$queue', '$share/$queue']) {
       for (const requested of ['#', 'bob/#', 'ann/x', `${username}/ann`])
         assert.equal(covers(`${username}/#`, requested), false, `covers(${username}/#, ${requested})`);
     }
   });
 
-  it('is false for invalid filters', () => {
+  it('returns false for invalid filters', () => {
     for (const wrong of ['', 'a/#/b', 'a+', '$share/g', '$share//a', 'a\0', undefined as never]) {
       assert.equal(covers('#', wrong), false, wrong);
       assert.equal(covers(wrong, 'a'), false, wrong);

@@ -27,7 +27,7 @@ describe('overlaps', () => {
     }
   });
 
-  it('is true for random filters that match the same name', () => {
+  it('returns true for random filters that match the same name', () => {
     const source = randomSource('overlaps');
     let found = 0;
     for (let i = 0; i < 20_000; i++) {

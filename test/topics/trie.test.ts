@@ -124,7 +124,7 @@ describe('FilterIndex', () => {
     assert.equal(index.filterCount, 1);
   });
 
-  it('lists a filter exactly once if it exists throughout the iteration, whatever else is added and removed', () => {
+  it('lists a filter exactly once if it exists throughout the iteration, regardless of others that are added and removed', () => {
     const source = randomSource('FilterIndex filters');
     for (let round = 0; round < 50; round++) {
       const index = new FilterIndex<number>();
@@ -169,7 +169,7 @@ describe('FilterIndex', () => {
     assert.deepEqual([...index.filters()], []);
   });
 
-  it('is not slowed down by long filters of equal length', () => {
+  it('takes the same time for long filters of equal length', () => {
     const index = new FilterIndex<number>();
     const label = 'x'.repeat(30_000);
     const before = cpuMs();
