@@ -21,7 +21,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['index', 'adapter', 'deprecated', 'machines', 'decoder']
 ];
 
-/** These folders import less than their row allows. */
+/** Folders that import less than their row allows. */
 const NARROWER: Readonly<Record<string, readonly string[]>> = {
   packets: ['base', 'topics'],
   topics: ['base'],
@@ -68,13 +68,13 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ]
 };
 
-/** Most TypeScript files in a folder of lib or adapters, without those in its folders. */
+/** Maximum number of TypeScript files in a folder of lib or adapters, without those in its folders. */
 const MAX_FILES = 25;
 
-/** Most lines and public members of a class, and most lines of a function. */
+/** Maximum number of lines and public members of a class, and of lines of a function. */
 const LIMITS = { lines: 400, members: 25, functionLines: 80 };
 
-/** What is larger than `LIMITS`, and how large it may be. This list may only shrink. */
+/** Classes and functions that exceed `LIMITS`, with their maximum size. This list may only shrink. */
 const LARGE: Readonly<Record<string, number>> = {
   'lib/broker/broker.ts Broker, public members': 43 // a member for each facet, and two for traces
 };
@@ -91,10 +91,10 @@ const PUBLIC = [
   'lib/testing/index.ts'
 ];
 
-/** The entry points of adapters; sources of authentication, sources and sinks of streams, and clients have one of their own. */
+/** The entry points of adapters; sources of authentication, sources and sinks of streams, and clients each have one. */
 const ENTRY_POINT = /^adapters\/(auth\/|management\/|streams\/|streams-api\/)?[^/]+\/index\.ts$/;
 
-/** lib opens no port, reads no file and speaks to no other process. */
+/** Modules that lib does not use: it opens no port, reads no file and communicates with no other process. */
 const OUTSIDE_WORLD =
   /^(net|tls|dgram|dns|https?|http2|fs|child_process|cluster|worker_threads|readline|repl|inspector)(\/|$)/;
 
@@ -122,7 +122,7 @@ function treeOf(path: string): string {
   return path.split('/')[0];
 }
 
-/** `lib/packets/decode.ts` is in folder `packets`; `lib/index.ts` counts as a folder of its own. */
+/** `lib/packets/decode.ts` is in folder `packets`; `lib/index.ts` counts as a separate folder. */
 function folderOf(path: string): string {
   return path.split('/')[1].replace(/\.ts$/, '');
 }
@@ -205,7 +205,7 @@ describe('sizes', () => {
 });
 
 /**
- * Assignments to a field of an object whose class is declared in another file. Objects of interfaces are not looked at: they are plain
+ * Assignments to a field of an object whose class is declared in another file. Objects of interfaces are not examined: they are plain
  * values that one function fills, such as packets.
  */
 function foreignAssignments(): string[] {
@@ -235,7 +235,7 @@ function foreignAssignments(): string[] {
   return [...found].sort();
 }
 
-/** What an expression assigns to, also by `+=`, `++` and the like. */
+/** The target of an assignment, also of `+=`, `++` and the like. */
 function assignedBy(node: ts.Node): ts.Expression | undefined {
   if (ts.isBinaryExpression(node)) {
     const { kind } = node.operatorToken;
@@ -368,7 +368,7 @@ describe('import directions', () => {
   it('allows imports in a folder of lib only from its own row and lower ones', () => {
     const inLib = imports.filter(({ file, target }) => treeOf(file) === 'lib' && target !== undefined);
     assert.deepEqual(list(inLib.filter(({ file, target }) => rowOf(target as string) > rowOf(file))), []);
-    // session and client share a row and know nothing of each other
+    // session and client share a row and must not import each other
     assert.deepEqual(
       list(inLib.filter(({ file, target }) => folderOf(file) === 'session' && folderOf(target as string) === 'client')),
       []

@@ -56,7 +56,7 @@ const LISTENING_APP = {
 `
 };
 
-/** Would store its state in LevelDB if it were configured to. */
+/** Would store its state in LevelDB if it were configured to do so. */
 const LEVEL_APP = {
   prints: LISTENING_APP.prints,
   code: `
@@ -88,7 +88,7 @@ interface Bundle {
   readonly more?: Partial<BuildOptions>;
 }
 
-/** The apps, and how they are bundled. */
+/** The apps, with their options for bundling. */
 export const BUNDLES: readonly Bundle[] = [
   { format: 'esm', uses: 'embermq', app: APP },
   { format: 'cjs', uses: 'embermq', app: APP, more: { minify: true } },

@@ -23,9 +23,9 @@ const WITH_RULE = 4;
 const BRIDGE_EVERY = 2;
 /** A broker with stream rules follows for every nth folder. */
 const STREAMS_EVERY = 2;
-/** Moments at which it is killed. */
+/** Number of moments at which it is killed. */
 const KILLS_OF_STREAMS = 6;
-/** Moments at which one or both brokers of a bridge are killed. */
+/** Number of moments at which one or both brokers of a bridge are killed. */
 const KILLS_OF_A_BRIDGE = 10;
 
 const { values, positionals } = parseArgs({ options: { from: { type: 'string' } }, allowPositionals: true });
@@ -114,7 +114,7 @@ process.stdout.write(
 );
 process.exit(0);
 
-/** What sends publishes to web servers, on the nth folder of its kind. */
+/** The part that sends publishes to web servers, on the nth folder of its kind. */
 function senderOf(at: number, isApp: boolean): Sender {
   if (at % WITH_WEBHOOK === 0) return 'webhook';
   return !isApp && at % WITH_RULE === 1 ? 'rule' : undefined;

@@ -27,7 +27,7 @@ const post = (body: object, headers: Record<string, string> = {}) => ({
 
 const deviceProgram = ['--import', 'tsx', '--conditions=embermq-source', 'device-main.ts'];
 
-/** A copy of the example in which `embermq` is this package, as an installation has it. */
+/** A copy of the example in which `embermq` is this package, as in an installation. */
 let folder: string;
 let dataDir: string;
 
@@ -44,7 +44,7 @@ after(() => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** The app in a process of its own. */
+/** The app in a separate process. */
 interface App {
   readonly url: string;
   readonly mqttUrl: string;
@@ -144,7 +144,7 @@ describe('the greenhouse app', () => {
 
   it('passes its own tests', async () => {
     const [, ...flags] = (manifest(source).scripts.test as string).split(' ');
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a test run of its own
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a separate test run
     const args = ['--conditions=embermq-source', '--test-reporter=spec', ...flags];
     const { stdout, stderr } = await run(process.execPath, args, { cwd: folder, env }).catch((error) => error);
     assert.match(stdout, /ℹ pass 7\n/, `${stdout}${stderr}`);
@@ -154,7 +154,7 @@ describe('the greenhouse app', () => {
 });
 
 describe('the greenhouse app, in a separate process', () => {
-  /** What its web server has received: `[path, body]`. */
+  /** The requests that its web server has received: `[path, body]`. */
   const received: [path: string, body: Record<string, unknown>][] = [];
   const hook = createServer(async (request, response) => {
     received.push([request.url as string, (await json(request)) as Record<string, unknown>]);

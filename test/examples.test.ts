@@ -8,9 +8,9 @@ import { joinSources } from './support/joined.ts';
 import { promised } from './support/pages.ts';
 
 const root = join(import.meta.dirname, '..');
-/** It is a file of tests; see `test/testing/example.test.ts`. */
+/** The example that is a file of tests; see `test/testing/example.test.ts`. */
 const TESTS = 'unit-test-your-device';
-/** "About a screen". */
+/** Maximum number of lines: about a screen. */
 const MOST_LINES = 60;
 
 /** The kinds of adapters that an app can write. */

@@ -105,7 +105,7 @@ for (const revision of REVISIONS) {
       if (row.in?.includes(revision) === false || nameOf(row) in WITHOUT_EXAMPLE) continue;
       it(`answers ${nameOf(row)} as the document says`, async () => {
         if (row.method === 'GET') return execute(row, server);
-        // what it changes must not matter to other examples
+        // its changes must not affect other examples
         const { started, served } = await start();
         await using _ = served;
         await using _broker = started;

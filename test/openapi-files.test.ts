@@ -16,10 +16,10 @@ function compare(path: string, text: string): void {
   assert.ok(isSame, `${path} is out of date: UPDATE_OPENAPI=1 npm test -- openapi-files`);
 }
 
-/** The types of revisions by their text, without what names the revision. */
+/** The types of revisions by their text, without the name of the revision. */
 const written = new Map<string, { readonly name: string; readonly revision: string }>();
 
-/** The types of a revision; those of the first one that has the same, if there is one. */
+/** The types of a revision; those of the first one with the same types, if there is one. */
 function typesIn(revision: string, document: OpenApiDocument): string {
   const name = `${revision[0].toUpperCase()}${revision.slice(1)}Operations`;
   const types = typesOf(document, name);

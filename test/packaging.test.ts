@@ -45,11 +45,11 @@ const entries = Object.entries(packageJson.exports).flatMap(([name, target]) =>
     : [{ name: name.replace('.', 'embermq'), target: { ...target, types: target.types } }]
 );
 
-/** What npm prints if its registry cannot be reached. */
+/** The output of npm if its registry cannot be reached. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT|ENOTCACHED/;
 const FROM_SOURCE = ['--import', 'tsx', '--conditions=embermq-source'];
 
-/** Runs in a separate process: imports modules, then reports what that loaded and left open. */
+/** Runs in a separate process: imports modules, then reports the loaded modules and open resources. */
 const PROBE = `
   import { register } from 'node:module';
   import { MessageChannel } from 'node:worker_threads';
@@ -71,7 +71,7 @@ const PROBE = `
   const before = handles();
   for (const module of process.argv.slice(1)) await import(module);
   const after = handles();
-  // The hook runs in a thread of its own. When it has told of this import it has told of all before.
+  // The hook runs in a separate thread. When it has reported this import, it has reported all earlier ones.
   const last = 'data:text/javascript,';
   await import(last);
   while (!seen.includes(last)) await new Promise((resolve) => setImmediate(resolve));
@@ -127,7 +127,7 @@ describe('The version', () => {
   });
 });
 
-/** Optional packages that the code does not import: the app passes what it has made with them. */
+/** Optional packages that the code does not import: the app passes objects that it has created with them. */
 const BY_THE_APP = new Set(['@opentelemetry/api']);
 
 describe('The package file', () => {
@@ -171,7 +171,7 @@ describe('The package file', () => {
 describe('Importing from source', () => {
   it('loads neither optional packages nor LevelDB, and opens nothing', async () => {
     const names = entries.map(({ name }) => name).filter((name) => NEEDED[name] === undefined);
-    assertQuiet('embermq', await probe(names, FROM_SOURCE)); // each by itself: see the compiled package
+    assertQuiet('embermq', await probe(names, FROM_SOURCE)); // each one alone: see the compiled package
   });
 });
 

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '..');
 const all = pages();
 const [readme] = all;
 
-/** Returns the page with its tables generated anew. */
+/** Returns the page with newly generated tables. */
 function withTables(text: string): string {
   return text.replace(/<!-- ([^:>\n]+): begin -->\n.*?<!-- \1: end -->/gs, (before, name: string) => {
     const table = PAGE_TABLES[name];
@@ -27,7 +27,7 @@ function linesOnlyIn(text: string, other: string): string[] {
   return text.split('\n').filter((line) => !known.has(line));
 }
 
-/** Runs the programs of the pages, in two processes. Returns what those of each page have printed. */
+/** Runs the programs of the pages, in two processes. Returns the output of those of each page. */
 async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>> {
   const folder = mkdtempSync(join(root, 'dist-test-'));
   try {

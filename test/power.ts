@@ -45,7 +45,7 @@ process.stdout.write(
 );
 process.exit(0);
 
-/** Ends the process if disks cannot be made. */
+/** Ends the process if disks cannot be created. */
 function makeDisk(): PowerDisk {
   try {
     return PowerDisk.create();

@@ -8,9 +8,9 @@ import { parseArgs } from 'node:util';
 import { type Client, connectClient } from '../lib/client/client.ts';
 
 /*
- * Measures a flood of messages for offline clients: `node --import tsx --conditions=embermq-source test/queue-flood.ts`, after
- * `npm run build`. Starts a broker as `embermq serve --memory` with a low watermark; its sessions go offline, and publishers send each of
- * them more than all of them together may queue. Prints the resident memory, and the answers to the publishers. Linux only.
+ * Measures a flood of messages for offline clients: `node --import tsx --conditions=embermq-source test/queue-flood.ts`, after `npm run
+ * build`. Starts a broker as `embermq serve --memory` with a low watermark; its sessions go offline, and publishers send each of them more
+ * than all of them together may queue. Prints the resident memory, and the answers to the publishers. Linux only.
  */
 
 const { values: flags } = parseArgs({

@@ -1,5 +1,5 @@
 // Runs the tests: all of them, or those whose path contains one of the words on the command line (`npm test -- topics`).
-// `node --test` finds no `.ts` files by itself on Node 20 and calls an empty run a success, hence this file.
+// `node --test` finds no `.ts` files on Node 20 and calls an empty run a success, hence this file.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -7,7 +7,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** Files that take so long that they have a process of their own. The first ones take longest, so they are started first. */
+/** Files that take so long that they each have a separate process. The first ones take longest, so they are started first. */
 const ALONE = [
   'packaging.test.ts',
   'pages.test.ts',
@@ -19,7 +19,7 @@ const ALONE = [
 
 /**
  * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. Compiling the
- * sources takes a process longer than most files do. All other files, and those that count the objects in a process, have a process of their own.
+ * sources takes a process longer than most files do. All other files, and those that count the objects in a process, each have a separate process.
  */
 const TOGETHER = [
   ['level'],

@@ -114,7 +114,7 @@ describe('Publication of the will', () => {
     assert.deepEqual(await payloads(reader), ['last']);
   });
 
-  it('[MQTT-3.1.2-8] publishes the will when the broker stops, unless the broker is told to drop wills', async () => {
+  it('[MQTT-3.1.2-8] publishes the will when the broker stops, unless it is configured to drop wills', async () => {
     for (const wills of ['publish', 'keep'] as const) {
       const { broker } = await stage();
       const heard: string[] = [];

@@ -644,7 +644,7 @@ describe('Flow control', () => {
     client.send(ack('puback', 1));
     assert.deepEqual(summarize(await client.rest()), ['publish 4 q2 a=4']);
     client.send(ack('puback', 1), ack('pubcomp', 9));
-    await client.nothing(); // These packet ids are not in use.
+    await client.nothing(); // no packets with these ids are in flight
     client.send(ack('pubrec', 2, 0x80));
     assert.deepEqual(summarize(await client.rest()), ['publish 5 q2 a=5']);
     client.send(ack('pubrec', 3));

@@ -4,7 +4,7 @@ import { Random } from '../fuzz/random.ts';
 import { until } from '../support/until.ts';
 import { Peer, Victim } from './victim.ts';
 
-/** What is published at one broker and received at the other. */
+/** The messages that are published at one broker and received at the other. */
 interface Flow {
   readonly topic: string;
   readonly qos: QoS;
@@ -21,7 +21,7 @@ const BROKER = 'bridge-broker.ts';
 /** Messages of a flow that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
 
-/** What a run has found. */
+/** The result of a run. */
 interface BridgeOutcome {
   readonly messages: number;
   readonly kills: number;
@@ -90,7 +90,7 @@ class FlowRun {
     this.#work = [this.#read(), this.#write()];
   }
 
-  /** Resolves when everything that was published has arrived. */
+  /** Resolves when all published messages have arrived. */
   async end(): Promise<void> {
     this.#isWriting = false;
     const [reading, writing] = this.#work;
@@ -139,7 +139,7 @@ class FlowRun {
       await Promise.all(burst);
       await setImmediate();
     }
-    // what was rejected is in the session of the client, and was sent again with a later connection
+    // rejected messages are in the session of the client, and were sent again with a later connection
     await (await this.#source.ready()).publish(topic, 'end', { qos }).catch(() => undefined);
     await this.#source.ready();
   }

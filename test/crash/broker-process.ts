@@ -6,9 +6,9 @@ import type { QoS } from '../../lib/packets/types.ts';
 
 const root = join(import.meta.dirname, '../..');
 const APP = join(import.meta.dirname, 'app-broker.mjs');
-/** Real time after which a broker that is not ready is a failure, if it had a processor meanwhile. */
+/** Real time after which a broker that is not ready is a failure, if it had processor time in the meantime. */
 const PATIENCE_MS = 20_000;
-/** Processor time of a start on a machine that is busy. A broker that has used less gets more real time. */
+/** Maximum processor time of a start on a busy machine. A broker that has used less gets more real time. */
 const MOST_CPU_SEC = 10;
 const MOST_PATIENCE = 10;
 /** Units of times in /proc. */
@@ -18,7 +18,7 @@ export interface BrokerSettings {
   readonly durability: 'process' | 'power';
   /** Topics with a priority in backlogs. */
   readonly priorities: Readonly<Record<string, number>>;
-  /** How far the wall clock of a broker in an app is ahead; undefined for `embermq serve`. */
+  /** Time by which the wall clock of a broker in an app is ahead; undefined for `embermq serve`. */
   readonly aheadMs: number | undefined;
   /** Folder of another build, such as an earlier release. */
   readonly build?: string;
@@ -39,9 +39,9 @@ interface AppMessage {
 /** A broker of the built package in a separate process, with a data folder. */
 export class BrokerProcess {
   readonly child: ChildProcess;
-  /** Its standard error output, except the line that names the data folder. */
+  /** Standard error output of the broker, except the line that names the data folder. */
   complaints = '';
-  /** All of its output, and what has happened to it, with times. */
+  /** All of its output, and the events of its process, with times. */
   log = '';
   /** Time from its start until it was ready. */
   readyMs: number | undefined;
@@ -80,7 +80,7 @@ export class BrokerProcess {
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe', isApp ? 'ipc' : 'ignore']
     });
-    // Its output is read to the end.
+    // The output is read to the end.
     this.#ended = Promise.all([once(this.child, 'close'), isApp ? once(this.child, 'disconnect') : undefined]);
     this.child.on('message', (id) => {
       this.#published.get(id as number)?.();
@@ -101,7 +101,7 @@ export class BrokerProcess {
   /**
    * Waits until the broker is ready.
    * @returns its port, or undefined if it was killed before
-   * @throws Error with its output if it ended by itself or was not ready in time
+   * @throws Error with its output if it ended on its own or was not ready in time
    */
   async ready(): Promise<number | undefined> {
     let patience = 0;
@@ -140,7 +140,7 @@ export class BrokerProcess {
     this.child.send({ id, ...message }, () => {});
   }
 
-  /** Let it do nothing until it is killed. */
+  /** Suspend it until it is killed. */
   stop(): void {
     this.child.kill('SIGSTOP');
   }
@@ -163,7 +163,7 @@ function configFile(folder: string, webhook: object | undefined, rules: object |
   return file;
 }
 
-/** Processor time of a process; undefined: the system does not tell. */
+/** Processor time of a process; undefined: the system does not report it. */
 function cpuSecOf(pid: number | undefined): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -174,7 +174,7 @@ function cpuSecOf(pid: number | undefined): number | undefined {
   }
 }
 
-/** The calls in which the threads of a process wait, as far as the system tells. */
+/** The calls in which the threads of a process wait, as far as the system reports them. */
 function threadsOf(pid: number | undefined): string {
   try {
     const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {

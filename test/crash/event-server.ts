@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Random } from '../fuzz/random.ts';
 import { type Receiver, reaches, type Sent, type World } from './world.ts';
 
-/** What the server does with requests; `down`: it closes their connections before it has read them. */
+/** The behaviours of the server for requests; `down`: it closes their connections before it has read them. */
 const MOODS = ['quick', 'quick', 'slow', 'silent', 'cuts', 'down'] as const;
 /** Messages of these topics are sent by the webhook or the rule. None of them expires or is delayed. */
 const FILTERS = ['t/+/q1/#', 't/+/q2/b'];
@@ -72,7 +72,7 @@ export class EventServer implements Receiver {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/events`;
   }
 
-  /** Behaves in another way from now on. */
+  /** Behave in another way from now on. */
   busy(): void {
     this.#mood = this.#random.pick(MOODS);
     this.#world.note('event server', `is ${this.#mood}`);
@@ -126,7 +126,7 @@ export class EventServer implements Receiver {
     this.#pending.delete(sent);
     const firstId = this.#arrived.get(sent);
     if (firstId !== undefined) {
-      // What its publisher sent twice may be two messages for the broker.
+      // A message that its publisher sent twice may be two messages for the broker.
       if (firstId !== id && !sent.isRepeated) this.#world.fault(`${what}: it had the id ${firstId} before`);
       return;
     }

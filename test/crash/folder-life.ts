@@ -18,7 +18,7 @@ import { World } from './world.ts';
 const DAY_SEC = 86_400;
 /** The session expiry of 3.x clients (option sessionExpiryInterval). */
 const ZONE_SEC = 7_200;
-/** How far the clock is advanced at once: beyond SHORT_SEC and DELAY_SEC, not beyond ZONE_SEC. */
+/** Time by which the clock is advanced at once: beyond SHORT_SEC and DELAY_SEC, not beyond ZONE_SEC. */
 const AHEAD_MS = 3_700_000;
 const MOST_MESSAGES = 3_000;
 /** Real time after which missing messages are a failure. */
@@ -32,10 +32,10 @@ const PRIORITIES: readonly BrokerSettings['priorities'][] = [
   { 't/0/q1/a': 1, 't/2/q2/b': 7 }
 ];
 
-/** What of the broker sends publishes to web servers, and persists what is to be sent. */
+/** The part of the broker that sends publishes to web servers, and persists its queue. */
 export type Sender = 'webhook' | 'rule' | undefined;
 
-/** How many web servers there are. */
+/** Number of web servers. */
 const SERVERS = { webhook: 1, rule: 2, none: 0 };
 
 /** The result of a life on one folder. */
@@ -48,14 +48,14 @@ interface Outcome {
   readonly repeatedEvents: number;
   /** Number of losses of power. */
   readonly losses: number;
-  /** The output of each start, and how long it took. */
+  /** The output of each start, and its duration. */
   readonly starts: readonly Pick<BrokerProcess, 'log' | 'readyMs'>[];
   readonly faults: readonly string[];
 }
 
 /**
  * Kills and restarts a broker on one folder, with clients that keep their state. The seed determines the actions and their times, but not
- * what the broker is doing when it is killed, which depends on the machine.
+ * the state of the broker when it is killed, which depends on the machine.
  */
 export class FolderLife {
   readonly folder: string;
@@ -80,9 +80,10 @@ export class FolderLife {
   readonly #servers: EventServer[];
 
   /**
-   * @param sender what sends publishes to web servers; a rule only if the broker is not in an app, because its requests do not wait for longer than an hour
+   * @param sender the part that sends publishes to web servers; a rule only if the broker is not in an app, because its requests do not
+   * wait for longer than an hour
    * @param from folder of a build of an earlier release, which uses the data folder until it is killed for the first time
-   * @param disk where the folder is; it loses power whenever the broker is to crash under load
+   * @param disk the disk of the folder; it loses power whenever the broker is to crash under load
    */
   constructor(seed: number, isApp: boolean, sender: Sender, { from, disk }: { from?: string; disk?: PowerDisk } = {}) {
     this.folder = disk?.folder ?? mkdtempSync(join(tmpdir(), 'embermq-crash-'));
@@ -310,7 +311,7 @@ export class FolderLife {
     await this.#until(() => isSettled() && world.missing().length === 0, missing);
   }
 
-  /** Gives up if nothing of what is missing arrives for a while. A slow machine may take long for all of it. */
+  /** Gives up if none of the missing messages arrives for a while. A slow machine may take long for all of them. */
   async #until(isThere: () => boolean, missing: () => string[]): Promise<void> {
     let giveUpMs = performance.now() + PATIENCE_MS;
     let left = Infinity;

@@ -18,21 +18,21 @@ export abstract class Peer {
   readonly options: PeerOptions;
   protected readonly world: World;
   protected readonly random: Random;
-  /** Whether it should be connected while the broker runs. */
+  /** True if it should be connected while the broker runs. */
   wantsOnline = true;
-  /** Whether the next CONNECT has Clean Start 1. This stays true until a CONNACK confirms one. */
+  /** True if the next CONNECT has Clean Start 1. This stays true until a CONNACK confirms one. */
   wantsCleanStart: boolean;
   isOnline = false;
-  /** Whether a CONNACK has confirmed that the session is persisted. */
+  /** True if a CONNACK has confirmed that the session is persisted. */
   protected isSessionSure = false;
   /**
    * 3.x: a session that began with CleanSession 1 ends with its connection. A session that still exists belongs to a CONNECT whose CONNACK
    * did not arrive.
    */
   #endsWithConnection = false;
-  /** How far the clock was ahead when the last connection ended. */
+  /** Time by which the clock was ahead when the last connection ended. */
   #lastAheadMs = 0;
-  /** How far the clock was ahead at the last CONNECT, whether it arrived or not. */
+  /** Time by which the clock was ahead at the last CONNECT, whether it arrived or not. */
   #triedAheadMs = 0;
   #triedBeforeMs = 0;
   #socket: Socket | undefined;

@@ -5,19 +5,19 @@ import { join } from 'node:path';
 
 /** Size of the file system. A broker with the load of a round needs a third of it. */
 const IMAGE_MB = 160;
-/** Copies of an image that change while they are made before this gives up. The kernel writes what a stopped process has left for 30 s. */
+/** Maximum number of copies of an image that change while they are made. The kernel writes data of a stopped process for 30 s. */
 const MAX_COPIES = 100;
 
 /**
- * An ext4 file system in a file, which can lose power: what was not yet written to its disk is gone.
+ * An ext4 file system in a file, which can lose power: data that was not yet written to its disk is lost.
  *
- * The image is copied while it is mounted. A copy counts only if the image has not changed until it was complete: otherwise it would have
- * the blocks of different times, as no disk has them.
+ * The image is copied while it is mounted. A copy counts only if the image has not changed until it was complete: otherwise it would
+ * contain the blocks of different times, unlike any disk.
  */
 export class PowerDisk {
   /** The folder of the broker, on the disk. */
   readonly folder: string;
-  /** Everything belongs to it. */
+  /** The mounted folder, which contains everything. */
   readonly home: string;
   readonly #image: string;
   readonly #mountPoint: string;
@@ -45,7 +45,7 @@ export class PowerDisk {
     return disk;
   }
 
-  /** Copy what is on the disk. Whoever writes to it must be stopped. @throws Error if the disk is never at rest */
+  /** Copy the content of the disk. Its writers must be suspended. @throws Error if the disk is never at rest */
   copy(): void {
     const fresh = join(this.home, 'copy.img');
     for (let attempt = 0; attempt < MAX_COPIES; attempt++) {
@@ -55,7 +55,7 @@ export class PowerDisk {
     throw new Error('the image of the disk changes all the time');
   }
 
-  /** Continue with the copy, as after a loss of power. Nobody uses the disk any more. */
+  /** Continue with the copy, as after a loss of power. The disk must no longer be in use. */
   useCopy(): void {
     this.#unmount();
     renameSync(join(this.home, 'copy.img'), this.#image);
@@ -83,7 +83,7 @@ export class PowerDisk {
   }
 }
 
-/** @throws Error with what the program has written */
+/** @throws Error with the output of the program */
 function run(program: string, ...args: readonly string[]): void {
   const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
   try {

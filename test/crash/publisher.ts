@@ -149,7 +149,7 @@ export class Publisher extends Peer {
 
   protected override lost(): void {}
 
-  /** Unacknowledged messages may have arrived or not; there will be no answer. */
+  /** Discard the state: unacknowledged messages may have arrived or not; there will be no answer. */
   protected override forgotten(): void {
     this.#outgoing.clear();
   }

@@ -8,7 +8,7 @@ export class RetainedReader extends Peer {
   readonly #found = new Map<string, number>();
   #onSuback: (() => void) | undefined;
 
-  /** Connects, reads all retained messages, reports what is wrong with them, and disconnects. */
+  /** Connects, reads all retained messages, reports errors in them, and disconnects. */
   async look(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#onSuback = resolve;

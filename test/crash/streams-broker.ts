@@ -3,8 +3,8 @@ import { listen } from '../../adapters/net/index.ts';
 import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
 import { createBroker } from '../../lib/index.ts';
 
-// A durable broker with two stream rules in the middle of windows: one delivers at least once, the other exactly once. Their rows are messages of this
-// broker, or of another server with QoS 1 and 2, if its URL is given. It prints its port.
+// A durable broker with two stream rules with partly filled windows: one delivers at least once, the other exactly once. Their rows are
+// messages of this broker, or of another server with QoS 1 and 2, if its URL is given. It prints its port.
 const { folder, port, server } = JSON.parse(process.argv[2]);
 const sections = Object.fromEntries([1, 2].map((qos) => [`qos${qos}`, { server, qos, protocolVersion: '5' }]));
 const unlimited = { maxMqueueLen: 0, maxMqueueBytes: 0 };

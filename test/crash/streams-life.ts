@@ -5,12 +5,12 @@ import { Peer, Victim } from './victim.ts';
 
 /** Messages that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
-/** Numbers that are published before those before them have arrived. */
+/** Maximum number of numbers that are published before the previous ones have arrived. */
 const MOST_AHEAD = 1_000;
-/** Rows of a window of the rules. */
+/** Number of rows of a window of the rules. */
 const WINDOW = 7;
 
-/** What a run has found. */
+/** The result of a run. */
 interface StreamsOutcome {
   readonly rows: number;
   readonly kills: number;
@@ -33,7 +33,7 @@ class Windows {
     await (await this.#reader.ready()).subscribe(this.#topic, { qos: 2 });
   }
 
-  /** Be connected, also after a kill. */
+  /** True if it is connected, also after a kill. */
   get isConnected(): boolean {
     return this.#reader.client?.isConnected === true;
   }
@@ -77,7 +77,7 @@ export async function runStreams(seed: number, kills: number, isRemote: boolean)
     while (isWriting) {
       const client = await writer.ready();
       const burst: Promise<unknown>[] = [];
-      // what is rejected is in the session of the client, and is sent again with a later connection
+      // rejected messages are in the session of the client, and are sent again with a later connection
       for (let i = 0; i < BURST && client.isConnected; i++)
         burst.push(client.publish('numbers', JSON.stringify({ n: next++ }), { qos: 2 }).catch(() => undefined));
       await Promise.all(burst);

@@ -91,12 +91,12 @@ export class Subscriber extends Peer {
     this.#filters = filters.map(([filter, qos], at) => ({ filter, qos, id: at + 1, stretches: [], isWanted: true }));
   }
 
-  /** Whether every request has been answered. */
+  /** True if every request has been answered. */
   get isSettled(): boolean {
     return this.isOnline && this.#asked.size === 0;
   }
 
-  /** Whether it was certainly subscribed while the broker processed this message. */
+  /** Tell whether it was certainly subscribed while the broker processed this message. */
   wasSubscribed(sent: Sent): boolean {
     return this.#filters.some(({ filter, stretches }) => {
       const stretch = stretches.at(-1);
@@ -121,12 +121,12 @@ export class Subscriber extends Peer {
     if (this.world.isLoading) this.#plan();
   }
 
-  /** Plans something to do while messages are published. */
+  /** Plans an action while messages are published. */
   busy(): void {
     if (this.isOnline) this.#plan();
   }
 
-  /** Plans something to do while messages are published, unless this subscriber only waits. */
+  /** Plans an action while messages are published, unless this subscriber only waits. */
   #plan(): void {
     if (!this.#isRestless) return;
     this.later(this.random.below(300), () => {
@@ -295,7 +295,7 @@ export class Subscriber extends Peer {
     this.#asked.clear();
   }
 
-  /** Called when the clock has been advanced: messages that expired while this client was offline must not arrive any more. */
+  /** Called when the clock has been advanced: messages that expired while this client was offline must not arrive. */
   clockMoved(): void {
     for (const sent of this.#inbox.pending) {
       if (!this.world.isExpired(sent)) continue;

@@ -43,7 +43,7 @@ export class Victim {
   }
 }
 
-/** Between two attempts to connect. */
+/** Delay between two attempts to connect, in milliseconds. */
 const RETRY_MS = 2;
 
 /** A client with a lasting session that connects again until it ends. */

@@ -9,7 +9,7 @@ export class Willed extends Peer {
   #will: Sent | undefined;
   #before: Sent | undefined;
   #isPolite = false;
-  /** How far the clock was ahead when the connection ended. */
+  /** Time by which the clock was ahead when the connection ended. */
   #lostAheadMs = 0;
 
   constructor(world: World, random: Random, options: PeerOptions, delaySec: number) {

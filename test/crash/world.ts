@@ -1,25 +1,25 @@
 import type { QoS } from '../../lib/packets/types.ts';
 import { matches } from '../../lib/topics/topic.ts';
 
-/** A message that a client or the app has sent, and what is known about it. Times are ticks of the world. */
+/** A message that a client or the app has sent, and its known properties. Times are ticks of the world. */
 export interface Sent {
   readonly topic: string;
-  /** Its position among the messages of its topic. */
+  /** Position among the messages of its topic. */
   readonly seq: number;
   readonly qos: QoS;
   readonly sentAt: number;
-  /** How far the broker's clock was ahead when the message was last sent. */
+  /** Time by which the broker's clock was ahead when the message was last sent. */
   aheadMs: number;
   readonly expiryMs: number;
-  /** Whether this is a retained message without payload. */
+  /** True if this is a retained message without payload. */
   readonly isClear: boolean;
   /** Infinity if it is not acknowledged. */
   ackedAt: number;
-  /** Whether it was sent on more than one connection. */
+  /** True if it was sent on more than one connection. */
   isRepeated: boolean;
-  /** Whether it must not arrive now: a will whose client reconnected in time, a delayed message before its time. */
+  /** True if it must not arrive now: a will whose client reconnected in time, a delayed message before its time. */
   isForbidden: boolean;
-  /** Whether this is a delayed message that nobody may receive yet. */
+  /** True if this is a delayed message that no client may receive yet. */
   isWaiting: boolean;
 }
 
@@ -41,7 +41,7 @@ export class World {
   /** The port of the broker; undefined while it is down. */
   port: number | undefined;
   aheadMs = 0;
-  /** Whether messages are published and clients connect and disconnect. */
+  /** True if messages are published and clients connect and disconnect. */
   isLoading = false;
   /** The number of messages that may still be published in this round. */
   budget = 0;
@@ -108,7 +108,7 @@ export class World {
     }
   }
 
-  /** From now on every subscribed receiver must get the message. */
+  /** Require from now on that every subscribed receiver gets the message. */
   #due(sent: Sent): void {
     for (const receiver of this.receivers) receiver.accepted(sent);
   }
@@ -130,7 +130,7 @@ export class World {
   }
 }
 
-/** Whether a topic filter, shared or not, matches a topic name. */
+/** Tell whether a topic filter, shared or not, matches a topic name. */
 export function reaches(filter: string, topic: string): boolean {
   return matches(filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter, topic);
 }

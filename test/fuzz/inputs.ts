@@ -13,7 +13,7 @@ export interface Input {
   readonly version: ProtocolVersion;
   readonly state: State;
   readonly bytes: Buffer;
-  /** Whether it has at most one error, so that the reason code is certain. */
+  /** True if it has at most one error, so that the reason code is certain. */
   readonly isSimple: boolean;
 }
 
@@ -539,7 +539,7 @@ function spoil(random: Random, bytes: Buffer): Buffer {
       copy[Math.min(1, bytes.length - 1)] = random.below(256);
       return copy;
     default: {
-      // The length of a string, or whatever is in that place.
+      // The length of a string, or other bytes in that place.
       if (at + 1 < copy.length) copy.writeUInt16BE(random.below(70_000) & 0xffff, at);
       return copy;
     }

@@ -29,7 +29,7 @@ export interface Verdict {
   /** The largest packet that the client accepts. */
   readonly maxFrame: number;
   /**
-   * Whether it may be closed without an answer: whether the version was known at that moment depends on how the bytes were split into
+   * True if it may be closed without an answer: whether the version was known at that moment depends on how the bytes were split into
    * chunks.
    */
   readonly mayBeSilent: boolean;
@@ -50,7 +50,7 @@ export interface Limits {
   readonly maxTopicLevels: number;
   readonly maxTopicAlias: number;
   readonly maxClientidLen: number;
-  /** Whether the broker supports enhanced authentication with `METHOD`. */
+  /** True if the broker supports enhanced authentication with `METHOD`. */
   readonly hasMethod: boolean;
 }
 
@@ -82,7 +82,7 @@ class End {
 
 /**
  * Reads an input packet by packet with the strict decoder, following the specification: a slow and simple counterpart of the broker, which
- * reads in place. It knows nothing of sessions, so it predicts only what depends on this one connection.
+ * reads in place. It knows nothing about sessions, so it predicts only results that depend on this one connection.
  */
 export function judge(input: Input, limits: Limits): Verdict {
   const known: Known = {
@@ -234,7 +234,7 @@ function mustBePlain(text: string): void {
   }
 }
 
-/** Whether a filter is valid, level by level [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.8.2-1], [MQTT-4.8.2-2]. */
+/** Tell whether a filter is valid, level by level [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.8.2-1], [MQTT-4.8.2-2]. */
 function isFilter(filter: string, version: ProtocolVersion | undefined): boolean {
   const levels = filter.split('/');
   if (version === 5 && levels.length > 1 && levels[0] === '$share') {

@@ -36,9 +36,9 @@ const LIFE = 30_000;
 /** A broker under test. */
 interface Kind {
   readonly options: BrokerOptions;
-  /** Whether it supports the enhanced authentication. */
+  /** True if it supports the enhanced authentication. */
   readonly hasMethod: boolean;
-  /** Whether every event has a listener. */
+  /** True if every event has a listener. */
   readonly isWatched: boolean;
 }
 
@@ -149,7 +149,7 @@ interface Run {
   readonly input: Input;
   readonly verdict: Verdict;
   readonly peer: Peer;
-  /** Whether other inputs may use the same client id. */
+  /** True if other inputs may use the same client id. */
   readonly isShared: boolean;
 }
 
@@ -355,7 +355,7 @@ class Target {
     } else if (packet.cmd === 'unsubscribe') assert.deepEqual(other.unsubscriptions, packet.unsubscriptions);
   }
 
-  /** Ends the connection of the peer in one of several ways, or leaves that to the broker. */
+  /** Ends the connection of the peer in one of several ways, or leaves this to the broker. */
   #leave(run: Run): void {
     const { wire } = run.peer;
     this.#gone.push(run);
@@ -453,7 +453,7 @@ function preamble({ version, state }: Input, clientId: string, clean: boolean): 
   return frames;
 }
 
-/** Whether a PINGREQ is sent after the input. */
+/** Tell whether a PINGREQ is sent after the input. */
 function isProbed({ end, state }: Verdict): boolean {
   return end === 'open' && (state === 'live' || state === 'reauthenticating');
 }
@@ -476,8 +476,8 @@ const ANSWERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Whether the input acknowledged a packet in flight with a packet of the wrong type, which ends the connection (0x82). The packet ids in
- * flight depend on the session, so they can be known only from the packets that the broker has sent.
+ * Tell whether the input acknowledged a packet in flight with a packet of the wrong type, which ends the connection (0x82). The packet ids
+ * in flight depend on the session, so they can be known only from the packets that the broker has sent.
  */
 function endedByAcknowledgement({ packets, version }: Verdict, peer: Peer, heard: readonly Packet[]): boolean {
   const last = heard.at(-1);
@@ -496,7 +496,7 @@ function describe(last: Packet | undefined): string {
   return last === undefined ? 'no packet' : JSON.stringify(last);
 }
 
-/** Returns what the `mqtt-packet` package reads; undefined if it refuses the bytes. */
+/** Returns the result of the `mqtt-packet` package; undefined if it refuses the bytes. */
 function foreign(bytes: Buffer, version: number): Record<string, unknown> | undefined {
   let found: Record<string, unknown> | undefined;
   const parser = mqttPacket.parser({ protocolVersion: version });

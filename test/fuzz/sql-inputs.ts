@@ -15,7 +15,7 @@ const LONG = 'x'.repeat(100_000);
 const DEEP_TEXT = `${'[{"a":'.repeat(480)}1${'}]'.repeat(480)}`;
 const TOO_DEEP_TEXT = '['.repeat(200_000) + ']'.repeat(200_000);
 
-/** Values that hardly anybody expects. Events and the functions of apps can bring any of them. */
+/** Unexpected values. Events and the functions of apps can contain any of them. */
 const HOSTILE: readonly Value[] = [
   ...[undefined, null, true, false],
   ...[0, -0, -1, 1, 2, 7, 1.5, -0.5, 1e-320, 1e308, Number.NaN, Infinity, -Infinity],

@@ -16,7 +16,7 @@ import { DIALECT, FUNCTIONS, tools } from '../sql/support.ts';
 import type { Random } from './random.ts';
 import { damaged, deep, hostileCall, hostilePayload, hostileValue, soup, template } from './sql-inputs.ts';
 
-/** Most CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
+/** Maximum CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
 const MOST_MS = 3000;
 
 export interface SqlFuzzOptions {
@@ -24,7 +24,7 @@ export interface SqlFuzzOptions {
   readonly random: Random;
 }
 
-/** A statement, and the event that it is evaluated for. */
+/** A statement, and the event for which it is evaluated. */
 interface Input {
   readonly sql: string;
   readonly row: Row;
@@ -33,10 +33,10 @@ interface Input {
 type End = 'evaluated' | 'failed' | 'invalid';
 
 /**
- * Parse and evaluate statements that are damaged, random or nested deeply; call functions with hostile values; evaluate damaged payloads; and
- * put hostile values into templates.
- * @returns how many inputs had which end
- * @throws Error for an error that is none of SQL, an input that takes too long, or a prototype that was changed
+ * Parse and evaluate statements that are damaged, random or nested deeply; call functions with hostile values; evaluate damaged payloads;
+ * and put hostile values into templates.
+ * @returns the number of inputs for each result
+ * @throws Error for an error that is not an SQL error, an input that takes too long, or a prototype that was changed
  */
 export function fuzzSql({ runs, random }: SqlFuzzOptions): Record<End, number> {
   const ends = { evaluated: 0, failed: 0, invalid: 0 };
@@ -109,7 +109,7 @@ function endOf(text: string, run: () => void): End {
     return 'evaluated';
   } catch (error) {
     if (error instanceof SqlError) return 'invalid';
-    // what a function throws that does not know its arguments is the cause
+    // the cause is an error that a function throws for unexpected arguments
     if (error instanceof SqlFailure && error.cause === undefined) return 'failed';
     const { message, cause } = error as Error;
     throw new Error(`${JSON.stringify(text.slice(0, 1000))}: ${message}`, { cause: cause ?? error });

@@ -9,7 +9,7 @@ import type { Random } from './random.ts';
 import type { SqlFuzzOptions } from './sql.ts';
 import { damaged } from './sql-inputs.ts';
 
-/** Most CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
+/** Maximum CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
 const MOST_MS = 3000;
 
 const PIECES = [
@@ -117,9 +117,9 @@ const WRAPS: readonly (readonly [before: string, after: string])[] = [
 type End = 'valid' | 'invalid';
 
 /**
- * Parse statements over streams and definitions that are damaged, random or nested deeply. What is valid is printed and parsed again.
- * @returns how many inputs had which end
- * @throws Error for an error that is none of SQL, a printed statement that has another meaning, or an input that takes too long
+ * Parse statements over streams and definitions that are damaged, random or nested deeply. Valid ones are printed and parsed again.
+ * @returns the number of inputs for each result
+ * @throws Error for an error that is not an SQL error, a printed statement that has another meaning, or an input that takes too long
  */
 export function fuzzStreamSql({ runs, random }: SqlFuzzOptions): Record<End, number> {
   const ends = { valid: 0, invalid: 0 };
@@ -147,7 +147,7 @@ function makersOf(random: Random): readonly (() => string)[] {
   ];
 }
 
-/** A text with a piece of another statement in it. */
+/** A string with a piece of another statement in it. */
 function inserted(text: string, random: Random): string {
   const at = random.below(text.length + 1);
   return `${text.slice(0, at)} ${random.pick(PIECES)} ${text.slice(at + random.below(4))}`;
@@ -190,7 +190,7 @@ function endOf(text: string): End {
   }
 }
 
-/** Whether an error is that of a printed statement: the statement itself is valid. */
+/** Tell whether an error concerns a printed statement: the statement itself is valid. */
 function isOfPrinted(error: SqlError, text: string): boolean {
   if (/characters|levels|steps/.test(error.fault)) return false; // a printed statement can be longer
   try {

@@ -10,7 +10,7 @@ type Done = (error?: Error | null) => void;
 export interface WireOptions {
   /** Number of unsent bytes at which `write` returns false. Default 16,384, as for a socket of Node. */
   readonly highWaterMark?: number;
-  /** If false, nothing that the broker writes is read until `listen(true)`. */
+  /** If false, the output of the broker is not read until `listen(true)`. */
   readonly isListening?: boolean;
   /** If false, no 'close' event is emitted. */
   readonly emitClose?: boolean;
@@ -20,16 +20,16 @@ export interface WireOptions {
 }
 
 /**
- * The broker's end of a connection, with the test instead of the network: the broker reads the arguments of `say` at once, and what it
- * writes is added to `heard`.
+ * The broker's end of a connection, with the test instead of the network: the broker reads the arguments of `say` at once, and its output
+ * is added to `heard`.
  */
 class Wire extends Duplex {
   /** The chunks that the broker has written and the peer has read. */
   heard: Buffer[] = [];
   heardBytes = 0;
-  /** Whether the broker has ended its side. */
+  /** True if the broker has ended its side. */
   isEnded = false;
-  /** Whether the broker, or an error, has destroyed the stream. */
+  /** True if the broker, or an error, has destroyed the stream. */
   isCut = false;
   #isListening: boolean;
   #pending: { readonly chunks: readonly Buffer[]; readonly done: Done } | undefined;
@@ -52,7 +52,7 @@ class Wire extends Duplex {
     if (!this.destroyed) this.push(null);
   }
 
-  /** Sets whether the peer reads what the broker writes. */
+  /** Sets whether the peer reads the output of the broker. */
   listen(isListening: boolean): void {
     this.#isListening = isListening;
     const pending = this.#pending;
@@ -155,13 +155,13 @@ export class Peer {
     return packets;
   }
 
-  /** Whether the broker has ended or destroyed the connection. */
+  /** True if the broker has ended or destroyed the connection. */
   get isClosed(): boolean {
     return this.wire.isEnded || this.wire.isCut || this.wire.destroyed;
   }
 }
 
-/** Waits until the broker has read and answered everything that this peer sent, however many shares of a turn that takes. */
+/** Waits until the broker has read and answered everything that this peer sent, for any number of shares of a turn. */
 export async function quiet(peer: Peer): Promise<void> {
   const { wire } = peer;
   let last = -1;

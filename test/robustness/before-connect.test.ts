@@ -151,7 +151,7 @@ describe('Memory above memoryHighWatermark', () => {
       hooks: { authenticate: () => decision }
     });
     const properties = { sessionExpiryInterval: 3_600 };
-    for (const clientId of ['returning', 'starting anew'])
+    for (const clientId of ['returning', 'starting again'])
       (await client(it.broker, { clientId, clean: false, properties })).wire.destroy();
     await turns(2);
     decision = new Promise((resolve) => {
@@ -159,7 +159,7 @@ describe('Memory above memoryHighWatermark', () => {
     });
     const returning = await client(it.broker, { clientId: 'returning', clean: false, properties });
     const others = [
-      await client(it.broker, { clientId: 'starting anew', properties }),
+      await client(it.broker, { clientId: 'starting again', properties }),
       await client(it.broker, { clientId: 'new', clean: false, properties })
     ];
     used = 1_000;

@@ -7,7 +7,7 @@ import { hideInUrls, keepInUrls } from '../../lib/base/url-secrets.ts';
 import { compileConversion } from '../../lib/streams/formats/convert.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
-/** So long that an expression whose time grows with the square of the length does not end. */
+/** A length for which an expression whose time grows with the square of the length does not end. */
 const LONG = 3_000_000;
 
 describe('strings of clients', () => {

@@ -118,7 +118,7 @@ describe('A connection that sends more than its share of a turn', () => {
       await turns(1);
       const counts = names.map((name) => read(broker, name));
       const spread = Math.max(...counts) - Math.min(...counts);
-      assert.ok(spread <= 10_500, `packets processed: ${counts}`); // what the first one may process beyond its share
+      assert.ok(spread <= 10_500, `packets processed: ${counts}`); // the amount that the first one may process beyond its share
     }
     for (const flooder of flooders) await quiet(flooder);
     assert.deepEqual(

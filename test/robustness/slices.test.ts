@@ -73,7 +73,7 @@ describe('100,000 retained messages', () => {
     const filters = ['kept', '+'].flatMap((first) => ['#', '+/#', '+/+', '+/+/#'].map((rest) => `${first}/${rest}`));
     subscriber.say(Buffer.concat(filters.map((filter, at) => encode(subscribe(at + 1, 0, filter), 5))));
     const slices: number[] = [];
-    let empty = 0; // turns in which messages are only searched for
+    let empty = 0; // turns in which messages are only searched
     for (let received = 0; received < 40_000; ) {
       await turns(1);
       const count = subscriber.take().filter(({ cmd }) => cmd === 'publish').length;

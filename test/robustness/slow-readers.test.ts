@@ -17,7 +17,7 @@ interface Carried {
   readonly close: () => unknown;
 }
 
-/** Connections to a broker over a local socket whose other end the test reads as slowly as it likes. */
+/** Connections to a broker over a local socket whose other end the test reads at any speed. */
 const CARRIERS: Readonly<Record<string, (broker: Broker) => Promise<Carried>>> = {
   async TCP(broker) {
     const server = createServer((socket) => broker.handle(socket, { transport: 'tcp' }));

@@ -102,7 +102,7 @@ describe('A stream that breaks', () => {
     await using it = await startTestBed();
     const peer = await client(it.broker, { clientId: 'half', highWaterMark: 10 });
     peer.wire.listen(false);
-    peer.say({ cmd: 'pingresp' }); // DISCONNECT is sent and nobody reads it
+    peer.say({ cmd: 'pingresp' }); // DISCONNECT is sent and remains unread
     await turns(2);
     peer.wire.leave();
     await turns(2);

@@ -105,7 +105,7 @@ export function memory(): number {
   return heapUsed + external;
 }
 
-/** Whether the connection of a client works: its PINGREQ is answered in the next turn. */
+/** Tell whether the connection of a client works: its PINGREQ is answered in the next turn. */
 export async function isServed(peer: Peer): Promise<boolean> {
   peer.take();
   peer.say({ cmd: 'pingreq' });

@@ -13,7 +13,7 @@ import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, payloads, publish, sendAll, startBroker, subscribe, turns, unsubscribe } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
-/** A broker whose commits take as long as a test wants while its time continues. */
+/** A broker whose commits take as long as a test requires while its time continues. */
 async function stage(options: BrokerOptions = {}): Promise<{
   broker: Broker;
   clock: ManualClock;
@@ -139,7 +139,7 @@ describe('Answers that wait for a commit', () => {
     { what: 'UNSUBSCRIBE', answer: 'unsuback', packet: (id) => unsubscribe(id, 'a'), most: 1_100, count: 5_000 }
   ];
   for (const { what, answer, packet, most, count } of floods)
-    it(`are limited: a client that continues with ${what} is not read until they have been sent`, async () => {
+    it(`limits waiting answers: a client that continues with ${what} is not read until they have been sent`, async () => {
       await using it = await stage();
       const flood = await rawClient(it.broker, client);
       flood.send(publish('t', '', { qos: 2, messageId: 1 }));
@@ -159,7 +159,7 @@ describe('Answers that wait for a commit', () => {
     });
 });
 
-it('end the connection of a new client after slowConsumerTimeout if the commit of its CONNECT does not end', async () => {
+it('ends the connection of a new client after slowConsumerTimeout if the commit of its CONNECT does not end', async () => {
   await using it = await stage({ slowConsumerTimeout: '20s' });
   const reasons: string[] = [];
   it.broker.on('client.disconnected', ({ reason }) => reasons.push(reason));
@@ -176,7 +176,7 @@ it('end the connection of a new client after slowConsumerTimeout if the commit o
   stream.destroy();
 });
 
-it('limit the QoS 0 messages queued behind them, as for a client that does not read', async () => {
+it('limits the QoS 0 messages queued behind waiting answers, as for a client that does not read', async () => {
   await using it = await stage({ maxMqueueLen: 500 });
   const client = await rawClient(it.broker, { clientId: 's' });
   await granted(client, 1, { topic: 't', qos: 0 });
@@ -221,7 +221,7 @@ describe('Acknowledgements of one type, when a commit fails', () => {
     [1, 'puback'],
     [2, 'pubrec']
   ] as const) {
-    it(`are sent in the order of their messages of QoS ${qos}, including refusals`, async () => {
+    it(`sends acknowledgements in the order of their messages of QoS ${qos}, including refusals`, async () => {
       const { kit, store, client } = await failing();
       await using _ = kit;
       const fail = store.failLater();
@@ -238,7 +238,7 @@ describe('Acknowledgements of one type, when a commit fails', () => {
       assert.deepEqual(got, [`${cmd} 2 0x97`, accepted, `${cmd} 4 0x97`]);
     });
 
-    it(`of QoS ${qos} do not wait with a PUBCOMP until the store is back, and are not overtaken by refusals`, async () => {
+    it(`sends acknowledgements of QoS ${qos} before a PUBCOMP that waits for the store, and lets no refusal overtake them`, async () => {
       const { kit, store, client } = await failing();
       await using _ = kit;
       client.send(publish('nobody', 'x', { qos: 2, messageId: 9 }));

@@ -115,7 +115,7 @@ describe('broker.configuration', () => {
     );
   });
 
-  it('lets a value for all zones apply to zones without a value of their own', async () => {
+  it('applies a value for all zones to zones without a separate value', async () => {
     await using broker = await startBroker({ zones: { lab: { maxInflight: 7 } } });
     const { configuration } = broker;
     await configuration.set('max_inflight', 9);
@@ -128,7 +128,7 @@ describe('broker.configuration', () => {
     assert.deepEqual([broker.zone().maxInflight, broker.zone('lab').maxInflight], [128, 7]);
   });
 
-  it('resets an option to the value of the options, and tells what an override replaces', async () => {
+  it('resets an option to the value of the options, and reports what an override replaces', async () => {
     await using broker = await startBroker({ sysInterval: '2m' });
     const { configuration } = broker;
     await configuration.set('broker.sys_interval', '3m');
@@ -153,7 +153,7 @@ describe('broker.configuration', () => {
     assert.equal(broker.settings.maxTotalMqueueBytes, 33_554_432);
   });
 
-  it('leaves connected clients what was agreed with them, except for what takes effect at once', async () => {
+  it('keeps what was agreed with connected clients, except for what takes effect at once', async () => {
     await using broker = await startBroker();
     const client = await rawClient(broker, { clientId: 'c' });
     await broker.configuration.setAll([
@@ -197,7 +197,7 @@ function list(broker: Broker): string[] {
 }
 
 describe('Overrides with a store', () => {
-  it('are in force after a restart, whatever the options say, for sessions of the store as well', async () => {
+  it('applies overrides after a restart, regardless of the options, including for sessions of the store', async () => {
     const store = memoryStore();
     const first = await startBroker({ store });
     const stay = { clientId: 'c', properties: { sessionExpiryInterval: 1000 } };
@@ -226,7 +226,7 @@ describe('Overrides with a store', () => {
     assert.equal(second.retained.get('2')?.topic, '2');
   });
 
-  it('are applied before retained messages are restored, so that a lower limit of the options drops none', async () => {
+  it('applies overrides before retained messages are restored, so that a lower limit of the options drops none', async () => {
     const store = memoryStore();
     const first = await startBroker({ store, maxRetainedMessages: 1 });
     await first.configuration.set('maxRetainedMessages', 3);
@@ -236,7 +236,7 @@ describe('Overrides with a store', () => {
     for (const topic of ['1', '2', '3']) assert.equal(second.retained.get(topic)?.topic, topic);
   });
 
-  it('are not acknowledged if the process ends before the commit', async () => {
+  it('acknowledges no override if the process ends before the commit', async () => {
     const store = new MortalStore();
     store.turnsBefore = () => 50;
     const first = await startBroker({ store });
@@ -250,7 +250,7 @@ describe('Overrides with a store', () => {
     assert.equal(second.settings.sysInterval, 60_000);
   });
 
-  it('are refused if the commit fails, and the previous value stays in force', async () => {
+  it('refuses an override if the commit fails, and keeps the previous value', async () => {
     const store = new MortalStore();
     await using kit = await createTestBroker({ store });
     const { broker, clock } = kit;
@@ -264,12 +264,12 @@ describe('Overrides with a store', () => {
     await clock.advance('1s');
   });
 
-  it('cannot be set before the start, because the store is not known', async () => {
+  it('refuses an override before the start, because the store is not known', async () => {
     const broker = new Broker({ store: memoryStore() });
     await assert.rejects(broker.configuration.set('sysInterval', 1), { code: 'BROKER_NOT_STARTED' });
   });
 
-  it('that are not valid any more are reported and ignored, and can be reset', async () => {
+  it('reports and ignores overrides that are no longer valid, and can reset them', async () => {
     const store = memoryStore();
     const first = await startBroker({ store, zones: { lab: {} } });
     await first.configuration.setAll([

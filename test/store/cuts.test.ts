@@ -29,7 +29,7 @@ async function sendUnreleased(client: RawClient, messageId: number, dup: boolean
   return (await client.next('pubrec')).reasonCode;
 }
 
-/** A promise of the broker, and the number of batches that were committed by then. */
+/** A promise of the broker, and the number of batches that had been committed. */
 interface Promised {
   readonly by: number;
   readonly what: string;
@@ -38,7 +38,7 @@ interface Promised {
   check(lives: Lives, queues: ReadonlyMap<string, readonly string[]>): boolean;
 }
 
-/** Runs a broker with many kinds of state, and records each answer with the number of batches committed by then. */
+/** Runs a broker with many kinds of state, and records each answer with the number of batches that had been committed. */
 async function record(seed: number): Promise<{ store: MortalStore; promises: Promised[]; now: number }> {
   const random = new Random(seed);
   const lives = new Lives();
@@ -170,7 +170,7 @@ async function openAt(store: MortalStore, count: number, now: number) {
 describe('A store that contains only the first commits', () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
   console.log(`# cuts: SEED=${seed}`);
-  it(`opens and fulfils every promise made by then, whatever their number (seed ${seed})`, async () => {
+  it(`opens and fulfils every promise made by then, for any number of commits (seed ${seed})`, async () => {
     const { store, promises, now } = await record(seed);
     const total = store.committed.length;
     assert.ok(total > 50 && promises.length > 100, `${total} batches, ${promises.length} promises`);

@@ -10,7 +10,7 @@ import { turns } from './support.ts';
 const REFUSED = 0x97;
 const PLAIN = { retain: false, dup: false } as const;
 const FULL = 5;
-/** Bytes of a payload: so many that `FULL` messages fit into a queue with a limit of bytes, and one more does not. */
+/** Size of a payload with which `FULL` messages fit into a queue with a limit of bytes, and one more does not. */
 const BYTES = 1_000;
 const LIMITS: Record<string, TestBrokerOptions> = {
   maxMqueueLen: { maxMqueueLen: FULL },
@@ -81,7 +81,7 @@ async function codes({ publisher }: Stage, count: number): Promise<number[]> {
   return all;
 }
 
-/** Publishes messages that are accepted, and lets the broker drop what exceeds the limits. */
+/** Publishes messages that are accepted, and lets the broker drop those beyond the limits. */
 async function fill(it: Stage, topics: readonly string[]): Promise<void> {
   send(it, topics);
   assert.deepEqual(await codes(it, topics.length), Array(topics.length).fill(0));
@@ -191,7 +191,7 @@ describe('A full queue while nothing can be written', () => {
 describe('The queues of all sessions in a store', () => {
   const LARGE = 100_000;
 
-  /** A store that takes many turns to say how much is free. */
+  /** A store that takes many turns to report how much is free. */
   class SlowlyMeasured extends FaultyStore {
     async freeBytes(): Promise<number> {
       await turns(50);
@@ -200,7 +200,7 @@ describe('The queues of all sessions in a store', () => {
   }
 
   for (const topic of ['kept/refused', 'other'])
-    it(`lose nothing to messages that are refused (0x97), if the space is checked during their commit: topic ${topic}`, async () => {
+    it(`loses nothing to messages that are refused (0x97), if the space is checked during their commit: topic ${topic}`, async () => {
       const store = new SlowlyMeasured();
       const it = await stage({ maxTotalMqueueStoreBytes: '2MB' }, false, store);
       const { kit, dropped } = it;
@@ -209,7 +209,7 @@ describe('The queues of all sessions in a store', () => {
       await other.subscribe({ topic: 'other', qos: 1 });
       await other.disconnect();
       await kit.clock.advance('2s');
-      // so much that the broker begins to check the space as soon as it is committed
+      // an amount with which the broker starts to check the space as soon as it is committed
       send(it, names(18, 'old'), LARGE);
       assert.deepEqual(await codes(it, 18), Array(18).fill(0));
       const fail = store.failLater();

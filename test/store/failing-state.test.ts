@@ -61,7 +61,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       await assert.rejects(broker.table('t').set('a', 1), { code: 'STORE_FAILED' });
       for (let round = 0; round < 10; round++) {
         for (let n = 0; n < 50; n++) writer.send(publish(`state/before/${n}`, '', { retain: true }));
-        // Those of the previous round are removed, and more arrive than there is room for.
+        // Messages of the previous round are removed, and more arrive than there is room for.
         for (let n = 0; n < 300; n++) writer.send(publish(`state/${round - 1}/${n}`, '', { retain: true }));
         for (let n = 0; n < 300; n++)
           for (const payload of ['x', '']) writer.send(publish(`state/passing/${n}`, payload, { retain: true }));
@@ -139,7 +139,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
   });
 
   for (const fault of FAULTS)
-    it(`has the previous value in a table, not the refused one, when a commit ${fault}`, async () => {
+    it(`restores the previous value in a table, not the refused one, when a commit ${fault}`, async () => {
       const { kit, store } = await stage();
       await using _ = kit;
       const table = kit.broker.table('users');
@@ -155,7 +155,7 @@ describe('Retained and delayed messages, and tables, when a commit fails', () =>
       );
       refused.push(table.set('gone again', 'refused'), table.delete('gone again'));
       await turns();
-      // These wait for the next commit, which fails as well.
+      // Later changes wait for the next commit, which fails as well.
       refused.push(
         table.set('twice', 'refused, too'),
         table.delete('set and deleted'),

@@ -23,7 +23,7 @@ describe('A broker whose store fails', () => {
   });
 
   for (const fault of FAULTS) {
-    it(`acknowledges nothing that is not committed, and recovers by itself, when a commit ${fault}`, async () => {
+    it(`acknowledges nothing that is not committed, and recovers, when a commit ${fault}`, async () => {
       const { kit, store, told } = await stage();
       await using _ = kit;
       const writer = await rawClient(kit.broker, { clientId: 'writer' });
@@ -155,7 +155,7 @@ describe('A broker whose store fails', () => {
     assert.deepEqual(await waiting(kit), ['y']);
   });
 
-  it('keeps subscriptions that it cannot remove for good: a 5.0 client receives a code, a 3.1.1 client is disconnected', async () => {
+  it('keeps subscriptions that it cannot remove permanently: a 5.0 client receives a code, a 3.1.1 client is disconnected', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const present = await rawClient(kit.broker, { clientId: 'present', ...RAW_PERSISTENT });
@@ -314,7 +314,7 @@ describe('A broker whose store fails', () => {
       }
     });
 
-  it('has no session for a client whose first CONNECT was not committed', async () => {
+  it('keeps no session for a client whose first CONNECT was not committed', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     for (const fault of FAULTS) {

@@ -80,7 +80,7 @@ export async function check(store: FaultyStore) {
   return checkStore(await copyOf(store));
 }
 
-/** Returns a copy of the present contents in an in-memory store. */
+/** Returns a copy of the current contents in an in-memory store. */
 export async function copyOf(store: FaultyStore): Promise<Store> {
   const copy = memoryStore();
   const entries = await store.read(Buffer.of(0), Buffer.alloc(8, 0xff), 1e9);

@@ -2,8 +2,8 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Batch, Entry, Store } from '../../lib/store/store.ts';
 
 /**
- * How a commit fails: `throws` and `rejects` store nothing; `applies` rejects although all of it is stored; `hangs` never completes and
- * stores nothing; `refuses` stores nothing, says so (`isUntouched`), and the store remains usable.
+ * The effect of a failing commit: `throws` and `rejects` store nothing; `applies` rejects although all of it is stored; `hangs` never
+ * completes and stores nothing; `refuses` stores nothing, reports this (`isUntouched`), and the store remains usable.
  */
 export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs' | 'refuses';
 
@@ -11,13 +11,15 @@ export type Fault = 'throws' | 'rejects' | 'applies' | 'hangs' | 'refuses';
 export class FaultyStore implements Store {
   readonly name = 'the disk';
   inner: Store = memoryStore();
-  /** How every commit fails from now on. */
+  /** The effect of every commit from now on. */
   fault: Fault | undefined;
-  /** How single commits fail, by their number, counted from 1. */
+  /** The effects of single commits, by their number, counted from 1. */
   faultAt = new Map<number, Fault>();
-  /** Larger commits are refused, as by a store that is almost full: nothing is stored, and the store says so. */
+  /**
+   * Maximum size of a commit: larger ones are refused, as by a store that is almost full: nothing is stored, and the store reports this.
+   */
   mostBytes = Infinity;
-  /** Whether opening fails. */
+  /** True if opening fails. */
   isShut = false;
   commits = 0;
   opens = 0;

@@ -30,7 +30,7 @@ export async function fill(store: Store): Promise<void> {
   });
   for (let n = 0; n < 20; n++) {
     await kit.broker.publish({ topic: 'to/reader/x', payload: `${n}`, qos: n % 3 === 0 ? 2 : 1 });
-    await kit.clock.advance(100); // a segment of its own
+    await kit.clock.advance(100); // a separate segment
   }
   for (let n = 0; n < 20; n++) await kit.broker.publish({ topic: `kept/${n}`, payload: `${n}`, qos: 1, retain: true });
   await kit.broker.publish({ topic: '$delayed/60/later', payload: 'later', qos: 1 });

@@ -42,7 +42,7 @@ async function places(store: Store): Promise<Record<string, number | undefined>>
 }
 
 describe('A store of format 1 with records of version 1', () => {
-  it('is sound', async () => {
+  it('passes a check', async () => {
     const { findings } = await checkStore(await filled());
     assert.deepEqual(findings, []);
   });
@@ -100,7 +100,7 @@ describe('A store of format 1 with records of version 1', () => {
     assert.equal(broker.sessions.has('waiting'), false);
   });
 
-  it('has the positions of its retained messages written, so that they are the same at each later start', async () => {
+  it('writes the positions of its retained messages, so that they are the same at each later start', async () => {
     const store = await filled();
     assert.deepEqual(await places(store), {
       'kept/1': undefined,
@@ -116,7 +116,7 @@ describe('A store of format 1 with records of version 1', () => {
     }
   });
 
-  it('has the current format once a broker has opened it, and keeps its creation time', async () => {
+  it('gets the current format once a broker has opened it, and keeps its creation time', async () => {
     const store = await filled();
     assert.equal(await formatOf(store), 1);
     for (let round = 0; round < 2; round++) {

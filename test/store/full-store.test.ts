@@ -6,9 +6,9 @@ import { publish, turns } from '../support/wire.ts';
 import { acked, check, PERSISTENT, RAW_PERSISTENT, retained, stage, waiting } from './failing-support.ts';
 import type { FaultyStore } from './faulty-store.ts';
 
-/** What a full store accepts. */
+/** Maximum size that a full store accepts. */
 const SMALL = 16_384;
-/** A message of this size is refused. */
+/** Size of a message that is refused. */
 const LARGE = 2 * SMALL;
 const names = (count: number) => Array.from({ length: count }, (_, n) => `m${n}`.padStart(5));
 
@@ -27,7 +27,7 @@ async function assertSound(kit: TestBroker, store: FaultyStore): Promise<void> {
   assert.deepEqual((await check(store)).findings, []);
 }
 
-describe('A broker whose store has space for small commits alone', () => {
+describe('A broker whose store only has space for small commits', () => {
   it('works again although messages wait in journals, and lets their client drain them', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
@@ -74,7 +74,7 @@ describe('A broker whose store has space for small commits alone', () => {
     assert.deepEqual(told, []);
   });
 
-  it('stops without folding journals, and the next start has their messages', async () => {
+  it('stops without folding journals, and the next start restores their messages', async () => {
     const { kit, store } = await stage();
     await kit.clock.advance('1s');
     await queue(kit, names(50));
@@ -122,7 +122,7 @@ describe('A broker whose store has space for small commits alone', () => {
     await assertSound(kit, store);
   });
 
-  it('forgets messages that it has refused and sent if their client goes away, and queued messages of QoS 0', async () => {
+  it('discards messages that it has refused and sent if their client disconnects, and queued messages of QoS 0', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
     await kit.clock.advance('1s');

@@ -17,7 +17,7 @@ async function jobs({ kit }: Lives, from: number, to: number, qos: 1 | 2 = 1, by
   for (let n = from; n <= to; n++) await kit.broker.publish('jobs/a', `${n}`.padEnd(bytes), { qos });
 }
 
-/** Returns what a member receives that was offline or is new. */
+/** Returns the messages for a member that was offline or is new. */
 async function taken(lives: Lives, clientId: string): Promise<string[]> {
   const { client, texts } = await lives.listen({ clientId });
   await lives.kit.clock.advance('1s');
@@ -40,7 +40,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
       async (lives: Lives) => (await lives.connect({ clientId: 'away', clean: true })).disconnect()
     ]
   ] as const) {
-    it(`[4.8.2] are delivered to another member in order when the session ${how}`, async () => {
+    it(`[4.8.2] delivers stored messages to another member in order when the session ${how}`, async () => {
       await using lives = await new Lives().begin();
       await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
       await jobs(lives, 1, COUNT, 1, 20_000); // in several records
@@ -54,7 +54,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     });
   }
 
-  it('[4.8.2] are delivered to another member if the session expired while no process was running', async () => {
+  it('[4.8.2] delivers stored messages to another member if the session expired while no process was running', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT);
@@ -64,7 +64,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('[4.8.2] are delivered to an in-memory member as well', async () => {
+  it('[4.8.2] delivers stored messages to an in-memory member as well', async () => {
     for (const qos of [1, 2] as const) {
       await using lives = await new Lives().begin();
       await lives.leave('away', FILTER, qos, { sessionExpiry: '1m' });
@@ -78,7 +78,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
-  it('[4.8.2] are delivered to another member with those in flight at QoS 1 when the session ends while its client is connected', async () => {
+  it('[4.8.2] delivers stored messages with those in flight at QoS 1 to another member when the session ends while its client is connected', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 1, 20_000);
@@ -96,7 +96,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT + 1));
   });
 
-  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 only if they were never sent', async () => {
+  it('[MQTT-4.8.2-5] delivers stored QoS 2 messages to another member only if they were never sent', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2);
@@ -115,7 +115,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.ok(got.every((one) => !others.includes(one)));
   });
 
-  it('[MQTT-4.8.2-5] are delivered to another member at QoS 2 if they had a packet id and waited for the store', async () => {
+  it('[MQTT-4.8.2-5] delivers stored QoS 2 messages to another member if they had a packet id and waited for the store', async () => {
     await using lives = await new Lives().begin();
     const away = await lives.connect({ clientId: 'away', clean: false, sessionExpiry: '1m' });
     await away.subscribe({ topic: FILTER, qos: 2 });
@@ -134,7 +134,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
   });
 
   for (const qos of [1, 2] as const) {
-    it(`come before the messages that wait for the next member, in order, also over several crashes: QoS ${qos}`, async () => {
+    it(`delivers stored messages before those that wait for the next member, in order, also over several crashes: QoS ${qos}`, async () => {
       const seed = process.env.SEED ?? `${Date.now() % 1_000_000}`;
       const random = new Random(Number(seed));
       await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin' }).begin();
@@ -167,7 +167,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     });
   }
 
-  it('come before the messages that wait for the next member, although that has more than it reads into memory at once', async () => {
+  it('delivers stored messages before those that wait for the next member, although that has more than it reads into memory at once', async () => {
     await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin', maxMqueueLen: 0 }).begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await lives.leave('other', FILTER);
@@ -178,7 +178,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), [...odd, ...even]);
   });
 
-  it('are dropped and counted if the group has no other member', async () => {
+  it('drops and counts stored messages if the group has no other member', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
@@ -190,7 +190,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     );
   });
 
-  it('are delivered to another member after a clean stop and a start', async () => {
+  it('delivers stored messages to another member after a clean stop and a start', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 1, 20_000);
@@ -205,7 +205,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('[4.8.2] are delivered to another member after the next start if the session ends with its connection at a stop', async () => {
+  it('[4.8.2] delivers stored messages to another member after the next start if the session ends with its connection at a stop', async () => {
     await using lives = await new Lives().begin();
     const dropped = drops(lives);
     await lives.leave('away', FILTER, 1, { sessionExpiry: '1m' });
@@ -224,7 +224,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(dropped, []);
   });
 
-  it('are not lost if the store fails in the meantime', async () => {
+  it('loses no stored messages if the store fails in the meantime', async () => {
     for (let failing = 1; failing <= 8; failing++) {
       await using lives = await new Lives().begin();
       lives.kit.broker.on('error', () => undefined);
@@ -240,7 +240,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
-  it('wait without work while the store has failed and is closed', async () => {
+  it('keeps stored messages waiting without work while the store has failed and is closed', async () => {
     const store = new MeasuredStore();
     await using kit = await createTestBroker({ store, leakCheck: false });
     kit.broker.on('error', () => undefined);
@@ -264,7 +264,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
   });
 
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  it(`are each with one member, in order, whatever the last commit before a crash is (seed ${seed})`, async () => {
+  it(`keeps each stored message with one member, in order, for any last commit before a crash (seed ${seed})`, async () => {
     const random = new Random(seed);
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
@@ -272,7 +272,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     await lives.kit.clock.advance('1s');
     await lives.leave('other', FILTER, 2);
     const before = lives.store.committed.length;
-    // The same client reconnects, with a session of its own next to the one that has ended.
+    // The same client reconnects, with a new session next to the one that has ended.
     lives.store.turnsBefore = lives.store.turnsAfter = lives.store.turnsToRead = () => random.below(3);
     const again = await lives.connect({ clientId: 'away', ...PERSISTENT, clean: true });
     await again.disconnect();
@@ -295,7 +295,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
-  it('[MQTT-4.8.2-5] are not delivered to another member at QoS 2 after a crash once they were sent', async () => {
+  it('[MQTT-4.8.2-5] does not deliver stored QoS 2 messages to another member after a crash once they were sent', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2, 20_000);
@@ -321,7 +321,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
-  it('[MQTT-4.8.2-5] are each with one of a stored and an in-memory member at QoS 2, whatever the last commit before a crash is', async () => {
+  it('[MQTT-4.8.2-5] keeps each QoS 2 message with one of a stored and an in-memory member, for any last commit before a crash', async () => {
     await using lives = await new Lives({ sharedSubscriptionStrategy: 'round_robin' }).begin();
     await lives.leave('away', FILTER, 2, { sessionExpiry: '1m' });
     await jobs(lives, 1, COUNT, 2, 20_000);
@@ -360,7 +360,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     }
   });
 
-  it('are delivered to another member even if the store could not be read for a while, after three errors', async () => {
+  it('delivers stored messages to another member even if the store could not be read for a while, after three errors', async () => {
     await using lives = await new Lives().begin();
     const errors: string[] = [];
     lives.kit.broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
@@ -382,7 +382,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.deepEqual(await taken(lives, 'other'), numbers(1, COUNT));
   });
 
-  it('are reassigned for a few sessions at a time, however many end together', async () => {
+  it('reassigns the messages of a few sessions at a time, for any number that end together', async () => {
     await using lives = await new Lives().begin();
     const count = 100;
     for (let n = 0; n < count; n++) await lives.leave(`away${n}`, `$share/g/jobs/${n}`);

@@ -32,7 +32,7 @@ async function sendAndGo(lives: Lives): Promise<ClientSession> {
 }
 
 describe('A message that waits for a hook', () => {
-  it('of QoS 2 has not been received if the process crashes in the meantime', async () => {
+  it('treats a QoS 2 message that waits for a hook as not received if the process crashes in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     gate(lives);
@@ -48,7 +48,7 @@ describe('A message that waits for a hook', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 is answered with PUBREC when it is committed, even if the client reconnects before the hook answers', async () => {
+  it('answers a QoS 2 message with PUBREC when it is committed, even if the client reconnects before the hook answers', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
@@ -67,7 +67,7 @@ describe('A message that waits for a hook', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 is delivered once, even if its client reconnects after the answer', async () => {
+  it('delivers a QoS 2 message once, even if its client reconnects after the answer', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const open = gate(lives);
@@ -83,7 +83,7 @@ describe('A message that waits for a hook', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('of QoS 2 is refused to the client on its next connection if the hook refuses it', async () => {
+  it('refuses a QoS 2 message to the client on its next connection if the hook refuses it', async () => {
     await using lives = await new Lives().begin();
     let refuse: () => void = () => undefined;
     lives.kit.broker.hook('publish', () => new Promise<false>((resolve) => (refuse = () => resolve(false))));
@@ -99,7 +99,7 @@ describe('A message that waits for a hook', () => {
     assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 0);
   });
 
-  it('of QoS 2 is acknowledged to a client of 3.1.1 if the hook refuses it, as often as it is sent', async () => {
+  it('acknowledges a QoS 2 message to a client of 3.1.1 if the hook refuses it, as often as it is sent', async () => {
     await using lives = await new Lives().begin();
     lives.kit.broker.hook('publish', () => turns(2).then(() => false as const));
     const options = { clientId: 'w', version: 4, clean: false } as const;
@@ -121,7 +121,7 @@ describe('A message that waits for a hook', () => {
 
   for (const version of [4, 5] as const)
     for (const isGone of [false, true])
-      it(`of QoS 2 of version ${version} leaves nothing of its session in memory if the hook refuses it${isGone ? ' after its client has disconnected' : ''}`, async () => {
+      it(`keeps nothing of the session of a QoS 2 message of version ${version} in memory if the hook refuses it${isGone ? ' after its client has disconnected' : ''}`, async () => {
         await using lives = await new Lives().begin();
         const writer = await rawClient(lives.kit.broker, {
           clientId: 'w',
@@ -147,7 +147,7 @@ describe('A message that waits for a hook', () => {
         assert.equal(queryObjects(PersistedMessage, { format: 'count' }), 0);
       });
 
-  it('is not lost if it was delayed and the process crashes in the meantime', async () => {
+  it('loses no delayed message if the process crashes in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -165,7 +165,7 @@ describe('A message that waits for a hook', () => {
     ['a persistent session', PERSISTENT],
     ['a session that ends with its connection', {}]
   ] as const)
-    it(`is not lost if it is the will of ${name} and the process crashes in the meantime`, async () => {
+    it(`loses no will of ${name} if the process crashes in the meantime`, async () => {
       await using lives = await new Lives().begin();
       await lives.leave('a', 'will', 1);
       const client = await lives.connect({
@@ -189,7 +189,7 @@ describe('A message that waits for a hook', () => {
   for (const isBehindStart of [false, true])
     for (const kind of ['delayed', 'will'] as const) {
       const what = kind === 'will' ? 'as a will' : 'that was delayed';
-      it(`${what} is published by the next start of the same broker if the hook answers ${isBehindStart ? 'after' : 'before'} that start`, async () => {
+      it(`publishes ${what} at the next start of the same broker if the hook answers ${isBehindStart ? 'after' : 'before'} that start`, async () => {
         await using lives = await new Lives().begin();
         const { kit } = lives;
         await lives.leave('a', 't', 1);
@@ -273,7 +273,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
   for (const qos of [1, 2] as const) {
     for (const restarts of [false, true])
       for (const isAllowed of [false, true])
-        it(`at QoS ${qos} ${isAllowed ? 'is sent without DUP if the deliver hook allows it' : 'is dropped if the deliver hook refuses it'}${restarts ? ', after a crash' : ''}`, async () => {
+        it(`treats a message at QoS ${qos} as new: it ${isAllowed ? 'is sent without DUP if the deliver hook allows it' : 'is dropped if the deliver hook refuses it'}${restarts ? ', after a crash' : ''}`, async () => {
           await using lives = await new Lives().begin();
           const first = hookIn(lives, isAllowed);
           await leaveUnsent(lives, qos);
@@ -285,7 +285,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
           assert.equal(lives.kit.broker.sessions.get('a').figures().inflight, isAllowed ? 1 : 0);
         });
 
-    it(`at QoS ${qos} has DUP the second time it is sent, even if the process crashed in between`, async () => {
+    it(`sets DUP at QoS ${qos} the second time the message is sent, even if the process crashed in between`, async () => {
       await using lives = await new Lives().begin();
       await leaveUnsent(lives, qos);
       await lives.crash();
@@ -296,7 +296,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
       assert.deepEqual(asked, ['t'], 'the hook is asked again, because it may have changed the message');
     });
 
-    it(`at QoS ${qos} is not sent again if the deliver hook refuses it after a restart${qos === 2 ? ', but keeps its packet id until PUBCOMP' : ''}`, async () => {
+    it(`sends a message at QoS ${qos} no more if the deliver hook refuses it after a restart${qos === 2 ? ', but keeps its packet id until PUBCOMP' : ''}`, async () => {
       await using lives = await new Lives().begin();
       await leaveUnsent(lives, qos);
       assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} t=x`]);
@@ -311,7 +311,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
     });
 
     for (const restarts of [false, true])
-      it(`[MQTT-3.3.2-5] at QoS ${qos} is dropped if it has expired when the client reconnects${restarts ? ', after a crash' : ''}`, async () => {
+      it(`[MQTT-3.3.2-5] drops a message at QoS ${qos} if it has expired when the client reconnects${restarts ? ', after a crash' : ''}`, async () => {
         await using lives = await new Lives().begin();
         await leaveUnsent(lives, qos, 10);
         if (restarts) await lives.crash();
@@ -326,7 +326,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
         assert.deepEqual(await comeBack(lives), [], 'the store has no record of it');
       });
 
-    it(`[MQTT-4.3.3-7] at QoS ${qos} is sent again after it has expired, if it was sent before`, async () => {
+    it(`[MQTT-4.3.3-7] sends a message at QoS ${qos} again after it has expired, if it was sent before`, async () => {
       await using lives = await new Lives().begin();
       await leaveUnsent(lives, qos, 10);
       assert.deepEqual(await comeBack(lives), [`publish 1 q${qos} t=x`]);

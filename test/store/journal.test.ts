@@ -14,7 +14,7 @@ async function kept(store: Store, kind: number): Promise<number> {
 }
 
 describe('A journal', () => {
-  it('returns the records that were put into it, however large, and none that was incomplete', () => {
+  it('returns the records that were put into it, of any size, and none that was incomplete', () => {
     const large = Buffer.alloc(300_000, 7);
     const journal = beginJournal(new Draft(), 5);
     journal.key(Kind.flow).u48(1).value().raw(Buffer.from('one')).put();
@@ -42,7 +42,7 @@ describe('A journal', () => {
     assert.equal(await kept(lives.store, Kind.journal), 0);
   });
 
-  it('is empty once the broker has stopped', async () => {
+  it('becomes empty once the broker has stopped', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
@@ -71,7 +71,7 @@ describe('A journal', () => {
     assert.equal(await kept(store, Kind.journal), 0);
   });
 
-  it('is reported as missing if it was folded at a start, is lost, and later commits exist', async () => {
+  it('reports a journal as missing if it was folded at a start, is lost, and later commits exist', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#', 2);
     await lives.kit.clock.advance(300);

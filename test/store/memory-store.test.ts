@@ -7,7 +7,7 @@ import { storeContract } from '../../lib/testing/index.ts';
 describe('The in-memory store', () => {
   for (const { name, run } of storeContract({ create: () => memoryStore() })) it(name, run);
 
-  it('has the given name', () => {
+  it('uses the given name', () => {
     assert.equal(memoryStore().name, 'memory');
     assert.equal(memoryStore({ name: 'of the test' }).name, 'of the test');
   });

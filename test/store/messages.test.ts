@@ -16,7 +16,7 @@ import { Lives, PERSISTENT, turns } from './support.ts';
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, n) => `${from + n}`);
 
 describe('Persisted messages', () => {
-  it('are delivered in order, each once, after a crash', async () => {
+  it('delivers persisted messages in order, each once, after a crash', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 2 });
@@ -26,7 +26,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), numbers(100));
   });
 
-  it('are delivered once if the client reconnects before its last state is written', async () => {
+  it('delivers persisted messages once if the client reconnects before its last state is written', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 20;
     const first = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 1, acknowledge: 'manual' });
@@ -42,7 +42,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), numbers(10));
   });
 
-  it('of QoS 0 are also queued in the store, and delivered at most once', async () => {
+  it('queues QoS 0 messages in the store, too, and delivers them at most once', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 0);
     for (const n of numbers(10)) await lives.kit.broker.publish('t', n);
@@ -56,7 +56,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(again.texts(), []);
   });
 
-  it('of all QoS levels are delivered in the order in which they were published', async () => {
+  it('delivers messages of all QoS levels in the order in which they were published', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 2);
     const levels = [0, 1, 2, 1, 0, 2, 0, 1, 1, 2] as const;
@@ -67,7 +67,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), numbers(levels.length));
   });
 
-  it('of QoS 0 are not persisted if the zone excludes them', async () => {
+  it('persists no QoS 0 messages if the zone excludes them', async () => {
     await using lives = await new Lives({ mqueueStoreQos0: false }).begin();
     await lives.leave('a', 't', 1);
     await lives.kit.broker.publish('t', 'zero');
@@ -78,7 +78,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), ['one']);
   });
 
-  it('of QoS 0 are counted correctly over any number of connections of a client that does not read', async () => {
+  it('counts QoS 0 messages correctly over any number of connections of a client that does not read', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 0);
     const payload = 'x'.repeat(30_000);
@@ -96,7 +96,7 @@ describe('Persisted messages', () => {
     assert.equal(lives.kit.broker.sessions.get('a').figures().mqueueLen, 0);
   });
 
-  it('are sent by priority', async () => {
+  it('sends persisted messages by priority', async () => {
     await using lives = await new Lives({ mqueuePriorities: { high: 10, low: 1 } }).begin();
     await lives.leave('a', '#', 1);
     for (const n of numbers(3)) {
@@ -109,7 +109,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), ['high0', 'high1', 'high2', 'low0', 'low1', 'low2']);
   });
 
-  it('continue to expire while no process is running, and contain the remaining interval', async () => {
+  it('expires messages while no process is running, and sends the remaining interval', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const { broker } = lives.kit;
@@ -123,7 +123,7 @@ describe('Persisted messages', () => {
     assert.equal(got[0].properties.messageExpiryInterval, 600 - 150);
   });
 
-  it('have all their properties after a crash', async () => {
+  it('restores all properties of messages after a crash', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't/#', 2);
     const properties = {
@@ -154,7 +154,7 @@ describe('Persisted messages', () => {
     ]);
   });
 
-  it('are announced by message.delivered once, even if the client disconnected before they were sent', async () => {
+  it('reports message.delivered once, even if the client disconnected before the messages were sent', async () => {
     await using lives = await new Lives().begin();
     const delivered: string[] = [];
     lives.kit.broker.on('message.delivered', ({ message, qos }) => delivered.push(`${message.topic} ${qos}`));
@@ -173,7 +173,7 @@ describe('Persisted messages', () => {
     assert.deepEqual([texts(), delivered], [['x'], ['t 2']]);
   });
 
-  it('in flight are sent again with their packet ids and DUP, before queued messages', async () => {
+  it('sends messages in flight again with their packet ids and DUP, before queued messages', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(6)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -192,7 +192,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(packets, ['0 dup 1', '1 dup 2', '2 dup 3', '3 new 4', '4 new 5', '5 new 6']);
   });
 
-  it('in flight are sent again, each with its packet id, after a reconnect that failed partway', async () => {
+  it('sends messages in flight again, each with its packet id, after a reconnect that failed partway', async () => {
     await using lives = await new Lives().begin();
     const { clock, broker } = lives.kit;
     const options = { clientId: 'a', ...PERSISTENT, acknowledge: 'manual' } as const;
@@ -233,7 +233,7 @@ describe('Persisted messages', () => {
     );
   });
 
-  it('that are queued, 10,000 of them, pass a window of 10 over two connections, followed by new ones', async () => {
+  it('sends 10,000 queued messages through a window of 10 over two connections, followed by new ones', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -263,7 +263,7 @@ describe('Persisted messages', () => {
     );
   });
 
-  it('are all delivered if more are queued for a connected client than fit into memory', async () => {
+  it('delivers all messages if more are queued for a connected client than fit into memory', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 2;
     const { client, texts } = await lives.listen({ clientId: 'a', receiveMaximum: 7 });
@@ -274,7 +274,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), numbers(6000));
   });
 
-  it('are all delivered by priority if they are in more records than are read at once', async () => {
+  it('delivers all messages by priority if they are in more records than are read at once', async () => {
     await using lives = await new Lives({ mqueuePriorities: { 'q/a': 1, 'q/b': 2 } }).begin();
     await lives.leave('a', 'q/+', 1);
     for (let round = 0; round < 45; round++) {
@@ -287,7 +287,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), [...Array(900).fill('q/b'), ...Array(900).fill('q/a')]);
   });
 
-  it('are limited if a client is connected and acknowledges nothing, including those that do not fit into memory', async () => {
+  it('limits the messages of a connected client that acknowledges nothing, including those that do not fit into memory', async () => {
     await using lives = await new Lives({ maxMqueueLen: 3_000 }).begin();
     const properties = { sessionExpiryInterval: 3_600, receiveMaximum: 1 };
     const reader = await rawClient(lives.kit.broker, { clientId: 'a', clean: false, properties });
@@ -300,7 +300,7 @@ describe('Persisted messages', () => {
     assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} messages are queued`);
   });
 
-  it('leave nothing in memory once they are acknowledged, even if an earlier one never is', async () => {
+  it('keeps nothing in memory of acknowledged messages, even if an earlier one is never acknowledged', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     const properties = { sessionExpiryInterval: 3_600 };
@@ -322,7 +322,7 @@ describe('Persisted messages', () => {
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('queued')).length, 1);
   });
 
-  it('end only their own connection if they cannot be sent after they have been read', async () => {
+  it('ends only the connection of messages that cannot be sent after they have been read', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(10)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -346,7 +346,7 @@ describe('Persisted messages', () => {
     assert.deepEqual(texts(), numbers(10));
   });
 
-  it('are never written if they were acknowledged before', async () => {
+  it('never writes messages that were acknowledged before', async () => {
     await using lives = await new Lives().begin();
     const { client } = await lives.listen({ clientId: 'a' });
     await client.subscribe({ topic: 't', qos: 1 });
@@ -364,7 +364,7 @@ describe('Persisted messages', () => {
   });
 });
 
-/** Replaces one of three queued messages, each in a record of its own, by an unreadable record or one of a later version. */
+/** Replaces one of three queued messages, each in a separate record, by an unreadable record or one of a later version. */
 async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1): Promise<void> {
   await lives.leave('a', 't', 1);
   for (const n of numbers(3)) {
@@ -379,7 +379,7 @@ async function spoil(lives: Lives, at: number, isLater: boolean, qos: 0 | 1 = 1)
 }
 
 describe('A queue with an unreadable record', () => {
-  it('is delivered without it, and the error is reported', async () => {
+  it('delivers the queue without the unreadable record, and reports the error', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 1, false);
     const told: string[] = [];
@@ -392,7 +392,7 @@ describe('A queue with an unreadable record', () => {
     ]);
   });
 
-  it('no longer counts the messages of that record', async () => {
+  it('excludes the messages of the unreadable record from the count', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 2, false);
     await lives.listen({ clientId: 'a' });
@@ -403,7 +403,7 @@ describe('A queue with an unreadable record', () => {
   });
 
   for (const qos of [0, 1] as const)
-    it(`of QoS ${qos} leaves a sound store once the rest has been sent, and is reported once`, async () => {
+    it(`leaves a sound store of QoS ${qos} once the rest has been sent, and reports the record once`, async () => {
       await using lives = await new Lives().begin();
       await spoil(lives, 1, false, qos);
       const told: string[] = [];
@@ -425,7 +425,7 @@ describe('A queue with an unreadable record', () => {
     });
 
   for (const at of [0, 1, 2])
-    it(`is shortened to its limit nevertheless if it is record ${at + 1} of 3`, async () => {
+    it(`shortens the queue to its limit even if the unreadable record is record ${at + 1} of 3`, async () => {
       await using lives = await new Lives({ maxMqueueLen: 4 }).begin();
       await spoil(lives, at, false);
       const gone: string[] = [];
@@ -447,7 +447,7 @@ describe('A queue with an unreadable record', () => {
       assert.equal(told.length, 1);
     });
 
-  it('of a later version is not lost: its client receives none of it, and is disconnected', async () => {
+  it('keeps a queue of a later version: its client receives none of it, and is disconnected', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 1, true);
     const told: string[] = [];
@@ -490,7 +490,7 @@ describe('Limits of persisted queues', () => {
     ['of number with priorities', { maxMqueueLen: 50, mqueuePriorities: { x: 5 } }],
     ['of bytes with priorities', { maxMqueueLen: 0, maxMqueueBytes: 1000, mqueuePriorities: { x: 5 } }]
   ] as const)
-    it(`${name} have the same result as in memory, and report each dropped message`, async () => {
+    it(`${name} give the same result as in memory, and report each dropped message`, async () => {
       const inMemory = await dropped(limits, false);
       const kept = await dropped(limits, true);
       assert.ok(inMemory.got.length > 10 && inMemory.got.length < 300);
@@ -498,7 +498,7 @@ describe('Limits of persisted queues', () => {
       assert.deepEqual(kept.gone, inMemory.gone);
     });
 
-  it('apply to a queue that was larger under previous options', async () => {
+  it('applies the limits to a queue that was larger under previous options', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of numbers(100)) await lives.kit.broker.publish('t', n, { qos: 1 });
@@ -510,7 +510,7 @@ describe('Limits of persisted queues', () => {
     assert.deepEqual(texts(), numbers(10, 90));
   });
 
-  it('of bytes do not read the store for each commit that exceeds them', async () => {
+  it('does not read the store for each commit that exceeds the limit of bytes', async () => {
     await using lives = await new Lives({ maxMqueueLen: 0, maxMqueueBytes: 64_000 }).begin();
     await lives.leave('a', 't', 1);
     let dropped = 0;
@@ -536,12 +536,12 @@ describe('Limits of persisted queues', () => {
     assert.ok(reads < 45, `${reads} reads for ${dropped - before} messages`);
   });
 
-  it('drop each message once if the client reconnects while its queue is shortened', async () => {
+  it('drops each message once if the client reconnects while its queue is shortened', async () => {
     await using lives = await new Lives({ maxMqueueLen: 100, mqueuePriorities: { other: 1 } }).begin();
     await lives.leave('a', '#', 1);
     const gone: string[] = [];
     lives.kit.broker.on('message.dropped', ({ message }) => gone.push(`${message.payload}`));
-    // Each in a record of its own: more than are read at once.
+    // Each in a separate record: more than are read at once.
     for (const n of numbers(195)) {
       await lives.kit.broker.publish('t', n, { qos: 1 });
       await lives.kit.clock.advance(200);

@@ -7,7 +7,7 @@ import type { QoS } from '../../lib/packets/types.ts';
 import { Random } from '../fuzz/random.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
-/** A client with a memory of its own, which connects and disconnects. */
+/** A client with its own memory, which connects and disconnects. */
 class Peer {
   readonly clientId: string;
   readonly session = new ClientSession();
@@ -42,7 +42,7 @@ class Peer {
       return true;
     } catch (error) {
       if ((error as Error).name === 'AssertionError') throw error;
-      return false; // the connection was cut meanwhile, or nothing could be written
+      return false; // the connection was cut in the meantime, or nothing could be written
     }
   }
 }
@@ -85,7 +85,7 @@ export class Model {
   readonly sent = new Map<string, Sent>();
   /** Topics with a retained message in progress: the app waits for one before it publishes the next. */
   readonly #setting = new Set<string>();
-  /** Whether a commit has failed and none has succeeded since. */
+  /** True if a commit has failed and none has succeeded since. */
   #isDown = false;
   readonly #errors: string[] = [];
   readonly #fails: boolean;
@@ -341,7 +341,7 @@ export class Model {
         const name = `${payload}`;
         const message = this.sent.get(name);
         assert.ok(message, `${peer.clientId} got ${name}, which no client sent`);
-        // Its flow had ended on the connection that took over, so no client would have read it from the old one any more.
+        // The flow of the message had ended on the connection that took over, so no client would have read it from the old one.
         if (late.has(received) && times.has(name)) continue;
         const count = (times.get(name) ?? 0) + 1;
         times.set(name, count);

@@ -81,7 +81,7 @@ export function copyOldFolder(name: string, to: string): OldFolder {
 
 /** The description that `make-served-fixture.mjs` writes next to a folder: the definitions of each kind, as the release returned them. */
 export interface ServedFolder {
-  /** The config file that the folder was made with. */
+  /** The config file with which the folder was created. */
   readonly config: { readonly streams?: object };
   readonly rules: readonly { readonly id: string }[];
   readonly resources: readonly { readonly id: string }[];
@@ -105,7 +105,7 @@ export function copyServedFolder(name: string, to: string): ServedFolder {
 
 function copy(name: string, to: string): void {
   cpSync(join(FIXTURES, name), to, { recursive: true });
-  chmodSync(to, 0o700); // otherwise the broker warns of it
+  chmodSync(to, 0o700); // otherwise the broker warns about it
 }
 
 /** Advancing the clock further takes too long: a broker is started at that time instead. */

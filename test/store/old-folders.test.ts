@@ -29,7 +29,7 @@ describe('A data folder of an earlier release', () => {
     });
   }
 
-  it('exists for each way of ending of each release that has written one', () => {
+  it('requires a data folder for each way of ending of each release that has written one', () => {
     const releases = new Set(OLD_FOLDERS.map((name) => name.replace(/-(closed|killed)$/, '')));
     assert.ok(releases.has('0.1') && releases.has('0.2'));
     assert.deepEqual(
@@ -40,7 +40,7 @@ describe('A data folder of an earlier release', () => {
 });
 
 describe('STORE_TOO_NEW: a data folder of a later release', () => {
-  it('is refused by broker and check with the name of the release, and is not changed', async () => {
+  it('refuses the folder in broker and check with the name of the release, and does not change it', async () => {
     const folder = join(home, 'newer');
     copyOldFolder('0.1-closed', folder);
     const store = levelStore(folder);

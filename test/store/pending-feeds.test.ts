@@ -51,7 +51,7 @@ async function run(
 describe('Retained messages that a persistent session has yet to receive', () => {
   for (const slow of [0, 2])
     for (const retain of [false, true])
-      it(`are delivered once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
+      it(`delivers pending retained messages once each after a crash, whichever packet was the last before it (commits of ${2 * slow} turns; a newer message ${retain ? 'replaces' : 'overtakes'} one)`, async () => {
         const expected = retain ? MESSAGES.slice(0, -1) : MESSAGES;
         const { packets, got } = await run(-1, slow, false, retain);
         assert.deepEqual([...got].sort(), [...expected, 'newer']);
@@ -67,7 +67,7 @@ describe('Retained messages that a persistent session has yet to receive', () =>
 
   for (const isEndedFirst of [false, true])
     for (const isFolded of [false, true])
-      it(`are delivered from the beginning if the client has subscribed again${isEndedFirst ? ' after it unsubscribed' : ''} (${isFolded ? '' : 'not '}folded)`, async () => {
+      it(`delivers pending retained messages from the beginning if the client has subscribed again${isEndedFirst ? ' after it unsubscribed' : ''} (${isFolded ? '' : 'not '}folded)`, async () => {
         await using lives = await new Lives().begin();
         for (const text of MESSAGES) await lives.kit.broker.publish(`state/${text}`, text, { qos: 1, retain: true });
         const client = await lives.connect({ clientId: 'c', ...PERSISTENT, receiveMaximum: 2, acknowledge: 'manual' });
@@ -86,7 +86,7 @@ describe('Retained messages that a persistent session has yet to receive', () =>
         for (const text of MESSAGES) assert.ok(texts().includes(text), `${text} is lost: ${texts()}`);
       });
 
-  it('of QoS 0 are delivered before the messages that were queued while the client was away', async () => {
+  it('delivers pending retained messages of QoS 0 before those that were queued while the client was away', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     for (const text of MESSAGES) await broker.publish(`state/${text}`, text, { qos: 0, retain: true });
@@ -102,7 +102,7 @@ describe('Retained messages that a persistent session has yet to receive', () =>
     assert.deepEqual(texts(), [...MESSAGES, 'queued']);
   });
 
-  it('do not make commits larger, however many of them newer messages have moved forward', async () => {
+  it('keeps commits small, for any number of newer messages that have moved pending ones forward', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     for (let n = 0; n < 1_000; n++) await broker.publish(`state/${n}`, `${n}`, { qos: 1, retain: true });

@@ -12,7 +12,7 @@ const MESSAGES = ['1', '2', '3'];
 interface Fault {
   readonly at: number;
   readonly who: 'broker' | 'publisher' | 'subscriber';
-  /** Whether the commit in progress is stored nevertheless. */
+  /** True if the commit in progress is stored nevertheless. */
   readonly isPendingKept: boolean;
 }
 
@@ -67,7 +67,7 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
 describe('QoS 2 from one persistent session to another', () => {
   for (const slow of [0, 2])
     for (const who of ['broker', 'publisher', 'subscriber'] as const)
-      it(`is delivered exactly once, whichever packet is the last before the ${who} disconnects or crashes (commits of ${2 * slow} turns)`, async () => {
+      it(`delivers exactly once, whichever packet is the last before the ${who} disconnects or crashes (commits of ${2 * slow} turns)`, async () => {
         const { packets } = await run({ at: -1, who, isPendingKept: false }, slow);
         assert.ok(packets > 20, `${packets} packets`);
         for (let at = 1; at <= packets; at++)
@@ -112,7 +112,7 @@ describe('QoS 2 from a persistent session to the app', () => {
   }
 
   for (const isBack of [false, true])
-    it(`is delivered when it is committed, not before, and once${isBack ? ', even if its client reconnects and sends it again' : ''}`, async () => {
+    it(`delivers when the message is committed, not before, and once${isBack ? ', even if its client reconnects and sends it again' : ''}`, async () => {
       await using lives = await new Lives().begin();
       const session = new ClientSession();
       const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
@@ -135,7 +135,7 @@ describe('QoS 2 from a persistent session to the app', () => {
       assert.deepEqual(got, [MESSAGES, MESSAGES, MESSAGES]);
     });
 
-  it('is not lost if the first PUBLISH was not committed', async () => {
+  it('loses nothing if the first PUBLISH was not committed', async () => {
     await using lives = await new Lives().begin();
     const session = new ClientSession();
     const writer = await lives.connect({ clientId: 'p', ...PERSISTENT, session });
@@ -154,7 +154,7 @@ describe('QoS 2 from a persistent session to the app', () => {
 });
 
 describe('QoS 2 from a persistent session that sends no PUBREL', () => {
-  it('writes a few KiB per commit, however many packet ids wait', async () => {
+  it('writes a few KiB per commit, for any number of waiting packet ids', async () => {
     await using lives = await new Lives().begin();
     const writer = await rawClient(lives.kit.broker, { clientId: 'w', version: 4, clean: false });
     for (let id = 1; id <= 20_000; id++) {

@@ -38,7 +38,7 @@ const part: fc.Arbitrary<Part> = fc.oneof(
 );
 
 describe('A record', () => {
-  it('is read as it was written, of any size, and among others', () => {
+  it('reads a record as it was written, of any size, and among others', () => {
     fc.assert(
       fc.property(fc.array(fc.array(part, { maxLength: 12 }), { minLength: 1, maxLength: 8 }), (records) => {
         const draft = new Draft();
@@ -68,7 +68,7 @@ describe('A record', () => {
     for (const value of [-1, -15, Number.NaN]) assert.throws(() => draft.varint(value), RangeError);
   });
 
-  it('is refused when any byte of it, or of its key, has changed', () => {
+  it('refuses a record when any byte of it, or of its key, has changed', () => {
     fc.assert(
       fc.property(
         fc.array(part, { minLength: 1, maxLength: 6 }),
@@ -159,7 +159,7 @@ function same(one: Message, other: Message): void {
 }
 
 describe('A message in a record', () => {
-  it('is the same message, with its age', () => {
+  it('reads the same message, with its age', () => {
     fc.assert(
       fc.property(given, fc.integer({ min: 0, max: 100_000 }), (one, age) => {
         const message = messageOf(one, age);
@@ -174,7 +174,7 @@ describe('A message in a record', () => {
     );
   });
 
-  it('is the same after it was stored in a segment, with number, options and order', () => {
+  it('reads the same message from a segment, with number, options and order', () => {
     const kept = fc.record({
       message: given,
       gap: fc.constantFrom(1, 1, 1, 2, 300),
@@ -227,14 +227,14 @@ describe('The record of a session', () => {
 
   for (const will of [session.will, undefined]) {
     const what = will === undefined ? 'without a will' : 'with a will';
-    it(`has the time of the last connection behind all that 0.2 reads, ${what}`, () => {
+    it(`contains the time of the last connection after all that 0.2 reads, ${what}`, () => {
       const earlier = bodyOf(written({ ...session, will }));
       const now = bodyOf(written({ ...session, will, connectedAt: 3 }));
       assert.deepEqual(now.subarray(0, earlier.length), earlier);
       assert.equal(now.length, earlier.length + 8);
     });
 
-    it(`is read as it was written, ${what}`, () => {
+    it(`reads the record as it was written, ${what}`, () => {
       for (const connectedAt of [undefined, 3]) {
         const draft = new Draft();
         writeSessionRecord(draft, Kind.session, { ...session, will, connectedAt }, publisher, NOW);

@@ -64,7 +64,7 @@ describe('A broker whose store failed', () => {
     ['of another broker that has made fewer commits', ofAnother],
     ['that is empty', async () => memoryStore()]
   ] as const) {
-    it(`does not write to a store ${what} in place of its own, reports it once, and continues when its own is back`, async () => {
+    it(`does not write to a store ${what} that replaces its own, reports it once, and continues when its own is back`, async () => {
       const { kit, store, told } = await stage();
       const { broker, clock } = kit;
       for (let n = 0; n < 10; n++) await broker.table('t').set('k', n);
@@ -248,7 +248,7 @@ describe('A broker whose store failed', () => {
     );
   });
 
-  it('also reports them if it was stopped while the store failed, and started again', async () => {
+  it('reports missing commits as well if it was stopped while the store failed, and started again', async () => {
     const { kit, store, told } = await stage();
     await kit.broker.publish('kept/1', 'x', { qos: 1 });
     await kit.clock.advance('1s');
@@ -273,7 +273,7 @@ describe('A broker whose store failed', () => {
     );
   });
 
-  it('reopens the store on time by the clock of the test kit, however long closing takes', async () => {
+  it('reopens the store on time by the clock of the test kit, regardless of how long closing takes', async () => {
     const { kit, store, told } = await stage();
     await using _ = kit;
     const close = store.close.bind(store);
@@ -362,7 +362,7 @@ describe('A store that fails at any single commit', () => {
 });
 
 describe('A store that fails again after its broker was stopped and started', () => {
-  it('is opened again as soon as after its first failure', async () => {
+  it('reopens the store as soon as after its first failure', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store });
     kit.broker.on('error', () => undefined);

@@ -115,7 +115,7 @@ describe('A broker that starts again', () => {
     await second.start();
   });
 
-  it('is not disturbed by a reopening of its store that was still in progress when it was stopped', async () => {
+  it('ignores a reopening of its store that was still in progress when it was stopped', async () => {
     const store = new FaultyStore();
     await using kit = await createTestBroker({ store, leakCheck: false });
     const { broker, clock } = kit;
@@ -136,7 +136,7 @@ describe('A broker that starts again', () => {
     assert.equal(broker.table('t').get('k'), 2);
   });
 
-  it('does not start while writes from its last stop hang, and says what to do', async (t) => {
+  it('refuses to start while writes from its last stop hang, and reports what to do', async (t) => {
     const { broker, store, go } = await stoppedWithHangingCommit(t);
     const { opens } = store;
     await inNoTime(t, () =>
@@ -149,7 +149,7 @@ describe('A broker that starts again', () => {
     await broker.stop();
   });
 
-  it('starts when the writes of its last stop are complete, and is not affected by the end of that stop', async (t) => {
+  it('starts when the writes of its last stop are complete, and ignores the end of that stop', async (t) => {
     const { broker, store, go } = await stoppedWithHangingCommit(t);
     const started = broker.start();
     await turns();
@@ -222,7 +222,7 @@ describe('A broker that starts again', () => {
     assert.deepEqual(got, ['gone']);
   });
 
-  it('has removed a session that expired in the meantime when its client reconnects at once', async () => {
+  it('removes a session that expired in the meantime when its client reconnects at once', async () => {
     const first = await begun();
     const client = await first.connect({ clientId: 'c', ...PERSISTENT });
     await client.subscribe({ topic: 'a', qos: 1 });
@@ -232,7 +232,7 @@ describe('A broker that starts again', () => {
     assert.equal(again.connack.sessionPresent, false);
   });
 
-  it('keeps the session of a client that was connected, however long ago the last write was', async () => {
+  it('keeps the session of a client that was connected, regardless of how long ago the last write was', async () => {
     const first = await begun();
     await first.connect({ clientId: 'c', ...PERSISTENT });
     await first.clock.advance('2h');
@@ -258,7 +258,7 @@ describe('A broker that starts again', () => {
     assert.equal((await again.next('pubcomp')).reasonCode, 0x92);
   });
 
-  it('still knows the messages in flight if it crashes while a client reconnects and receives messages', async () => {
+  it('restores the messages in flight if it crashes while a client reconnects and receives messages', async () => {
     const options = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } };
     const first = await begun();
     const reader = await rawClient(first.broker, options);

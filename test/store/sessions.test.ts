@@ -14,7 +14,7 @@ async function isPresent(lives: Lives, clientId: string): Promise<boolean> {
 }
 
 describe('A persisted session', () => {
-  it('is restored after a crash, and not if it expired while no process was running', async () => {
+  it('restores a session after a crash, and not if it expired while no process was running', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.leave('b', 'a/#');
@@ -25,7 +25,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'a'), true, 'a was connected half an hour ago');
   });
 
-  it('expires after its remaining expiry interval', async () => {
+  it('expires a session after its remaining expiry interval', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.crash(HOUR / 2);
@@ -35,14 +35,14 @@ describe('A persisted session', () => {
     assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
-  it('that never expires is restored after a year', async () => {
+  it('restores a session that never expires after a year', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#', 1, { sessionExpiry: Number.POSITIVE_INFINITY });
     await lives.crash(365 * 24 * HOUR);
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('does not expire early if its client was connected and nothing was written for a long time before the crash', async () => {
+  it('keeps a session if its client was connected and nothing was written for a long time before the crash', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -51,7 +51,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('expires on time, and its will is published, however often the process crashes before', async () => {
+  it('expires a session on time, and publishes its will, for any number of crashes before', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('watcher', 'gone', 1, { sessionExpiry: '10h' });
     await lives.connect({ clientId: 'c', ...PERSISTENT });
@@ -73,7 +73,7 @@ describe('A persisted session', () => {
     assert.deepEqual(texts(), ['x']);
   });
 
-  it('remains expired if the process that found it expired crashed right after its start', async () => {
+  it('keeps a session expired if the process that found it expired crashed right after its start', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('away', 'a', 1, { sessionExpiry: '1d' });
     await lives.connect({ clientId: 'c', ...PERSISTENT });
@@ -84,7 +84,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'c'), false);
   });
 
-  it('expires on time after the broker was stopped with wills kept, started again, and crashed later', async () => {
+  it('expires a session on time after the broker was stopped with wills kept, started again, and crashed later', async () => {
     await using lives = await new Lives().begin();
     await lives.connect({ clientId: 'c', ...PERSISTENT });
     const { broker, clock } = lives.kit;
@@ -101,7 +101,7 @@ describe('A persisted session', () => {
     assert.equal(lives.kit.broker.sessions.has('c'), false);
   });
 
-  it('of MQTT 3.1.1 is restored with its subscriptions', async () => {
+  it('restores a session of MQTT 3.1.1 with its subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'old', protocolVersion: 4, clean: false });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -114,7 +114,7 @@ describe('A persisted session', () => {
     assert.deepEqual(again.texts(), ['x']);
   });
 
-  it('has the same client information as before', async () => {
+  it('restores the same client information as before', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({
       clientId: 'a',
@@ -148,7 +148,7 @@ describe('A persisted session', () => {
     assert.equal(handle.state, 'disconnected');
   });
 
-  it('is discarded by a clean start with all of its state', async () => {
+  it('discards a session with all of its state by a clean start', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     await lives.kit.broker.publish('a/1', 'x', { qos: 1 });
@@ -162,7 +162,7 @@ describe('A persisted session', () => {
     assert.deepEqual((await lives.kit.broker.directory.subscriptions()).entries, []);
   });
 
-  it('that was resumed with expiry 0 ends when the process crashes', async () => {
+  it('ends a session that was resumed with expiry 0 when the process crashes', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     const client = await lives.connect({ clientId: 'a', clean: false, sessionExpiry: 0 });
@@ -171,7 +171,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'a'), false);
   });
 
-  it('ends for good with a DISCONNECT that sets its expiry to 0', async () => {
+  it('ends a session permanently with a DISCONNECT that sets its expiry to 0', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -183,7 +183,7 @@ describe('A persisted session', () => {
     assert.equal(lives.kit.broker.sessions.has('a'), false);
   });
 
-  it('has the expiry that its last DISCONNECT set', async () => {
+  it('keeps the expiry that the last DISCONNECT set', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.disconnect({ properties: { sessionExpiryInterval: 10 } });
@@ -191,7 +191,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'a'), false);
   });
 
-  it('belongs to the connection that took it over', async () => {
+  it('assigns a session to the connection that took it over', async () => {
     await using lives = await new Lives().begin();
     const first = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await first.subscribe({ topic: 'a/#', qos: 1 });
@@ -202,7 +202,7 @@ describe('A persisted session', () => {
     assert.equal(await isPresent(lives, 'a'), true);
   });
 
-  it('is not restored if it ends while its last change is being written', async () => {
+  it('restores no session that ends while its last change is being written', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     lives.store.turnsBefore = () => 5;
@@ -214,7 +214,7 @@ describe('A persisted session', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('does not exist if the process crashed before its CONNACK', async () => {
+  it('creates no session if the process crashed before its CONNACK', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsBefore = () => 50;
     const coming = lives.connect({ clientId: 'a', ...PERSISTENT });
@@ -227,7 +227,7 @@ describe('A persisted session', () => {
 
   for (const clean of [false, true]) {
     const how = clean ? 'is replaced by a clean start' : 'is taken over';
-    it(`[MQTT-3.1.4-3] tells its client why, if it ${how} before its CONNACK`, async () => {
+    it(`[MQTT-3.1.4-3] reports the reason to the client of a session that ${how} before its CONNACK`, async () => {
       for (const version of [3, 4, 5] as const) {
         await using lives = await new Lives().begin();
         const { broker } = lives.kit;
@@ -256,7 +256,7 @@ describe('A persisted session', () => {
     });
   }
 
-  it('leaves nothing in the store when it ends', async () => {
+  it('leaves nothing of an ended session in the store', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     for (let n = 0; n < 120; n++) {
@@ -269,7 +269,7 @@ describe('A persisted session', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('leaves nothing in the store when many end, and one commit removes as much as it has room for', async () => {
+  it('leaves nothing in the store when many sessions end, and removes as much in one commit as it has room for', async () => {
     await using lives = await new Lives().begin();
     const ids = Array.from({ length: 200 }, (_, n) => `a${n}`);
     for (const id of ids) await lives.leave(id, 'a/#');
@@ -283,7 +283,7 @@ describe('A persisted session', () => {
     assert.ok(commits < 10, `${commits} commits`);
   });
 
-  it('is removed by the next process if its removal was interrupted', async () => {
+  it('removes a session in the next process if its removal was interrupted', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a/#');
     for (let n = 0; n < 300; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
@@ -296,7 +296,7 @@ describe('A persisted session', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('is released from memory again if the client that resumed it disconnected before its CONNACK', async () => {
+  it('releases a session from memory again if the client that resumed it disconnected before its CONNACK', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 3, acknowledge: 'manual' });
     await client.subscribe({ topic: 'a/#', qos: 1 });
@@ -329,7 +329,7 @@ describe('A persisted session', () => {
 });
 
 describe('Persisted subscriptions', () => {
-  it('keep their options and identifiers', async () => {
+  it('restores the options and identifiers of subscriptions', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 }], {
@@ -351,7 +351,7 @@ describe('Persisted subscriptions', () => {
     );
   });
 
-  it('are listed first and in the order of their bytes, later ones in the order in which they were made', async () => {
+  it('lists restored subscriptions first and in the order of their bytes, later ones in the order in which they were made', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     for (const topic of ['z', 'ü', 'a', 'Z', '+/b']) await client.subscribe({ topic, qos: 0 });
@@ -362,7 +362,7 @@ describe('Persisted subscriptions', () => {
     assert.deepEqual(filters(), ['+/b', 'Z', 'a', 'z', 'ü', 'y', 'b']);
   });
 
-  it('are effective: No Local, Retain As Published and identifiers', async () => {
+  it('applies restored subscriptions: No Local, Retain As Published and identifiers', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a', qos: 1, noLocal: true }]);
@@ -380,7 +380,7 @@ describe('Persisted subscriptions', () => {
     );
   });
 
-  it('are not restored once they were removed', async () => {
+  it('restores no subscriptions that were removed', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe([{ topic: 'a' }, { topic: 'b' }]);
@@ -392,7 +392,7 @@ describe('Persisted subscriptions', () => {
     );
   });
 
-  it('have the options of the last SUBSCRIBE that was acknowledged', async () => {
+  it('restores the options of the last SUBSCRIBE that was acknowledged', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a', qos: 0 });
@@ -404,7 +404,7 @@ describe('Persisted subscriptions', () => {
     );
   });
 
-  it('that the app makes and removes for an offline client are persisted as well', async () => {
+  it('persists subscriptions that the app makes and removes for an offline client', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 'a');
     lives.kit.broker.sessions.get('a').subscribe('b', { qos: 1 });
@@ -416,7 +416,7 @@ describe('Persisted subscriptions', () => {
     );
   });
 
-  it('of a share group continue in turn', async () => {
+  it('continues the turns of a share group', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', '$share/g/t');
     await lives.leave('b', '$share/g/t');
@@ -428,7 +428,7 @@ describe('Persisted subscriptions', () => {
     assert.ok(members.every(({ got }) => got.length > 0));
   });
 
-  it('that were removed just before their session are not assigned to the next session with its number', async () => {
+  it('does not assign subscriptions that were removed just before their session to the next session with its number', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'a', ...PERSISTENT });
     await client.subscribe({ topic: 'a' });

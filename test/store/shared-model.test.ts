@@ -89,7 +89,7 @@ async function round(random: Random, isKept: boolean, about: string): Promise<vo
 describe('The queues of a share group', () => {
   for (const isKept of [false, true]) {
     const where = isKept ? 'in a store, also over crashes' : 'in memory';
-    it(`have every message once, handed over ones first, each of these in order, ${where}`, async () => {
+    it(`contains every message once, handed over ones first, each of these in order, ${where}`, async () => {
       const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
       for (let at = 0; at < ROUNDS; at++) {
         const about = `SEED=${seed + at}`;

@@ -37,7 +37,7 @@ function drops(kit: TestBroker): string[] {
 }
 
 describe('The queues of all sessions in a store', () => {
-  it('stay within maxTotalMqueueStoreBytes: the largest lose their oldest messages, and publishers receive success', async () => {
+  it('keeps within maxTotalMqueueStoreBytes: the largest queues lose their oldest messages, and publishers receive success', async () => {
     await using kit = await createTestBroker({
       store: memoryStore(),
       maxTotalMqueueStoreBytes: '1MB',
@@ -67,7 +67,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(dropped.every((drop) => drop.endsWith(' total_queue_full')));
   });
 
-  it('drop messages with the lowest priority first', async () => {
+  it('drops messages with the lowest priority first', async () => {
     await using kit = await createTestBroker({
       store: memoryStore(),
       maxTotalMqueueStoreBytes: '1MB',
@@ -83,7 +83,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(topics.length > 700 && topics.length < 1024, `${topics.length}`);
   });
 
-  it('use a third of a small disk by default, which never fills up, and is drained and compacted', async () => {
+  it('uses a third of a small disk by default, never fills it up, and is drained and compacted', async () => {
     const store = new LimitedStore(8 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     const errors: unknown[] = [];
@@ -104,7 +104,7 @@ describe('The queues of all sessions in a store', () => {
     assert.ok(left * 8 * KB > 2 * MB, `${left} are left`);
   });
 
-  it('are not shortened when other data uses the space: from then on each new message replaces an old one', async () => {
+  it('does not shorten the queues when other data uses the space: from then on each new message replaces an old one', async () => {
     const store = new LimitedStore(32 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     const dropped = drops(kit);
@@ -137,7 +137,7 @@ describe('The queues of all sessions in a store', () => {
     assert.equal((await drained(kit, 'large')).length, 1201 - dropped.length);
   });
 
-  it('are displaced one for one by new messages if the space was checked during a large commit of retained messages', async () => {
+  it('displaces messages one for one by new ones if the space was checked during a large commit of retained messages', async () => {
     const store = new LimitedStore(64 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     const dropped = () => kit.broker.metrics.counter('delivery.dropped.queue_full');
@@ -168,7 +168,7 @@ describe('The queues of all sessions in a store', () => {
     ['if something else has taken the space', 2, 100],
     ['at their bound, apart from an eighth of the bound that is dropped at a time', 4, 100 + 1_000 / 8]
   ] as const)
-    it(`are displaced one for one by new messages that the store compresses ${title}`, async () => {
+    it(`displaces messages one for one by new ones that the store compresses ${title}`, async () => {
       const store = new LimitedStore(32 * MB, MB);
       store.incompressible = (value) => value.length / compression;
       await using kit = await createTestBroker({ store, leakCheck: false });
@@ -192,7 +192,7 @@ describe('The queues of all sessions in a store', () => {
       assert.equal((await drained(kit, 'away')).length, 1_100 - dropped.length);
     });
 
-  it('are counted by their compressed size, at least a quarter, so that incompressible messages fit afterwards', async () => {
+  it('counts messages by their compressed size, at least a quarter, so that incompressible messages fit afterwards', async () => {
     const store = new LimitedStore(6 * MB, MB);
     store.incompressible = (value) => value.length / 10;
     await using kit = await createTestBroker({ store, leakCheck: false });
@@ -247,12 +247,12 @@ describe('The queues that a broker finds in its store after a crash', () => {
     assert.equal(storedBacklog.bytes, bytes);
   }
 
-  it('are counted once', async () => {
+  it('counts queues after a crash once', async () => {
     await using lives = await crashed();
     insistOnBytes(lives);
   });
 
-  it('are counted once when a damaged store is repaired at the start (STORE_CORRUPT)', async () => {
+  it('counts queues once when a damaged store is repaired at the start (STORE_CORRUPT)', async () => {
     await using lives = await crashed({ repairStore: true });
     await lives.kit.broker.stop();
     const damage = new Batch();
@@ -264,7 +264,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
     insistOnBytes(lives);
   });
 
-  it('lose only messages that are reported as dropped when they are shortened and the broker is restarted', async () => {
+  it('loses only messages that are reported as dropped when the queues are shortened and the broker is restarted', async () => {
     await using lives = await crashed({ maxTotalMqueueStoreBytes: '1MB' });
     await lives.kit.clock.advance('3s');
     const dropped = lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
@@ -280,7 +280,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
     assert.ok(left[0] > 200 && left[1] > 200 && dropped > 600, `${left} are left`);
   });
 
-  it('give way to new messages one for one if the disk is nearly full at the start', async () => {
+  it('displaces messages one for one by new ones if the disk is nearly full at the start', async () => {
     const store = new LimitedStore(64 * MB, MB);
     {
       await using kit = await createTestBroker({ store, leakCheck: false });
@@ -303,7 +303,7 @@ describe('The queues that a broker finds in its store after a crash', () => {
 });
 
 describe('The reason of a drop while the queues of all sessions are shortened', () => {
-  it('is queue_full for messages above maxMqueueLen, and total_queue_full for the others', async () => {
+  it('reports queue_full for messages above maxMqueueLen, and total_queue_full for the others', async () => {
     await using lives = await new Lives({ maxMqueueLen: 1_000 }).begin();
     const { broker, clock } = lives.kit;
     await lives.leave('away', '#', 1);
@@ -326,7 +326,7 @@ describe('The reason of a drop while the queues of all sessions are shortened', 
 
 describe('Messages in flight to an offline client', () => {
   for (const isCrashed of [false, true])
-    it(`do not displace queued messages under maxTotalMqueueStoreBytes${isCrashed ? ', after a crash' : ''}`, async () => {
+    it(`keeps queued messages under maxTotalMqueueStoreBytes although others are in flight${isCrashed ? ', after a crash' : ''}`, async () => {
       await using lives = await new Lives({ maxTotalMqueueStoreBytes: '1MB' }).begin();
       const reader = await lives.connect({ clientId: 'away', ...PERSISTENT, acknowledge: 'manual' });
       await reader.subscribe({ topic: '#', qos: 1 });
@@ -469,7 +469,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
     }
   }
 
-  it('are reassigned when there is space again: until then nothing is dropped, and the reserve is not used', async () => {
+  it('reassigns queues of share groups when there is space again: until then nothing is dropped, and the reserve is not used', async () => {
     const store = new LimitedStore(40 * MB, 8 * MB);
     await using kit = await createTestBroker({ store, ...UNBOUNDED });
     const dropped = drops(kit);
@@ -493,7 +493,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
     assert.equal((await drained(kit, 'other')).length, 400);
   });
 
-  it('are not new messages when they are reassigned: no queue of another session is shortened for them', async () => {
+  it('shortens no queue of another session for reassigned messages, which are not new', async () => {
     const store = new LimitedStore(80 * MB, 8 * MB);
     await using kit = await createTestBroker({ store, ...UNBOUNDED });
     const dropped = drops(kit);

@@ -18,7 +18,7 @@ async function retained(lives: Lives, filter = '#'): Promise<string[]> {
 }
 
 describe('Persisted retained messages', () => {
-  it('are restored after a crash: set, replaced and cleared', async () => {
+  it('restores retained messages after a crash: set, replaced and cleared', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'w' });
     for (const [topic, payload] of ['a 1', 'b 1', 'c 1', 'b 2', 'c '].map((text) => text.split(' ')))
@@ -27,7 +27,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await retained(lives), ['a 1', 'b 2']);
   });
 
-  it('of QoS 0 are written within a moment, or at once if the app requested it', async () => {
+  it('writes retained messages of QoS 0 within a moment, or at once if the app requested it', async () => {
     await using lives = await new Lives().begin();
     const client = await lives.connect({ clientId: 'w' });
     await client.publish('a', '1', { retain: true });
@@ -37,7 +37,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await retained(lives), ['a 1', 'b 1']);
   });
 
-  it('expire at the same time as without the crash, and are removed from the store', async () => {
+  it('expires retained messages at the same time as without the crash, and removes them from the store', async () => {
     await using lives = await new Lives({ retainedExpiryInterval: 1000 }).begin();
     const { broker } = lives.kit;
     await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 60 } });
@@ -53,7 +53,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('are sent with their remaining expiry interval, and otherwise as they were published', async () => {
+  it('sends restored messages with their remaining expiry interval, and otherwise as they were published', async () => {
     await using lives = await new Lives().begin();
     await lives.kit.broker.publish('a', '1', {
       qos: 2,
@@ -70,7 +70,7 @@ describe('Persisted retained messages', () => {
     );
   });
 
-  it('write nothing to the store when a missing message is cleared', async () => {
+  it('writes nothing to the store when a missing message is cleared', async () => {
     await using lives = await new Lives().begin();
     const { kit, store } = lives;
     await kit.broker.publish('b', '1', { retain: true });
@@ -95,7 +95,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await retained(lives), []);
   });
 
-  it('are removed for good when they are deleted during the commit that persists them', async () => {
+  it('removes retained messages permanently when they are deleted during the commit that persists them', async () => {
     await using lives = await new Lives().begin();
     const { kit, store } = lives;
     store.turnsBefore = store.turnsAfter = () => 3;
@@ -112,7 +112,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('leave nothing in the store if they expired in the turn of their replacement', async () => {
+  it('leaves no retained messages in the store that expired in the turn of their replacement', async () => {
     await using lives = await new Lives().begin();
     const { broker, clock } = lives.kit;
     await broker.publish('a', '1', { qos: 1, retain: true, properties: { messageExpiryInterval: 1 } });
@@ -123,7 +123,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await lives.store.contents(), []);
   });
 
-  it('are reported if a start has no room for them, and are not restored later', async () => {
+  it('reports retained messages for which a start has no room, and does not restore them later', async () => {
     const store = new MortalStore();
     const first = await createBroker({ store }).start();
     for (let n = 0; n < 5; n++) await first.publish(`r/${n}`, `${n}`.repeat(n), { qos: 1, retain: true });
@@ -138,7 +138,7 @@ describe('Persisted retained messages', () => {
     assert.deepEqual(await store.contents(), ['retained message "r/1"', 'retained message "r/2"']);
   });
 
-  it("do not include the broker's own $SYS messages", async () => {
+  it("excludes the broker's own $SYS messages", async () => {
     await using lives = await new Lives({ sysInterval: 1000 }).begin();
     await lives.kit.clock.advance(10_000);
     assert.deepEqual(
@@ -149,7 +149,7 @@ describe('Persisted retained messages', () => {
 });
 
 describe('Persisted delayed messages', () => {
-  it('are published at their time even if the process has crashed in the meantime', async () => {
+  it('publishes delayed messages at their time even if the process has crashed in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
@@ -167,7 +167,7 @@ describe('Persisted delayed messages', () => {
     assert.equal((await lives.store.contents()).filter((text) => text.startsWith('delayed')).length, 0);
   });
 
-  it('are reported, and disturb nothing, if a delivery fails whose commit took longer than the delay', async (t) => {
+  it('reports a delayed delivery that fails and whose commit took longer than the delay, and disturbs nothing', async (t) => {
     await using lives = await new Lives().begin();
     const { broker } = lives.kit;
     const errors: string[] = [];
@@ -184,7 +184,7 @@ describe('Persisted delayed messages', () => {
     assert.deepEqual(errors, ['publishing a delayed message: broken']);
   });
 
-  it('are published no later than their delay after a start, even if the clock was set back in the meantime', async () => {
+  it('publishes delayed messages no later than their delay after a start, even if the clock was set back in the meantime', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't');
     await lives.kit.broker.publish('$delayed/5/t', 'late', { qos: 1 });
@@ -194,7 +194,7 @@ describe('Persisted delayed messages', () => {
     assert.deepEqual(texts(), ['late']);
   });
 
-  it('that became due while no process was running are published at the start, including to offline sessions', async () => {
+  it('publishes delayed messages that became due while no process was running at the start, including to offline sessions', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     for (const n of [2, 1, 3]) await lives.kit.broker.publish(`$delayed/${n}/t`, `${n}`);
@@ -207,7 +207,7 @@ describe('Persisted delayed messages', () => {
 });
 
 describe('Tables', () => {
-  it('persist what the app sets, and remove what it deletes', async () => {
+  it('persists what the app sets in a table, and removes what it deletes', async () => {
     await using lives = await new Lives().begin();
     const users = lives.kit.broker.table<{ name: string; tags: string[] }>('users');
     await users.set('a', { name: 'ä', tags: ['x'] });
@@ -231,7 +231,7 @@ describe('Tables', () => {
     assert.equal(lives.kit.broker.table('user').size, 0);
   });
 
-  it('store a value as it was when it was set', async () => {
+  it('stores a value as it was when it was set', async () => {
     await using kit = await createTestBroker();
     const value = { list: [1] };
     await kit.broker.table('t').set('k', value);
@@ -239,7 +239,7 @@ describe('Tables', () => {
     assert.deepEqual(kit.broker.table('t').get('k'), { list: [1] });
   });
 
-  it('refuse invalid names, values that JSON cannot represent, and changes while the store is not open', async () => {
+  it('refuses invalid names, values that JSON cannot represent, and changes while the store is not open', async () => {
     const broker = createBroker({ store: memoryStore() });
     assert.throws(() => broker.table('a/b'), { code: 'TABLE_NAME_INVALID' });
     await assert.rejects(broker.table('t').set('k', 1), { code: 'BROKER_NOT_STARTED' });
@@ -254,7 +254,7 @@ describe('Tables', () => {
     assert.equal(broker.table('t').get('k'), 1);
   });
 
-  it('return values that cannot be changed, because changes would not be persisted', async () => {
+  it('returns values that cannot be changed, because changes would not be persisted', async () => {
     await using lives = await new Lives().begin();
     const rule = { topics: ['a'], allow: true };
     await lives.kit.broker.table('t').set('k', rule);
@@ -270,7 +270,7 @@ describe('Tables', () => {
     }
   });
 
-  it('refuse keys with an unpaired surrogate, which would all be the same key in the store', async () => {
+  it('refuses keys with an unpaired surrogate, which would all be the same key in the store', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
     const table = broker.table('t');
@@ -282,7 +282,7 @@ describe('Tables', () => {
     await broker.stop();
   });
 
-  it('refuse a key that is not a string, which would otherwise be lost', async () => {
+  it('refuses a key that is not a string, which would otherwise be lost', async () => {
     const broker = createBroker({ store: memoryStore() });
     await broker.start();
     const table = broker.table('t') as unknown as { set(key: unknown, value: unknown): Promise<void>; size: number };

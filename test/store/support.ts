@@ -29,8 +29,8 @@ export class MortalStore implements Store {
   /** The same for reading. */
   turnsToRead = (): number => 0;
   /**
-   * Returns how a commit fails; `applies` stores all of it nevertheless. From then on every commit fails until the store is opened again.
-   * `refuses` stores nothing and says so (`isUntouched`); the store remains usable.
+   * Returns the effect of a failing commit; `applies` stores all of it nevertheless. From then on every commit fails until the store is
+   * opened again. `refuses` stores nothing and reports this (`isUntouched`); the store remains usable.
    */
   fault = (): 'rejects' | 'applies' | 'refuses' | undefined => undefined;
   readonly #inner: Store;
@@ -143,7 +143,7 @@ export class Lives {
   life = 0;
   /** Options of the next broker. */
   options: Omit<BrokerOptions, 'clock' | 'store'>;
-  /** Whether the brokers have a store. */
+  /** True if the brokers have a store. */
   isKept = true;
   #streams: Duplex[] = [];
 

@@ -27,7 +27,7 @@ describe('A persisted will', () => {
     ['of a session that ends with its connection', {}],
     ['of a client of MQTT 3.1.1', { protocolVersion: 4 }]
   ] as const)
-    it(`${name} is published once if the process crashed while its client was connected`, async () => {
+    it(`publishes ${name} once if the process crashed while its client was connected`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.kill();
@@ -38,7 +38,7 @@ describe('A persisted will', () => {
       assert.deepEqual(await publishedWills(lives), []);
     });
 
-  it('is published unchanged, retained and with its properties', async () => {
+  it('publishes the will unchanged, retained and with its properties', async () => {
     await using lives = await watched();
     await lives.connect({
       clientId: 'c',
@@ -55,7 +55,7 @@ describe('A persisted will', () => {
     );
   });
 
-  it('is delayed from the start of the broker if its client was connected', async () => {
+  it('delays the will from the start of the broker if its client was connected', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.kill({ downForMs: 600_000 });
@@ -65,7 +65,7 @@ describe('A persisted will', () => {
     assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
-  it('is published after its remaining delay if its client had disconnected before', async () => {
+  it('publishes the will after its remaining delay if its client had disconnected before', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     client.destroy();
@@ -77,7 +77,7 @@ describe('A persisted will', () => {
     assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
-  it('is published when its session expires before its delay has passed', async () => {
+  it('publishes the will when its session expires before its delay has passed', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', clean: false, sessionExpiry: '20s', will: later(600) });
     client.destroy();
@@ -86,7 +86,7 @@ describe('A persisted will', () => {
     assert.deepEqual(await publishedWills(lives), ['gone']);
   });
 
-  it('with a delay is deleted if the client reconnects in time', async () => {
+  it('deletes a delayed will if the client reconnects in time', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.kill();
@@ -97,7 +97,7 @@ describe('A persisted will', () => {
   });
 
   for (const options of [PERSISTENT, {}])
-    it(`is deleted by a DISCONNECT with 0x00 (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+    it(`deletes the will at a DISCONNECT with 0x00 (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
       await using lives = await watched();
       const client = await lives.connect({ clientId: 'c', ...options, will });
       await client.disconnect();
@@ -106,7 +106,7 @@ describe('A persisted will', () => {
       assert.deepEqual(await publishedWills(lives), []);
     });
 
-  it('that was published is not published again by the next process', async () => {
+  it('does not publish a published will again in the next process', async () => {
     await using lives = await watched();
     for (const options of [PERSISTENT, {}]) {
       const client = await lives.connect({ clientId: 'c', ...options, will });
@@ -118,7 +118,7 @@ describe('A persisted will', () => {
     }
   });
 
-  it('is dropped for good if its offline client is kicked with that option', async () => {
+  it('drops the will permanently if its offline client is kicked with that option', async () => {
     await using lives = await watched();
     const client = await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     client.destroy();
@@ -129,7 +129,7 @@ describe('A persisted will', () => {
     assert.deepEqual(await publishedWills(lives), []);
   });
 
-  it('is the one of the connection that took over the session', async () => {
+  it('keeps the will of the connection that took over the session', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: { ...will, payload: 'second' } });
@@ -138,7 +138,7 @@ describe('A persisted will', () => {
     assert.deepEqual(await publishedWills(lives), ['second']);
   });
 
-  it('is published by a stop, and not again', async () => {
+  it('publishes the will at a stop, and not again', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will });
     await lives.connect({ clientId: 'd', will });
@@ -152,7 +152,7 @@ describe('A persisted will', () => {
     ['of a persistent session', PERSISTENT],
     ['of a session that ends with its connection', {}]
   ] as const)
-    it(`${name} is kept by a stop that keeps wills, and published after the next start`, async () => {
+    it(`keeps ${name} at a stop that keeps wills, and publishes it after the next start`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       await lives.restart(10_000, 'keep');
@@ -162,7 +162,7 @@ describe('A persisted will', () => {
       assert.deepEqual(await publishedWills(lives), []);
     });
 
-  it('is kept by a stop that keeps wills, and published after its delay unless the client reconnects', async () => {
+  it('keeps the will at a stop that keeps wills, and publishes it after its delay unless the client reconnects', async () => {
     await using lives = await watched();
     await lives.connect({ clientId: 'c', ...PERSISTENT, will: later(60) });
     await lives.connect({ clientId: 'd', ...PERSISTENT, will: { ...later(60), payload: 'd' } });
@@ -175,7 +175,7 @@ describe('A persisted will', () => {
   });
 
   for (const options of [PERSISTENT, {}])
-    it(`is kept by a stop and start of the same broker (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
+    it(`keeps the will at a stop and start of the same broker (expiry ${'sessionExpiry' in options ? options.sessionExpiry : 0})`, async () => {
       await using lives = await watched();
       await lives.connect({ clientId: 'c', ...options, will });
       const { broker } = lives.kit;
@@ -188,7 +188,7 @@ describe('A persisted will', () => {
       assert.deepEqual(await publishedWills(lives), []);
     });
 
-  it('waits from a start of the same broker for its delay or until its session expires, over further stops', async () => {
+  it('defers the will from a start of the same broker for its delay or until its session expires, over further stops', async () => {
     for (const [delaySec, expiry] of [
       [60, '1h'],
       [600, '1m']

@@ -35,7 +35,7 @@ export const ACCESS_TABLES: Readonly<Record<string, () => string>> = {
   'level options': () => options(LEVEL_OPTIONS, { reserve: ['64 MB, at most a fifth of the file system'] })
 };
 
-/** In place of the default and the values of options, what the rows do not say. */
+/** Descriptions of the default and the values of options, where the rows do not contain them. */
 type Words = Readonly<Record<string, readonly [fallback?: string, values?: string]>>;
 
 const LISTENER_WORDS: Words = {

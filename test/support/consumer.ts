@@ -39,12 +39,12 @@ export const CONSUMER = `
   const client: Client = await broker.connect({ clientId: 'c', will: { topic: 'w', payload: 'x' } });
   await client.subscribe('x', onMessage);
   await broker.publish('a', 'b', { retain: true, properties: { contentType: 'text/plain' } });
-  const figures: number[] = [
+  const counts: number[] = [
     broker.metrics.counters()['messages.received'],
     broker.metrics.gauges()['connections.max'],
     broker.metrics.gauges()['messages.delayed']
   ];
-  for await (const { clientId, timestamp } of broker.messages('#')) console.log(clientId, timestamp, figures);
+  for await (const { clientId, timestamp } of broker.messages('#')) console.log(clientId, timestamp, counts);
   await using kit = await createTestBroker({ hooks });
   await kit.clock.advance('1s');
   broker.sessions.get('c').kick({ session: 'keep' });

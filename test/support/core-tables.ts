@@ -21,7 +21,7 @@ export function errorCodes(): string {
     .join('\n\n');
 }
 
-/** Returns the table of the figures that are published under `$SYS`. */
+/** Returns the table of the statistics that are published under `$SYS`. */
 export function sysFigures(): string {
   const plain = publishedTopics(false);
   const dotted = publishedTopics(true).filter((topic) => !plain.includes(topic));
@@ -87,7 +87,7 @@ function aboutOf(suffix: string): string {
   return value === 'count' ? about : `The highest number of: ${about[0].toLowerCase()}${about.slice(1)}`;
 }
 
-/** Returns the table of hooks. Their docstrings begin with what they decide, and their types say what they get. */
+/** Returns the table of hooks. Their docstrings begin with their decision, and their types define their parameters. */
 export function hooks(): string {
   const file = 'lib/events/hooks.ts';
   const rows = interfaceMembers(file, 'Hooks').map(({ name, about, node }) => {

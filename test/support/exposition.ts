@@ -1,11 +1,11 @@
-/** One value as it stands in the text. */
+/** One value in the form of the text. */
 interface ParsedSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** A metric as it stands in the text. */
+/** A metric in the form of the text. */
 interface ParsedFamily {
   readonly name: string;
   help?: string;

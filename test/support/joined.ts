@@ -5,8 +5,8 @@ import { buildSync } from 'esbuild';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * Join the sources of programs into few files, for tests that start them several times: a process that compiles the sources takes a second longer
- * to start. The files are removed when this process ends.
+ * Join the sources of programs into few files, for tests that start them several times: a process that compiles the sources takes a second
+ * longer to start. The files are removed when this process ends.
  * @param programs paths below the root
  * @returns the path of each joined program, in the same order
  */

@@ -9,7 +9,7 @@ import { RuleTargets } from './rule-target.ts';
 const TCP = { transport: 'tcp', remoteAddress: '192.0.2.10', remotePort: 50_123 } as const;
 const WEB = { transport: 'wss', remoteAddress: '192.0.2.20', remotePort: 50_456 } as const;
 
-/** A virtual clock whose monotonic time has fractions of a millisecond, as the one of the system. */
+/** A virtual clock whose monotonic time has fractions of a millisecond, like that of the system. */
 function fractionalClock(): Clock {
   const clock = new VirtualClock();
   let reads = 0;
@@ -27,9 +27,9 @@ function fractionalClock(): Clock {
 let records: Promise<Store> | undefined;
 
 /**
- * Start the broker that the examples of operations are about. Time does not pass, so answers are the same in each run.
+ * Start the broker of the examples of operations. Time does not pass, so answers are the same in each run.
  *
- * Examples need something more? Add it at the end, so that lists begin with what the other examples expect.
+ * If an example needs an additional object, add it at the end, so that lists begin with the entries that the other examples expect.
  */
 export async function startExampleBroker(): Promise<Broker> {
   const broker = createBroker({
@@ -163,12 +163,12 @@ async function addClients(broker: Broker): Promise<void> {
 const VARYING =
   /^(version|uptime|datetime|timestamp|\w+_at|otp_release|load\d+|max_fds|memory_\w+|password|secret|listen_on|heap_size|reductions|(recv|send)_(oct|cnt|pkt))$/;
 
-/** The id of an action of a rule, which has the time at which it was made. */
+/** The id of an action of a rule, which contains the time at which it was created. */
 const ACTION_ID = /^\w+_\d{19}$/;
 
 /**
- * Whether an answer is what an example says. Examples may have the first entries of a list, and some fields of a record.
- * @returns where it is not; undefined: nowhere
+ * Compare an answer with an example. Examples may contain only the first entries of a list, and some fields of a record.
+ * @returns the place of a difference; undefined: there is none
  */
 export function differenceFrom(example: unknown, answer: unknown, at = 'data'): string | undefined {
   if (typeof example !== 'object' || example === null)

@@ -17,7 +17,7 @@ export const MANAGEMENT_TABLES: Readonly<Record<string, () => string>> = {
   'moved settings': movedSettings
 };
 
-/** Defaults that a value does not show. */
+/** Descriptions of defaults that a value does not show. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   prefix: 'that of the revision',
   trustedProxies: 'none',
@@ -67,7 +67,7 @@ function extensions(): string {
   return markdown(['operation', 'what it does'], rows);
 }
 
-/** What each fault means to a caller; undefined: nobody sees it. */
+/** The meaning of each fault for a caller; undefined: no caller sees it. */
 const MEANINGS: Readonly<Record<FaultKind, string | undefined>> = {
   unknownPath: 'The interface has no such operation.',
   notJson: 'The body is not JSON.',

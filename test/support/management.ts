@@ -19,7 +19,7 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
 
 /**
  * Serve a listener over HTTP on a free port. `call` sends the credentials of the application.
- * @param prepare gets the server before it has the listener
+ * @param prepare receives the server before it has the listener
  */
 export async function serve(listener: RequestListener, prepare: (server: Server) => void = () => {}) {
   const server = createServer();
@@ -57,7 +57,7 @@ export async function serve(listener: RequestListener, prepare: (server: Server)
   };
 }
 
-/** Serve the management interface of a broker below `/api`, whatever the revision. */
+/** Serve the management interface of a broker below `/api`, for any revision. */
 export function serveManagement(broker: Broker, options: ManagementOptions = {}) {
   return serve(managementApi(broker, { prefix: '/api', ...options }).node);
 }

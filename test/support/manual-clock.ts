@@ -5,7 +5,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that moves only when told to, and calls due timers synchronously, in order of due time. */
+/** A clock that moves only on request, and calls due timers synchronously, in order of due time. */
 export class ManualClock implements Clock {
   /** The number of calls of `setTimeout`. */
   timersSet = 0;

@@ -1,4 +1,4 @@
-/** A table in memory, which takes the place of `Broker.table`. */
+/** A table in memory, which replaces `Broker.table`. */
 export function mapTable<V>() {
   const rows = new Map<string, V>();
   return {

@@ -6,7 +6,9 @@ import { dirname, join } from 'node:path';
 
 const source = join(import.meta.dirname, '../streams-plugins/native/plugin.c');
 
-/** For the options of `describe` and `it`: why tests that compile are skipped, or false. @throws Error if REQUIRE_SERVICES is 1 */
+/**
+ * The reason why tests that compile are skipped, or false, for the options of `describe` and `it`. @throws Error if REQUIRE_SERVICES is 1
+ */
 export function skipWithoutCompiler(): string | false {
   if (spawnSync('cc', ['--version']).status === 0) return false;
   const reason = 'there is no C compiler "cc"; install gcc to run the tests of native plugins';
@@ -15,7 +17,7 @@ export function skipWithoutCompiler(): string | false {
   return reason;
 }
 
-/** Compile the native plugin of the tests. @param version what its function `version` returns */
+/** Compile the native plugin of the tests. @param version result of its function `version` */
 export function compilePlugin(version: number): Buffer {
   const headers = join(dirname(createRequire(import.meta.url).resolve('node-api-headers/package.json')), 'include');
   return compile(readFileSync(source, 'utf8'), ['-I', headers, `-DVERSION=${version}`]);

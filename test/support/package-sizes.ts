@@ -8,7 +8,7 @@ import type { Tarball } from './tarball.ts';
 
 const PAGE = join(import.meta.dirname, '../../lib/PACKAGE.md');
 
-/** Rows of numbers by their first column. The tables of the page have the largest values that are allowed. */
+/** Rows of numbers by their first column. The tables of the page contain the maximum allowed values. */
 type Sizes = Readonly<Record<string, readonly number[]>>;
 
 /** Returns the sizes of a tarball. */
@@ -16,13 +16,15 @@ export function tarballSizes({ size, unpackedSize, files }: Tarball): Sizes {
   return { tarball: [kilobytes(size)], unpacked: [kilobytes(unpackedSize)], files: [files.length] };
 }
 
-/** Returns how many modules are loaded, and their kilobytes. */
+/** Returns the number of loaded modules, and their kilobytes. */
 export function loadedSizes(urls: readonly string[]): readonly number[] {
   const files = [...new Set(urls)].filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
   return [files.length, kilobytes(files.reduce((sum, file) => sum + statSync(file).size, 0))];
 }
 
-/** Bundles an app that keeps its state in memory, and returns the kilobytes of what it loads at the start, compressed too, and of everything. */
+/**
+ * Bundles an app that keeps its state in memory, and returns the kilobytes that it loads at the start, compressed too, and of everything.
+ */
 export async function bundleSizes(folder: string, minify: boolean): Promise<readonly number[]> {
   const outdir = join(folder, 'bundle');
   const { outputFiles, metafile } = await build({
@@ -55,7 +57,7 @@ export async function bundleSizes(folder: string, minify: boolean): Promise<read
   return [kilobytes(bytes.length), kilobytes(gzipSync(bytes).length), kilobytes(all)];
 }
 
-/** Returns where sizes exceed those in a table of the page. With UPDATE_PAGES, writes the table with a tenth of room instead. */
+/** Returns the sizes that exceed those in a table of the page. With UPDATE_PAGES, writes the table with a tenth of room instead. */
 export function beyondPage(table: string, head: readonly string[], sizes: Sizes): string[] {
   const begin = `<!-- ${table}: begin -->\n`;
   const end = `<!-- ${table}: end -->`;

@@ -14,7 +14,7 @@ export interface Snippet {
   /** The line of the page on which the code begins, counted from 1. */
   readonly line: number;
   readonly code: string;
-  /** Whether the tests run it. ` ```ts no-run ` marks code that is only type-checked, because it needs a server. */
+  /** True if the tests run it. ` ```ts no-run ` marks code that is only type-checked, because it needs a server. */
   readonly runs: boolean;
 }
 
@@ -65,7 +65,7 @@ export function links({ path, text }: Page): [target: string, anchor: string | u
     });
 }
 
-/** Returns what a program says that it prints: the lines of the comment after `// prints:` at its end. */
+/** Returns the documented output of a program: the lines of the comment after `// prints:` at its end. */
 export function promised(code: string): string | undefined {
   return /^\/\/ prints:\n((?:\/\/.*\n)+)$/m.exec(code)?.[1].replace(/^\/\/ ?/gm, '');
 }

@@ -12,7 +12,7 @@ import type { SinkType, SourceType, StreamFunction } from '../../lib/adapter.ts'
 import { StateError, systemClock } from '../../lib/index.ts';
 import { type ZipEntry, zip } from './zip.ts';
 
-/** Stands in for the stream service: it keeps what is defined. */
+/** Replaces the stream service, and keeps the definitions. */
 class FakeStreams {
   readonly functions = new Map<string, StreamFunction>();
   readonly sources = new Map<string, SourceType>();
@@ -68,16 +68,16 @@ function add<T extends { readonly name: string }>(map: Map<string, T>, value: T,
   map.set(value.name, value);
 }
 
-/** Plugins with a folder of their own, and a fake of the stream service. */
+/** Plugins with a separate folder, and a fake of the stream service. */
 export interface PluginsFixture {
   readonly folder: string;
   readonly streams: FakeStreams;
-  /** What was reported. */
+  /** The reported errors. */
   readonly failures: string[];
   readonly plugins: StreamPlugins;
   /** Write an archive. @returns the URL of the file */
   archive(name: string, ...entries: readonly ZipEntry[]): string;
-  /** Restart the process, as far as plugins see it. */
+  /** Restart the process from the view of the plugins. */
   reopen(options?: Partial<PluginOptions>): Promise<PluginsFixture>;
 }
 
@@ -86,7 +86,7 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Make plugins in a new folder, which is removed when the process ends: libraries of it are in use until then. */
+/** Create plugins in a new folder, which is removed when the process ends: libraries of it are in use until then. */
 export async function pluginsFixture(options: Partial<PluginOptions> = {}): Promise<PluginsFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
   folders.push(folder);

@@ -18,7 +18,7 @@ export interface RawClientOptions extends Partial<Omit<ConnectPacket, 'cmd' | 'p
   readonly version?: ProtocolVersion;
   /** `false`: open the stream and send nothing. */
   readonly connect?: boolean;
-  /** What the listener reports about the connection. */
+  /** Information of the listener about the connection. */
   readonly meta?: Partial<TransportInfo>;
 }
 
@@ -55,7 +55,7 @@ export class RawClient {
   readonly received: Packet[] = [];
   /** Set by `rawClient`. */
   connack: ConnackPacket | undefined;
-  /** Whether the broker has ended or destroyed the stream. */
+  /** True if the broker has ended or destroyed the stream. */
   isClosed = false;
   readonly #reader: PacketReader;
   readonly #waiting = new Set<() => void>();

@@ -9,7 +9,7 @@ export function eventOf(name: RuleEvent['name'], columns: Readonly<Record<string
   return { name, column: (column) => columns[column], columns: () => columns };
 }
 
-/** What a `ResourceHost` is made of. */
+/** The options from which a `ResourceHost` is created. */
 export interface HostOptions {
   readonly type: ResourceType;
   readonly config: Params;
@@ -24,15 +24,15 @@ export interface ResourceHost extends AsyncDisposable {
   readonly resource: Resource;
   readonly action: SendingAction;
   readonly outbox: Outbox;
-  /** How the entries have left the outbox, in this order. */
+  /** The outcomes of the entries that have left the outbox, in this order. */
   readonly outcomes: Outcome[];
   /** Run the action for an output. */
   add(output: Value, event?: RuleEvent, ruleId?: string): void;
-  /** Find out whether the target can be reached. */
+  /** Check whether the target can be reached. */
   check(): Promise<void>;
 }
 
-/** Make a resource of a type in a broker, as the rule engine does. The action is the first one of the type. */
+/** Create a resource of a type in a broker, as the rule engine does. The action is the first one of the type. */
 export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOptions): Promise<ResourceHost> {
   const kit = await createTestBroker({ leakCheck: false });
   const { broker } = kit;

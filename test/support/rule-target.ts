@@ -2,9 +2,9 @@ import type { ActionType, Resource, ResourceType } from 'embermq/adapter';
 
 /** A type of resources whose targets are under the control of a test, with an action that sends to them. */
 export class RuleTargets {
-  /** Whether targets can be reached. */
+  /** True if targets can be reached. */
   areReachable = true;
-  /** What has been sent. */
+  /** The outputs that were sent. */
   readonly received: string[] = [];
   readonly type: ResourceType;
 

@@ -1,6 +1,6 @@
-// Runs the programs of pages, and prints a JSON object with what each of them has printed, by page. The argument is a file with a JSON object: the
-// paths of the programs of each page. The programs of one page run one after the other in a working directory of their own. The ports that they name
-// are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others.
+// Runs the programs of pages, and prints a JSON object with the output of each of them, by page. The argument is a file with a JSON object:
+// the paths of the programs of each page. The programs of one page run one after the other in a separate working directory. The ports that
+// they name are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
 
-/** What the programs of a page have printed, in their order, and why the last one has failed. */
+/** The output of the programs of a page, in their order, and the reason why the last one has failed. */
 export interface PageRun {
   readonly outputs: string[];
   error?: string;

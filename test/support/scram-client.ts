@@ -2,7 +2,7 @@ import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 
 const DIGESTS = { 'SCRAM-SHA-256': 'sha256', 'SCRAM-SHA-512': 'sha512' } as const;
 
-/** What a client answers to a challenge of SCRAM; by the formulas of RFC 5802, section 3. */
+/** The answer of a client to a challenge of SCRAM, by the formulas of RFC 5802, section 3. */
 export function clientFinal(
   password: string,
   bare: string,

@@ -8,9 +8,9 @@ const SERVICES = {
 
 /** A server for tests. */
 interface Service {
-  /** Its URL with user name and password; empty if the server is missing. */
+  /** The URL with user name and password; empty if the server is missing. */
   readonly url: string;
-  /** For the options of `describe` and `it`: the reason why the tests are skipped, or false. */
+  /** The reason why the tests are skipped, or false, for the options of `describe` and `it`. */
   readonly skip: string | false;
 }
 

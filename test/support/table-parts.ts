@@ -35,7 +35,7 @@ export function markdown(heads: readonly string[], rows: readonly (readonly stri
 
 /**
  * Returns a table of options.
- * @param words what the table says about an option in place of its row: the default, and the values
+ * @param words descriptions of an option in place of its row: the default, and the values
  */
 export function options(
   table: OptionTable,
@@ -72,7 +72,7 @@ export function params(table: ParamTable, hasDefaults = true): string {
   return markdown(['parameter', hasDefaults ? 'default' : 'required', 'values', 'purpose'], rows);
 }
 
-/** Returns a text as code. */
+/** Returns a string as code. */
 export function code(text: string): string {
   return `\`${text}\``;
 }

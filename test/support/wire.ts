@@ -19,7 +19,7 @@ import { type RawClient, rawClient } from './raw-client.ts';
 
 type Filter = string | ({ readonly topic: string } & Partial<SubscriptionRequest>);
 
-/** Starts a broker with millisecond timers and without the memory watch. A virtual clock is told to wait for its pending work. */
+/** Starts a broker with millisecond timers and without the memory watch. A virtual clock waits for its pending work. */
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
   const broker = new Broker({ timerResolution: 1, memoryHighWatermark: 0, ...options });
   if (options.clock instanceof VirtualClock) options.clock.attach(engineOf(broker).services.work);

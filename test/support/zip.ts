@@ -1,6 +1,6 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-/** An entry of an archive. What is not given is right. */
+/** An entry of an archive. Omitted fields are correct. */
 export interface ZipEntry {
   readonly name: string;
   readonly content?: string | Buffer;
@@ -15,7 +15,7 @@ export interface ZipEntry {
   readonly method?: number;
 }
 
-/** Write an archive byte by byte, also one that no program would write. */
+/** Write an archive byte by byte, even one that no program would write. */
 export function zip(...entries: readonly ZipEntry[]): Buffer {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
