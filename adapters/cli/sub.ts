@@ -1,4 +1,4 @@
-// A lost connection is replaced, with growing delays, unless the broker has refused the client for good
+// A lost connection is replaced, with growing delays, unless the broker has refused the client permanently
 // (`TEMPORARY`). While standard output is full, nothing is read from the broker, so that messages wait there and not
 // in this process. Flags and exit codes follow mosquitto_sub where both have them.
 

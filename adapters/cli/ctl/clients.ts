@@ -47,7 +47,7 @@ export const CLIENTS: readonly Action[] = [
   },
   {
     usage: 'sessions list [PART]',
-    about: 'list the sessions and the messages that wait in them; with PART, those whose client id contains it',
+    about: 'list the sessions and their queued messages; with PART, those whose client id contains it',
     columns: SESSION_COLUMNS,
     run: ({ client }, [part]) => client.list('/clients', part === undefined ? {} : { query: { _like_clientid: part } })
   },
@@ -60,13 +60,13 @@ export const CLIENTS: readonly Action[] = [
   },
   {
     usage: 'sessions queue ID',
-    about: 'list the messages that wait for a client',
+    about: 'list the queued messages of a client',
     columns: ['at', 'topic', 'qos', 'retain', 'from_clientid', 'expires_at', 'payload_size', 'payload'],
     run: ({ client }, [clientid]) => client.list('/x/sessions/{clientid}/queue', { params: { clientid } })
   },
   {
     usage: 'sessions clear ID',
-    about: 'drop the messages that wait for a client',
+    about: 'drop the queued messages of a client',
     run: async ({ client }, [clientid]) => ({
       record: await client.delete('/x/sessions/{clientid}/queue', { params: { clientid } })
     })

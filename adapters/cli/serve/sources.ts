@@ -1,5 +1,5 @@
 // The kinds of sources that a config file can name; entry points are imported when they are used. An option can be
-// taken from a file or the environment: at a reload the source is made again if such a value has changed, and the
+// taken from a file or the environment: at a reload the source is created again if such a value has changed, and the
 // previous one is closed when it has answered its questions. `reload` never rejects, because the source must keep its
 // place in the order. Errors name the entry and contain no secret, also if the secret was inserted.
 

@@ -2383,12 +2383,12 @@ export interface LaterOperations {
       }[];
       /** Packet ids of messages from the client that wait for PUBREL */
       awaiting_rel: number[];
-      /** Number of messages that wait */
+      /** Number of queued messages */
       queued: number;
     };
   };
 
-  /** List the messages that wait for a client, connected or not, in order of arrival */
+  /** List the queued messages of a client, connected or not, in order of arrival */
 
   'GET /x/sessions/{clientid}/queue': {
     params: {
@@ -2452,7 +2452,7 @@ export interface LaterOperations {
     isPaged: true;
   };
 
-  /** Drop the messages that wait for a client */
+  /** Drop the queued messages of a client */
 
   'DELETE /x/sessions/{clientid}/queue': {
     params: {

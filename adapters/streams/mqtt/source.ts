@@ -1,7 +1,7 @@
 // A rule with `qos` needs a session at the server: a message is acknowledged when its rows are in the store, and
 // packet ids of QoS 2 are stored with them, so that a repetition is recognized after a crash. A note in the store is
 // written before the server has the session and deleted after it has none, so that no session is left there. When
-// rules change, the connection is made again with or without a session. Ids of a session that the server has lost are
+// rules change, the connection is established again with or without a session. Ids of a session that the server has lost are
 // deleted before messages are taken.
 
 import { randomUUID } from 'node:crypto';

@@ -88,7 +88,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       awaiting_rel: Type.Array(Type.Integer(), {
         description: 'Packet ids of messages from the client that wait for PUBREL'
       }),
-      queued: Type.Integer({ description: 'Number of messages that wait' })
+      queued: Type.Integer({ description: 'Number of queued messages' })
     }),
     example: { params: { clientid: 'sensor-2' } },
     run: async (context, { params: { clientid } }) => {
@@ -108,7 +108,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     name: 'list_session_queue',
     method: 'GET',
     path: '/x/sessions/:clientid/queue',
-    descr: 'List the messages that wait for a client, connected or not, in order of arrival',
+    descr: 'List the queued messages of a client, connected or not, in order of arrival',
     paged: 100,
     hasCursor: true,
     query: Type.Object({
@@ -129,7 +129,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     name: 'clear_session_queue',
     method: 'DELETE',
     path: '/x/sessions/:clientid/queue',
-    descr: 'Drop the messages that wait for a client',
+    descr: 'Drop the queued messages of a client',
     data: Type.Object({ dropped: Type.Integer({ description: 'Number of messages that were dropped' }) }),
     example: { params: { clientid: 'sensor-2' }, data: { dropped: 0 } },
     run: async (context, { params: { clientid } }) => ({ dropped: await sessionOf(context, clientid).clearQueue() })
