@@ -70,7 +70,7 @@ async function call(method, path, { body, headers = { authorization: AUTHORIZATI
   return { status: response.status, headers: response.headers, text, code, data, meta, message };
 }
 
-/** What the server answers to bytes: up to a word, or to the end of the connection. */
+/** The answer of the server to bytes: up to a word, or to the end of the connection. */
 async function answerTo(bytes, word) {
   const socket = connect(world.server.port, '127.0.0.1');
   let answer = '';

@@ -56,7 +56,7 @@ describe('The actor of the store', () => {
     assert.deepEqual(seen.slice(3, 5), ['open -> opening', 'opened -> open.resting']);
   });
 
-  it('is in failed.trying during each attempt to write after a failure, and in failed.waiting between them', async () => {
+  it('enters failed.trying for each attempt to write after a failure, and failed.waiting between them', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const seen = watch(kit.broker);
@@ -92,7 +92,7 @@ describe('The actor of the store', () => {
     assert.equal(seen.at(-1), 'committed -> open.resting');
   });
 
-  it('takes two events for a commit, however many messages it has', async () => {
+  it('takes two events for a commit with any number of messages', async () => {
     const { kit, store } = await stage();
     await using _ = kit;
     const seen = watch(kit.broker);

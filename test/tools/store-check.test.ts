@@ -74,7 +74,7 @@ async function exported(store: Store): Promise<string[]> {
   return lines;
 }
 
-/** More data than an import writes in one batch. */
+/** An amount of data that exceeds one batch of an import. */
 async function large(): Promise<Store> {
   const store = await copy();
   await change(store, (batch) => {
@@ -115,7 +115,7 @@ async function importCutShort(): Promise<Store> {
 const FLEETING = new Set(['garbage', 'journal']);
 
 describe('checkStore', () => {
-  it('finds nothing in the store of a stopped broker, whatever kinds of records it has', async () => {
+  it('finds nothing in the store of a stopped broker, for any kinds of records', async () => {
     const kinds = new Set(entries.map(({ key }) => key[0]));
     const unseen = Object.entries(RECORDS).filter(([name, { kind }]) => !FLEETING.has(name) && !kinds.has(kind));
     assert.deepEqual(unseen, []);
@@ -365,7 +365,7 @@ describe('checkStore', () => {
     assert.equal(seen.at(-1), entries.length);
   });
 
-  it('does not let a new session use the number of a lost one', async () => {
+  it('gives a new session another number than that of a lost one', async () => {
     const store = await copy();
     await change(store, (batch) => {
       for (const { key } of entries.filter(({ key }) => key[0] === Kind.session)) batch.delete(key);
@@ -389,7 +389,7 @@ describe('A store of another implementation that does not open', () => {
     ['STORE_UNUSABLE', false],
     ['STORE_LOCKED', false]
   ] as const)
-    it(`is ${isRepairable ? '' : 'not '}asked to repair itself when it fails with ${code}`, async () => {
+    it(`asks the store ${isRepairable ? '' : 'not '}to repair itself when it fails with ${code}`, async () => {
       for (const run of [
         (store: Store) => checkStore(store, { repair: true }),
         async (store: Store) => {
@@ -459,14 +459,14 @@ describe('storeStatistics', () => {
 });
 
 describe('exportStore and importStore', () => {
-  it('copy every record to another store', async () => {
+  it('copies every record to another store', async () => {
     const other = memoryStore();
     const { records } = await importStore(other, exportStore(await copy()));
     assert.equal(records, entries.length);
     assert.deepEqual(await entriesOf(other), entries);
   });
 
-  it('show the contents of records', async () => {
+  it('shows the contents of records', async () => {
     const lines = (await exported(await copy())).map(
       (line) => JSON.parse(line) as { kind: string; content?: Record<string, unknown> }
     );
@@ -479,11 +479,11 @@ describe('exportStore and importStore', () => {
     });
   });
 
-  it('refuse to import into a store with records', async () => {
+  it('refuses to import into a store with records', async () => {
     await assert.rejects(importStore(await copy(), exportStore(await copy())), { code: 'STORE_NOT_EMPTY' });
   });
 
-  it('leave nothing that a broker would start on when a line is invalid, and name the line', async () => {
+  it('leaves nothing that a broker would start on when a line is invalid, and names the line', async () => {
     const lines = await exported(await copy());
     const wrong: [string, RegExp][] = [
       ['{', /^line 5: not valid JSON/],
@@ -498,7 +498,7 @@ describe('exportStore and importStore', () => {
     await assert.rejects(importStore(memoryStore(), []), { code: 'IMPORT_INVALID' });
   });
 
-  it('refuse an export that ends early or continues after its last line', async () => {
+  it('refuses an export that ends early or continues after its last line', async () => {
     const lines = await exported(await copy());
     for (const count of [1, 20, lines.length - 1])
       await assert.rejects(importStore(memoryStore(), lines.slice(0, count)), {
@@ -511,7 +511,7 @@ describe('exportStore and importStore', () => {
     });
   });
 
-  it('refuse an export in which a line is missing or duplicated, unless its count is removed', async () => {
+  it('refuses an export in which a line is missing or duplicated, unless its count is removed', async () => {
     const lines = await exported(await copy());
     const at = lines.findIndex((line) => line.includes('"kind":"retained"'));
     const without = lines.toSpliced(at, 1);
@@ -525,7 +525,7 @@ describe('exportStore and importStore', () => {
     assert.equal(records, lines.length - 1);
   });
 
-  it('name the line of a record that a later version has written', async () => {
+  it('names the line of a record that a later version has written', async () => {
     const lines = await exported(await copy());
     const record = (entry: Entry, value: Buffer) =>
       JSON.stringify({ key: entry.key.toString('base64'), value: value.toString('base64') });
@@ -550,7 +550,7 @@ describe('exportStore and importStore', () => {
       await assert.rejects(importStore(memoryStore(), lines.with(at, line)), { code: 'STORE_TOO_NEW', message });
   });
 
-  it('leave nothing when an invalid line follows lines that were already written', async () => {
+  it('leaves nothing when an invalid line follows lines that were already written', async () => {
     const store = memoryStore();
     let commits = 0;
     const commit = store.commit.bind(store);
@@ -566,7 +566,7 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(store), await entriesOf(await large()));
   });
 
-  it('recognize the remains of an incomplete import, and import over them', async () => {
+  it('recognizes the remains of an incomplete import, and imports over them', async () => {
     const rest = await importCutShort();
     const unfinished = {
       code: 'IMPORT_UNFINISHED',
@@ -585,7 +585,7 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(rest), entries);
   });
 
-  it('require the import to be repeated if the data it has written cannot be removed', async () => {
+  it('requires the import to be repeated if the data it has written cannot be removed', async () => {
     const store = memoryStore();
     const commit = store.commit.bind(store);
     store.commit = async (batch) => {
@@ -599,13 +599,13 @@ describe('exportStore and importStore', () => {
     assert.deepEqual(await entriesOf(store), entries);
   });
 
-  it('ignore a byte order mark at the beginning', async () => {
+  it('ignores a byte order mark at the beginning', async () => {
     const [first, ...lines] = await exported(await copy());
     const { records } = await importStore(memoryStore(), [`\uFEFF${first}`, ...lines]);
     assert.equal(records, entries.length);
   });
 
-  it('refuse to export unreadable records, and name them', async () => {
+  it('refuses to export unreadable records, and names them', async () => {
     const store = await copy();
     const { key, value } = of(Kind.retained);
     await change(store, (batch) => batch.put(key, flipped(value)));
@@ -627,7 +627,7 @@ describe('A store that is in use', () => {
   };
 
   for (const [name, run] of Object.entries(changes)) {
-    it(`is refused to ${name} while a broker has it open, and the broker continues`, async () => {
+    it(`refuses the store to ${name} while a broker has it open, and the broker continues`, async () => {
       const store = memoryStore({ name: 'the only' });
       await using kit = await createTestBroker({ store });
       await assert.rejects(run(store), {
@@ -637,7 +637,7 @@ describe('A store that is in use', () => {
       await kit.broker.publish({ topic: 'a', qos: 1, retain: true });
     });
 
-    it(`is refused to a broker and to checkStore while ${name} uses it, and released afterwards`, async () => {
+    it(`refuses the store to a broker and to checkStore while ${name} uses it, and releases it afterwards`, async () => {
       const store = memoryStore({ name: 'the only' });
       const open = store.open.bind(store);
       const refused: unknown[] = [];
@@ -664,7 +664,7 @@ describe('A store that is in use', () => {
     });
   }
 
-  it('is released when an export is abandoned', async () => {
+  it('releases the store when an export is abandoned', async () => {
     const store = await copy();
     for await (const line of exportStore(store)) {
       assert.ok(line);
@@ -673,7 +673,7 @@ describe('A store that is in use', () => {
     assert.deepEqual((await checkStore(store)).findings, []);
   });
 
-  it('is released when a check has failed', async () => {
+  it('releases the store when a check has failed', async () => {
     const store = memoryStore();
     const { open } = store;
     store.open = () => Promise.reject(new Error('not now'));
