@@ -104,7 +104,7 @@ export class BrokerLifecycle {
     return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
   }
 
-  /** Whether streams are accepted: the broker is started, or starting. */
+  /** True if streams are accepted: the broker is started, or starting. */
   get isOpen(): boolean {
     const { value } = this.#actor.getSnapshot();
     return value === 'connected.accepting' || value === 'idle.starting';

@@ -1,4 +1,4 @@
-/** Whether the broker is running, and a number for each run. */
+/** True if the broker is running, and a number for each run. */
 export class Life {
   /** The broker has started, and the stop has not disconnected all clients yet. */
   isRunning = false;

@@ -7,22 +7,22 @@ import { Draft } from './record.ts';
 const PART = 4;
 const LEAST_PART_BYTES = 8_192;
 
-/** The changed objects: which of them the present commit contains, and whether it writes them to a journal or folds the journals. */
+/** The changed objects: which of them the current commit contains, and whether it writes them to a journal or folds the journals. */
 export class Changes {
   readonly journals = new Journals();
   readonly #draft = new Draft();
   readonly #journal = new Draft();
   readonly #failed: (error: unknown) => void;
-  /** What the next commit will contain, in the order of the first changes. */
+  /** The changes for the next commit, in the order of the first changes. */
   #dirty: Durable[] = [];
-  /** What the present commit contains. */
+  /** The changes in the current commit. */
   #written: Durable[] = [];
   #isFolding = false;
   #isPart = false;
   /** Size at which a commit is full; Infinity: it contains all changes. */
   #partBytes = Infinity;
 
-  /** @param failed called with what an object throws */
+  /** @param failed called with errors of objects */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }
@@ -32,17 +32,17 @@ export class Changes {
     return this.#dirty.length === 0;
   }
 
-  /** True if the present commit folds the journals. */
+  /** True if the current commit folds the journals. */
   get isFolding(): boolean {
     return this.#isFolding;
   }
 
-  /** True if the present commit contains only a part of the changes. */
+  /** True if the current commit contains only a part of the changes. */
   get isPart(): boolean {
     return this.#isPart;
   }
 
-  /** Bytes of the present commit. */
+  /** Bytes of the current commit. */
   get bytes(): number {
     return this.#draft.batch.bytes;
   }
@@ -76,18 +76,20 @@ export class Changes {
     else this.journals.committed(commit);
   }
 
-  /** Report to the objects of the present commit that the store has it. */
+  /** Report to the objects of the current commit that the store has it. */
   committed(): void {
     for (const item of this.#take()) this.#guard(() => item.committed());
   }
 
-  /** The present commit has failed: the next one writes its changes again, with those that were made meanwhile. */
+  /**
+   * Write the changes of the current commit, which has failed, again with the next one, together with those that were made in the meantime.
+   */
   commitFailed(failure: Exclude<CommitFailure, 'retried'>): void {
     this.#takeBack(this.#take());
     for (const item of this.#dirty) this.#guard(() => item.commitFailed(failure));
   }
 
-  /** The store has no space to fold the journals. They stay as they are, and the other changes of the present commit are written again. */
+  /** Keep the journals, because the store has no space to fold them; the other changes of the current commit are written again. */
   foldRefused(): void {
     this.journals.foldRefused();
     const written = this.#take();
@@ -100,7 +102,7 @@ export class Changes {
     this.#partBytes = Infinity;
   }
 
-  /** Write a part of the changes with the next commit, smaller than the present one. */
+  /** Write a part of the changes with the next commit, smaller than the current one. */
   writeParts(): void {
     this.#partBytes = Math.max(LEAST_PART_BYTES, Math.floor(this.bytes / PART));
   }
@@ -139,14 +141,14 @@ export class Changes {
     this.journals.writeDeletions(this.#draft);
   }
 
-  /** End the present commit. @returns its objects */
+  /** End the current commit. @returns its objects */
   #take(): readonly Durable[] {
     const written = this.#written;
     this.#written = [];
     return written;
   }
 
-  /** The order of the first changes is kept, because a trial may contain a part of them. */
+  /** Restore the changes in the order of the first changes, because a trial may contain a part of them. */
   #takeBack(written: readonly Durable[]): void {
     this.#dirty = [...new Set([...written, ...this.#dirty])];
     for (const item of this.#dirty) item.isDirty = true;

@@ -26,7 +26,7 @@ export interface FormatRecord {
   readonly definitions: number;
 }
 
-/** A store, or a line of an export file, as errors name it. */
+/** The name of a store, or of a line of an export file, for errors. */
 type Named = Pick<Store, 'name'>;
 /** A store, or a snapshot of one. */
 type Readable = Pick<Store, 'name' | 'read'>;

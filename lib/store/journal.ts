@@ -27,7 +27,7 @@ export function beginJournal(draft: Draft, commit: number): Draft {
 export interface Fold {
   /** The records of the journals; for each key the last one. */
   readonly entries: readonly Entry[];
-  /** Their keys, as latin1 strings. Records of the store with these keys are outdated. */
+  /** The keys of the records, as latin1 strings. Records of the store with these keys are outdated. */
   readonly keys: ReadonlySet<string>;
   /** The changes that write the records under their own keys and delete the journals. To be committed like any other commit. */
   readonly draft: Draft;

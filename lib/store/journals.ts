@@ -2,24 +2,24 @@ import type { Durable } from './durable.ts';
 import { Kind } from './keys.ts';
 import type { Draft } from './record.ts';
 
-/** Limits of journals. They are folded when they have this many bytes, commits or changed objects, or by time. */
+/** Limits of journals, in bytes, commits and changed objects. They are also folded by time. */
 const FOLD_BYTES = 262_144;
 const FOLD_COMMITS = 1_000;
 const FOLD_ITEMS = 2_000;
 
-/** The journals that the store has, and when they are folded. */
+/** The journals in the store, and the conditions under which they are folded. */
 export class Journals {
-  /** The objects with records in them. */
+  /** The objects with records in the journals. */
   readonly items = new Set<Durable>();
-  /** Bytes in the journal of the present commit, or of the last one; 0: it has none. */
+  /** Bytes in the journal of the current commit, or of the last one; 0: it has none. */
   #written = 0;
-  /** They are to be folded, if the store has space for that. */
+  /** True if the journals are to be folded when the store has space for it. */
   #isFoldWanted = false;
-  /** The store has refused to fold them, and nothing has been folded since. */
+  /** True if the store has refused to fold the journals, and nothing has been folded since. */
   #isFoldRefused = false;
-  /** They must be folded before anything else is written, because a commit that was reported as failed is in the store. */
+  /** True if the journals must be folded before anything else is written, because a commit that was reported as failed is in the store. */
   mustFold = false;
-  /** The commits that contain them. */
+  /** The commits that contain the journals. */
   #commits: number[] = [];
   #bytes = 0;
 
@@ -33,24 +33,27 @@ export class Journals {
     return this.count > 0 && !this.#isFoldRefused;
   }
 
-  /** Fold them with the next commit, if the store has space for that. */
+  /** Fold the journals with the next commit, if the store has space for it. */
   requestFold(): void {
     this.#isFoldWanted = true;
   }
 
-  /** Try again to fold what the store has refused to fold. */
+  /** Try again to fold the journals that the store has refused to fold. */
   retryFold(): void {
     this.#isFoldRefused = false;
   }
 
-  /** Note the bytes in the journal of the present commit; 0: it has none. */
+  /** Note the bytes in the journal of the current commit; 0: it has none. */
   written(bytes: number): void {
     this.#written = bytes;
   }
 
-  /** Tell whether the next commit folds them. @param gathered bytes of that commit @param isTrial it is the first one after a failure */
+  /**
+   * Tell whether the next commit folds the journals. @param gathered bytes of that commit @param isTrial it is the first one after a
+   * failure
+   */
   isFoldDue(gathered: number, isTrial: boolean): boolean {
-    // a trial is small, so that the store can accept it: folding is no precondition for anything else
+    // a trial is small, so that the store can accept it: nothing else depends on folding
     if (this.mustFold || isTrial) return this.mustFold;
     if (this.#isFoldWanted || this.#isFoldRefused) return this.#isFoldWanted;
     return this.#bytes + gathered > FOLD_BYTES || this.#commits.length >= FOLD_COMMITS || this.items.size >= FOLD_ITEMS;
@@ -63,18 +66,21 @@ export class Journals {
     this.#bytes += this.#written;
   }
 
-  /** Note that a commit that was reported as failed is in the store. A fold replaces its records; without it, nothing would have changed. */
+  /**
+   * Note that a commit that was reported as failed is in the store. A fold replaces its records; without a fold, nothing would have
+   * changed.
+   */
   foundFailed(commit: number): void {
     this.mustFold = true;
     this.committed(commit);
   }
 
-  /** Write what deletes them. */
+  /** Write the deletions of the journals. */
   writeDeletions(draft: Draft): void {
     for (const commit of this.#commits) draft.key(Kind.journal).u48(commit).delete();
   }
 
-  /** Note that they have been folded. */
+  /** Note that the journals have been folded. */
   folded(): void {
     this.mustFold = this.#isFoldWanted = this.#isFoldRefused = false;
     this.#commits = [];
@@ -82,7 +88,7 @@ export class Journals {
     this.items.clear();
   }
 
-  /** Note that the store has no space to fold them. */
+  /** Note that the store has no space to fold the journals. */
   foldRefused(): void {
     this.#isFoldWanted = false;
     this.#isFoldRefused = true;

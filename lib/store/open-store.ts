@@ -16,7 +16,7 @@ import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Store } from './store.ts';
 
-/** What an open store needs from the broker. */
+/** The part of the broker that an open store uses. */
 export interface OpenStoreHost {
   readonly clock: Clock;
   readonly work: WorkCount;
@@ -41,7 +41,7 @@ export class OpenStore {
   #commit = 0;
   /** False after a failed commit: the store may contain that commit, too. */
   #isCommitKnown = true;
-  /** Has the time of creation, which identifies the store. */
+  /** The format record with the time of creation, which identifies the store. */
   #format: FormatChange | undefined;
   /** The attempts to close and open a failed store; settles when the store is open or `stop` was called. */
   #reopening: Promise<void> | undefined;
@@ -88,7 +88,7 @@ export class OpenStore {
       const seen = await look(commits, fold);
       // journals that this ledger has written itself are not folded from the store: it has their records in memory
       if (fold.draft.batch.length > 0 && this.#journals.count === 0) {
-        // the time of the last commit tells how long clients were connected, so it does not change
+        // the time of the last commit shows how long clients were connected, so it does not change
         writeCommit(fold.draft, this.#commit + 1, commits.lastWallMs);
         await store.commit(fold.draft.batch);
         this.#commit++;
@@ -119,7 +119,7 @@ export class OpenStore {
     this.#commit = number;
   }
 
-  /** Note that the store works: whatever was committed is known to be in it. */
+  /** Note that the store works: every commit so far is known to be in it. */
   works(): void {
     this.#isCommitKnown = true;
     this.#reopenMs = FIRST_REOPEN_MS;
@@ -128,7 +128,7 @@ export class OpenStore {
   /**
    * Close and open the store until that succeeds, each time after a longer pause.
    *
-   * After a failed write, a store that stays open may never write again (LevelDB does not), and does not tell what it has written.
+   * After a failed write, a store that stays open may never write again (LevelDB does not), and does not report what it has written.
    * @param isUntouched true if the failed commit has written nothing: the store stays open
    * @param reopened called when the store may be written again, unless `stop` was called before
    */
@@ -137,7 +137,7 @@ export class OpenStore {
     this.#reopening = this.#reopen(isUntouched, reopened);
   }
 
-  /** Whether the store was opened and not closed since. Another ledger may use it otherwise. */
+  /** True if the store was opened and not closed since. Otherwise another ledger may use it. */
   get isClaimed(): boolean {
     return isClaimedBy(this.#store, this);
   }

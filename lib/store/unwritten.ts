@@ -4,7 +4,7 @@
 // share, counted by publishers. Publishes of the app, wills and delayed messages are not charged to a publisher (the
 // app can await them) but count towards four times the bound, above which every connection that causes writes waits.
 
-/** If the unwritten bytes exceed the limit this many times, every publisher that has caused some of them must wait. */
+/** Factor of the limit: if the unwritten bytes exceed it, every publisher that has caused some of them must wait. */
 const TOTAL = 4;
 
 /** The unwritten bytes that one publisher has caused. */
@@ -19,7 +19,7 @@ export class UnwrittenShare {
 
 /** The state of commits; the ledger implements it. */
 interface CommitNumbers {
-  /** Number of the commit that will contain the present changes. */
+  /** Number of the commit that will contain the current changes. */
   readonly ticket: number;
   /** Number of the last commit that the store has committed. */
   readonly settled: number;
@@ -35,7 +35,7 @@ export class Unwritten {
   #noted = 0;
   #max: number;
   readonly #commits: CommitNumbers;
-  /** The value of `noted` when the last commit began. */
+  /** The value of `noted` when the last commit started. */
   #begunAt = 0;
   #leaving = 0;
   #charged = 0;
@@ -53,7 +53,7 @@ export class Unwritten {
     this.#max = max;
   }
 
-  /** Sum of all bytes that were ever noted. The difference between two reads is what was caused in between. */
+  /** Sum of all bytes that were ever noted. The difference between two reads is the number of bytes caused in between. */
   get noted(): number {
     return this.#noted;
   }
@@ -73,7 +73,7 @@ export class Unwritten {
     return this.gathered + this.#leaving > this.#max;
   }
 
-  /** Note that a commit has begun, which writes the gathered bytes. */
+  /** Note that a commit has started, which writes the gathered bytes. */
   begun(): void {
     this.#leaving = this.gathered;
     this.#begunAt = this.#noted;

@@ -3,14 +3,14 @@ import type { Waiter } from './durable.ts';
 /** Number of failures whose tickets are remembered; no message waits through more failures than this. */
 const MAX_FAILURES = 1_000;
 
-/** What waits for commits, and which tickets were refused. */
+/** The waiters for commits, and the tickets that were refused. */
 export class Waiters {
   readonly #waiters = new Set<Waiter>();
-  /** First and last ticket of the commits of each failure. Everything that waited for them was refused. */
+  /** First and last ticket of the commits of each failure. All operations that waited for them were refused. */
   readonly #refused: [first: number, last: number][] = [];
   readonly #failed: (error: unknown) => void;
 
-  /** @param failed called with what a waiter throws */
+  /** @param failed called with errors of waiters */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }
