@@ -45,21 +45,17 @@ const HEADING = /^#+ (Begin|Bounds|Circles|Measure|What is not there)\b/gm;
 
 /** Findings that are left, by folder. A number may only shrink; a folder without findings leaves the list. */
 const LEFT: Readonly<Record<string, number>> = {
-  '.': 10,
-  'adapters/cli': 55,
-  lib: 10,
-  'lib/base': 10,
-  'lib/broker': 141,
-  'lib/events': 49,
+  '.': 3,
+  'lib/base': 2,
+  'lib/broker': 1,
+  'lib/events': 47,
   'lib/outbox': 20,
   'lib/records': 21,
-  'lib/rules': 91,
-  'lib/session': 58,
-  'lib/store': 15,
-  'lib/streams': 350,
-  'lib/testing': 18,
-  'lib/tools': 4,
-  test: 1238
+  'lib/rules': 86,
+  'lib/session': 7,
+  'lib/store': 1,
+  'lib/streams': 340,
+  test: 402
 };
 
 interface Finding {

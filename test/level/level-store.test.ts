@@ -523,7 +523,7 @@ describe('a level store in a folder', () => {
   });
 });
 
-describe('a level store in a folder that has a folder in the place of a log', () => {
+describe('a level store in a folder that contains a folder in the place of a log', () => {
   it('fails with STORE_UNUSABLE, naming that folder and the remedy', async () => {
     const folder = await createFolder();
     const log = join(folder, readdirSync(folder).find((name) => name.endsWith('.log')) as string);
