@@ -2,16 +2,30 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { encode } from '../../lib/packets/encode.ts';
-import type { ProtocolVersion, PublishPacket, QoS } from '../../lib/packets/types.ts';
+import type { Packet, ProtocolVersion, PublishPacket, QoS } from '../../lib/packets/types.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import { ack, cutOff, onlyPublish, persistent, subscriber, summarize, timedBroker } from '../support/flows.ts';
-import { rawClient } from '../support/raw-client.ts';
+import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { publish, subscribe, turns, withResolvers } from '../support/wire.ts';
 
 /** Statement ids of both standards for the same rule, because the flows are the same in all versions. */
 function rule(version: ProtocolVersion, of5: string, of4: string): string {
   if (version === 5) return `[${of5}]`;
   return version === 4 ? `[${of4}]` : `[${of4}] (3.1)`;
+}
+
+/** Acknowledges the messages that a client has received and still receives with QoS 1. Returns their payloads by topic. */
+async function acknowledgeAll(client: RawClient, received: readonly Packet[] = []): Promise<Map<string, string[]>> {
+  const got = new Map<string, string[]>();
+  for (let packets = received, isFirst = true; isFirst || packets.length > 0; packets = await client.rest()) {
+    isFirst = false;
+    for (const packet of packets) {
+      if (packet.cmd !== 'publish') continue;
+      got.set(packet.topic, [...(got.get(packet.topic) ?? []), String(packet.payload)]);
+      client.send(ack('puback', packet.messageId as number));
+    }
+  }
+  return got;
 }
 
 describe('Session state', () => {
@@ -586,6 +600,51 @@ describe('Message order', () => {
     }
     assert.equal(last.size, 1500);
     assert.equal([...last.values()].filter((text) => text === 'new').length, 15);
+  });
+
+  it('[MQTT-4.6.0-5] is kept between retained messages that have not been looked up yet and newer ones', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const send = (topic: string, payload: string, retain = false) => broker.publish(topic, payload, { qos: 1, retain });
+    // While more than 1,000 retained messages wait for the client, those of further subscriptions are not looked up.
+    for (let n = 0; n < 1200; n++) await send(`first/${n}`, 'old', true);
+    for (const topic of ['second/a', 'second/b']) await send(topic, 'old', true);
+    const client = await rawClient(broker, { properties: { receiveMaximum: 100 } });
+    client.send(subscribe(1, { topic: 'first/#', qos: 1 }), subscribe(2, { topic: 'second/#', qos: 1 }));
+    const sent = await client.rest();
+    assert.equal(sent.length, 102); // with the SUBACK packets
+    await send('second/a', 'new');
+    await send('second/c', 'new', true);
+    await send('second/c', 'newer');
+    await send('first/1000', 'new');
+    const got = await acknowledgeAll(client, sent);
+    assert.deepEqual(got.get('second/a'), ['old', 'new']);
+    assert.deepEqual(got.get('second/b'), ['old']);
+    assert.deepEqual(got.get('second/c'), ['new', 'newer']);
+    assert.deepEqual(got.get('first/1000'), ['old', 'new']);
+    assert.equal(got.size, 1203);
+  });
+
+  it('[MQTT-4.6.0-5] is kept between retained messages that were sent in part and newer ones, while the client is offline', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const send = (topic: string, payload: string, retain = false) => broker.publish(topic, payload, { qos: 1, retain });
+    for (let n = 0; n < 5; n++) await send(`r/${n}`, 'old', true);
+    const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, receiveMaximum: 2 } };
+    const client = await subscriber(broker, { topic: 'r/#', qos: 1 }, options);
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q1 retain r/0=old', 'publish 2 q1 retain r/1=old']);
+    client.send(ack('puback', 1), ack('puback', 2));
+    assert.deepEqual(summarize(await client.rest()), ['publish 3 q1 retain r/2=old', 'publish 4 q1 retain r/3=old']);
+    await cutOff(broker, client);
+    await send('r/0', 'new');
+    await send('r/4', 'new');
+    const got = await acknowledgeAll(await rawClient(broker, options));
+    assert.deepEqual(Object.fromEntries([...got].sort()), {
+      'r/0': ['new'],
+      'r/2': ['old'],
+      'r/3': ['old'],
+      'r/4': ['old', 'new']
+    });
   });
 });
 
