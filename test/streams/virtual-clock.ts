@@ -8,6 +8,9 @@ interface VirtualTimer {
   readonly run: () => void;
 }
 
+/** If more timers than this ring at the same time, each of them sets the next one: the clock would never advance. */
+const MAX_RINGS = 10_000;
+
 /** A clock that stands still until it is advanced. Its timers ring in the order of their times. */
 export class VirtualClock implements Clock, Timers {
   #now: number;
@@ -42,12 +45,15 @@ export class VirtualClock implements Clock, Timers {
 
   /** Ring everything that is due up to a time. */
   advanceTo(time: number): void {
-    for (;;) {
+    for (let rings = 0; ; rings++) {
       const due = [...this.#timers]
         .filter(({ at }) => at <= time)
         .sort((a, b) => a.at - b.at || a.number - b.number)[0];
       if (due === undefined) break;
       this.#timers.delete(due);
+      if (due.at > this.#now) rings = 0;
+      else if (rings > MAX_RINGS)
+        throw new Error(`more than ${MAX_RINGS} timers were set for ${this.#now} ms, one by another`);
       this.#now = Math.max(this.#now, due.at);
       due.run();
     }

@@ -5,6 +5,9 @@ interface Timer {
   readonly run: () => void;
 }
 
+/** If more timers than this ring at the same time, each of them sets the next one: the clock would never advance. */
+const MAX_RINGS = 10_000;
+
 /** A clock that moves only on request, and calls due timers synchronously, in order of due time. */
 export class ManualClock implements Clock {
   /** The number of calls of `setTimeout`. */
@@ -44,8 +47,12 @@ export class ManualClock implements Clock {
 
   advance(ms: number): void {
     const untilMs = this.#nowMs + ms;
+    let rings = 0;
     for (let timer = this.#first(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#first()) {
       this.#timers.delete(timer);
+      if (timer.dueMs > this.#nowMs) rings = 0;
+      else if (++rings > MAX_RINGS)
+        throw new Error(`more than ${MAX_RINGS} timers were set for ${this.#nowMs} ms, one by another`);
       this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
       timer.run();
     }
