@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { BySize, Sized } from '../../lib/base/collections/by-size.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 class Item extends Sized {}
@@ -10,7 +11,7 @@ describe('BySize', () => {
     const { below, pick } = randomSource('sizes');
     const list = new BySize<Item>();
     const items = Array.from({ length: 50 }, () => new Item());
-    for (let step = 0; step < 20_000; step++) {
+    for (let step = 0; step < samples(20_000); step++) {
       list.resize(pick(items), below(10) < 3 ? 0 : Math.floor(2 ** (below(4_000) / 100)));
       const sizes = items.map(({ listedBytes }) => listedBytes);
       const most = Math.max(...sizes);

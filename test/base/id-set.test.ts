@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { IdSet } from '../../lib/base/collections/id-set.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 function idsIn(set: IdSet): number[] {
@@ -54,7 +55,7 @@ describe('IdSet', () => {
     const { below } = randomSource('IdSet');
     const ids = new IdSet();
     const slow = new Set<number>();
-    for (let step = 0; step < 20_000; step++) {
+    for (let step = 0; step < samples(20_000); step++) {
       const id = 1 + (below(2) === 0 ? below(40) : below(65_535));
       if (below(2) === 0) assert.equal(ids.add(id), !slow.has(id) && slow.add(id) !== undefined);
       else assert.equal(ids.delete(id), slow.delete(id));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Roster } from '../../lib/base/collections/roster.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 interface Entry {
@@ -18,9 +19,9 @@ describe('Roster', () => {
     const source = randomSource('Roster');
     const roster = new Roster<Entry>();
     let slow: Entry[] = [];
-    for (let step = 0; step < 20_000; step++) {
+    for (let step = 0; step < samples(20_000); step++) {
       // The list grows, shrinks to nothing, and starts again.
-      const isGrowing = Math.floor(step / 2_500) % 2 === 0;
+      const isGrowing = Math.floor(step / samples(2_500)) % 2 === 0;
       if (source.below(10) < (isGrowing ? 7 : 2)) slow.push(added(roster));
       else if (slow.length > 0) {
         const gone = source.pick(slow);

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import { endTurn, type Output, takeOutput, writeOutput } from '../../lib/connection/output.ts';
 import type { Frame } from '../../lib/packets/message.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 interface Entry {
@@ -146,7 +147,7 @@ describe('writeOutput', () => {
     const { below, pick } = randomSource('writeOutput');
     const written: [Written, Buffer][] = [];
     let entries: Entry[] = [];
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < samples(1500); round++) {
       const choice = below(10);
       if (choice < 5 || entries.length === 0) {
         entries = [];

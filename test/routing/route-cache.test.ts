@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RouteCache } from '../../lib/routing/route-cache.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 class Route {
@@ -120,7 +121,7 @@ describe('RouteCache', () => {
     const { below } = randomSource('RouteCache');
     const cache = new RouteCache<Route>({ maxWeight: 60 });
     const last = new Map<string, Route>();
-    for (let step = 0; step < 20_000; step++) {
+    for (let step = 0; step < samples(20_000); step++) {
       const topic = `t/${below(below(3000) < 1500 ? 10 : 1000)}`;
       const dice = below(100);
       if (dice === 0) cache.invalidateAll();

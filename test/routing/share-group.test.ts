@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type { Publisher } from '../../lib/packets/message.ts';
 import { type GroupMember, ShareGroup } from '../../lib/routing/share-group.ts';
 import { cpuMs } from '../support/cpu.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 interface TestMember extends GroupMember {
@@ -51,7 +52,7 @@ describe('ShareGroup', () => {
   it('keeps the order of a plain list after random joins and leaves', () => {
     const shared = group();
     const list: TestMember[] = [];
-    for (let round = 0; round < 3000; round++) {
+    for (let round = 0; round < samples(3000); round++) {
       if (list.length === 0 || random() < 0.55) {
         const joining = member(String(round));
         shared.add(joining);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import { Awaiting, Inflight } from '../../lib/session/messages/inflight.ts';
+import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const message = (topic: string) => Message.from({ topic, qos: 1 }, undefined, 0, 0);
@@ -108,8 +109,8 @@ describe('Inflight', () => {
     const { below, pick } = randomSource('Inflight');
     const inflight = new Inflight();
     const slow = new Map<number, { state: number; topic: string; ids: readonly number[] | undefined }>();
-    for (let step = 0; step < 30_000; step++) {
-      const bound = 1 + (step >> 7);
+    for (let step = 0; step < samples(30_000); step++) {
+      const bound = 1 + Math.floor((step * 234) / samples(30_000));
       if (slow.size === 0 || (slow.size < bound && below(2) === 0)) {
         const topic = `t${step}`;
         const ids = below(3) === 0 ? [step] : undefined;

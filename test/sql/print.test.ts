@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { printStatement } from '../../lib/sql/print.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import { Random } from '../fuzz/random.ts';
+import { samples } from '../support/samples.ts';
 import { CASE_FILES, readCases } from './cases.ts';
 import { StatementMaker, withoutPlaces } from './generated.ts';
 import { DIALECT } from './support.ts';
@@ -13,7 +14,7 @@ describe('A printed statement', () => {
   it('has the same tree as the one that was printed, and is printed as it is', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const maker = new StatementMaker(new Random(seed));
-    for (let count = 0; count < 3000; count++) {
+    for (let count = 0; count < samples(3000); count++) {
       const statement = maker.statement();
       const text = printStatement(statement, DIALECT);
       const parsed = parseStatement(text, DIALECT);

@@ -8,10 +8,11 @@ import type { ClientOptions } from '../../lib/client/options.ts';
 import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
+import { samples } from '../support/samples.ts';
 import { publish } from '../support/wire.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
-const CUTS = 300;
+const CUTS = samples(300);
 /** Receives QoS 2 messages without sending PUBREC, so that all of them are sent again after a cut. */
 const UNRELEASED = 7;
 
@@ -175,7 +176,7 @@ describe('A store that contains only the first commits', () => {
     const total = store.committed.length;
     assert.ok(total > 50 && promises.length > 100, `${total} batches, ${promises.length} promises`);
     const every = Math.max(1, Math.ceil(total / CUTS));
-    for (let count = 0; count <= total; count += every) {
+    for (let count = seed % every; count <= total; count += every) {
       const { lives, queues } = await openAt(store, count, now);
       for (const { by, what, undoneAt, check } of promises)
         if (by <= count && count <= undoneAt)

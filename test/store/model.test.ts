@@ -1,7 +1,8 @@
 import { describe, it } from 'node:test';
+import { samples } from '../support/samples.ts';
 import { Model } from './model.ts';
 
-const SEEDS = Number(process.env.SEEDS ?? (process.env.SEED === undefined ? 20 : 1));
+const SEEDS = Number(process.env.SEEDS ?? (process.env.SEED === undefined ? samples(20) : 1));
 const STEPS = Number(process.env.STEPS ?? 150);
 const first = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
 console.log(`# random deaths: SEED=${first}`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ReceivedMessage } from '../../lib/client/options.ts';
 import { ClientSession } from '../../lib/client/session.ts';
+import { someOf } from '../support/samples.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
 const TOPICS = 8;
@@ -56,7 +57,7 @@ describe('Retained messages that a persistent session has yet to receive', () =>
         const { packets, got } = await run(-1, slow, false, retain);
         assert.deepEqual([...got].sort(), [...expected, 'newer']);
         assert.ok(packets > 30, `${packets} packets`);
-        for (let at = 1; at < packets; at++)
+        for (const at of someOf(1, packets - 1))
           for (const isPendingKept of [false, true]) {
             const { got } = await run(at, slow, isPendingKept, retain);
             const where = `packet ${at}, the commit under way is ${isPendingKept ? '' : 'not '}kept: ${got}`;

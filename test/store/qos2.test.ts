@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { ClientSession } from '../../lib/client/session.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { someOf } from '../support/samples.ts';
 import { publish } from '../support/wire.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
 
@@ -70,7 +71,7 @@ describe('QoS 2 from one persistent session to another', () => {
       it(`delivers exactly once, whichever packet is the last before the ${who} disconnects or crashes (commits of ${2 * slow} turns)`, async () => {
         const { packets } = await run({ at: -1, who, isPendingKept: false }, slow);
         assert.ok(packets > 20, `${packets} packets`);
-        for (let at = 1; at <= packets; at++)
+        for (const at of someOf(1, packets))
           for (const isPendingKept of who === 'broker' ? [false, true] : [false]) {
             const { got } = await run({ at, who, isPendingKept }, slow);
             assert.deepEqual(

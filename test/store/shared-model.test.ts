@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Random } from '../fuzz/random.ts';
+import { samples } from '../support/samples.ts';
 import { Lives } from './support.ts';
 
 const FILTER = '$share/workers/jobs/#';
-const ROUNDS = 12;
+const ROUNDS = samples(12);
 const STEPS = 25;
 
 /** A member that is away, in the model: the messages that were handed over to it, and those that were queued for it. */

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
 import { StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
+import { samples } from '../support/samples.ts';
 import { evaluate, readValue, showValue } from './expression-support.ts';
 
 interface Case {
@@ -148,7 +149,7 @@ describe('operators over random values', () => {
   it('give the same as a slow evaluation, for columns and for literals', () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = new Random(seed);
-    for (let round = 0; round < 1000; round++) {
+    for (let round = 0; round < samples(1000); round++) {
       const operator = random.pick(OPERATORS);
       const [a, b] = [random.pick(VALUES), random.pick(VALUES)];
       const left = random.once(3) ? (literal(a) ?? 'a') : 'a';

@@ -3,8 +3,9 @@ import { describe, it } from 'node:test';
 import { likePattern } from '../../lib/streams/expressions/like.ts';
 import { StreamFailure } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
+import { samples } from '../support/samples.ts';
 
-const ROUNDS = 3_000;
+const ROUNDS = samples(3_000);
 /** So long that a search whose time grows with the product of the lengths does not end. */
 const LONG = 1_000_000;
 

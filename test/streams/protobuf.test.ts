@@ -4,6 +4,7 @@ import { protobufFormat } from '../../adapters/streams/protobuf/index.ts';
 import type { StreamFormatCodec, StreamFormatSetup } from '../../lib/adapter.ts';
 import type { StreamValueObject } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { samples } from '../support/samples.ts';
 import { TestSink, turns } from './sink-bench.ts';
 
 const ALL = `
@@ -159,7 +160,7 @@ describe('the format protobuf', () => {
     let state = seed;
     const next = () => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) >>> 16;
     const whole = encode({ text: 'abc', many: [1, 2], longs: { 5: 'x' }, inner: { raw: 'AAAA' }, flags: { true: {} } });
-    for (let round = 0; round < 3000; round++) {
+    for (let round = 0; round < samples(3000); round++) {
       const payload = round % 2 === 0 ? Buffer.from(whole) : Buffer.alloc(next() % 40);
       for (let change = 0; change < payload.length / 4; change++) payload[next() % payload.length] = next();
       try {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { overlaps } from '../../lib/topics/topic.ts';
+import { samples } from '../support/samples.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from './slow-matcher.ts';
 
 describe('overlaps', () => {
@@ -30,12 +31,12 @@ describe('overlaps', () => {
   it('returns true for random filters that match the same name', () => {
     const source = randomSource('overlaps');
     let found = 0;
-    for (let i = 0; i < 20_000; i++) {
+    for (let i = 0; i < samples(20_000); i++) {
       const [a, b, name] = [randomFilter(source), randomFilter(source), randomName(source)];
       if (!slowMatches(a, name) || !slowMatches(b, name)) continue;
       found++;
       assert.ok(overlaps(a, b), `${a}, ${b}: ${name}`);
     }
-    assert.ok(found > 100);
+    assert.ok(found > 20);
   });
 });
