@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
+import { programOf, SOURCES } from './support/programs.ts';
 import { CHAPTERS, idsOf, STATEMENTS, type Statement } from './support/statements.ts';
 
 interface Outcome {
@@ -18,9 +19,9 @@ const here = import.meta.dirname;
 function filesToRun(): string[] {
   return readdirSync(here, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
-    .map((name) => join(here, name))
-    .filter((path) => /\b(it|test)\(\s*(['"`])\[MQTT/.test(readFileSync(path, 'utf8')))
-    .sort();
+    .filter((name) => /\b(it|test)\(\s*(['"`])\[MQTT/.test(readFileSync(join(here, name), 'utf8')))
+    .sort()
+    .map((name) => programOf(join('test', name)));
 }
 
 async function runTests(files: string[]): Promise<{ outcomes: Outcome[]; failures: string[] }> {
@@ -31,7 +32,7 @@ async function runTests(files: string[]): Promise<{ outcomes: Outcome[]; failure
     if (type === 'test:stderr') process.stderr.write(data.message);
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     const { name, file, details } = data;
-    const place = relative(here, file ?? name);
+    const place = relative(join(SOURCES, 'test'), file ?? name).replace(/\.js$/, '.ts');
     if (details.type === 'suite') continue; // a suite passes and fails with its tests
     if (type === 'test:fail') failures.push(`${place}: ${name}\n  ${reasonOf(details.error)}`);
     if (isLeftOut(data.skip) || isLeftOut(data.todo)) continue;

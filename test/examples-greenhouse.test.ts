@@ -12,6 +12,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import mqtt, { type MqttClient } from 'mqtt';
 import ts from 'typescript';
+import { SOURCES } from './support/programs.ts';
 
 const root = join(import.meta.dirname, '..');
 const source = join(root, 'examples/greenhouse');
@@ -25,18 +26,29 @@ const post = (body: object, headers: Record<string, string> = {}) => ({
   body: JSON.stringify(body)
 });
 
-const deviceProgram = ['--import', 'tsx', '--conditions=embermq-source', 'device-main.ts'];
-
 /** A copy of the example in which `embermq` is this package, as in an installation. */
 let folder: string;
+/** The same with the compiled programs. */
+let compiled: string;
 let dataDir: string;
 
 before(() => {
   folder = mkdtempSync(join(root, 'dist-test-')); // the other packages are found in node_modules of the root
   dataDir = mkdtempSync(join(tmpdir(), 'embermq-greenhouse-'));
   cpSync(source, folder, { recursive: true, filter: (path) => !/node_modules|greenhouse.data/.test(path) });
-  mkdirSync(join(folder, 'node_modules'));
-  symlinkSync(root, join(folder, 'node_modules/embermq'), 'junction');
+  compiled = join(folder, 'compiled');
+  for (const path of [source, join(SOURCES, 'examples/greenhouse')])
+    cpSync(path, compiled, {
+      recursive: true,
+      filter: (name) => !/node_modules|greenhouse.data|\.ts$/.test(name.slice(path.length))
+    });
+  for (const [path, installed] of [
+    [folder, root],
+    [compiled, SOURCES]
+  ]) {
+    mkdirSync(join(path, 'node_modules'));
+    symlinkSync(installed, join(path, 'node_modules/embermq'), 'junction');
+  }
 });
 
 after(() => {
@@ -59,8 +71,8 @@ after(() => {
 });
 
 async function start(env: Record<string, string> = {}): Promise<App> {
-  const child = spawn(process.execPath, ['--import', 'tsx', '--conditions=embermq-source', 'main.ts'], {
-    cwd: folder,
+  const child = spawn(process.execPath, ['main.js'], {
+    cwd: compiled,
     env: {
       ...process.env,
       PORT: '0',
@@ -143,10 +155,10 @@ describe('the greenhouse app', () => {
   });
 
   it('passes its own tests', async () => {
-    const [, ...flags] = (manifest(source).scripts.test as string).split(' ');
+    const [, files] = /^node --import tsx --test (.*)$/.exec(manifest(source).scripts.test) ?? assert.fail();
     const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a separate test run
-    const args = ['--conditions=embermq-source', '--test-reporter=spec', ...flags];
-    const { stdout, stderr } = await run(process.execPath, args, { cwd: folder, env }).catch((error) => error);
+    const args = ['--test-reporter=spec', '--test', ...files.replaceAll('.ts', '.js').split(' ')];
+    const { stdout, stderr } = await run(process.execPath, args, { cwd: compiled, env }).catch((error) => error);
     assert.match(stdout, /ℹ pass 7\n/, `${stdout}${stderr}`);
     assert.match(stdout, /ℹ fail 0\n/);
     assert.doesNotMatch(`${stdout}${stderr}`, /TestLeakWarning/);
@@ -199,8 +211,8 @@ describe('the greenhouse app, in a separate process', () => {
     ['without arguments', [], /^usage: npm run device -- GREENHOUSE ID KEY\n$/]
   ] as const)
     it(`reports why a device ends, ${what}`, async () => {
-      const { code, stderr } = await run(process.execPath, [...deviceProgram, ...args], {
-        cwd: folder,
+      const { code, stderr } = await run(process.execPath, ['device-main.js', ...args], {
+        cwd: compiled,
         env: { ...process.env, URL: app.url }
       }).catch((error) => error);
       assert.equal(code, 1);
@@ -208,8 +220,8 @@ describe('the greenhouse app, in a separate process', () => {
     });
 
   it('reports why a device is not connected, and tries again', async () => {
-    const child = spawn(process.execPath, [...deviceProgram, 'north', 'north-1', 'guess'], {
-      cwd: folder,
+    const child = spawn(process.execPath, ['device-main.js', 'north', 'north-1', 'guess'], {
+      cwd: compiled,
       env: { ...process.env, URL: 'http://127.0.0.1:1' },
       stdio: ['ignore', 'inherit', 'pipe']
     });

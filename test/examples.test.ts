@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { examples } from './support/example-tables.ts';
-import { joinSources } from './support/joined.ts';
 import { promised } from './support/pages.ts';
+import { joinedProgram } from './support/programs.ts';
 
 const root = join(import.meta.dirname, '..');
 /** The example that is a file of tests; see `test/testing/example.test.ts`. */
@@ -18,19 +18,17 @@ const ADAPTERS = ['custom-listener', 'custom-sink', 'custom-source', 'custom-sto
 
 describe('examples', () => {
   const programs = examples().filter(({ name }) => name !== TESTS);
-  let joined: readonly string[] | undefined;
 
   it('examples show how to write each kind of adapter, with names of embermq/adapter', () => {
     const found = programs.filter(({ text }) => text.includes("from 'embermq/adapter'")).map(({ name }) => name);
     assert.deepEqual(found, ADAPTERS);
   });
 
-  for (const [at, { name, text, about }] of programs.entries()) {
+  for (const { name, text, about } of programs) {
     it(`runs ${name}, which prints the documented output`, async () => {
       assert.notEqual(about, '', 'it begins with a comment that says what it shows');
       assert.ok(text.split('\n').length <= MOST_LINES, 'it fits on a screen');
-      joined ??= joinSources(programs.map(({ name }) => `examples/${name}.ts`));
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [joined[at]], {
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [joinedProgram(`examples/${name}.ts`)], {
         cwd: root,
         timeout: 60_000
       });

@@ -24,6 +24,7 @@ import { BUNDLES, CLIENT_APP } from './bundled-apps.ts';
 import { CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
 import { beyondPage, bundleSizes, loadedSizes, tarballSizes } from './support/package-sizes.ts';
 import { promised } from './support/pages.ts';
+import { evalFlags, SOURCES } from './support/programs.ts';
 import { npm, packInto, type Tarball } from './support/tarball.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -47,47 +48,52 @@ const entries = Object.entries(packageJson.exports).flatMap(([name, target]) =>
 
 /** The output of npm if its registry cannot be reached. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|ETIMEDOUT|ENOTCACHED/;
-const FROM_SOURCE = ['--import', 'tsx', '--conditions=embermq-source'];
 
-/** Runs in a separate process: imports modules, then reports the loaded modules and open resources. */
+/** Runs in a separate process: imports modules, then reports each import that this caused, and the open resources. */
 const PROBE = `
   import { register } from 'node:module';
   import { MessageChannel } from 'node:worker_threads';
   const { port1, port2 } = new MessageChannel();
   const seen = [];
-  port1.on('message', (url) => seen.push(url));
+  port1.on('message', (pair) => seen.push(pair));
   port1.unref();
   register('data:text/javascript,' + encodeURIComponent(
     'let port; export function initialize(p) { port = p; }' +
-    'export async function resolve(name, context, next) { const found = await next(name, context); port.postMessage(found.url); return found; }'
+    'export async function resolve(name, context, next) { const found = await next(name, context); port.postMessage([context.parentURL, found.url]); return found; }'
   ), { data: port2, transferList: [port2] });
-  // tsx compiles in this thread from Node 22 on, and writes to its cache beside the import. Without tsx, a file that is open counts.
-  const loader = process.execArgv.includes('tsx') ? ['MessagePort', 'FSReqPromise'] : ['MessagePort'];
-  const handles = () => process.getActiveResourcesInfo().filter((name) => !loader.includes(name)).sort();
+  const handles = () => process.getActiveResourcesInfo().filter((name) => name !== 'MessagePort').sort();
   // A dependency (debug) asks whether standard error is a terminal, for which Node makes a stream of it.
   void [process.stdin, process.stdout, process.stderr];
-  // tsx is still connecting to its own cache.
-  while (handles().includes('ConnectWrap')) await new Promise((resolve) => setImmediate(resolve));
   const before = handles();
   for (const module of process.argv.slice(1)) await import(module);
   const after = handles();
   // The hook runs in a separate thread. When it has reported this import, it has reported all earlier ones.
   const last = 'data:text/javascript,';
   await import(last);
-  while (!seen.includes(last)) await new Promise((resolve) => setImmediate(resolve));
+  while (!seen.some(([, url]) => url === last)) await new Promise((resolve) => setImmediate(resolve));
   process.stdout.write(JSON.stringify({ seen, before, after }) + '\\n');
 `;
 
 interface Probed {
-  seen: string[];
+  /** URLs of the importing and of the imported module. */
+  seen: [from: string, to: string][];
   before: string[];
   after: string[];
 }
 
-async function probe(modules: readonly string[], flags: readonly string[]): Promise<Probed> {
-  const args = [...flags, '--input-type=module', '--eval', PROBE, ...modules];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: 60_000 });
+async function probe(modules: readonly string[], cwd = root): Promise<Probed> {
+  const args = ['--input-type=module', '--eval', PROBE, ...modules];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd, timeout: 60_000 });
   return JSON.parse(stdout) as Probed;
+}
+
+/** Returns the URLs of the modules that a module loads, with its own. */
+function loadedBy(first: string, { seen }: Probed): readonly string[] {
+  const imports = new Map<string, string[]>();
+  for (const [from, to] of seen) imports.set(from, [...(imports.get(from) ?? []), to]);
+  const loaded = new Set([first]);
+  for (const url of loaded) for (const next of imports.get(url) ?? []) loaded.add(next);
+  return [...loaded];
 }
 
 /** Returns the names of the packages among some URLs. */
@@ -99,12 +105,11 @@ function packagesOf(urls: readonly string[]): string[] {
 /** The optional packages that an entry point cannot do without. */
 const NEEDED: Readonly<Record<string, readonly string[]>> = { 'embermq/decoder': ['mqtt-packet'] };
 
-function assertQuiet(entry: string, { seen, before, after }: Probed): void {
-  assert.ok(seen.length > 0, 'the probe saw what was imported');
+function assertLight(entry: string, loaded: readonly string[]): void {
   const needed = NEEDED[entry] ?? [];
   const optional = Object.keys(packageJson.peerDependencies).filter((name) => !needed.includes(name));
   const allowed = [...Object.keys(packageJson.dependencies), ...needed];
-  const direct = packagesOf(seen);
+  const direct = packagesOf(loaded);
   assert.deepEqual(
     direct.filter((name) => optional.includes(name)),
     []
@@ -118,6 +123,10 @@ function assertQuiet(entry: string, { seen, before, after }: Probed): void {
     direct.filter((name) => name.includes('level')),
     []
   );
+}
+
+function assertQuiet({ seen, before, after }: Probed): void {
+  assert.ok(seen.length > 0, 'the probe saw what was imported');
   assert.deepEqual(after, before, 'importing opens nothing and starts no timer');
 }
 
@@ -171,7 +180,12 @@ describe('The package file', () => {
 describe('Importing from source', () => {
   it('loads neither optional packages nor LevelDB, and opens nothing', async () => {
     const names = entries.map(({ name }) => name).filter((name) => NEEDED[name] === undefined);
-    assertQuiet('embermq', await probe(names, FROM_SOURCE)); // each one alone: see the compiled package
+    const probed = await probe(names, SOURCES);
+    assertQuiet(probed);
+    assertLight(
+      'embermq',
+      probed.seen.map(([, url]) => url)
+    ); // each one alone: see the compiled package
   });
 });
 
@@ -189,8 +203,8 @@ describe('LevelDB', () => {
       await store.close();
     `;
     try {
-      const args = [...FROM_SOURCE, '--input-type=module', '--eval', program, folder];
-      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: 60_000 });
+      const args = [...evalFlags(program), folder];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: SOURCES, timeout: 60_000 });
       assert.equal(stdout, 'false true');
     } finally {
       rmSync(folder, { recursive: true });
@@ -215,13 +229,43 @@ describe('The compiled package', () => {
 
   const compiled = (path: string) => join(out, path.replace('./dist/', '').replace(/^dist\//, ''));
 
+  it('opens nothing when its entry points are imported', async () => {
+    const probed = await probe(entries.map(({ target }) => compiled(target.default)));
+    assertQuiet(probed);
+    for (const { name, target } of entries)
+      loaded[name] = loadedBy(pathToFileURL(compiled(target.default)).href, probed);
+  });
+
   for (const { name, target } of entries) {
-    it(`exports code and types for ${name}, and imports without warnings`, async () => {
+    it(`exports code and types for ${name}, and loads neither optional packages nor LevelDB`, () => {
       assert.ok(statSync(compiled(target.types)).isFile());
-      const probed = await probe([compiled(target.default)], []);
-      loaded[name] = probed.seen;
-      assertQuiet(name, probed);
+      assert.ok(loaded[name].length > 0);
+      assertLight(name, loaded[name]);
     });
+  }
+
+  let app: ts.Program | undefined;
+  /** An app that uses all of the package, with the strictest settings. */
+  function programOfApp(): ts.Program {
+    if (app !== undefined) return app;
+    const local = entries.reduce(
+      (code, { name, target }) => code.replaceAll(`'${name}'`, `'${target.default.replace('./dist/', './')}'`),
+      CONSUMER + FASTIFY_CONSUMER
+    );
+    writeFileSync(join(out, 'consumer.mts'), local);
+    app = ts.createProgram([join(out, 'consumer.mts')], {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noPropertyAccessFromIndexSignature: true,
+      noEmit: true,
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2022,
+      skipLibCheck: false,
+      lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
+      types: [] // the default of TypeScript 7: the declarations themselves reference those of Node
+    });
+    return app;
   }
 
   it('exposes no type of xstate, mqtt-packet, lru-cache or eventemitter3 outside embermq/machines', () => {
@@ -237,23 +281,7 @@ describe('The compiled package', () => {
   });
 
   it('compiles with the strictest settings of an app, without skipLibCheck, and the app can annotate its values (npm run types: TypeScript 5.4 and 7)', () => {
-    const local = entries.reduce(
-      (code, { name, target }) => code.replaceAll(`'${name}'`, `'${target.default.replace('./dist/', './')}'`),
-      CONSUMER + FASTIFY_CONSUMER
-    );
-    writeFileSync(join(out, 'consumer.mts'), local);
-    const program = ts.createProgram([join(out, 'consumer.mts')], {
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true,
-      noPropertyAccessFromIndexSignature: true,
-      noEmit: true,
-      module: ts.ModuleKind.NodeNext,
-      target: ts.ScriptTarget.ES2022,
-      skipLibCheck: false,
-      lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
-      types: [] // the default of TypeScript 7: the declarations themselves reference those of Node
-    });
+    const program = programOfApp();
     const ours = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(out.replaceAll('\\', '/')));
     assert.ok(ours.length > 50);
     const faults = ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import ts from 'typescript';
 import { PAGE_TABLES } from './support/page-tables.ts';
 import { anchors, links, type Page, pages, promised, type Snippet, snippets } from './support/pages.ts';
+import { programOf, SOURCE_FLAGS, SOURCES } from './support/programs.ts';
 import type { PageRun } from './support/run-snippets.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -29,7 +30,7 @@ function linesOnlyIn(text: string, other: string): string[] {
 
 /** Runs the programs of the pages, in two processes. Returns the output of those of each page. */
 async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>> {
-  const folder = mkdtempSync(join(root, 'dist-test-'));
+  const folder = mkdtempSync(join(SOURCES, 'dist-test-')); // where the programs can import `embermq`
   try {
     const halves: Record<string, string[]>[] = [{}, {}];
     for (const [at, page] of list.entries()) {
@@ -41,7 +42,7 @@ async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>>
           return file;
         });
     }
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', join(root, 'test/support/run-snippets.ts')];
+    const flags = [...SOURCE_FLAGS, programOf('test/support/run-snippets.ts')];
     const runs = halves.map(async (half, at) => {
       const names = join(folder, `${at}.json`);
       writeFileSync(names, JSON.stringify(half));

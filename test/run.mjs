@@ -1,11 +1,13 @@
-// Runs the tests: all of them, or those whose path contains one of the words on the command line (`npm test -- topics`).
-// `node --test` finds no `.ts` files on Node 20 and calls an empty run a success, hence this file.
+// Runs the tests: all of them, or those whose path contains one of the words on the command line (`npm test -- topics`). With `--cpu`, it then
+// lists what each process has cost. `node --test` starts a process for each file and calls an empty run a success, hence this file.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, relative, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { compile, compiledOf, sourceOf } from './compile.mjs';
+import { printCosts } from './costs.mjs';
 
 /** Files that take so long that they each have a separate process. The first ones take longest, so they are started first. */
 const ALONE = [
@@ -18,8 +20,8 @@ const ALONE = [
 ];
 
 /**
- * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. Compiling the
- * sources takes a process longer than most files do. All other files, and those that count the objects in a process, each have a separate process.
+ * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. A process takes
+ * 0.5 to 1 s to start and to load the sources, longer than most files do. All other files, and those that count the objects in a process, have a process of their own.
  */
 const TOGETHER = [
   ['level'],
@@ -35,24 +37,50 @@ const TOGETHER = [
   ['rules'],
   ['conformance'],
   ['monitor', 'testing'],
-  ['aedes', 'bench', 'bridge', 'fastify', 'webhook'],
-  ['', 'base', 'client', 'connection', 'events', 'outbox', 'packets', 'rest', 'routing', 'session', 'sql', 'topics']
+  ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'webhook'],
+  [
+    '',
+    'base',
+    'client',
+    'connection',
+    'events',
+    'outbox',
+    'packets',
+    'records',
+    'rest',
+    'retained',
+    'routing',
+    'session',
+    'sql',
+    'tools',
+    'topics',
+    'trace'
+  ]
 ];
 const FILES_PER_PROCESS = 22;
 
 const here = import.meta.dirname;
-const words = process.argv.slice(2);
+const measures = process.argv.includes('--cpu');
+const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+/** With `--bail`, the first failure ends the run. */
+const bail = process.argv.includes('--bail') ? new AbortController() : undefined;
 const files = readdirSync(here, { recursive: true })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => join(here, name))
   .filter((path) => words.length === 0 || words.some((word) => relative(here, path).includes(word)))
   .sort();
 
-// The child processes inherit the flags of this one: --import tsx --conditions=embermq-source.
+await compile();
+// The child processes inherit the flags of this one.
 const folder = mkdtempSync(join(tmpdir(), 'embermq-test-'));
 let ran = 0;
 const seen = new Set();
-const results = run({ files: programs(), concurrency: availableParallelism() + 1, timeout: 300_000 });
+const results = run({
+  files: programs(),
+  concurrency: availableParallelism() + 1,
+  timeout: 300_000,
+  signal: bail?.signal
+});
 results.on('test:pass', ({ name, file, details, skip }) => {
   if (name === file) return; // a file without a test passes under its path
   seen.add(path(file));
@@ -61,15 +89,17 @@ results.on('test:pass', ({ name, file, details, skip }) => {
 results.on('test:fail', ({ file }) => {
   seen.add(path(file));
   process.exitCode = 1;
+  bail?.abort();
 });
 results.on('end', () => {
+  if (measures) printCosts(folder);
   rmSync(folder, { recursive: true });
   if (ran === 0) fail(`no test ran (${files.length} files${words.length === 0 ? '' : ` match ${words.join(', ')}`})`);
   for (const file of files) if (!seen.has(file)) fail(`${relative(here, file)} contains no test`);
 });
 results.compose(new spec()).pipe(process.stdout);
 
-/** The programs to run: test files, and modules that import several of them. */
+/** Writes the programs to run: modules that import one test file, or several of them. */
 function programs() {
   const isAlone = (file) => countsObjects(file) || ALONE.includes(relative(here, file));
   const alone = files.filter((file) => !TOGETHER.flat().includes(folderOf(file)) || isAlone(file));
@@ -77,14 +107,26 @@ function programs() {
   const shared = TOGETHER.flatMap((folders) => {
     const inFolders = files.filter((file) => folders.includes(folderOf(file)) && !isAlone(file));
     const count = Math.ceil(inFolders.length / FILES_PER_PROCESS);
-    return Array.from({ length: count }, (_, i) => {
-      const program = join(folder, `${folders.at(-1)}-${i + 1}.mjs`);
-      const imported = inFolders.filter((_, at) => at % count === i);
-      writeFileSync(program, imported.map((file) => `import '${pathToFileURL(file)}';\n`).join(''));
-      return program;
-    });
+    return Array.from({ length: count }, (_, i) =>
+      program(
+        `${folders.at(-1)}-${i + 1}`,
+        inFolders.filter((_, at) => at % count === i)
+      )
+    );
   });
-  return [...longest, ...shared, ...alone.filter((file) => !longest.includes(file))];
+  const single = (file) => program(relative(here, file).replaceAll(sep, '-').replace('.test.ts', ''), [file]);
+  return [...longest.map(single), ...shared, ...alone.filter((file) => !longest.includes(file)).map(single)];
+}
+
+function program(name, imported) {
+  const path = join(folder, `${name}.mjs`);
+  const lines = imported.map((file) => `import '${pathToFileURL(compiledOf(file))}';\n`);
+  if (measures) {
+    lines.unshift(`import { recordCosts } from '${pathToFileURL(join(here, 'costs.mjs'))}';\n`);
+    lines.push(`recordCosts(${JSON.stringify(path)}, ${imported.length});\n`);
+  }
+  writeFileSync(path, lines.join(''));
+  return path;
 }
 
 function countsObjects(file) {
@@ -96,7 +138,7 @@ function folderOf(file) {
 }
 
 function path(file) {
-  return file.startsWith('file:') ? fileURLToPath(file) : file;
+  return sourceOf(file.startsWith('file:') ? fileURLToPath(file) : file);
 }
 
 function fail(reason) {

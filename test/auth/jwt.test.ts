@@ -4,13 +4,13 @@ import { createSecretKey, generateKeyPairSync, type KeyObject } from 'node:crypt
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { exportJWK, type JWTPayload, SignJWT } from 'jose';
 import { type JwtOptions, jwt } from '../../adapters/auth/jwt/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { evalFlags, SOURCES } from '../support/programs.ts';
 
 const SECRET = 'a secret of the tests that is long enough';
 /** The virtual clock begins at this time. */
@@ -537,8 +537,7 @@ const WITHOUT_JOSE = `
 
 describe('the package jose', () => {
   it('names the command that installs the missing package when the broker starts', async () => {
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', WITHOUT_JOSE];
-    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
+    const { stdout } = await promisify(execFile)(process.execPath, evalFlags(WITHOUT_JOSE), { cwd: SOURCES });
     assert.equal(stdout, 'PACKAGE_MISSING: authentication with tokens needs the package jose: npm install jose\n');
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
@@ -9,6 +8,7 @@ import { encoded } from '../../adapters/auth/ldap/ber.ts';
 import { type LdapOptions, ldap } from '../../adapters/auth/ldap/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { makeCertificates } from '../support/certificates.ts';
+import { evalFlags, SOURCES } from '../support/programs.ts';
 
 const BIND = 0x60;
 const SEARCH = 0x63;
@@ -491,8 +491,7 @@ const WITHOUT_LDAPTS = `
 
 describe('the package ldapts', () => {
   it('names the command that installs the missing package when the broker starts', async () => {
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', WITHOUT_LDAPTS];
-    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
+    const { stdout } = await promisify(execFile)(process.execPath, evalFlags(WITHOUT_LDAPTS), { cwd: SOURCES });
     assert.equal(
       stdout,
       'PACKAGE_MISSING: authentication against a directory needs the package ldapts: npm install ldapts@8\n'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, it, mock } from 'node:test';
 import { systemClock } from '../../lib/base/clock.ts';
+import { evalFlags, urlOf } from '../support/programs.ts';
 
 describe('systemClock', () => {
   it('reports wall time and a separate monotonic time', () => {
@@ -62,12 +63,8 @@ describe('systemClock', () => {
   });
 
   it('does not keep the process running', () => {
-    const script = "import { systemClock } from './lib/base/clock.ts'; systemClock.setTimeout(() => {}, 60_000);";
-    const { status, signal } = spawnSync(
-      process.execPath,
-      ['--import', 'tsx', '--input-type=module', '--eval', script],
-      { timeout: 20_000, cwd: new URL('../..', import.meta.url) }
-    );
+    const script = `import { systemClock } from '${urlOf('lib/base/clock.ts')}'; systemClock.setTimeout(() => {}, 60_000);`;
+    const { status, signal } = spawnSync(process.execPath, evalFlags(script), { timeout: 20_000 });
     assert.deepEqual({ status, signal }, { status: 0, signal: null });
   });
 });

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type BridgeOptions, bridge } from '../../adapters/bridge/index.ts';
 import { encode, PacketReader } from '../../lib/adapter.ts';
 import { type Broker, createBroker, type Packet, users } from '../../lib/index.ts';
 import { VirtualClock } from '../../lib/testing/index.ts';
+import { evalFlags, urlOf } from '../support/programs.ts';
 import { until } from '../support/until.ts';
 import { connected, listener, Pair, server } from './pair.ts';
 
@@ -321,14 +321,13 @@ describe('The sessions of a bridge', () => {
     context.after(() => away.close());
     await once(away, 'listening');
     const script = `
-      import { bridge } from './adapters/bridge/index.ts';
-      import { createBroker } from './lib/index.ts';
+      import { bridge } from '${urlOf('adapters/bridge/index.ts')}';
+      import { createBroker } from '${urlOf('lib/index.ts')}';
       const broker = await createBroker().start();
       const url = 'mqtt://127.0.0.1:${(away.address() as AddressInfo).port}';
       const link = bridge(broker, { url, backOff: 1, maxBackOff: 2, out: [{ filter: '#' }] });
       process.once('SIGTERM', () => link.stop());`;
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '-e', script];
-    const app = spawn(process.execPath, flags, { cwd: join(import.meta.dirname, '../..'), stdio: 'inherit' });
+    const app = spawn(process.execPath, evalFlags(script), { stdio: 'inherit' });
     context.after(() => app.kill('SIGKILL'));
     await until(() => attempts >= 5 || app.exitCode !== null);
     assert.equal(app.exitCode, null, 'the process has ended while the server was away');

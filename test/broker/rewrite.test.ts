@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { InvalidInput } from '../../lib/base/errors.ts';
@@ -8,6 +7,7 @@ import { createBroker } from '../../lib/broker/broker.ts';
 import type { RewriteRule } from '../../lib/broker/configuration/options.ts';
 import { compileRewrite } from '../../lib/broker/features/rewrite.ts';
 import { loadPatterns } from '../../lib/sql/patterns.ts';
+import { evalFlags, SOURCES } from '../support/programs.ts';
 import { startBroker } from '../support/wire.ts';
 
 const LINES = ['y/+/z/# ^y/(.+)/z/(.+)$ y/z/$2', 'x/# ^x/y/(.+)$ z/y/x/$1', 'x/y/+ ^x/y/(\\d+)$ z/y/$1'];
@@ -185,8 +185,7 @@ describe('patterns of rewrite rules', () => {
       const rewrite = [{ filter: 'a', pattern: /a/, target: 'b' }, 'a a b'];
       await createBroker({ rewrite }).start().catch(({ code, message }) => console.log(code + ': ' + message));
     `;
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', program];
-    const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: join(import.meta.dirname, '../..') });
+    const { stdout } = await promisify(execFile)(process.execPath, evalFlags(program), { cwd: SOURCES });
     const text = 'option rewrite.1.pattern: patterns that are strings need the package re2js: npm install re2js';
     assert.equal(stdout, `PACKAGE_MISSING: ${text}\n`);
   });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { passwordCheckOf } from '../../lib/adapter.ts';
+import { joinedProgram } from '../support/programs.ts';
 import { CommandProcess } from './process.ts';
 import { testShell } from './shell.ts';
 
@@ -133,7 +134,7 @@ describe('passwd', () => {
   it('ends on a real terminal, and shows nothing of the password', {
     skip: !hasTerminals && 'no script here'
   }, async () => {
-    const main = `${process.execPath} --import tsx --conditions=embermq-source adapters/cli/main.ts`;
+    const main = `${process.execPath} '${joinedProgram('adapters/cli/main.ts')}'`;
     const { child, ended, text } = scripted(`${main} passwd '${file}' ann --cost 10`);
     await text(/password of ann: $/);
     child.stdin.write('topsecret\r');

@@ -1,17 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { joinSources } from '../support/joined.ts';
+import { joinedProgram } from '../support/programs.ts';
 import { NO_HTTP } from './shell.ts';
 
 const root = join(import.meta.dirname, '../..');
-let bundle: string | undefined;
-
-/** The command, whose sources are joined once. */
-function bundled(): string {
-  bundle ??= joinSources(['adapters/cli/main.ts'])[0];
-  return bundle;
-}
 
 /** The command `embermq` in a separate process, made from the sources. */
 export class CommandProcess {
@@ -21,7 +14,7 @@ export class CommandProcess {
   readonly #ended: Promise<[number | null, NodeJS.Signals | null]>;
 
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.child = spawn(process.execPath, [bundled(), ...args], {
+    this.child = spawn(process.execPath, [joinedProgram('adapters/cli/main.ts'), ...args], {
       cwd: root,
       env: { ...process.env, ...NO_HTTP, ...env }
     });

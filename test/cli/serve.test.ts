@@ -443,15 +443,20 @@ describe('serve in a separate process', () => {
   });
 
   it('keeps running when SIGHUP arrives while its modules are being loaded', async () => {
-    const load = `export function load(url, context, next) {
-      if (url.endsWith('/cli/commands.ts')) process.kill(process.pid, 'SIGHUP');
-      return next(url, context);
-    }`;
+    const load = `import { writeSync } from 'node:fs';
+      export function load(url, context, next) {
+        if (/\\/commands-\\w+\\.js$/.test(url)) {
+          process.kill(process.pid, 'SIGHUP');
+          writeSync(2, 'SIGHUP sent\\n');
+        }
+        return next(url, context);
+      }`;
     const script = `import { register } from 'node:module'; register(${JSON.stringify(moduleUrl(load))});`;
     command = new CommandProcess(['serve', ...FREE], { NODE_OPTIONS: `--import=${moduleUrl(script)}` });
     await command.ready();
     command.child.kill('SIGTERM');
     assert.equal(await command.end(), 0);
+    assert.match(command.stderr, /SIGHUP sent/);
   });
 
   it('ends at SIGTERM although standard error is not read and its buffers are full', async () => {

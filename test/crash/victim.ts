@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { type Client, type ClientOptions, connectClient } from '../../lib/index.ts';
+import { programOf, SOURCE_FLAGS } from '../support/programs.ts';
 
 /** A durable broker in a process that can be killed. It keeps its port and its folder. */
 export class Victim {
@@ -17,15 +18,14 @@ export class Victim {
 
   /** @param script a file beside this one: it gets the folder, the port, 0 at first, and the settings as JSON, and prints its port */
   constructor(script: string, settings: object = {}) {
-    this.#script = join(import.meta.dirname, script);
+    this.#script = programOf(`test/crash/${script}`);
     this.#settings = settings;
   }
 
   async begin(): Promise<this> {
     const settings = JSON.stringify({ folder: this.#folder, port: this.port, ...this.#settings });
-    const flags = ['--import', 'tsx', '--conditions=embermq-source'];
     const stdio = ['ignore', 'pipe', 'inherit'] as const;
-    this.#child = spawn(process.execPath, [...flags, this.#script, settings], { stdio: [...stdio] });
+    this.#child = spawn(process.execPath, [...SOURCE_FLAGS, this.#script, settings], { stdio: [...stdio] });
     const [line] = await once(this.#child.stdout as NonNullable<ChildProcess['stdout']>, 'data');
     this.port = Number(line);
     return this;

@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import mqtt from 'mqtt';
 import { editPasswordFile } from '../../adapters/auth/password-file/index.ts';
+import { joinedProgram } from '../support/programs.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
@@ -45,8 +46,7 @@ function execForm(instruction: string, first: string): string[] {
 
 /** Start the command, check its health, connect a client, and end the command as a supervisor does. */
 async function checkService(args: readonly string[], check: (httpPort: number) => Promise<void>): Promise<void> {
-  const flags = ['--import', 'tsx', '--conditions=embermq-source', join(root, 'adapters/cli/main.ts')];
-  const program = spawn(process.execPath, [...flags, ...args, ...FREE_PORTS], {
+  const program = spawn(process.execPath, [joinedProgram('adapters/cli/main.ts'), ...args, ...FREE_PORTS], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'ignore']
   });

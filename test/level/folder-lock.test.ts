@@ -20,15 +20,15 @@ import {
   writeFileSync
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { claimOf } from '../../adapters/level/files/owner.ts';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, type Store } from '../../lib/adapter.ts';
+import { evalFlags, programOf, SOURCE_FLAGS, SOURCES, urlOf } from '../support/programs.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 const NOBODY = 65_534;
 const home = mkdtempSync(join(tmpdir(), 'embermq-lock-'));
 let folders = 0;
@@ -37,7 +37,7 @@ const newFolder = () => join(home, `${folders++}`);
 /** Program of the other process: opens the folder it is sent, reports the outcome, and closes it or keeps it open. */
 const PROGRAM = `
   import { readdirSync, readFileSync } from 'node:fs';
-  import { join } from 'node:path';
+  import { join, relative } from 'node:path';
   import { levelStore } from 'embermq/level';
   process.on('message', async ({ folder, isKept }) => {
     const store = levelStore(folder);
@@ -54,8 +54,7 @@ interface Answer {
 }
 
 function startProcess(): ChildProcess {
-  const flags = ['--import', 'tsx', '--conditions=embermq-source', '--input-type=module', '--eval', PROGRAM];
-  return spawn(process.execPath, flags, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return spawn(process.execPath, evalFlags(PROGRAM), { cwd: SOURCES, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
 async function ask(other: ChildProcess, folder: string, isKept = false): Promise<Answer> {
@@ -101,20 +100,15 @@ function oneSecondLater(t: TestContext): void {
   t.mock.method(performance, 'now', () => nowMs);
 }
 
-const TSX = import.meta.resolve('tsx/esm/api');
-const LEVEL = pathToFileURL(join(ROOT, 'adapters/level/index.ts')).href;
-
 /** Starts a worker thread that opens the folder and keeps it open until it is terminated. */
 async function openInThread(folder: string): Promise<{ worker: Worker; code: string }> {
   const worker = new Worker(
     `const { parentPort, workerData } = require('node:worker_threads');
      setInterval(() => {}, 1000);
-     import(workerData.tsx)
-       .then(({ register }) => register())
-       .then(() => import(workerData.level))
+     import(workerData.level)
        .then(({ levelStore }) => levelStore(workerData.folder).open())
        .then(() => parentPort.postMessage('open'), ({ code, message }) => parentPort.postMessage(code ?? message));`,
-    { eval: true, workerData: { tsx: TSX, level: LEVEL, folder } }
+    { eval: true, execArgv: [...SOURCE_FLAGS], workerData: { level: urlOf('adapters/level/index.ts'), folder } }
   );
   const [code] = (await once(worker, 'message')) as [string];
   return { worker, code };
@@ -147,9 +141,11 @@ describe('a folder of a level store', { skip: existsSync('/proc/self/stat') ? fa
       async (folder) => {
         const copy = newFolder();
         for (const part of ['package.json', 'lib', 'adapters/level'])
-          cpSync(join(ROOT, part), join(copy, part), { recursive: true });
-        symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-        const { levelStore: copied } = await import(pathToFileURL(join(copy, 'adapters/level/index.ts')).href);
+          cpSync(join(SOURCES, part), join(copy, part), { recursive: true });
+        symlinkSync(join(import.meta.dirname, '../../node_modules'), join(copy, 'node_modules'));
+        const { levelStore: copied } = await import(
+          pathToFileURL(join(copy, relative(SOURCES, programOf('adapters/level/index.ts')))).href
+        );
         assert.notEqual(copied, levelStore);
         await assert.rejects(copied(folder).open(), { code: 'STORE_LOCKED' });
       }

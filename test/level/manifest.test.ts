@@ -9,6 +9,8 @@ import { promisify } from 'node:util';
 import { Level } from 'level';
 import { levelStore } from '../../adapters/level/index.ts';
 import { Batch, type Store } from '../../lib/adapter.ts';
+import { evalFlags, urlOf } from '../support/programs.ts';
+import { IS_LONG } from '../support/samples.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'embermq-manifest-'));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -186,16 +188,16 @@ describe('tables that LevelDB had not yet deleted', () => {
     await db.put('a', '1');
     await (db as unknown as { compactRange(from: string, to: string): Promise<void> }).compactRange('a', 'z');
     const known = endsIn(join(folder, manifestOf(folder))).at(-1) as number;
-    for (let from = 0; from < 800_000; from += 50_000) {
+    const [count, heapMb] = IS_LONG ? [800_000, 96] : [250_000, 32];
+    for (let from = 0; from < count; from += 50_000) {
       const puts = Array.from({ length: 50_000 }, (_, at) => `${from + at}`.padStart(24, 'k'));
       await db.batch(puts.map((key) => ({ type: 'put', key, value: '' })));
     }
     await db.close();
     truncateSync(join(folder, manifestOf(folder)), known); // now it names only the table of `a`
-    const url = new URL('../../adapters/level/files/obsolete.ts', import.meta.url);
-    const script = `const { obsoleteTables } = await import(${JSON.stringify(url)});
+    const script = `const { obsoleteTables } = await import('${urlOf('adapters/level/files/obsolete.ts')}');
       console.log(JSON.stringify(await obsoleteTables(${JSON.stringify(folder)}, new Set())));`;
-    const args = [...process.execArgv, '--max-old-space-size=96', '--input-type=module', '--eval', script];
+    const args = [`--max-old-space-size=${heapMb}`, ...evalFlags(script)];
     const { stdout } = await promisify(execFile)(process.execPath, args);
     assert.deepEqual(JSON.parse(stdout), []);
   });

@@ -16,6 +16,7 @@ import { type DescriptorCount, DescriptorReserve, Descriptors } from '../../adap
 import { HttpPlaces } from '../../adapters/upgrades/index.ts';
 import { encode } from '../../lib/packets/encode.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { evalFlags, programOf, SOURCE_FLAGS, urlOf } from '../support/programs.ts';
 import { connectPacket } from '../support/raw-client.ts';
 import { closed, StubBroker } from './stub-broker.ts';
 
@@ -92,7 +93,7 @@ describe('Descriptors', () => {
   it('detects that a process has used all of its descriptors', { skip: process.platform !== 'linux' }, () => {
     const script = `
       import { closeSync, openSync } from 'node:fs';
-      import { Descriptors } from './adapters/upgrades/descriptors.ts';
+      import { Descriptors } from '${urlOf('adapters/upgrades/descriptors.ts')}';
       let now = 0;
       const descriptors = new Descriptors(undefined, () => now);
       const seen = [descriptors.free() > 0];
@@ -102,19 +103,8 @@ describe('Descriptors', () => {
       seen.push(descriptors.free(), descriptors.limit);
       for (const fd of opened) closeSync(fd);
       console.log(JSON.stringify(seen));`;
-    const node = [
-      process.execPath,
-      '--import',
-      'tsx',
-      '--conditions=embermq-source',
-      '--input-type=module',
-      '-e',
-      script
-    ];
-    const said = execFileSync('bash', ['-c', 'ulimit -n 200; exec "$0" "$@"', ...node], {
-      cwd: join(import.meta.dirname, '../..'),
-      encoding: 'utf8'
-    });
+    const node = [process.execPath, ...evalFlags(script)];
+    const said = execFileSync('bash', ['-c', 'ulimit -n 200; exec "$0" "$@"', ...node], { encoding: 'utf8' });
     assert.deepEqual(JSON.parse(said), [true, 0, 200]);
   });
 });
@@ -305,10 +295,9 @@ class App {
   #heard = () => {};
 
   constructor(folder: string, reserve: number, ...more: readonly string[]) {
-    const node = [process.execPath, '--import', 'tsx', '--conditions=embermq-source'];
-    const command = [...node, join(import.meta.dirname, 'descriptor-app.ts'), folder, String(reserve), ...more];
+    const node = [process.execPath, ...SOURCE_FLAGS, programOf('test/net/descriptor-app.ts')];
+    const command = [...node, folder, String(reserve), ...more];
     this.child = spawn('bash', ['-c', 'ulimit -n 160; exec "$0" "$@"', ...command], {
-      cwd: join(import.meta.dirname, '../..'),
       stdio: ['pipe', 'pipe', 'inherit']
     });
     createInterface({ input: this.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {

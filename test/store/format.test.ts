@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Store } from '../../lib/adapter.ts';
 import { checkStore, importStore, memoryStore } from '../../lib/index.ts';
@@ -18,7 +19,7 @@ const DIED_AT = 1_700_000_004_130;
 
 async function filled(format = 1): Promise<Store> {
   const store = memoryStore();
-  const text = readFileSync(new URL(`./format-${format}.jsonl`, import.meta.url), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, `format-${format}.jsonl`), 'utf8');
   await importStore(store, text.trim().split('\n'));
   return store;
 }

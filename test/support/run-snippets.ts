@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
+import { transform } from 'esbuild';
 
 /** The output of the programs of a page, in their order, and the reason why the last one has failed. */
 export interface PageRun {
@@ -45,12 +46,14 @@ async function runAll(files: readonly string[]): Promise<void> {
   for (const file of files) {
     const code = readFileSync(file, 'utf8');
     for (const [port] of code.matchAll(PORT)) if (!free.has(port)) free.set(port, await freePort());
-    writeFileSync(
-      file,
-      code.replace(PORT, (port) => free.get(port) as string)
+    const program = await transform(
+      code.replace(PORT, (port) => free.get(port) as string),
+      { loader: 'ts', target: 'node20' }
     );
+    const path = file.replace(/\.ts$/, '.js');
+    writeFileSync(path, program.code);
     outputs.push('');
-    await import(pathToFileURL(file).href);
+    await import(pathToFileURL(path).href);
   }
 }
 

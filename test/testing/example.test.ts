@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { joinedProgram } from '../support/programs.ts';
 
 const root = join(import.meta.dirname, '../..');
 const example = 'examples/unit-test-your-device.ts';
@@ -15,7 +16,7 @@ describe('the example of the test kit', () => {
       .trimEnd()
       .split('\n')
       .map((line) => line.replace('// ', ''));
-    const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test', '--test-reporter=spec', example];
+    const flags = ['--test', '--test-reporter=spec', joinedProgram(example)];
     const { NODE_TEST_CONTEXT: _, ...env } = process.env; // the example is a separate test run
     const { stdout } = await promisify(execFile)(process.execPath, flags, { cwd: root, env, timeout: 30_000 });
     assert.equal(lines.length, 5);

@@ -2,18 +2,19 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { programOf, SOURCE_FLAGS } from '../support/programs.ts';
 
 const root = join(import.meta.dirname, '../..');
 
 /** The report of node:test for failing-example.ts. */
 function report(): Promise<{ readonly stdout: string; readonly stderr: string }> {
-  const flags = ['--import', 'tsx', '--conditions=embermq-source', '--test-reporter=spec', '--test'];
+  const flags = [...SOURCE_FLAGS, '--test-reporter=spec', '--test'];
   const env = { ...process.env };
   delete env.NODE_TEST_CONTEXT; // otherwise it reports to this process and prints nothing
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [...flags, 'test/testing/failing-example.ts'],
+      [...flags, programOf('test/testing/failing-example.ts')],
       { cwd: root, env },
       (_failed, stdout, stderr) => resolve({ stdout, stderr })
     );
