@@ -222,20 +222,20 @@ describe('a level store in a folder', () => {
   it('refuses a path at or below a file', async () => {
     const file = newFolder();
     writeFileSync(file, 'text');
-    await assertRefused(file, 'STORE_UNUSABLE', /EEXIST/, /There is a file in the place of a folder/);
+    await assertRefused(file, 'STORE_UNUSABLE', /EEXIST/, /A file is in the place of a folder/);
     for (const place of ['below', 'far/below'])
       await assertRefused(
         join(file, place),
         'STORE_UNUSABLE',
         /EEXIST/,
-        new RegExp(`'${file}'\\. There is a file in the place of a folder`)
+        new RegExp(`'${file}'\\. A file is in the place of a folder`)
       );
     for (const place of [file, join(file, 'below')]) {
       const { repair } = levelStore(place);
       assert.ok(repair);
       await assert.rejects(repair(), {
         code: 'STORE_UNUSABLE',
-        message: /EEXIST.*There is a file in the place of a folder/
+        message: /EEXIST.*A file is in the place of a folder/
       });
     }
     assert.equal(readFileSync(file, 'utf8'), 'text');
@@ -523,7 +523,7 @@ describe('a level store in a folder that contains a folder in the place of a log
     mkdirSync(log);
     await assert.rejects(levelStore(folder).open(), {
       code: 'STORE_UNUSABLE',
-      message: new RegExp(`${log} is a folder\\. There is a folder in the place of a file: remove it`)
+      message: new RegExp(`${log} is a folder\\. A folder is in the place of a file: remove it`)
     });
   });
 });
