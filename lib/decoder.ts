@@ -1,8 +1,11 @@
-/** Decodes packets for people. This entry point needs the `mqtt-packet` package, an optional peer dependency that the broker does not use. */
+/** Decodes packets for people, with the `mqtt-packet` package. The broker itself does not use it: it is loaded with this entry point only. */
 import mqttPacket from 'mqtt-packet';
-import { InvalidInput } from './base/errors.ts';
-import { RETURN_CODES } from './packets/decode-server.ts';
-import type { Packet, Properties, ProtocolVersion, UserProperty } from './packets/types.ts';
+import { asError, InvalidInput } from './base/errors.ts';
+import { packetFields } from './monitor/traces/trace-fields.ts';
+import { decodeClientPacket, peekConnectVersion } from './packets/decode.ts';
+import { decodeServerPacket, RETURN_CODES } from './packets/decode-server.ts';
+import { type Packet, PacketType, type Properties, type ProtocolVersion, type UserProperty } from './packets/types.ts';
+import { readVarint, varintEnd } from './packets/varint.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -50,6 +53,151 @@ export function decodePacket(bytes: Uint8Array, protocolVersion: ProtocolVersion
   if (isCutOff(decoded)) throw refuse('bytes: not a valid MQTT packet: a field ends behind the end of the packet');
   return decoded;
 }
+
+/** A packet among the bytes of one direction of a connection, or bytes that are not a packet. */
+export interface Frame {
+  /** Offset of the first byte. */
+  readonly offset: number;
+  readonly bytes: Buffer;
+  /** The version in which the bytes were read. */
+  readonly protocolVersion: ProtocolVersion;
+  /** undefined: the bytes cannot be read as a packet. */
+  readonly packet: Packet | undefined;
+  /** The reason for which embermq refuses the bytes; undefined: it accepts them. */
+  readonly fault: string | undefined;
+}
+
+/**
+ * Decode the bytes of one direction of a connection, packet by packet.
+ *
+ * A packet that is not valid is read as far as `mqtt-packet` can read it; the reason for which the broker refuses it is its `fault`. Bytes
+ * whose length is not known, or which are cut off, are the last frame.
+ * @param protocolVersion version of the connection. Default: that of the first CONNECT, or of the first CONNACK; each CONNECT states that of
+ *   the packets that follow
+ * @throws InvalidInput OPTION_MISSING if there is neither
+ */
+export function* decodeFrames(bytes: Uint8Array, protocolVersion?: ProtocolVersion): Generator<Frame, void> {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let version = protocolVersion ?? versionIn(buffer);
+  for (const { offset, bytes: frame, fault } of split(buffer)) {
+    version ??= 5; // only bytes that are not a packet have no version
+    if (fault !== undefined) {
+      yield { offset, bytes: frame, protocolVersion: version, packet: undefined, fault };
+      continue;
+    }
+    if (protocolVersion === undefined) version = versionOf(frame) ?? version;
+    yield { offset, bytes: frame, protocolVersion: version, ...read(frame, version) };
+  }
+}
+
+/** Options of `describePacket`. */
+export interface DescribePacketOptions {
+  /** How payloads are written. Default `text`: a payload that is not UTF-8 is written in hexadecimal. */
+  readonly payload?: 'text' | 'hex' | 'base64' | 'none';
+  /** Only this many bytes at the beginning of a payload are written. Default: all. */
+  readonly maxPayloadBytes?: number;
+}
+
+/** The fields of a packet as lines of traces have them: without passwords and authentication data. */
+export function describePacket(packet: Packet, options: DescribePacketOptions = {}): Readonly<Record<string, unknown>> {
+  const { payload = 'text', maxPayloadBytes = Infinity } = options;
+  return present({ ...packetFields(packet, { payload, maxPayloadBytes }) });
+}
+
+/** Bytes that may be a packet. */
+interface Part {
+  readonly offset: number;
+  readonly bytes: Buffer;
+  /** The reason for which they are not a packet, and nothing after them is. */
+  readonly fault?: string;
+}
+
+/** Split bytes by the lengths of the packets. */
+function* split(bytes: Buffer): Generator<Part, void> {
+  let offset = 0;
+  while (offset < bytes.length) {
+    let end: number;
+    try {
+      if (bytes[offset] >>> 4 === 0) throw new Error('packet type 0 is reserved');
+      const remaining = readVarint(bytes, offset + 1, bytes.length);
+      end = varintEnd() + remaining;
+      if (end > bytes.length)
+        throw new Error(`the packet is cut off: ${bytes.length - offset} of its ${end - offset} bytes`);
+    } catch (error) {
+      yield { offset, bytes: bytes.subarray(offset), fault: asError(error).message };
+      return;
+    }
+    yield { offset, bytes: bytes.subarray(offset, end) };
+    offset = end;
+  }
+}
+
+/** The version of the first CONNECT or CONNACK; undefined if there are no packets at all. @throws InvalidInput OPTION_MISSING */
+function versionIn(bytes: Buffer): ProtocolVersion | undefined {
+  let isPacket = false;
+  for (const { bytes: frame, fault } of split(bytes)) {
+    if (fault !== undefined) break;
+    isPacket = true;
+    const found = versionOf(frame);
+    if (found !== undefined) return found;
+  }
+  if (!isPacket) return undefined;
+  const message = 'the bytes have neither a CONNECT nor a CONNACK, which would tell the protocol version: name it';
+  throw new InvalidInput('OPTION_MISSING', 'protocolVersion', '3, 4 or 5', undefined, message);
+}
+
+/** The version that a packet tells; undefined if it tells none. A CONNACK of 3.1 is the same as one of 3.1.1. */
+function versionOf(frame: Buffer): ProtocolVersion | undefined {
+  const type = frame[0] >>> 4;
+  if (type !== PacketType.connect && type !== PacketType.connack) return undefined;
+  readVarint(frame, 1, frame.length);
+  const start = varintEnd();
+  if (type === PacketType.connect) return peekConnectVersion(frame, start, frame.length);
+  return frame.length - start === 2 ? 4 : 5;
+}
+
+function read(frame: Buffer, version: ProtocolVersion): Pick<Frame, 'packet' | 'fault'> {
+  const strict = readStrictly(frame, version);
+  const fault = strict instanceof Error ? strict.message : undefined;
+  try {
+    return { packet: decodePacket(frame, version), fault };
+  } catch {
+    // it refuses a few packets that are valid
+    return { packet: strict instanceof Error ? undefined : strict, fault };
+  }
+}
+
+/** Decode a packet as the broker does, or as a client does if only a server may send it. */
+function readStrictly(frame: Buffer, version: ProtocolVersion): Packet | Error {
+  const type = frame[0] >>> 4;
+  readVarint(frame, 1, frame.length);
+  const start = varintEnd();
+  const decodeAs = (decode: typeof decodeClientPacket): Packet | Error => {
+    try {
+      return decode(type, frame[0] & 15, frame, start, frame.length, version);
+    } catch (error) {
+      return asError(error);
+    }
+  };
+  if (OF_SERVERS.has(type)) return decodeAs(decodeServerPacket);
+  const sent = decodeAs(decodeClientPacket);
+  if (!(sent instanceof Error) || OF_CLIENTS.has(type)) return sent;
+  const received = decodeAs(decodeServerPacket);
+  return received instanceof Error ? sent : received;
+}
+
+const OF_SERVERS: ReadonlySet<number> = new Set([
+  PacketType.connack,
+  PacketType.suback,
+  PacketType.unsuback,
+  PacketType.pingresp
+]);
+const OF_CLIENTS: ReadonlySet<number> = new Set([
+  PacketType.connect,
+  PacketType.subscribe,
+  PacketType.unsubscribe,
+  PacketType.pingreq
+]);
 
 /** The packets in the shapes of `Packet`, from those of `mqtt-packet`. */
 const FORMS: Readonly<Record<Packet['cmd'], (packet: Fields) => Packet>> = {
@@ -119,9 +267,13 @@ function answer({ cmd, messageId, reasonCode, properties }: Fields): Packet {
   return form({ cmd, messageId, reasonCode: reasonCode ?? 0, properties: propertiesOf(properties) });
 }
 
-/** Omit undefined fields. */
 function form(fields: Fields): Packet {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as unknown as Packet;
+  return present(fields) as unknown as Packet;
+}
+
+/** Omit undefined fields. */
+function present(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** Flags become 0 or 1, user properties a list of pairs, and one subscription identifier a list of one. */

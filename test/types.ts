@@ -29,6 +29,8 @@ try {
     '--strict',
     '--skipLibCheck',
     'false',
+    '--types', // versions before 5.6 do not compile @types/readable-stream, which mqtt-packet depends on
+    'node',
     '--module',
     'nodenext',
     '--target',

@@ -12,7 +12,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   ctl: async () => (await import('./ctl/ctl.ts')).ctl,
   bench: async () => (await import('./bench.ts')).bench,
   passwd: async () => (await import('./passwd.ts')).passwd,
-  store: async () => (await import('./store.ts')).store
+  store: async () => (await import('./store.ts')).store,
+  decode: async () => (await import('./decode.ts')).decode
 };
 
 /**

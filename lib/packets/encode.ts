@@ -2,8 +2,8 @@
 // need a table-driven property writer anyway, and then one encoder is less code than two (CONNACK with three
 // properties: 0.27 us). `mqtt-packet` is the oracle of the tests for inputs that both accept, and decodes packets for
 // people (`lib/decoder.ts`, a separate entry point, so that the broker does not load it): it also reads packets that
-// the broker refuses. It is an optional peer dependency: it installs `@types/readable-stream`, which TypeScript 5.4
-// includes in every project and compiles only with `skipLibCheck`.
+// the broker refuses. It installs `@types/readable-stream`, which TypeScript before 5.6 includes in every project and
+// compiles only with `skipLibCheck`, or with `"types": ["node"]`.
 
 import { InvalidInput } from '../base/errors.ts';
 import { REFUSALS_BY_CODE } from './connect-refusals.ts';

@@ -2,6 +2,7 @@ import { BENCH_FLAGS } from '../../adapters/cli/bench.ts';
 import { ACTION_FLAGS } from '../../adapters/cli/ctl/action.ts';
 import { ACTION_GROUPS } from '../../adapters/cli/ctl/actions.ts';
 import { CONNECTION_FLAGS } from '../../adapters/cli/ctl/ctl.ts';
+import { DECODE_FLAGS } from '../../adapters/cli/decode.ts';
 import { DIAL_FLAGS } from '../../adapters/cli/dial.ts';
 import { type FlagTable, spelledAsFlag } from '../../adapters/cli/flags.ts';
 import { PUB_FLAGS } from '../../adapters/cli/pub.ts';
@@ -18,6 +19,7 @@ export const COMMAND_TABLES: Readonly<Record<string, () => string>> = {
   'bench flags': () => flags(without(BENCH_FLAGS, DIAL_FLAGS)),
   'connection flags': () => flags(DIAL_FLAGS),
   'store flags': () => flags(STORE_FLAGS),
+  'decode flags': () => flags(DECODE_FLAGS),
   'ctl flags': () => flags(CONNECTION_FLAGS),
   'ctl actions': actions
 };

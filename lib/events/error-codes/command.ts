@@ -13,6 +13,10 @@ export const COMMAND_CODES = {
   FILE_EXISTS: { about: 'The file exists.', remedy: 'Choose another name, or pass `--force`.' },
   FLAG_INVALID: { about: 'A flag has an invalid value.', remedy: 'See the help of the command.' },
   FLAG_UNKNOWN: { about: 'There is no such flag.', remedy: 'Use the name that the message suggests.' },
+  HEX_INVALID: {
+    about: 'The input of `embermq decode --hex` is not hexadecimal.',
+    remedy: 'Leave out `--hex` if the file has the bytes themselves.'
+  },
   IMPORT_FAILED: { about: 'Some entries were not imported.', remedy: 'The message lists them.' },
   MANAGEMENT_EXPOSED: {
     about: 'The management interface could be reached from other machines without credentials.',
