@@ -125,15 +125,37 @@ describe('a trace of a client', () => {
     assert.doesNotMatch(JSON.stringify(records), /wrong|right/);
   });
 
-  it('contains a packet that cannot be decoded, without its bytes', async () => {
+  /** The line of a packet that the broker refuses. */
+  async function refused(bytes: Buffer, options: { payload?: 'none'; maxPayloadBytes?: number } = {}) {
     await using kit = await createTestBroker();
-    const { records } = collect(kit.broker, { clientId: 'c' });
+    const { records } = collect(kit.broker, { clientId: 'c', ...options });
     const client = await rawClient(kit.broker, { clientId: 'c' });
-    client.stream.write(Buffer.from([0x82, 2, 0, 1]));
+    client.stream.write(bytes);
     await kit.clock.settle();
-    const faulty = records.find(({ error }) => error !== undefined);
-    assert.deepEqual([faulty?.packet, faulty?.bytes], ['subscribe', 4]);
+    return records.find(({ error }) => error !== undefined);
+  }
+
+  it('contains the bytes of a packet that the broker refuses in hexadecimal, with the reason', async () => {
+    const faulty = await refused(Buffer.from([0x82, 2, 0, 1]));
+    assert.deepEqual(
+      [faulty?.packet, faulty?.bytes, faulty?.protocolVersion, faulty?.hex],
+      ['subscribe', 4, 5, '82020001']
+    );
     assert.match(String(faulty?.error), /properties|body|ends/i);
+  });
+
+  it('contains no more bytes of a refused packet than maxPayloadBytes, and none with payload: none', async () => {
+    const bytes = Buffer.from('3006000361232f00', 'hex');
+    assert.equal((await refused(bytes, { maxPayloadBytes: 3 }))?.hex, '300600');
+    const without = await refused(bytes, { payload: 'none' });
+    assert.deepEqual([without?.packet, without?.bytes, without?.hex], ['publish', 8, undefined]);
+  });
+
+  it('contains no bytes of a refused CONNECT or AUTH, which may have passwords', async () => {
+    for (const first of [0x10, 0xf0]) {
+      const faulty = await refused(Buffer.from([first, 3, 0xff, 0xff, 0xff]));
+      assert.deepEqual([faulty?.bytes, faulty?.hex], [5, undefined]);
+    }
   });
 
   it('omits authentication data and user names that are tokens', async () => {

@@ -4,6 +4,7 @@
 
 import type { Action, ActionContext } from './action.ts';
 import { shownFields } from './output.ts';
+import { decoded } from './trace-lines.ts';
 
 const ALARM_COLUMNS = ['id', 'desc.severity', 'desc.title', 'desc.summary', 'desc.timestamp', 'clear_at'];
 const TRACE_COLUMNS = ['id', 'status', 'started_at', 'clientid', 'topic', 'ip_address', 'lines', 'bytes', 'kept_lines'];
@@ -118,7 +119,7 @@ export const MONITORING: readonly Action[] = [
     usage: 'traces lines NUMBER',
     about: 'print the last lines of a trace, the oldest first',
     line: (row) => JSON.stringify((row as { readonly record: object }).record),
-    run: ({ client }, [id]) => client.list('/x/traces/{id}/lines', { params: { id } })
+    run: ({ client }, [id]) => decoded(client.list('/x/traces/{id}/lines', { params: { id } }))
   },
   {
     usage: 'traces stop NUMBER',

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Message } from '../../packets/message.ts';
-import type { Packet, Properties, PublishPacket, Will } from '../../packets/types.ts';
+import type { Packet, Properties, ProtocolVersion, PublishPacket, Will } from '../../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';
 
 /** The form in which a trace writes payloads. */
@@ -72,6 +72,25 @@ export function packetFields(packet: Packet, form: PayloadForm): object {
       return { packet: cmd, packetId: messageId, ...rest, properties: propertyFields(properties) };
     }
   }
+}
+
+/** Names of packets whose bytes may have passwords or authentication data; `reserved` may be anything. */
+const SECRET: ReadonlySet<string> = new Set(['reserved', 'connect', 'auth']);
+
+/**
+ * The content of a packet that the broker refuses. Its bytes are written as they are, and decoded by who reads the trace, with a decoder that is
+ * less strict.
+ */
+export function refusedFields(
+  name: string,
+  bytes: Buffer,
+  protocolVersion: ProtocolVersion,
+  { message: error }: Error,
+  { payload, maxPayloadBytes }: PayloadForm
+): object {
+  const isShown = payload !== 'none' && !SECRET.has(name);
+  const frame = isShown ? { protocolVersion, hex: bytes.toString('hex', 0, maxPayloadBytes) } : {};
+  return { packet: name, bytes: bytes.length, ...frame, error };
 }
 
 function publishFields(

@@ -17,7 +17,7 @@ import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import type { PacketObserver, PacketTaps, TappedSession } from './packet-taps.ts';
 import { TRACE_OPTIONS, Trace, type TraceEnd, type TraceOptions, type TraceSettings, TraceTimer } from './trace.ts';
-import { clientFields, messageFields, packetFields } from './trace-fields.ts';
+import { clientFields, messageFields, packetFields, refusedFields } from './trace-fields.ts';
 
 /** Maximum number of traces at a time. */
 const MAX_TRACES = 30;
@@ -180,7 +180,7 @@ export class Traces {
         const content = packet();
         const fields =
           content instanceof Error
-            ? { packet: PACKET_NAMES[type], bytes: bytes.length, error: content.message }
+            ? refusedFields(PACKET_NAMES[type], bytes, session.protocolVersion, content, trace.form)
             : packetFields(content, trace.form);
         if (type === PacketType.publish && 'topic' in fields && fields.topic === '')
           fields.topic = (routed ??= routedTopic(direction, session, bytes)).slice(client.mountpoint.length);
