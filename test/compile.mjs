@@ -2,7 +2,7 @@
 // which compiles as it imports, the import of the test files of one process took one to four seconds longer. The types are not checked. All 1,600
 // sources take about 2 s of CPU time; later runs compile only what has changed.
 //
-// Each source becomes a module at the same place below `.cache/test`, which has a package.json of its own, so that the sources find each other and
+// Each source becomes a module at the same place below `.cache/test`, which has a separate package.json, so that the sources find each other and
 // the entry points of `embermq` there. `import.meta.dirname` still names the folder of the source, where its data files are.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';

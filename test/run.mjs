@@ -21,7 +21,7 @@ const ALONE = [
 
 /**
  * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. A process takes
- * 0.5 to 1 s to start and to load the sources, longer than most files do. All other files, and those that count the objects in a process, have a process of their own.
+ * 0.5 to 1 s to start and to load the sources, longer than most files do. All other files, and those that count the objects in a process, each have a separate process.
  */
 const TOGETHER = [
   ['level'],

@@ -33,7 +33,7 @@ describe('maxConnectionsPerAddress', () => {
     for (const { stream } of [last, other]) stream.destroy();
   });
 
-  it('does not count connections without an address, and is off by default', async () => {
+  it('does not count connections without an address, and has no limit by default', async () => {
     await using kit = await createTestBroker({ maxConnectionsPerAddress: 1 });
     for (let n = 0; n < 3; n++) await kit.connect();
     await using other = await createTestBroker();

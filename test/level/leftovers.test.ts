@@ -30,7 +30,7 @@ async function keysOf(store: Store): Promise<string[]> {
 const recordFiles = (folder: string) => readdirSync(folder).filter((name) => /\.(ldb|log)$/.test(name));
 
 describe('Leftovers of failed writes in a folder', () => {
-  it('do not prevent opening the folder if they occupy all space, including the reserve', async (t) => {
+  it('allows the folder to be opened if leftovers occupy all space, including the reserve', async (t) => {
     using disk = smallDisk(t, '20m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');
@@ -41,7 +41,7 @@ describe('Leftovers of failed writes in a folder', () => {
     assert.deepEqual(await keysOf(levelStore(folder)), ['a', 'b']);
   });
 
-  it('delete them, except for files that the manifest names or LevelDB replays', async () => {
+  it('deletes leftovers, except for files that the manifest names or LevelDB replays', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-leftovers-'));
     try {
       const store = levelStore(folder);
@@ -77,7 +77,7 @@ describe('Leftovers of failed writes in a folder', () => {
     ['CURRENT is missing', (folder) => rmSync(join(folder, 'CURRENT'))]
   ];
   for (const [what, damage] of damages) {
-    it(`keep them if ${what}`, async () => {
+    it(`keeps leftovers if ${what}`, async () => {
       const folder = mkdtempSync(join(tmpdir(), 'embermq-leftovers-'));
       try {
         await fillFolder(levelStore(folder));

@@ -1,4 +1,4 @@
-/** Whether the tests run in their long form, with `TEST_LONG=1`: `.ci/full long`. */
+/** True if the tests run in their long form, with `TEST_LONG=1`: `.ci/full long`. */
 export const IS_LONG = process.env.TEST_LONG === '1';
 
 /**
