@@ -1,3 +1,8 @@
+// The server of Node here never listens: the gate accepts connections, and each is passed to it for the handshake. A
+// reload makes a new server, and handshakes in progress end with the old one. Opens and reloads run one after the
+// other; settings are replaced only after their material was loaded, so the old ones stay in use after an error. The
+// gate limits the time of a handshake; the timeout of Node is later on purpose.
+
 import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions as TlsServerOptions } from 'node:tls';
 import { plainAddress, verifiedCertificate } from '../../lib/adapter.ts';
@@ -127,9 +132,8 @@ export class TlsEndpoint {
     const { requestCert, rejectUnauthorized, alpn } = settings;
     const pskCallback = (socket: TLSSocket, identity: string) => this.#findKey(socket, identity);
     const SNICallback: TlsServerOptions['SNICallback'] = (name, done) => done(null, contextFor?.(name));
-    // Since Node 24, rejectUnauthorized also refuses clients that have proved a pre-shared key, because they present no certificate. So
-    // with
-    // pre-shared keys, the certificate is checked here after the handshake.
+    // Since Node 24, rejectUnauthorized also refuses clients that have proved a pre-shared key, because they present no
+    // certificate. So with pre-shared keys, the certificate is checked here after the handshake.
     const hasKeys = usesPresharedKeys(settings);
     const needsCertificate = hasKeys && requestCert && rejectUnauthorized;
     const server = createServer({

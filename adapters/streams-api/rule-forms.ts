@@ -1,3 +1,8 @@
+// `checkRule` runs before a body is checked against its schema, because its sentences are documented; what it lets
+// pass is left to the schema. An error of a rule that is created or started is 400 in every case, also if a stream
+// that it reads does not exist. The order of the options in `FIRST_OPTIONS` and the fields that are left out if they
+// are empty are documented.
+
 import Type, { type Static } from 'typebox';
 import {
   SqlError,

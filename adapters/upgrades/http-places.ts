@@ -1,3 +1,11 @@
+// If there is no room for a connection, one of the address with the most incomplete requests is closed: the one that
+// has waited longest for a complete request. Clients that open many connections and send nothing, or only parts of
+// requests, therefore only affect themselves.
+//
+// After a request, a connection reads no more in this turn. Otherwise Node would read up to 2 MB of requests from
+// each connection before serving the clients of other listeners. Few connections resume reading in each turn, in the
+// order of their requests.
+
 import type { Server as HttpServer, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -44,17 +52,7 @@ export function isAtOwnPort(request: IncomingMessage): boolean {
   return OWN.has(request);
 }
 
-/**
- * The connections of an HTTP server that this package opens, up to a limit, and as long as file descriptors are free.
- *
- * If there is no room, a connection of the address with the most incomplete requests is closed: the one that has waited
- * longest for a complete request. Clients that open many connections and send nothing, or only parts of requests,
- * therefore only affect themselves.
- *
- * After a request, a connection reads no more in this turn. Otherwise Node would read up to 2 MB of requests from each
- * connection before serving the clients of other listeners. Few connections resume reading in each turn, in the order
- * of their requests.
- */
+/** The connections of an HTTP server that this package opens, up to a limit, and as long as file descriptors are free. */
 export class HttpPlaces {
   /** The accepted connections by `peerOf`, in order of arrival. */
   readonly #places = new Map<unknown, Place>();

@@ -1,3 +1,9 @@
+// PostgreSQL and MySQL differ only in their `Dialect`: how a parameter is written, and how quoted text ends. Values
+// are never part of the text of a query, only its parameters; the driver belongs to the app. A quoted text that
+// consists of one placeholder becomes a parameter, every other placeholder in quotes is refused, and so are
+// parameters that a query already contains. `isRowOf` compares names again, because MySQL finds rows that differ in
+// case or trailing spaces.
+
 import { type AuthSource, optionRow as row } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { ruleOfRow } from './acl-rows.ts';

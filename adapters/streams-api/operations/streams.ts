@@ -1,3 +1,7 @@
+// Streams and tables have the same operations, so the rows are made for both kinds from `NAMES`. A statement is
+// executed at either path, whatever kind it is about; only a replacement must be of the kind of its path. Sentences
+// of answers and faults are the documented ones.
+
 import Type from 'typebox';
 import { describeStream, describeStreamText } from '../../../lib/adapter.ts';
 import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';

@@ -1,3 +1,9 @@
+// The store has a note of each session that a server may have, written before the server has it and deleted once the
+// server no longer has it. So a session that no stream needs is deleted even after a restart, or when its server can
+// be reached again; if that is impossible, a warning says so. A session is deleted by a clean start over a separate
+// connection, again and again until its expiry has passed. A source that is opened meanwhile takes the session over:
+// `use` cancels the deletion, and `#tidy` checks again after it has waited.
+
 import type { SourceNotes, SourceSetup, TidySetup } from '../../../lib/adapter.ts';
 import { BackOff } from '../back-off.ts';
 import { connectTo } from './connection.ts';
@@ -60,10 +66,7 @@ export class NotedSession {
   }
 }
 
-/**
- * The sessions at other servers. The store has a note of each one that was started, so that it can be deleted even
- * after a restart, or when the server is available again.
- */
+/** The sessions at other servers. */
 export class Sessions {
   readonly #deletions = new Map<string, Deletion>();
   /** Sessions of the open sources, whether or not they exist at present. */

@@ -1,3 +1,8 @@
+// A row for each operation. A trace that is begun here always has a duration, so that a forgotten one ends. Lines are
+// kept only for traces that are begun through this interface, not for those of the app, and a cursor is the number of
+// the last line that was sent. Errors of the broker name its options; `NAMES` translates them to parameters of
+// requests.
+
 import Type from 'typebox';
 import type { Broker, KeptLine, Trace } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
