@@ -1,4 +1,11 @@
-import { Replay, ReplayedActor, type SessionActions, type SessionEvent, sessionMachine } from 'embermq/machines';
+import {
+  ChartRun,
+  Replay,
+  ReplayedActors,
+  type SessionActions,
+  type SessionEvent,
+  sessionMachine
+} from 'embermq/machines';
 import { createActor } from 'xstate';
 import { median } from './report.ts';
 
@@ -29,7 +36,7 @@ const actions: SessionActions = {
 };
 
 interface Actor {
-  send(event: SessionEvent): void;
+  send(type: SessionEvent['type']): void;
 }
 
 /** Measure with this number of sessions at a time, with the replaying logic of the broker and with the machine itself. Needs `--expose-gc`. */
@@ -38,24 +45,30 @@ export function run(sessions: number): Row[] {
   const onError = (error: unknown) => {
     throw error;
   };
-  const system = { inspectors: new Set<never>(), onError, actorCount: 0 };
-  const replay = new Replay<SessionActions>(sessionMachine, 'session', system, (_, error) => onError(error));
+  const replay = new Replay<ChartRun<SessionActions>, SessionActions>(sessionMachine, new ReplayedActors(onError), {
+    key: 'session',
+    actionsOf: (run) => run.actions,
+    idOf: ({ id }) => id,
+    failed: (_, error) => onError(error),
+    methodsFor: () => ''
+  });
   return [
-    measure('the machine, replayed', sessions, () => new ReplayedActor(replay, actions, 'session')),
-    measure('the machine itself', Math.ceil(sessions / 10), () =>
-      createActor(sessionMachine, { input: { session: actions }, parent: root }).start()
-    )
+    measure('the machine, replayed', sessions, () => new ChartRun(replay, actions, 'session')),
+    measure('the machine itself', Math.ceil(sessions / 10), () => {
+      const actor = createActor(sessionMachine, { input: { session: actions }, parent: root }).start();
+      return { send: (type) => actor.send({ type }) };
+    })
   ];
 }
 
 function measure(logic: string, count: number, begin: () => Actor): Row {
   const connect = (): Actor => {
     const actor = begin();
-    actor.send({ type: 'connect' });
-    actor.send({ type: 'accepted' });
+    actor.send('connect');
+    actor.send('accepted');
     return actor;
   };
-  const end = (actor: Actor): void => actor.send({ type: 'closed' });
+  const end = (actor: Actor): void => actor.send('closed');
   const rounds = (work: () => void): number =>
     median(
       Array.from({ length: ROUNDS }, () => {
@@ -68,8 +81,8 @@ function measure(logic: string, count: number, begin: () => Actor): Row {
   const lifeUs = rounds(() => end(connect()));
   const kept = connect();
   const resumeUs = rounds(() => {
-    kept.send({ type: 'detached' });
-    kept.send({ type: 'resumed' });
+    kept.send('detached');
+    kept.send('resumed');
   });
   end(kept);
   const actors: Actor[] = new Array(count).fill(kept);

@@ -64,6 +64,14 @@ export type {
   /** @deprecated Import it from `embermq/adapter`. */
   SourceContext
 } from './access/source.ts';
+export type {
+  /** @deprecated Use `ActorObserver`. */
+  ActorObserver as ReplayObserver,
+  /** @deprecated Use `ActorRef`. */
+  ActorRef as ActorView,
+  /** @deprecated Use `ActorSnapshot`. */
+  ActorSnapshot as ReplaySnapshot
+} from './base/actor.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   isCausedByPeer

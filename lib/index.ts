@@ -32,7 +32,17 @@ export {
   ProtocolError,
   StateError
 } from './base/errors.ts';
-export type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './base/inspection.ts';
+export type {
+  ActorObserver,
+  ActorRef,
+  ActorSelection,
+  ActorSnapshot,
+  ActorSubscription,
+  ActorSystem,
+  ChartEvent,
+  Inspection,
+  StateValue
+} from './base/actor.ts';
 export type { Duration, Rate, Size } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';

@@ -1,14 +1,10 @@
 /// <reference types="node" preserve="true" />
 /** The charts of the actors, for reading, drawing and testing. The only entry point whose types are xstate's. */
 
-export type { ReplaySnapshot } from './base/inspection.ts';
-export {
-  Replay,
-  ReplayedActor,
-  type ReplaySystem,
-  type State as ReplayState,
-  type Step as ReplayStep
-} from './base/replay.ts';
+export type { ActorRef, ActorSnapshot } from './base/actor.ts';
+export { type Chart, Charted, type ChartHost, ChartRun, type ChartState } from './base/charted.ts';
+export { Replay } from './base/replay.ts';
+export { ReplayedActors } from './base/replayed-actor.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
 export type { BrokerActions, BrokerEvent } from './broker/chart.ts';
 export type { RuleActions, RuleChartEvent } from './rules/chart.ts';

@@ -1,305 +1,267 @@
-// The actors are our own; the machines are xstate's. An actor of xstate that runs a machine costs 54 us for a short
-// life and 2.2 KB. `Replay` asks the machine once for each pair of state and event and repeats the answer. As the
-// logic of an xstate actor this still cost 13 us and 1.7 KB, the largest single cost of a connection. `ReplayedActor`
-// costs 0.2 us and 100 bytes (`npm run bench -- --only session-life`), a connection a quarter less CPU time and a
-// third less memory. It has what observers of an xstate actor use: `getSnapshot`, `subscribe`, xstate's `waitFor`,
-// and inspection events. A test compares machine and replay for every state and event. An offline session has no
-// actor.
+import { type AnyMachineSnapshot, type AnyStateMachine, initialTransition, transition } from 'xstate';
+import type { ActorRef, ActorSnapshot, ChartEvent } from './actor.ts';
+import { type Chart, type Charted, type ChartHost, type ChartState, enter } from './charted.ts';
+import type { ActorLogic, ReplayedActors } from './replayed-actor.ts';
 
-import { type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, createEmptyActor } from 'xstate';
-import type { ActorView, ChartEvent, Inspection, ReplayObserver, ReplaySnapshot } from './inspection.ts';
+/*
+ * The machines are xstate's, the actors are not: an actor of xstate costs 54 us for a short life and 2.2 KB, the largest single cost of a
+ * connection. `Replay` asks the machine once for each state, event and answer of the guards, with the pure functions `initialTransition` and
+ * `transition` of xstate 5, and repeats the answers. An object with a chart (`Charted`) has its state in one field. A `ReplayedActor`, for
+ * observers, is created on demand.
+ */
 
-/** What the actors of one broker share. */
-export interface ReplaySystem {
-  readonly inspectors: Set<(event: Inspection) => void>;
-  /** Called with what an observer or an inspector throws. */
-  onError(error: unknown): void;
-  /** Number of actors created so far, which gives each its `sessionId`. */
-  actorCount: number;
-}
-
-/** A state of a chart, with the steps that are known to leave it. */
-export interface State {
-  readonly snapshot: ReplaySnapshot;
-  readonly steps: Map<string, Step>;
-  /** The state as the machine sees it. */
+/** A state, as the machine sees it, with the transitions that are known to leave it. */
+interface State extends ChartState {
   readonly origin: AnyMachineSnapshot;
+  readonly choices: Map<string, Choice>;
 }
 
-export interface Step {
+/** The transitions that an event can cause in a state. */
+interface Choice {
+  /** The guards that decide, in the order in which the machine asks them. */
+  readonly guards: readonly string[];
+  /** A step for each combination of answers. The answer of the guard at index `i` is bit `i` of the index. */
+  readonly steps: readonly Step[];
+}
+
+/** A transition. */
+interface Step {
   readonly to: State;
   /** Names of the actions, in order. */
   readonly actions: readonly string[];
+  /** The chart has a transition for the event. */
+  readonly isTaken: boolean;
 }
 
-const NOTHING = (): void => {};
-const INIT: ChartEvent = { type: 'xstate.init' };
+const INIT = 'xstate.init';
 
-/** What is known of each machine. The first broker of a process asks the machines; the following ones know the answers. */
+/** The tables of each machine. The first broker of a process asks the machines; later brokers reuse the answers. */
 const TABLES = new WeakMap<AnyStateMachine, Map<string, Table>>();
 
 /** The states and steps of a machine, as far as they have been needed. */
 class Table {
   readonly #machine: AnyStateMachine;
   readonly #input: object;
-  readonly #rest: string | undefined;
   readonly #states = new Map<string, State>();
-  readonly #scope: AnyActorScope;
-  /** The actions of the step that the machine computes. */
-  #actions: string[] = [];
-  #resumed: State | undefined;
   #first: Step | undefined;
+  /** The guards that the machine has asked in the present state for the present event. */
+  #guards: string[] = [];
+  /** Their answers. */
+  #answers = 0;
 
-  constructor(machine: AnyStateMachine, key: string, rest: string | undefined) {
+  constructor(machine: AnyStateMachine, key: string) {
     this.#machine = machine;
-    this.#input = { [key]: {} };
-    this.#rest = rest;
-    // xstate's own `transition` creates an actor of the machine in each call, which computes the initial state
-    const self = createEmptyActor();
-    this.#scope = {
-      self,
-      system: self.system,
-      id: self.id,
-      sessionId: self.sessionId,
-      logger: NOTHING,
-      defer: NOTHING,
-      emit: NOTHING,
-      stopChild: NOTHING,
-      actionExecutor: ({ type }) => this.#actions.push(type)
-    };
+    const standIn = new Proxy({}, { get: (_, name) => () => this.#answer(String(name)) });
+    this.#input = { [key]: standIn };
   }
 
-  static of(machine: AnyStateMachine, key: string, rest: string | undefined): Table {
+  static of(machine: AnyStateMachine, key: string): Table {
     let tables = TABLES.get(machine);
     if (tables === undefined) TABLES.set(machine, (tables = new Map()));
-    const name = `${key} ${rest}`;
-    let table = tables.get(name);
-    if (table === undefined) tables.set(name, (table = new Table(machine, key, rest)));
+    let table = tables.get(key);
+    if (table === undefined) tables.set(key, (table = new Table(machine, key)));
     return table;
   }
 
+  /** The step into the initial state. */
   get first(): Step {
-    this.#first ??= this.#step(() => this.#machine.getInitialSnapshot(this.#scope, this.#input as never));
+    this.#first ??= this.#step(initialTransition(this.#machine, this.#input as never), true);
     return this.#first;
   }
 
-  stateToBeginIn(value: string): State {
-    const isResumed = value === this.#rest;
-    const known = isResumed ? this.#resumed : this.#states.get(value);
+  /** @param path see `ChartState` */
+  stateAt(path: string): State {
+    const known = this.#states.get(path);
     if (known !== undefined) return known;
-    const origin = this.#machine.resolveState({ value: splitState(value), context: this.#input } as never);
-    if (!isResumed) return this.#state(origin);
-    this.#resumed = newState(value, 'active', origin);
-    return this.#resumed;
+    return this.#state(this.#machine.resolveState({ value: splitPath(path), context: this.#input } as never));
   }
 
-  step(from: State, type: string): Step {
-    let step = from.steps.get(type);
-    if (step === undefined) {
-      step = this.#step(() => this.#machine.transition(from.origin, { type }, this.#scope));
-      from.steps.set(type, step);
+  choice(from: State, type: string): Choice {
+    let choice = from.choices.get(type);
+    if (choice === undefined) from.choices.set(type, (choice = this.#learn(from, { type })));
+    return choice;
+  }
+
+  /** Ask the machine for each combination of answers of the guards that it asks. */
+  #learn(from: State, event: ChartEvent): Choice {
+    const steps: Step[] = [];
+    this.#guards = [];
+    for (this.#answers = 0; this.#answers < 2 ** this.#guards.length; this.#answers++) {
+      const isTaken = from.origin.can(event);
+      steps.push(this.#step(transition(this.#machine, from.origin, event), isTaken));
     }
-    return step;
+    return { guards: this.#guards, steps };
   }
 
-  #step(take: () => AnyMachineSnapshot): Step {
-    this.#actions = [];
-    const to = this.#state(take());
-    return { to, actions: this.#actions };
+  #step([origin, actions]: [AnyMachineSnapshot, readonly ChartEvent[]], isTaken: boolean): Step {
+    return { to: this.#state(origin), actions: actions.map(({ type }) => type), isTaken };
+  }
+
+  #answer(guard: string): boolean {
+    let index = this.#guards.indexOf(guard);
+    if (index < 0) index = this.#guards.push(guard) - 1;
+    return ((this.#answers >> index) & 1) === 1;
   }
 
   #state(origin: AnyMachineSnapshot): State {
-    const value = joinState(origin.value);
-    let state = this.#states.get(value);
+    const path = joinPath(origin.value);
+    let state = this.#states.get(path);
     if (state === undefined) {
-      const hasEnded = value === this.#rest || origin.status === 'done';
-      state = newState(value, hasEnded ? 'done' : 'active', origin);
-      this.#states.set(value, state);
+      freeze(origin.value);
+      const [name] = path.split('.', 1);
+      state = { name, path, isFinal: origin.status === 'done', origin, choices: new Map() };
+      this.#states.set(path, state);
     }
     return state;
   }
 }
 
+/** A transition in progress, and the events that arrive meanwhile. Transitions are nested if an action sends an event to another object. */
+interface Frame {
+  readonly subject: Charted;
+  waiting: string[] | undefined;
+  readonly below: Frame | undefined;
+}
+
 /**
- * Runs many actors of one machine at low cost.
- *
- * For each pair of state and event the machine computes the transition once in a process: the next state and the names of the actions in
- * order. All actors then repeat it. This works only for machines whose transitions depend on nothing but state and event.
+ * Runs the chart of many objects at low cost: for each state, event and answer of the guards, the machine computes the transition once in a
+ * process, and all repeat it. Guards are methods of the object with the actions, without arguments and without effect; each is evaluated
+ * once when an event is taken. An event that arrives during a transition of the same object waits for its end. In a final state, events
+ * are ignored.
  */
-export class Replay<D extends object> {
+export class Replay<S extends Charted, A extends object> implements Chart<S>, ActorLogic<S> {
   readonly machine: AnyStateMachine;
-  readonly system: ReplaySystem;
   readonly #table: Table;
-  readonly #onError: (actions: D, error: unknown, action: string) => void;
+  readonly #host: ChartHost<S, A>;
+  readonly #actors: ReplayedActors;
+  #frame: Frame | undefined;
 
-  /**
-   * @param key the field of context and input of the machine that contains the object with the actions
-   * @param onError called when an action throws; the actor stays alive, and the remaining actions of the transition are performed
-   * @param rest a state in which the actor ends although the machine does not; another actor can be created in that state later
-   */
-  constructor(
-    machine: AnyStateMachine,
-    key: string,
-    system: ReplaySystem,
-    onError: (actions: D, error: unknown, action: string) => void,
-    rest?: string
-  ) {
+  constructor(machine: AnyStateMachine, actors: ReplayedActors, host: ChartHost<S, A>) {
     this.machine = machine;
-    this.system = system;
-    this.#table = Table.of(machine, key, rest);
-    this.#onError = onError;
+    this.#table = Table.of(machine, host.key);
+    this.#actors = actors;
+    this.#host = host;
   }
 
-  /** The step into the initial state. */
-  get first(): Step {
-    return this.#table.first;
+  get initial(): ChartState {
+    return this.#table.first.to;
   }
 
-  /** Find the state of an actor that begins in it. An actor that begins in `rest` has not ended. */
-  stateToBeginIn(value: string): State {
-    return this.#table.stateToBeginIn(value);
+  stateAt(path: string): ChartState {
+    return this.#table.stateAt(path);
   }
 
-  /** Find the step that an event causes in a state. */
-  step(from: State, type: string): Step {
-    return this.#table.step(from, type);
+  begin(subject: S): void {
+    this.#run(subject, INIT);
   }
 
-  /** Perform the actions of a step. */
-  perform(step: Step, actions: D): void {
+  send(subject: S, type: string): void {
+    for (let frame = this.#frame; frame !== undefined; frame = frame.below) {
+      if (frame.subject !== subject) continue;
+      frame.waiting ??= [];
+      frame.waiting.push(type);
+      return;
+    }
+    this.#run(subject, type);
+  }
+
+  actorOf(subject: S): ActorRef {
+    return this.#actors.of(this, subject);
+  }
+
+  // ------------------------------------------------------------------------------------------------- the logic of an actor
+
+  get key(): string {
+    return this.#host.key;
+  }
+
+  idOf(subject: S): string {
+    return this.#host.idOf(subject);
+  }
+
+  methodsFor(id: string): string {
+    return this.#host.methodsFor(id);
+  }
+
+  snapshotOf(subject: S, id: string): ActorSnapshot {
+    const state = subject.at as State;
+    const { origin } = state;
+    const context = Object.freeze({ [this.#host.key]: id });
+    const can = ({ type }: ChartEvent) => this.#choose(state, type, subject).isTaken;
+    const own = { context, can, tags: new Set(origin.tags), children: {}, historyValue: {} };
+    return Object.freeze({ ...origin, ...own }) as unknown as ActorSnapshot;
+  }
+
+  // ------------------------------------------------------------------------------------------------------------ transitions
+
+  #run(subject: S, type: string): void {
+    const frame: Frame = { subject, waiting: undefined, below: this.#frame };
+    this.#frame = frame;
+    try {
+      this.#take(subject, type);
+      if (frame.waiting !== undefined) for (const next of frame.waiting) this.#take(subject, next); // more may be added meanwhile
+    } finally {
+      this.#frame = frame.below;
+    }
+  }
+
+  #take(subject: S, type: string): void {
+    const actors = this.#actors;
+    const observed = actors.isInspected ? actors.of(this, subject) : actors.observed(subject);
+    const left = subject.at as State;
+    if (observed !== undefined) actors.received(observed, type);
+    if (left.isFinal) return;
+    const step = type === INIT ? this.#table.first : this.#choose(left, type, subject);
+    enter(subject, step.to);
+    if (step.actions.length > 0) this.#perform(step, subject, left);
+    const observing = observed ?? actors.observed(subject); // an action may have added an observer
+    if (observing !== undefined) actors.taken(observing, type);
+  }
+
+  #choose(state: State, type: string, subject: S): Step {
+    const { guards, steps } = this.#table.choice(state, type);
+    return guards.length === 0 ? steps[0] : steps[this.#answersOf(guards, subject)];
+  }
+
+  #answersOf(guards: readonly string[], subject: S): number {
+    const actions = this.#host.actionsOf(subject) as Record<string, () => boolean>;
+    let answers = 0;
+    for (const [index, guard] of guards.entries()) {
+      try {
+        if (actions[guard]()) answers |= 1 << index;
+      } catch (error) {
+        this.#host.failed(subject, error, guard);
+      }
+    }
+    return answers;
+  }
+
+  #perform(step: Step, subject: S, left: ChartState): void {
+    const actions = this.#host.actionsOf(subject) as Record<string, (left: string) => void>;
     for (const action of step.actions) {
       try {
-        (actions as unknown as Record<string, () => void>)[action]();
+        actions[action](left.name);
       } catch (error) {
-        this.#onError(actions, error, action);
+        this.#host.failed(subject, error, action);
       }
     }
   }
 }
 
-/** An actor of a chart. An event that arrives while the actor takes another one waits for it. An actor that has ended ignores events. */
-export class ReplayedActor<D extends object> implements ActorView {
-  readonly id: string;
-  readonly #number: number;
-  readonly #replay: Replay<D>;
-  readonly #actions: D;
-  #state: State;
-  #isBusy = true;
-  #waiting: ChartEvent[] | undefined;
-  #observers: Set<ReplayObserver> | undefined;
-
-  /** @param from the state to begin in, without performing actions; undefined: the initial state of the chart, whose actions are performed */
-  constructor(replay: Replay<D>, actions: D, id: string, from?: string) {
-    this.id = id;
-    this.#number = replay.system.actorCount++;
-    this.#replay = replay;
-    this.#actions = actions;
-    const step = from === undefined ? replay.first : undefined;
-    this.#state = step === undefined ? replay.stateToBeginIn(from as string) : step.to;
-    if (this.#isInspected) {
-      this.#report('@xstate.actor');
-      this.#report('@xstate.event', INIT);
-    }
-    if (step !== undefined) replay.perform(step, actions);
-    if (this.#isInspected) this.#report('@xstate.snapshot', INIT);
-    this.#takeWaiting();
-  }
-
-  get sessionId(): string {
-    return `x:${this.#number}`;
-  }
-
-  get logic(): object {
-    return this.#replay.machine;
-  }
-
-  getSnapshot(): ReplaySnapshot {
-    return this.#state.snapshot;
-  }
-
-  send(event: ChartEvent): void {
-    if (this.#isBusy) {
-      this.#waiting ??= [];
-      this.#waiting.push(event);
-      return;
-    }
-    this.#isBusy = true;
-    this.#take(event);
-    this.#takeWaiting();
-  }
-
-  subscribe(
-    observer: ReplayObserver | ((snapshot: ReplaySnapshot) => void),
-    _onError?: (error: unknown) => void,
-    onComplete?: () => void
-  ): { unsubscribe(): void } {
-    const added: ReplayObserver =
-      typeof observer === 'function' ? { next: observer, complete: onComplete } : { ...observer };
-    if (this.#state.snapshot.status === 'done') this.#tell(() => added.complete?.());
-    else {
-      this.#observers ??= new Set();
-      this.#observers.add(added);
-    }
-    return { unsubscribe: () => void this.#observers?.delete(added) };
-  }
-
-  #take(event: ChartEvent): void {
-    if (this.#isInspected) this.#report('@xstate.event', event);
-    if (this.#state.snapshot.status === 'done') return;
-    const step = this.#replay.step(this.#state, event.type);
-    this.#state = step.to;
-    this.#replay.perform(step, this.#actions);
-    if (this.#observers !== undefined) this.#notify(step.to.snapshot);
-    if (this.#isInspected) this.#report('@xstate.snapshot', event);
-  }
-
-  #takeWaiting(): void {
-    if (this.#waiting !== undefined) {
-      for (const event of this.#waiting) this.#take(event); // more may be added meanwhile
-      this.#waiting = undefined;
-    }
-    this.#isBusy = false;
-  }
-
-  #notify(snapshot: ReplaySnapshot): void {
-    const observers = [...(this.#observers ?? [])];
-    for (const observer of observers) this.#tell(() => observer.next?.(snapshot));
-    if (snapshot.status !== 'done') return;
-    this.#observers = undefined;
-    for (const observer of observers) this.#tell(() => observer.complete?.());
-  }
-
-  get #isInspected(): boolean {
-    return this.#replay.system.inspectors.size > 0;
-  }
-
-  #report(type: Inspection['type'], event?: ChartEvent): void {
-    const snapshot = type === '@xstate.snapshot' ? this.#state.snapshot : undefined;
-    for (const inspect of this.#replay.system.inspectors)
-      this.#tell(() => inspect({ type, rootId: 'x:0', actorRef: this, event, snapshot }));
-  }
-
-  /** Call a function of an observer. What it throws must not reach the operation that sent the event. */
-  #tell(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#replay.system.onError(error);
-    }
-  }
+/** Freeze the value of a state, which all actors share. */
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  Object.freeze(value);
+  for (const inner of Object.values(value)) freeze(inner);
 }
 
-function newState(value: string, status: ReplaySnapshot['status'], origin: AnyMachineSnapshot): State {
-  return { snapshot: Object.freeze({ status, value, output: undefined, error: undefined }), steps: new Map(), origin };
-}
-
-function joinState(value: unknown): string {
+function joinPath(value: unknown): string {
   if (typeof value === 'string') return value;
   const [[name, inner]] = Object.entries(value as Record<string, unknown>);
-  return `${name}.${joinState(inner)}`;
+  return `${name}.${joinPath(inner)}`;
 }
 
-function splitState(value: string): unknown {
-  const dot = value.indexOf('.');
-  return dot < 0 ? value : { [value.slice(0, dot)]: splitState(value.slice(dot + 1)) };
+function splitPath(path: string): unknown {
+  const dot = path.indexOf('.');
+  return dot < 0 ? path : { [path.slice(0, dot)]: splitPath(path.slice(dot + 1)) };
 }

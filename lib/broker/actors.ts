@@ -1,47 +1,50 @@
-import type { Inspection } from '../base/inspection.ts';
-import { Replay, ReplayedActor, type ReplaySystem } from '../base/replay.ts';
+import type { ActorRef, Inspection } from '../base/actor.ts';
+import { type Chart, type Charted, type ChartHost, ChartRun } from '../base/charted.ts';
+import { Replay } from '../base/replay.ts';
+import { ReplayedActors } from '../base/replayed-actor.ts';
 
-/** A running actor. */
-export interface Running {
-  send(event: { readonly type: string }): void;
-  /** @returns a snapshot whose `value` is the names of the state and its substates, joined by dots */
-  getSnapshot(): { readonly value: string };
+/** A running chart. */
+export interface Running<Name extends string = string> {
+  /** Name of the outermost state. */
+  readonly state: Name;
+  readonly at: { readonly path: string };
+  readonly actor: ActorRef;
+  send(type: string): void;
 }
 
-/** Creates and starts an actor of one chart. @param from the initial state; default: that of the chart */
-export type StartActor<D> = (actions: D, id: string, from?: string) => Running;
+/** Starts a chart for an object with the actions. */
+export type StartChart<A> = <Name extends string>(actions: A, id: string) => Running<Name>;
 
 /** The actors of a broker: its own, and those of its sessions and rules. */
 export class Actors {
-  readonly #system: ReplaySystem;
+  readonly #actors: ReplayedActors;
 
-  /** @param onError called with what observers throw; the errors of actions go to `onActionError` of `logic` */
+  /** @param onError called with what observers throw; the errors of actions go to `failed` of `ChartHost` */
   constructor(onError: (error: unknown) => void) {
-    this.#system = { inspectors: new Set(), onError, actorCount: 0 };
+    this.#actors = new ReplayedActors(onError);
   }
 
   /**
-   * Prepare to run actors of a state machine.
+   * Prepare to run a chart for many objects that keep its state.
    * @param machine a chart of `embermq/machines`. Its type is not declared, so that no public declaration refers to xstate
-   * @param key the field of the machine's context that contains the actions
-   * @param onActionError called if an action throws
-   * @param rest the state in which sessions have no actor
-   * @returns a function that creates and starts an actor
    */
-  logic<D extends object>(
+  chart<S extends Charted, A extends object>(machine: object, host: ChartHost<S, A>): Chart<S> {
+    return new Replay<S, A>(machine as Replay<S, A>['machine'], this.#actors, host);
+  }
+
+  /** Prepare to run a chart for objects with its actions. @param machine as for `chart` */
+  starter<A extends object>(
     machine: object,
-    key: string,
-    onActionError: (actions: D, error: unknown, action: string) => void,
-    rest?: string
-  ): StartActor<D> {
-    const steps = new Replay<D>(machine as Replay<D>['machine'], key, this.#system, onActionError, rest);
-    return (actions, id, from) => new ReplayedActor(steps, actions, id, from);
+    { key, failed, methodsFor }: Pick<ChartHost<ChartRun<A>, A>, 'key' | 'failed' | 'methodsFor'>
+  ): StartChart<A> {
+    const host = { key, failed, methodsFor, actionsOf: ({ actions }: ChartRun<A>) => actions };
+    const chart = this.chart<ChartRun<A>, A>(machine, { ...host, idOf: ({ id }) => id });
+    return (actions, id) => new ChartRun(chart, actions, id) as ChartRun<A, never>;
   }
 
   /** Report every step of every actor. @returns a function that ends the inspection */
   inspect(observer: (event: Inspection) => void): () => void {
-    const inspector = (event: Inspection) => observer(event); // an observer that is added twice is called twice
-    this.#system.inspectors.add(inspector);
-    return () => void this.#system.inspectors.delete(inspector);
+    const { unsubscribe } = this.#actors.inspect(observer);
+    return unsubscribe;
   }
 }

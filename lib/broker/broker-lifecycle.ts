@@ -1,6 +1,7 @@
 // Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { onAbort } from '../base/abort-listeners.ts';
+import type { ActorRef } from '../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -61,13 +62,15 @@ interface BrokerLifecycleHost {
 
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
 export class BrokerLifecycle {
+  /** See `Broker.actor`. It is the first of the broker. */
+  readonly actor: ActorRef;
   /** The attached listeners by name. */
   readonly listeners = new Map<string, ListenerHandle>();
   /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   startedAt: number | undefined;
   readonly #services: Services;
   readonly #host: BrokerLifecycleHost;
-  readonly #actor: Running;
+  readonly #chart: Running<'idle' | 'connected' | 'disconnected'>;
   readonly #onStopped: () => void;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -92,22 +95,23 @@ export class BrokerLifecycle {
         host.end();
       }
     };
-    const animate = host.actors.logic<BrokerActions>(brokerMachine, 'broker', (_actions, error, action) =>
-      services.announcer.failed(error, `the broker's ${action}`, undefined)
-    );
-    this.#actor = animate(actions, 'broker');
+    const start = host.actors.starter<BrokerActions>(brokerMachine, {
+      key: 'broker',
+      failed: (_, error, action) => services.announcer.failed(error, `the broker's ${action}`, undefined),
+      methodsFor: () => 'broker.start() or broker.stop()'
+    });
+    this.#chart = start(actions, 'broker');
+    this.actor = this.#chart.actor;
   }
 
   get state(): 'idle' | 'connected' | 'disconnected' {
-    const value = this.#actor.getSnapshot().value;
-    if (value === 'connected.draining') return 'disconnected';
-    return value.split('.')[0] as 'idle' | 'connected' | 'disconnected';
+    return this.#chart.state;
   }
 
   /** True if streams are accepted: the broker is started, or starting. */
   get isOpen(): boolean {
-    const { value } = this.#actor.getSnapshot();
-    return value === 'connected.accepting' || value === 'idle.starting';
+    const { path } = this.#chart.at;
+    return path === 'connected' || path === 'idle.starting';
   }
 
   /** See `Broker.start`. */
@@ -276,7 +280,7 @@ export class BrokerLifecycle {
   }
 
   #send(type: BrokerEvent['type']): void {
-    this.#actor.send({ type });
+    this.#chart.send(type);
   }
 }
 

@@ -1,7 +1,7 @@
 import { setup } from 'xstate';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
 
-/** The lifecycle of a broker: idle (created or starting), connected (accepting), disconnected (stopped, all resources released). */
+/** The lifecycle of a broker: idle (created or starting), connected (accepting), disconnected (disconnecting its clients, then stopped). */
 export const brokerMachine = setup({
   types: {} as { context: { broker: BrokerActions }; input: { broker: BrokerActions }; events: BrokerEvent },
   actions: {
@@ -17,17 +17,17 @@ export const brokerMachine = setup({
     idle: {
       initial: 'built',
       states: {
-        built: { on: { start: 'starting', stop: '#broker.disconnected' } },
+        built: { on: { start: 'starting', stop: '#broker.disconnected.stopped' } },
         starting: { on: { started: '#broker.connected', failed: 'built' } }
       }
     },
-    connected: {
-      initial: 'accepting',
+    connected: { entry: 'accept', on: { stop: 'disconnected.draining' } },
+    disconnected: {
+      initial: 'stopped',
       states: {
-        accepting: { entry: 'accept', on: { stop: 'draining' } },
-        draining: { entry: 'drain', on: { stopped: '#broker.disconnected' } }
+        draining: { entry: 'drain', on: { stopped: 'stopped' } },
+        stopped: { entry: 'release', on: { start: '#broker.idle.starting' } }
       }
-    },
-    disconnected: { entry: 'release', on: { start: 'idle.starting' } }
+    }
   }
 });

@@ -6,11 +6,11 @@
 import type { Duplex } from 'node:stream';
 import type { Applications } from '../access/applications.ts';
 import type { ManagementUsers } from '../access/management-users.ts';
+import type { ActorRef, Inspection } from '../base/actor.ts';
 import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import type { Inspection } from '../base/inspection.ts';
 import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
@@ -197,6 +197,16 @@ export class Broker<Data = unknown> {
   /** Stop the broker with the default options; for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
+  }
+
+  /**
+   * The actor of the broker, for reading and observing. xstate's `waitFor` and inspectors accept it.
+   *
+   * Its states: `idle` (`built` or `starting`), `connected` and `disconnected` (`draining` or `stopped`). It is never done, because a broker can be
+   * started again.
+   */
+  get actor(): ActorRef {
+    return this.#lifecycle.actor;
   }
 
   /**

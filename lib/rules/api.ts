@@ -1,3 +1,4 @@
+import type { ActorRef } from '../base/actor.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import type {
   ActionInfo,
@@ -68,6 +69,11 @@ export interface RulesApi {
   /** Delete a rule. What its actions have handed over is sent. @returns false: there is no such rule @throws StateError RULE_OF_APP */
   delete(id: string): Promise<boolean>;
   get(id: string): Promise<RuleState | undefined>;
+  /**
+   * The actor of a rule, for reading and observing. xstate's `waitFor` and `toPromise` accept it. It is done when the rule has been deleted.
+   * @throws NotFound RULE_NOT_FOUND
+   */
+  actor(id: string): Promise<ActorRef>;
   /** The rules in the order in which they were made. */
   list(query?: RuleQuery): Promise<RuleState[]>;
   /** Set the figures of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */

@@ -1,3 +1,12 @@
+import type { ActorRef } from '../base/actor.ts';
+
+/** The running chart of a rule. */
+export interface RuleRun {
+  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+  readonly actor: ActorRef;
+  send(type: RuleChartEvent['type']): void;
+}
+
 /** The actions of the rule's state chart. `Rule` implements them. */
 export interface RuleActions {
   /** Let the events of its topics reach the rule. */

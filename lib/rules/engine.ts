@@ -3,6 +3,7 @@
 // a reason and tried again, at intervals and whenever a kind or a resource appears that it may have waited for. Rules
 // of the options are made before those of the store, win over them by id, and cannot be changed at run time.
 
+import type { ActorRef } from '../base/actor.ts';
 import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
@@ -220,6 +221,10 @@ export class RuleEngine implements RulesApi {
     return this.#rules.get(id)?.state;
   }
 
+  async actor(id: string): Promise<ActorRef> {
+    return this.#existing(id).actor;
+  }
+
   async list(query: RuleQuery = {}): Promise<RuleState[]> {
     checkObject(query, 'query');
     checkQuery(query);
@@ -303,7 +308,7 @@ export class RuleEngine implements RulesApi {
       wheel: host.wheel,
       actions: this.#actionsHost,
       plan: (sql) => this.#planner.plan(sql),
-      start: (actions, id) => host.startActor(actions, id),
+      start: (actions, id) => host.startChart(actions, id),
       watch: (filter, rule) => host.watch(filter, rule),
       hear: (event, rule) => this.#feeds.add(event, rule),
       published: (message, shared) => this.#feeds.published(message, shared),

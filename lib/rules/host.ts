@@ -7,7 +7,7 @@ import type { NamedPublisher } from '../packets/named-publisher.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
-import type { RuleActions, RuleChartEvent } from './chart.ts';
+import type { RuleActions, RuleRun } from './chart.ts';
 import type { ResourceDefinition, RuleDefinition } from './definition.ts';
 import type { RulesOptions } from './types.ts';
 
@@ -30,11 +30,8 @@ export interface RulesHost {
   readonly isStarted: boolean;
   /** Whether events reach the rules: the feature `rules` is started. */
   readonly isSwitchedOn: boolean;
-  /** Start the actor of a rule. */
-  startActor(
-    actions: RuleActions,
-    id: string
-  ): { send(event: RuleChartEvent): void; getSnapshot(): { readonly value: string } };
+  /** Start the chart of a rule. */
+  startChart(actions: RuleActions, id: string): RuleRun;
   /** Let a watcher see the messages of topics. @returns a function that ends it */
   watch(filter: string, watcher: Watcher): () => void;
   /** Listen to an event of the broker. @returns a function that ends it */

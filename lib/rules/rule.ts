@@ -4,13 +4,14 @@
 // event is missed or seen twice. Evaluating a statement must not throw into the path of the message: failures are
 // counted and reported.
 
+import type { ActorRef } from '../base/actor.ts';
 import { errorText } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
 import type { Shared, Watcher } from '../routing/watchers.ts';
 import type { Row } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
-import type { RuleActions, RuleChartEvent } from './chart.ts';
+import type { RuleActions, RuleRun } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { Meter } from './meter.ts';
@@ -24,19 +25,13 @@ const RETRY_MS = 60_000;
 /** An event, as a rule evaluates it and its actions receive it. */
 type EventOfRule = RuleEvent & Row;
 
-/** A running chart. */
-interface RuleActor {
-  send(event: RuleChartEvent): void;
-  getSnapshot(): { readonly value: string };
-}
-
 /** What a rule uses of the engine. */
 export interface RuleHost {
   readonly wheel: TimingWheel;
   readonly actions: ActionsHost;
   /** @throws SqlError; BrokerError PACKAGE_MISSING */
   plan(sql: string): Promise<Plan>;
-  start(actions: RuleActions, id: string): RuleActor;
+  start(actions: RuleActions, id: string): RuleRun;
   /** Let published messages reach the rule. @returns a function that ends it */
   watch(filter: string, rule: Watcher): () => void;
   /** Let other events reach the rule. @returns a function that ends it */
@@ -62,7 +57,7 @@ export class Rule implements Watcher, RuleActions {
   definition: RuleDefinition;
   plan: Plan;
   readonly #host: RuleHost;
-  readonly #actor: RuleActor;
+  readonly #chart: RuleRun;
   #list: RuleActionList | undefined;
   #meter = new Meter();
   #reason: string | undefined;
@@ -79,7 +74,11 @@ export class Rule implements Watcher, RuleActions {
     this.plan = plan;
     this.isFromOptions = isFromOptions;
     this.#host = host;
-    this.#actor = host.start(this, id);
+    this.#chart = host.start(this, id);
+  }
+
+  get actor(): ActorRef {
+    return this.#chart.actor;
   }
 
   get order(): number {
@@ -87,7 +86,7 @@ export class Rule implements Watcher, RuleActions {
   }
 
   get isAttached(): boolean {
-    return this.#actor.getSnapshot().value === 'connected';
+    return this.#chart.state === 'connected';
   }
 
   /** Whether its definition is in the store. */
@@ -98,7 +97,7 @@ export class Rule implements Watcher, RuleActions {
   get state(): RuleState {
     const { id, definition, plan, isPersisted } = this;
     const { sql, description, isEnabled, onActionFailed, createdAt } = definition;
-    const state = this.#actor.getSnapshot().value as RuleState['state'];
+    const state = this.#chart.state as RuleState['state'];
     return {
       ...{ id, sql, description, isEnabled, onActionFailed, createdAt, isPersisted, state },
       topics: plan.topics,
@@ -131,7 +130,7 @@ export class Rule implements Watcher, RuleActions {
     this.#list = list;
     before?.retire();
     this.#reason = undefined;
-    this.#actor.send({ type: 'attached' });
+    this.#chart.send('attached');
     this.#host.changed(this, undefined);
   }
 
@@ -142,14 +141,14 @@ export class Rule implements Watcher, RuleActions {
     const isNew = reason !== this.#reason;
     this.#reason = reason;
     this.#list?.retire();
-    this.#actor.send({ type: 'failed' });
+    this.#chart.send('failed');
     if (isNew) this.#host.changed(this, reason);
   }
 
   /** Detach the rule. Its figures stay. */
   disable(): void {
     this.#attempt++;
-    this.#actor.send({ type: 'disabled' });
+    this.#chart.send('disabled');
     this.#list?.retire();
   }
 
@@ -169,7 +168,7 @@ export class Rule implements Watcher, RuleActions {
   drop(): void {
     this.#attempt++;
     this.#isDropped = true;
-    this.#actor.send({ type: 'dropped' });
+    this.#chart.send('dropped');
   }
 
   /** @param isObserved whether somebody iterates over its outputs */

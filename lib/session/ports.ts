@@ -3,6 +3,7 @@
 // that has them. The objects are the parts themselves, not copies, so fields such as `isRefusing` are read when they
 // are needed.
 
+import type { Chart, Charted } from '../base/charted.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
@@ -84,7 +85,8 @@ export interface DeliveryPorts {
  *
  * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
  */
-export interface SessionPorts<S extends ConnectionOwner> extends ConnectionPorts<S>, DeliveryPorts {
+export interface SessionPorts<S extends ConnectionOwner & Charted> extends ConnectionPorts<S>, DeliveryPorts {
+  readonly chart: Chart<S>;
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly rejections: {
@@ -181,12 +183,10 @@ interface PublishingPort {
 
 /** The index of sessions by client id. */
 interface SessionIndexPort<S> {
-  /** Create an actor for an offline session. */
-  revive(session: S): void;
   /** Remove a session that has ended. */
   forget(session: S): void;
   /** Called when the session has connected or disconnected. */
-  changed(session: S): void;
+  changed(session: S, isConnected: boolean): void;
   /** Called when the client does not read; its connection will be closed. */
   slowConsumer(session: S): void;
 }

@@ -7,6 +7,7 @@
 // `failInternally`, which also reports it.
 
 import type { ByteStream } from '../base/byte-stream.ts';
+import { Charted, type ChartState } from '../base/charted.ts';
 import { asError, ProtocolError } from '../base/errors.ts';
 import { Connection } from '../connection/connection.ts';
 import { Pause } from '../connection/pause.ts';
@@ -17,6 +18,7 @@ import type { ProtocolVersion } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
+import type { SessionState } from './life/chart.ts';
 import { Lifecycle } from './life/lifecycle.ts';
 import { SessionTimers } from './life/timers.ts';
 import { Will } from './life/will.ts';
@@ -38,7 +40,7 @@ const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CL
  * from it (`inbound`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`). This class joins them, and answers
  * to the connection.
  */
-export class Session implements ConnectionOwner {
+export class Session extends Charted<SessionState> implements ConnectionOwner {
   readonly ports: SessionPorts<Session>;
   readonly client: SessionClient;
   /** By stored topic filter: rewritten, mounted, with the share prefix. */
@@ -58,7 +60,13 @@ export class Session implements ConnectionOwner {
   #isCountedPersistent = false;
 
   /** @param stream undefined for a session from the store */
-  constructor(ports: SessionPorts<Session>, client: SessionClient, stream: ByteStream | undefined) {
+  constructor(
+    ports: SessionPorts<Session>,
+    client: SessionClient,
+    stream: ByteStream | undefined,
+    state: ChartState = ports.chart.initial
+  ) {
+    super(state);
     this.ports = ports;
     this.client = client;
     this.delivery = new Delivery(ports, this);
@@ -72,14 +80,23 @@ export class Session implements ConnectionOwner {
 
   /**
    * Create a session from a record in the store.
+   * @param state `gone`: it has ended, and its messages are to be handed over
    * @param aliveWallMs time at which the previous process is known to have run last, which counts as the end of connections that it did not
    * close
    */
-  static restored(ports: SessionPorts<Session>, zone: Zone, record: SessionEntry, aliveWallMs: number): Session {
+  static restored(
+    ports: SessionPorts<Session>,
+    state: 'disconnected' | 'gone',
+    zone: Zone,
+    record: SessionEntry,
+    aliveWallMs: number
+  ): Session {
     const { nowMs, wallMs } = ports.time;
     const wasConnected = record.disconnectedAt === 0;
     const disconnectedAt = wasConnected ? aliveWallMs : record.disconnectedAt;
-    const session = new Session(ports, SessionClient.restored(zone, record, disconnectedAt), undefined);
+    const client = SessionClient.restored(zone, record, disconnectedAt);
+    const session = new Session(ports, client, undefined, ports.chart.stateAt(state));
+    if (state === 'gone') session.delivery.flows.end();
     const will = record.will && new Will(record.will);
     session.createdAt = record.createdAt;
     session.lifecycle.restore(will, record.connectedAt);
@@ -89,11 +106,6 @@ export class Session implements ConnectionOwner {
     // if the client was connected, the will delay starts now: its connection has ended with the process [MQTT-3.1.2-8]
     will?.delayFrom(wasConnected ? nowMs : nowMs - goneMs);
     return session;
-  }
-
-  /** See `Lifecycle`. */
-  get state(): 'idle' | 'connected' | 'disconnected' | 'gone' {
-    return this.lifecycle.state;
   }
 
   /** The session in the store; undefined if it is only in memory. */

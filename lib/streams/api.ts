@@ -1,3 +1,4 @@
+import type { ActorRef } from '../base/actor.ts';
 import type { StreamFunction } from './function.ts';
 import type {
   PlanNode,
@@ -39,6 +40,11 @@ export interface StreamRulesApi {
   /** Drop a rule and its checkpoint. @throws NotFound STREAM_RULE_NOT_FOUND */
   drop(id: string): Promise<void>;
   get(id: string): Promise<StreamRuleDefinition | undefined>;
+  /**
+   * The actor of a rule, for reading and observing. xstate's `waitFor` and `toPromise` accept it. It is done when the rule has been dropped.
+   * @throws NotFound STREAM_RULE_NOT_FOUND
+   */
+  actor(id: string): Promise<ActorRef>;
   /** The rules, sorted by id. */
   list(): Promise<StreamRuleSummary[]>;
   /** Start a rule; nothing happens if it runs. @throws NotFound STREAM_RULE_NOT_FOUND; what `create` throws if it cannot be started */

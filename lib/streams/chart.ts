@@ -1,3 +1,12 @@
+import type { ActorRef } from '../base/actor.ts';
+
+/** The running chart of a stream rule. */
+export interface StreamRuleRun {
+  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+  readonly actor: ActorRef;
+  send(type: StreamRuleEvent['type']): void;
+}
+
 /** The actions of the state chart of a stream rule. `StreamRule` implements them. */
 export interface StreamRuleActions {
   /** Open sources and sinks, and let rows flow. */

@@ -5,7 +5,7 @@ import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
-import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
+import type { StreamRuleActions, StreamRuleRun } from './chart.ts';
 import type { StreamsOptions } from './types.ts';
 import type { Cause } from './values/cause.ts';
 
@@ -93,11 +93,8 @@ export interface StreamsHost extends StreamMessages {
   readonly notes: StreamTable<string>;
   /** undefined: there is no store. */
   readonly records: StreamRecordStore | undefined;
-  /** Start the actor of a rule. */
-  startActor(
-    actions: StreamRuleActions,
-    id: string
-  ): { send(event: StreamRuleEvent): void; getSnapshot(): { readonly value: string } };
+  /** Start the chart of a rule. */
+  startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
   /** Work of another process is in progress. */
   during(work: Promise<unknown>): void;

@@ -72,7 +72,7 @@ export class StreamService implements StreamsApi {
       clock: host.clock,
       options,
       table: host.rules,
-      startActor: (actions, id) => host.startActor(actions, id),
+      startChart: (actions, id) => host.startChart(actions, id),
       inTurn: (run) => this.#inTurn(run),
       during: (work) => host.during(work),
       failed: (error, during) => host.failed(error, during),

@@ -1,15 +1,40 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AnyActorRef, type AnyStateMachine, initialTransition, transition, waitFor } from 'xstate';
-import type { Inspection } from '../../lib/base/inspection.ts';
-import { Replay, ReplayedActor, type ReplaySystem } from '../../lib/base/replay.ts';
-import { brokerMachine } from '../../lib/broker/broker.machine.ts';
-import type { SessionActions } from '../../lib/session/life/chart.ts';
-import { sessionMachine } from '../../lib/session/life/session.machine.ts';
-import { storeMachine } from '../../lib/store/store.machine.ts';
+import {
+  type AnyActorRef,
+  type AnyStateMachine,
+  createActor,
+  initialTransition,
+  type SnapshotFrom,
+  toPromise,
+  transition,
+  waitFor
+} from 'xstate';
+import type { ActorRef, ActorSnapshot, Inspection } from '../../lib/base/actor.ts';
+import { ChartRun } from '../../lib/base/charted.ts';
+import { Replay } from '../../lib/base/replay.ts';
+import { ReplayedActors } from '../../lib/base/replayed-actor.ts';
+import {
+  brokerMachine,
+  ruleMachine,
+  type SessionActions,
+  type SessionEvent,
+  sessionMachine,
+  streamRuleMachine
+} from '../../lib/machines.ts';
 
-/** The target of each event in each state, and the actions on the way. An event that is not listed changes nothing. */
-const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>> = {
+/** The target of an event, and the actions on the way. */
+type Target = readonly [to: string, ...actions: string[]];
+
+/** The transitions of a chart by state and event. With a guard, the first target belongs to the answer true. An event that is not listed changes nothing. */
+type Chart = Readonly<
+  Record<
+    string,
+    Readonly<Record<string, Target | { readonly guard: string; readonly then: Target; readonly else: Target }>>
+  >
+>;
+
+const SESSION: Chart = {
   'idle.awaitingConnect': {
     connect: ['idle.authenticating', 'authenticate'],
     handedOver: ['gone', 'forget'],
@@ -33,46 +58,91 @@ const SESSION: Record<string, Record<string, [to: string, ...actions: string[]]>
   gone: {}
 };
 
-const BROKER: typeof SESSION = {
-  'idle.built': { start: ['idle.starting'], stop: ['disconnected', 'release'] },
-  'idle.starting': { started: ['connected.accepting', 'accept'], failed: ['idle.built'] },
-  'connected.accepting': { stop: ['connected.draining', 'drain'] },
-  'connected.draining': { stopped: ['disconnected', 'release'] },
-  disconnected: { start: ['idle.starting'] }
+const BROKER: Chart = {
+  'idle.built': { start: ['idle.starting'], stop: ['disconnected.stopped', 'release'] },
+  'idle.starting': { started: ['connected', 'accept'], failed: ['idle.built'] },
+  connected: { stop: ['disconnected.draining', 'drain'] },
+  'disconnected.draining': { stopped: ['disconnected.stopped', 'release'] },
+  'disconnected.stopped': { start: ['idle.starting'] }
 };
 
-const STORE: typeof SESSION = {
-  closed: { open: ['opening'] },
-  opening: { opened: ['open.resting', 'accept'], refused: ['closed'] },
-  'open.resting': { commit: ['open.writing', 'write'], close: ['closing', 'shut'] },
-  'open.writing': {
-    committed: ['open.resting', 'end', 'notify', 'rest'],
-    foldRefused: ['open.writing', 'end', 'keepJournals', 'write'],
-    failed: ['failed.waiting', 'end', 'refuse', 'raise', 'reject', 'reopen']
+const RULE: Chart = {
+  idle: { attached: ['connected', 'attach'], failed: ['disconnected', 'awaitRetry'], dropped: ['gone', 'forget'] },
+  connected: {
+    failed: ['disconnected', 'detach', 'awaitRetry'],
+    disabled: ['idle', 'detach'],
+    dropped: ['gone', 'detach', 'forget']
   },
-  'failed.waiting': { reopened: ['failed.trying', 'write'], close: ['closing', 'shut'] },
-  'failed.trying': {
-    committed: ['open.resting', 'end', 'recover', 'notify', 'rest'],
-    partCommitted: ['failed.trying', 'end', 'notifyPart', 'write'],
-    failed: ['failed.waiting', 'end', 'shrink', 'refuse', 'reject', 'reopen']
+  disconnected: {
+    attached: ['connected', 'cancelRetry', 'attach'],
+    failed: ['disconnected', 'cancelRetry', 'awaitRetry'],
+    disabled: ['idle', 'cancelRetry'],
+    dropped: ['gone', 'cancelRetry', 'forget']
   },
-  closing: { closed: ['closed'] }
+  gone: {}
 };
 
-/** Returns an object that implements every action by recording its name. */
-function scribe(): { done: string[]; actions: SessionActions } {
+const STREAM_RULE: Chart = {
+  idle: {
+    started: ['connected', 'run'],
+    failed: ['disconnected', 'awaitStart'],
+    stopped: ['disconnected', 'awaitStart'],
+    dropped: ['gone', 'forget']
+  },
+  connected: {
+    started: ['connected', 'halt', 'run'],
+    failed: ['disconnected', 'halt', 'awaitStart'],
+    stopped: ['disconnected', 'halt', 'awaitStart'],
+    dropped: ['gone', 'halt', 'forget']
+  },
+  disconnected: {
+    started: ['connected', 'cancelStart', 'run'],
+    failed: ['disconnected', 'cancelStart', 'awaitStart'],
+    stopped: ['disconnected', 'cancelStart', 'awaitStart'],
+    dropped: ['gone', 'cancelStart', 'forget']
+  },
+  gone: {}
+};
+
+/** The guards of a chart that are true. */
+type Truths = ReadonlySet<string>;
+
+/** Returns an object that implements every action by recording its name, and every guard. */
+function scribe<A extends object>(
+  guards: readonly string[] = [],
+  truths: Truths = new Set()
+): { done: string[]; actions: A } {
   const done: string[] = [];
-  const actions = new Proxy({}, { get: (_, action) => () => done.push(String(action)) }) as SessionActions;
-  return { done, actions };
+  const get = (_: object, name: string | symbol) =>
+    guards.includes(String(name)) ? () => truths.has(String(name)) : () => void done.push(String(name));
+  return { done, actions: new Proxy({}, { get }) as A };
 }
 
-/** Returns a system whose observers must not throw. */
-function quietSystem(): ReplaySystem {
-  return { inspectors: new Set(), onError: (error) => assert.fail(String(error)), actorCount: 0 };
+/** Actors whose observers must not throw. */
+function quietActors(): ReplayedActors {
+  return new ReplayedActors((error) => assert.fail(String(error)));
 }
 
-function nested(value: string): unknown {
-  const [outer, inner] = value.split('.');
+type Run<A extends object> = ChartRun<A>;
+
+/** The replay of a machine for objects with its actions. */
+function replayOf<A extends object>(
+  machine: object,
+  key: string,
+  actors = quietActors(),
+  failed: (run: Run<A>, error: unknown, action: string) => void = (_, error) => assert.fail(String(error))
+): Replay<Run<A>, A> {
+  return new Replay<Run<A>, A>(machine as AnyStateMachine, actors, {
+    key,
+    actionsOf: ({ actions }) => actions,
+    idOf: ({ id }) => id,
+    failed,
+    methodsFor: (id) => `kick of "${id}"`
+  });
+}
+
+function nested(path: string): unknown {
+  const [outer, inner] = path.split('.');
   return inner === undefined ? outer : { [outer]: inner };
 }
 
@@ -82,55 +152,102 @@ function joined(value: unknown): string {
   return `${outer}.${inner}`;
 }
 
-function eventsOf(table: typeof SESSION): string[] {
-  return [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))];
+function eventsOf(chart: Chart): string[] {
+  return [...new Set(Object.values(chart).flatMap((row) => Object.keys(row)))].sort();
 }
 
-for (const [name, machine, key, table] of [
+function guardsOf(chart: Chart): string[] {
+  const targets = Object.values(chart).flatMap((row) => Object.values(row));
+  return [...new Set(targets.flatMap((target) => ('guard' in target ? [target.guard] : [])))].sort();
+}
+
+/** Every combination of answers. */
+function* answersOf(guards: readonly string[]): Iterable<Truths> {
+  for (let bits = 0; bits < 2 ** guards.length; bits++) yield new Set(guards.filter((_, index) => (bits >> index) & 1));
+}
+
+function targetOf(chart: Chart, from: string, event: string, truths: Truths): Target {
+  const target = chart[from][event] ?? [from];
+  if (!('guard' in target)) return target;
+  return truths.has(target.guard) ? target.then : target.else;
+}
+
+/** The paths of all states of a machine that have no inner states. */
+function pathsOf(states: Record<string, { readonly states?: object }>, prefix = ''): string[] {
+  return Object.entries(states).flatMap(([name, { states: inner }]) =>
+    inner === undefined ? [prefix + name] : pathsOf(inner as typeof states, `${prefix}${name}.`)
+  );
+}
+
+for (const [name, machine, key, chart] of [
   ['session', sessionMachine, 'session', SESSION],
   ['broker', brokerMachine, 'broker', BROKER],
-  ['store', storeMachine, 'store', STORE]
-] as [string, AnyStateMachine, string, typeof SESSION][]) {
+  ['rule', ruleMachine, 'rule', RULE],
+  ['stream rule', streamRuleMachine, 'rule', STREAM_RULE]
+] as unknown as [string, AnyStateMachine, string, Chart][]) {
   describe(`The chart of the ${name}`, () => {
-    const input = { [key]: scribe().actions };
+    const guards = guardsOf(chart);
 
-    it('starts in the state of the table', () => {
-      const [snapshot] = (
-        initialTransition as unknown as (machine: AnyStateMachine, input: unknown) => [{ value: unknown }]
-      )(machine, input);
-      assert.equal(joined(snapshot.value), Object.keys(table)[0]);
+    it('has the states, events and guards of the table, and starts in its first state', () => {
+      const [snapshot] = initialTransition(machine, { [key]: scribe(guards).actions } as never) as unknown as [
+        { value: unknown }
+      ];
+      assert.equal(joined(snapshot.value), Object.keys(chart)[0]);
+      assert.deepEqual(pathsOf(machine.config.states as never), Object.keys(chart));
+      assert.deepEqual([...machine.events].sort(), eventsOf(chart));
+      assert.deepEqual(Object.keys(machine.implementations.guards).sort(), guards);
     });
 
-    for (const [from, row] of Object.entries(table)) {
-      for (const event of eventsOf(table)) {
-        const [to, ...actions] = row[event] ?? [from];
-        it(`goes from ${from} on ${event} to ${to}${actions.length > 0 ? `, with the actions ${actions.join(', ')}` : ', without an action'}`, () => {
-          const at = machine.resolveState({ value: nested(from), context: input } as never);
-          const [snapshot, taken] = transition(machine, at, { type: event } as never);
-          assert.equal(joined(snapshot.value), to);
-          assert.deepEqual(
-            taken.map(({ type }) => type),
-            actions
-          );
-        });
+    for (const from of Object.keys(chart))
+      for (const event of eventsOf(chart))
+        for (const truths of answersOf(guards)) {
+          const [to, ...actions] = targetOf(chart, from, event, truths);
+          const condition = guards.length === 0 ? '' : ` while ${[...truths].join(' and ') || 'no guard'} is true`;
 
-        it(`replays the event ${event} from ${from} with the same result`, () => {
-          const { done, actions: doer } = scribe();
-          const steps = new Replay(machine, key, quietSystem(), (_actions, error) => assert.fail(String(error)));
-          const actor = new ReplayedActor(steps, doer, 'a', from);
-          actor.send({ type: event });
-          assert.equal(actor.getSnapshot().value, to);
-          assert.deepEqual(done, actions);
-        });
-      }
-    }
+          it(`goes from ${from} on ${event}${condition} to ${to}${actions.length > 0 ? `, with the actions ${actions.join(', ')}` : ', without an action'}`, () => {
+            const context = { [key]: scribe(guards, truths).actions };
+            const at = machine.resolveState({ value: nested(from), context } as never);
+            const [snapshot, taken] = transition(machine, at, { type: event } as never);
+            assert.equal(joined(snapshot.value), to);
+            assert.deepEqual(
+              taken.map(({ type }) => type),
+              actions
+            );
+          });
+
+          it(`is replayed the same from ${from} on ${event}${condition}`, () => {
+            const { done, actions: doer } = scribe(guards, truths);
+            const run = new ChartRun(replayOf(machine, key), doer, 'a', from);
+            const can = run.actor.getSnapshot().can({ type: event });
+            assert.equal(
+              can,
+              machine
+                .resolveState({ value: nested(from), context: { [key]: doer } } as never)
+                .can({ type: event } as never)
+            );
+            run.send(event);
+            assert.equal(run.at.path, to);
+            assert.deepEqual(run.actor.getSnapshot().value, nested(to));
+            assert.deepEqual(done, actions);
+          });
+
+          it(`is run the same by an actor of xstate from ${from} on ${event}${condition}`, () => {
+            const { done, actions: doer } = scribe(guards, truths);
+            const context = { [key]: doer };
+            const snapshot = machine.resolveState({ value: nested(from), context } as never);
+            const actor = createActor(machine, { input: context, snapshot } as never).start();
+            actor.send({ type: event } as never);
+            assert.equal(joined(actor.getSnapshot().value), to);
+            assert.deepEqual(done, actions);
+          });
+        }
   });
 }
 
-describe('A replayed actor', () => {
-  it('stays active when an action throws, performs the other actions, and reports the error', () => {
+describe('A replayed chart', () => {
+  it('performs the other actions when an action throws, and reports the error', () => {
     const failures: string[] = [];
-    const { done, actions } = scribe();
+    const { done, actions } = scribe<SessionActions>();
     const faulty = new Proxy(actions, {
       get: (target, action) =>
         action === 'release'
@@ -139,13 +256,12 @@ describe('A replayed actor', () => {
             }
           : Reflect.get(target, action)
     });
-    const steps = new Replay<SessionActions>(sessionMachine, 'session', quietSystem(), (who, error, action) => {
-      assert.equal(who, faulty);
+    const replay = replayOf<SessionActions>(sessionMachine, 'session', quietActors(), (run, error, action) => {
+      assert.equal(run.actions, faulty);
       failures.push(`${action}: ${(error as Error).message}`);
     });
-    const actor = new ReplayedActor(steps, faulty, 'a');
-    const send = (type: string) => actor.send({ type });
-    for (const event of ['connect', 'accepted', 'detached', 'resumed']) send(event);
+    const run = new ChartRun(replay, faulty, 'a');
+    for (const event of ['connect', 'accepted', 'detached', 'resumed']) run.send(event);
     assert.deepEqual(failures, ['release: broken']);
     assert.deepEqual(done, [
       'awaitConnect',
@@ -157,43 +273,129 @@ describe('A replayed actor', () => {
       'admit',
       'goLive'
     ]);
-    assert.equal(actor.getSnapshot().value, 'connected');
+    assert.equal(run.state, 'connected');
   });
 
-  /** An actor of the session's chart; `during` is called in each action. */
-  function actorOf(system: ReplaySystem, during: (action: string, actor: ReplayedActor<SessionActions>) => void) {
-    const actions = new Proxy({}, { get: (_, action) => () => during(String(action), actor) }) as SessionActions;
-    const steps = new Replay<SessionActions>(sessionMachine, 'session', system, (_actions, error) =>
-      assert.fail(String(error))
-    );
-    const actor: ReplayedActor<SessionActions> = new ReplayedActor(steps, actions, 'a', 'idle.authenticating');
-    return actor;
+  /** The chart of a session; `during` is called in each action. */
+  function sessionRun(
+    actors: ReplayedActors,
+    during: (action: string, run: ChartRun<SessionActions>, left: string) => void = () => {}
+  ): ChartRun<SessionActions> & { send(type: SessionEvent['type']): void } {
+    const get = (_: object, action: string | symbol) => (left: string) => during(String(action), run, left);
+    const actions = new Proxy({}, { get }) as SessionActions;
+    const replay = replayOf<SessionActions>(sessionMachine, 'session', actors);
+    const run: ChartRun<SessionActions> = new ChartRun(replay, actions, 'a', 'idle.authenticating');
+    return run;
   }
 
-  it('takes an event that is sent by an action after all actions of the transition', () => {
+  it('takes an event that is sent by an action after all actions of the transition, and passes them the state that was left', () => {
     const done: string[] = [];
-    const actor = actorOf(quietSystem(), (action, self) => {
-      if (action === 'admit') self.send({ type: 'closed' });
-      done.push(`${action} in ${self.getSnapshot().value}`);
+    const run = sessionRun(quietActors(), (action, self, left) => {
+      if (action === 'admit') self.send('closed');
+      done.push(`${action} in ${self.state} from ${left}`);
     });
-    actor.send({ type: 'accepted' });
-    assert.deepEqual(done, ['admit in connected', 'goLive in connected', 'release in gone', 'forget in gone']);
+    run.send('accepted');
+    assert.deepEqual(done, [
+      'admit in connected from idle',
+      'goLive in connected from idle',
+      'release in gone from connected',
+      'forget in gone from connected'
+    ]);
   });
 
-  it("works with xstate's waitFor", async () => {
-    const actor = actorOf(quietSystem(), () => {});
-    const ref = actor as unknown as AnyActorRef;
-    const connected = waitFor(ref, (snapshot) => snapshot.value === 'connected');
-    const never = waitFor(ref, (snapshot) => snapshot.value === 'disconnected');
-    actor.send({ type: 'accepted' });
+  it('takes an event at once that is sent by an action of another one', () => {
+    const done: string[] = [];
+    const actors = quietActors();
+    const other = sessionRun(actors, (action) => done.push(`other ${action}`));
+    const run = sessionRun(actors, (action) => {
+      done.push(action);
+      if (action === 'admit') other.send('accepted');
+    });
+    run.send('accepted');
+    assert.deepEqual(done, ['admit', 'other admit', 'other goLive', 'goLive']);
+  });
+
+  it('has an actor that is the same as long as it is held, with the state of the chart', () => {
+    const run = sessionRun(quietActors());
+    const { actor } = run;
+    const before = actor.getSnapshot();
+    assert.equal(actor.getSnapshot(), before);
+    for (const [event, state] of [
+      ['accepted', 'connected'],
+      ['detached', 'disconnected'],
+      ['resumed', 'connected']
+    ] as const) {
+      run.send(event);
+      assert.equal(run.actor, actor);
+      assert.equal(actor.getSnapshot().value, state);
+      assert.equal(actor.getSnapshot().status, 'active');
+    }
+    run.send('closed');
+    assert.equal(actor.getSnapshot().status, 'done');
+    assert.deepEqual(before.value, { idle: 'authenticating' });
+  });
+
+  it("gives snapshots with the members of xstate's", () => {
+    const snapshot = sessionRun(quietActors()).actor.getSnapshot();
+    assert.deepEqual(snapshot.value, { idle: 'authenticating' });
+    assert.equal(snapshot.matches('idle'), true);
+    assert.equal(snapshot.matches({ idle: 'authenticating' }), true);
+    assert.equal(snapshot.matches('connected'), false);
+    assert.equal(snapshot.can({ type: 'accepted' }), true);
+    assert.equal(snapshot.can({ type: 'expired' }), false);
+    assert.equal(snapshot.hasTag('any'), false);
+    assert.deepEqual(snapshot.context, { session: 'a' });
+    assert.deepEqual(snapshot.getMeta(), {});
+    assert.deepEqual(JSON.parse(JSON.stringify(snapshot)), {
+      ...{ status: 'active', value: { idle: 'authenticating' }, context: { session: 'a' }, tags: [] },
+      ...{ children: {}, historyValue: {} }
+    });
+    assert.throws(() => {
+      (snapshot.value as { idle: string }).idle = 'changed';
+    }, TypeError);
+  });
+
+  it("works with xstate's waitFor and toPromise", async () => {
+    const run = sessionRun(quietActors());
+    const { actor } = run;
+    const connected = waitFor(actor, (snapshot) => snapshot.matches('connected'));
+    const never = waitFor(actor, (snapshot) => snapshot.value === 'disconnected');
+    const done = toPromise(actor);
+    run.send('accepted');
     assert.equal((await connected).value, 'connected');
-    actor.send({ type: 'closed' });
+    run.send('closed');
     await assert.rejects(never, /terminated/);
-    assert.equal((await waitFor(ref, (snapshot) => snapshot.status === 'done')).value, 'gone');
+    assert.equal(await done, undefined);
+    assert.equal(await toPromise(actor), undefined);
+    assert.equal((await waitFor(actor, (snapshot) => snapshot.status === 'done')).value, 'gone');
   });
 
-  it('gives each new snapshot to its subscribers, until they unsubscribe or it ends', () => {
-    const actor = actorOf(quietSystem(), () => {});
+  it("has the types of xstate's actors", () => {
+    const { actor } = sessionRun(quietActors());
+    const ref: AnyActorRef = actor;
+    const snapshot: SnapshotFrom<ActorRef> = ref.getSnapshot();
+    const same: ActorSnapshot = snapshot;
+    const { unsubscribe } = ref.system.inspect(() => {});
+    unsubscribe();
+    assert.equal(same.status, 'active');
+    assert.equal((ref as unknown as Record<string, () => AnyActorRef>)['@@observable'](), ref);
+  });
+
+  it('refuses events and stops from outside, and names what to call', () => {
+    const { actor } = sessionRun(quietActors());
+    const message = 'the actor of the session "a" takes no events from outside, such as "closed"; call kick of "a"';
+    assert.throws(() => actor.send({ type: 'closed' }), { name: 'StateError', code: 'ACTOR_CLOSED', message });
+    assert.throws(() => actor.stop(), {
+      code: 'ACTOR_CLOSED',
+      message: 'the actor of the session "a" cannot be stopped from outside; call kick of "a"'
+    });
+    assert.equal(actor.start(), actor);
+    assert.deepEqual(actor.getSnapshot().value, { idle: 'authenticating' });
+  });
+
+  it('gives each new snapshot to the subscribers of its actor, until they unsubscribe or it is done', () => {
+    const run = sessionRun(quietActors());
+    const { actor } = run;
     const seen: string[] = [];
     const first = actor.subscribe(({ value }) => {
       seen.push(`first ${value}`);
@@ -203,31 +405,39 @@ describe('A replayed actor', () => {
       next: ({ value }) => seen.push(`second ${value}`),
       complete: () => seen.push('second complete')
     });
-    for (const type of ['accepted', 'closed', 'closed']) actor.send({ type });
+    for (const type of ['accepted', 'closed', 'closed']) run.send(type);
     actor.subscribe(
-      () => assert.fail('has ended'),
+      () => assert.fail('it is done'),
       undefined,
       () => seen.push('third complete')
     );
     assert.deepEqual(seen, ['first connected', 'second connected', 'second gone', 'second complete', 'third complete']);
   });
 
-  it('reports errors of observers, and still handles the event', () => {
+  it('gives a selected part of the snapshots when it changes', () => {
+    const run = sessionRun(quietActors());
+    const seen: unknown[] = [];
+    const isOnline = run.actor.select((snapshot) => snapshot.matches('connected'));
+    const { unsubscribe } = isOnline.subscribe((value) => seen.push(value));
+    for (const type of ['accepted', 'takenOver', 'detached', 'resumed']) run.send(type);
+    assert.deepEqual([seen, isOnline.get()], [[true, false, true], true]);
+    unsubscribe();
+    run.send('detached');
+    assert.equal(seen.length, 3);
+  });
+
+  it('reports what observers throw, and takes the event all the same', () => {
     const errors: string[] = [];
-    const system: ReplaySystem = {
-      inspectors: new Set(),
-      onError: (error) => errors.push((error as Error).message),
-      actorCount: 0
-    };
-    const actor = actorOf(system, () => {});
-    actor.subscribe(() => {
+    const actors = new ReplayedActors((error) => errors.push((error as Error).message));
+    const run = sessionRun(actors);
+    run.actor.subscribe(() => {
       throw new Error('subscriber');
     });
-    system.inspectors.add((event: Inspection) => {
+    actors.inspect((event: Inspection) => {
       throw new Error(event.type);
     });
-    actor.send({ type: 'accepted' });
+    run.send('accepted');
     assert.deepEqual(errors, ['@xstate.event', 'subscriber', '@xstate.snapshot']);
-    assert.equal(actor.getSnapshot().value, 'connected');
+    assert.equal(run.state, 'connected');
   });
 });

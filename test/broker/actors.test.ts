@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type AnyActorRef, waitFor } from 'xstate';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { toPromise, waitFor } from 'xstate';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { createBroker, type Inspection } from '../../lib/index.ts';
 import { sessionMachine } from '../../lib/machines.ts';
 
 describe('The actors of a broker', () => {
-  it('exposes the state of broker and session', async () => {
+  it('expose the state of broker and session', async () => {
     const broker = createBroker();
     assert.equal(broker.state, 'idle');
     await broker.start();
@@ -21,13 +23,12 @@ describe('The actors of a broker', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('reports every transition of every actor to an inspector, until it unsubscribes', async () => {
+  it('report every transition of every actor to an inspector, until it unsubscribes', async () => {
     const broker = createBroker();
     const seen: string[] = [];
     const end = broker.inspect((event) => {
       if (event.type !== '@xstate.snapshot') return;
-      const { value } = event.snapshot as unknown as { value?: string };
-      if (value !== undefined) seen.push(`${event.actorRef.id}: ${event.event?.type} -> ${value}`);
+      seen.push(`${event.actorRef.id}: ${event.event.type} -> ${JSON.stringify(event.snapshot.value)}`);
     });
     await broker.start();
     const client = await broker.connect({ clientId: 'a' });
@@ -35,12 +36,12 @@ describe('The actors of a broker', () => {
     await client.disconnect();
     await terminated;
     assert.deepEqual(seen, [
-      'broker: start -> idle.starting',
-      'broker: started -> connected.accepting',
-      'session: xstate.init -> idle.awaitingConnect',
-      'session: connect -> idle.authenticating',
-      'session: accepted -> connected',
-      'session: closed -> gone'
+      'broker: start -> {"idle":"starting"}',
+      'broker: started -> "connected"',
+      'session: xstate.init -> {"idle":"awaitingConnect"}',
+      'session: connect -> {"idle":"authenticating"}',
+      'session: accepted -> "connected"',
+      'session: closed -> "gone"'
     ]);
     end();
     await broker.connect({ clientId: 'b' });
@@ -48,7 +49,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it("gives xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
+  it("give xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
     const broker = createBroker();
     const actors: Inspection['actorRef'][] = [];
     broker.inspect(({ type, actorRef, rootId }) => {
@@ -59,16 +60,16 @@ describe('The actors of a broker', () => {
     const connecting = broker.connect({ clientId: 'a' });
     const [session] = actors;
     assert.equal(session.logic, sessionMachine);
-    const live = waitFor(session as unknown as AnyActorRef, ({ value }) => value === 'connected');
+    const live = waitFor(session, ({ value }) => value === 'connected');
     const client = await connecting;
     assert.equal((await live).status, 'active');
     await client.disconnect();
-    const ended = await waitFor(session as unknown as AnyActorRef, ({ status }) => status === 'done');
+    const ended = await waitFor(session, ({ status }) => status === 'done');
     assert.equal(ended.value, 'gone');
     await broker.stop();
   });
 
-  it('keeps no actor for an offline session', async () => {
+  it('are created for offline sessions when somebody asks, or when their clients return', async () => {
     const broker = createBroker();
     await broker.start();
     const actors = new Set<string>();
@@ -81,12 +82,82 @@ describe('The actors of a broker', () => {
     });
     const again = await broker.connect({ clientId: 'a', clean: false, sessionExpiry: 60 });
     assert.equal(again.connack?.sessionPresent, true);
-    // One for the first connection, and one created again for the session that took it over.
+    // One of the provisional session of the connection, and one of the session that takes it over.
     assert.equal(actors.size, 2);
     await broker.stop();
   });
 
-  it('ends only the session whose action throws', async () => {
+  it('stay the same while clients disconnect and return, and are done when the session has ended', async () => {
+    const broker = createBroker();
+    await broker.start();
+    assert.equal(broker.actor.id, 'broker');
+    const connected = waitFor(broker.actor, (snapshot) => snapshot.matches('connected'));
+    assert.equal((await connected).can({ type: 'stop' }), true);
+    const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    const { actor } = broker.sessions.get('a');
+    const states: unknown[] = [];
+    actor.subscribe(({ value }) => states.push(value));
+    const ended = toPromise(actor).then(() => 'ended');
+    await client.disconnect();
+    await waitFor(actor, (snapshot) => snapshot.matches('disconnected'));
+    assert.equal(actor.getSnapshot().status, 'active');
+    assert.equal(broker.sessions.get('a').actor, actor);
+    const again = await broker.connect({ clientId: 'a', clean: false, sessionExpiry: 60 });
+    assert.equal(broker.sessions.get('a').actor, actor);
+    await again.disconnect();
+    await waitFor(actor, (snapshot) => snapshot.matches('disconnected'));
+    await broker.sessions.discard('a');
+    assert.equal(await ended, 'ended');
+    assert.deepEqual(states, ['disconnected', 'connected', 'disconnected', 'gone']);
+    await broker.stop();
+  });
+
+  it('are not kept when nobody holds or observes them', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const broker = createBroker();
+    await broker.start();
+    const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    const session = broker.sessions.get('a');
+    await client.disconnect();
+    const seen: string[] = [];
+    const watch = () => {
+      const { actor } = session;
+      const { unsubscribe } = actor.subscribe(({ value }) => seen.push(String(value)));
+      return { ref: new WeakRef(actor), unsubscribe, id: actor.sessionId };
+    };
+    const collected = async (ref: WeakRef<object>) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      collect();
+      return ref.deref() === undefined;
+    };
+    const { ref, id } = watch();
+    assert.equal(await collected(ref), false, 'it is observed');
+    session.discard();
+    assert.deepEqual(seen, ['gone']);
+    assert.equal(await collected(ref), true, 'it is done');
+    assert.equal(session.actor.sessionId, id);
+    await broker.stop();
+  });
+
+  it('refuse events and stops from outside, and name what to call', async () => {
+    await using broker = createBroker();
+    await broker.start();
+    await broker.connect({ clientId: 'a' });
+    const { actor } = broker.sessions.get('a');
+    assert.throws(() => broker.actor.send({ type: 'stop' }), {
+      code: 'ACTOR_CLOSED',
+      message:
+        'the actor of the broker takes no events from outside, such as "stop"; call broker.start() or broker.stop()'
+    });
+    assert.throws(() => actor.stop(), {
+      code: 'ACTOR_CLOSED',
+      message:
+        'the actor of the session "a" cannot be stopped from outside; call kick or discard of broker.sessions.get("a")'
+    });
+  });
+
+  it('end only the session whose action throws', async () => {
     const broker = createBroker();
     await broker.start();
     const failures: string[] = [];

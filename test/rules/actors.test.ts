@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createActor } from 'xstate';
+import { createActor, toPromise } from 'xstate';
 import { type RuleActions, ruleMachine } from '../../lib/machines.ts';
 import { FakeTarget, ruleKit } from './support.ts';
 
@@ -47,12 +47,18 @@ describe('The actor of a rule', () => {
     const seen: string[] = [];
     const end = broker.inspect((event) => {
       if (event.type === '@xstate.snapshot' && event.actorRef.id === 'r')
-        seen.push(`${event.event?.type} ${(event.snapshot as { value?: string }).value}`);
+        seen.push(`${event.event.type} ${event.snapshot.value}`);
     });
     await broker.rules.create({ id: 'r', sql: 'SELECT * FROM "a"', actions: ['do_nothing'] });
     await broker.rules.update('r', { isEnabled: false });
     await broker.rules.update('r', { isEnabled: true });
+    const actor = await broker.rules.actor('r');
+    assert.equal(actor.id, 'r');
+    assert.throws(() => actor.send({ type: 'disabled' }), { code: 'ACTOR_CLOSED', message: /broker\.rules/ });
+    const done = toPromise(actor);
     await broker.rules.delete('r');
+    await done;
+    await assert.rejects(broker.rules.actor('r'), { code: 'RULE_NOT_FOUND' });
     end();
     assert.deepEqual(seen, [
       'xstate.init idle',

@@ -356,8 +356,8 @@ export class Admission {
         (error: unknown) => {
           if ((error as Error & { code?: string }).code !== 'STORE_FAILED')
             this.#services.announcer.failed(error, 'reading a session from the store', connection.session.client);
-          const { lifecycle } = connection.session;
-          if (isNew && lifecycle.state === 'disconnected') lifecycle.end('discarded', 'store_failed');
+          const { lifecycle, state } = connection.session;
+          if (isNew && state === 'disconnected') lifecycle.end('discarded', 'store_failed');
           else lifecycle.close('store_failed', { end: isNew });
         }
       )
@@ -388,7 +388,7 @@ export class Admission {
     const { client, lifecycle } = stored;
     const takeover = new Takeover(stored, session);
     lifecycle.takenOverBy(takeover);
-    if (lifecycle.state === 'connected') {
+    if (stored.state === 'connected') {
       metrics.counts[Metric.sessionTakeovered]++;
       if (events.heard['session.takenover']) events.emit('session.takenover', { client });
     }

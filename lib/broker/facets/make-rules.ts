@@ -3,7 +3,7 @@ import type { Outboxes } from '../../outbox/outboxes.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { RuleActions } from '../../rules/chart.ts';
 import { ruleMachine } from '../../rules/rule.machine.ts';
-import type { Actors, StartActor } from '../actors.ts';
+import type { Actors, StartChart } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
 import type { Feature } from '../features/feature.ts';
 import { RuleFeature } from '../features/rule-feature.ts';
@@ -35,7 +35,7 @@ export function makeRules(
 ): { rules: Rules; ruleFeature: Feature } {
   const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
-  let start: StartActor<RuleActions> | undefined;
+  let start: StartChart<RuleActions> | undefined;
   const ruleFeature = new RuleFeature();
   const rules = new Rules({
     ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
@@ -50,8 +50,12 @@ export function makeRules(
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
     },
-    startActor(actions, id) {
-      start ??= parts.actors.logic(ruleMachine, 'rule', (_, error, action) => failed(error, `the ${action} of a rule`));
+    startChart(actions, id) {
+      start ??= parts.actors.starter<RuleActions>(ruleMachine, {
+        key: 'rule',
+        failed: (_, error, action) => failed(error, `the ${action} of a rule`),
+        methodsFor: () => 'update or delete of broker.rules'
+      });
       return start(actions, id);
     },
     watch: (filter, watcher) => parts.routing.watch(filter, watcher),

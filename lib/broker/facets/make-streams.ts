@@ -10,7 +10,7 @@ import type { StreamRuleActions } from '../../streams/chart.ts';
 import { isOwnServer } from '../../streams/own-server.ts';
 import { streamRuleMachine } from '../../streams/rule/stream-rule.machine.ts';
 import { type Cause, causedBy } from '../../streams/values/cause.ts';
-import type { Actors, StartActor } from '../actors.ts';
+import type { Actors, StartChart } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
 import type { Retainer } from '../features/retainer.ts';
 import type { Publishing } from '../messages/publishing.ts';
@@ -110,7 +110,7 @@ export function makeStreams(
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
   const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
-  let start: StartActor<StreamRuleActions> | undefined;
+  let start: StartChart<StreamRuleActions> | undefined;
   const streams = new Streams({
     ...{ options: settings.streams, node: settings.node, clock, outboxes, records, failed },
     definitions: tables.own(STREAMS_TABLE) as never,
@@ -119,10 +119,12 @@ export function makeStreams(
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
     },
-    startActor(actions, id) {
-      start ??= parts.actors.logic(streamRuleMachine, 'rule', (_, error, action) =>
-        failed(error, `the ${action} of a stream rule`)
-      );
+    startChart(actions, id) {
+      start ??= parts.actors.starter<StreamRuleActions>(streamRuleMachine, {
+        key: 'rule',
+        failed: (_, error, action) => failed(error, `the ${action} of a stream rule`),
+        methodsFor: () => 'start, stop or drop of broker.streams.rules'
+      });
       return start(actions, id);
     },
     watch(filters, watcher) {

@@ -3,6 +3,7 @@
 // resource types, SQL functions) can be defined before the start. After a start the engine is loaded if anything is
 // stored, configured, or was loaded before. Exported rules have no numbers; an import gives them new ones.
 
+import type { ActorRef } from '../../base/actor.ts';
 import { StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/options-table.ts';
 import type { ResourceChange, ResourcesApi, RulesApi } from '../../rules/api.ts';
@@ -84,6 +85,10 @@ export class Rules implements RulesApi {
 
   get(id: string): Promise<RuleState | undefined> {
     return this.#loaded().then((engine) => engine.get(id));
+  }
+
+  actor(id: string): Promise<ActorRef> {
+    return this.#loaded().then((engine) => engine.actor(id));
   }
 
   list(query?: RuleQuery): Promise<RuleState[]> {

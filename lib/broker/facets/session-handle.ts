@@ -3,6 +3,7 @@
 // nevertheless. While a connection is being taken over, `kick` waits until the takeover has ended. Clearing a queue
 // runs in slices, one call after the other for each session.
 
+import type { ActorRef } from '../../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/options-table.ts';
 import { SUBSCRIPTION_NAMES } from '../../events/subscription-options.ts';
@@ -92,6 +93,14 @@ export class SessionHandle<Data = unknown> {
   /** The state of the session: `idle` (no CONNACK yet), `connected`, `disconnected` (waits for its client) or `gone` (ended). */
   get state(): 'idle' | 'connected' | 'disconnected' | 'gone' {
     return this.#session.state;
+  }
+
+  /**
+   * The actor of the session, for reading and observing. xstate's `waitFor` and `toPromise` accept it. It is the same object while the client
+   * disconnects and returns, as long as it is held or observed, and done when the session has ended.
+   */
+  get actor(): ActorRef {
+    return this.#session.ports.chart.actorOf(this.#session);
   }
 
   /** The client id. */
@@ -248,7 +257,7 @@ export class SessionHandle<Data = unknown> {
     const { reasonCode, will = 'publish', reasonString, serverReference } = options;
     const end = options.session !== 'keep';
     const refusal = this.#refusal;
-    if (lifecycle.state === 'disconnected') {
+    if (this.#session.state === 'disconnected') {
       const hasChanges = end || (will === 'drop' && lifecycle.will !== undefined);
       if (refusal !== undefined && hasChanges) throw refusal;
       if (will === 'drop') lifecycle.takeWill();
@@ -261,8 +270,8 @@ export class SessionHandle<Data = unknown> {
 
   /** End the session of a client that is not connected. @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED */
   discard(): void {
-    const { lifecycle } = this.#session;
-    if (lifecycle.state === 'connected' || lifecycle.takeover?.isPending) {
+    const { lifecycle, state } = this.#session;
+    if (state === 'connected' || lifecycle.takeover?.isPending) {
       throw new BrokerError('SESSION_RUNNING', `client "${this.clientId}" is connected; disconnect it first`);
     }
     const refusal = this.#refusal;

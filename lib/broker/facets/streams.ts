@@ -3,6 +3,7 @@
 // needs the service does not start its rules again before the next start. Functions, sources and sinks can be defined
 // before the start, and plugins do so in `beforeStart`, because definitions in the store may use them.
 
+import type { ActorRef } from '../../base/actor.ts';
 import { StateError } from '../../base/errors.ts';
 import type { StreamRule, StreamRulesApi, StreamsApi } from '../../streams/api.ts';
 import type { StreamFunction } from '../../streams/function.ts';
@@ -217,6 +218,10 @@ class StreamRulesFacet implements StreamRulesApi {
 
   drop(id: string): Promise<void> {
     return this.#all().then((all) => all.drop(id));
+  }
+
+  actor(id: string): Promise<ActorRef> {
+    return this.#all().then((all) => all.actor(id));
   }
 
   get(id: string): Promise<StreamRuleDefinition | undefined> {

@@ -1,4 +1,5 @@
 import type { ByteStream } from '../../base/byte-stream.ts';
+import type { Chart } from '../../base/charted.ts';
 import type { TransportInfo } from '../../records/client.ts';
 import { LastTraffic } from '../../records/last-traffic.ts';
 import type { Zone } from '../../records/zone.ts';
@@ -10,7 +11,7 @@ import type { SessionEntry } from '../../session/log/session-record.ts';
 import type { SessionPorts } from '../../session/ports.ts';
 import { Session } from '../../session/session.ts';
 import { SessionClient } from '../../session/session-client.ts';
-import type { Actors, StartActor } from '../actors.ts';
+import type { Actors } from '../actors.ts';
 import type { Services } from '../services.ts';
 
 /** The parts of the broker that sessions use, except for the services and those that `SessionFactory` adds. */
@@ -34,24 +35,26 @@ type SessionParts = Pick<
   readonly storedSessions: { readonly sweeper: SessionPorts<Session>['sweeper'] } | undefined;
 };
 
-/** Creates the sessions of a broker, and their actors. */
+/** Creates the sessions of a broker, and runs their charts. */
 export class SessionFactory {
   readonly #ports: SessionPorts<Session>;
-  readonly #startActor: StartActor<SessionActions>;
+  readonly #chart: Chart<Session>;
 
   constructor(services: Services, actors: Actors, parts: SessionParts) {
+    this.#chart = actors.chart<Session, SessionActions>(sessionMachine, {
+      key: 'session',
+      actionsOf: (session) => new ChartActions(session),
+      idOf: ({ client }) => client.clientId || 'session',
+      failed: (session, error, action) => session.failInternally(error, `the session's ${action}`),
+      methodsFor: (id) => `kick or discard of broker.sessions.get("${id}")`
+    });
     this.#ports = this.#portsOf(services, parts);
-    this.#startActor = actors.logic<SessionActions>(
-      sessionMachine,
-      'session',
-      (actions, error, action) => (actions as ChartActions).failed(error, `the session's ${action}`),
-      'disconnected'
-    );
   }
 
   #portsOf(services: Services, parts: SessionParts): SessionPorts<Session> {
     const { sessions, storedSessions } = parts;
     return {
+      chart: this.#chart,
       node: services.settings.node,
       lastTraffic: new LastTraffic(),
       clock: services.clock,
@@ -76,9 +79,8 @@ export class SessionFactory {
       admission: parts.admission,
       subscribing: parts.subscribing,
       sessions: {
-        revive: (session) => this.revive(session),
         forget: (session) => sessions.forget(session),
-        changed: (session) => sessions.changed(session),
+        changed: (session, isConnected) => sessions.changed(session, isConnected),
         slowConsumer: (session) => sessions.slowConsumer(session)
       },
       wills: parts.wills,
@@ -93,19 +95,12 @@ export class SessionFactory {
   /** Start a session in `idle` with a stream. */
   begin(stream: ByteStream, transportInfo: TransportInfo, zone: Zone): Session {
     const session = new Session(this.#ports, new SessionClient(zone, transportInfo), stream);
-    session.lifecycle.start(this.#startActor(new ChartActions(session), 'session'));
+    this.#chart.begin(session);
     return session;
   }
 
-  /** Create an offline session, which has no actor, from the store; see `Session.restored`. */
-  restore(record: SessionEntry, zone: Zone, aliveWallMs: number): Session {
-    return Session.restored(this.#ports, zone, record, aliveWallMs);
-  }
-
-  /** Create the actor of an offline session again. */
-  revive(session: Session): void {
-    const { lifecycle, client } = session;
-    if (lifecycle.hasActor) return;
-    lifecycle.start(this.#startActor(new ChartActions(session), client.clientId, 'disconnected'));
+  /** Create an offline session from the store; see `Session.restored`. */
+  restore(state: 'disconnected' | 'gone', record: SessionEntry, zone: Zone, aliveWallMs: number): Session {
+    return Session.restored(this.#ports, state, zone, record, aliveWallMs);
   }
 }

@@ -125,11 +125,10 @@ export class SessionIndex {
   }
 
   /** Called when a session has connected or disconnected. */
-  changed(session: Session): void {
+  changed(session: Session, isConnected: boolean): void {
     const { metrics } = this.#services;
-    const { client, lifecycle } = session;
-    this.notePersistence(session, client.isPersistent);
-    if (lifecycle.state === 'connected') metrics.note('connections', ++this.#online);
+    this.notePersistence(session, session.client.isPersistent);
+    if (isConnected) metrics.note('connections', ++this.#online);
     else this.#online--;
   }
 

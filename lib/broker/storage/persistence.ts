@@ -148,13 +148,12 @@ export class Persistence {
     await read(RECORDS.table, (entry) => content.tables.push(entry));
     this.#host.configuration().restored(content.tables); // first, because it changes the limits of all others
     await read(RECORDS.session, (record) => {
-      const session = this.#restore(record, aliveWallMs, content);
+      const wasConnected = record.disconnectedAt === 0;
+      const isGone = !wasConnected && record.sessionExpiry === 0; // the process ended while its messages were handed over
+      const session = this.#restore(record, aliveWallMs, content, isGone ? 'gone' : 'disconnected');
       sessions.set(record.number, session);
-      if (record.disconnectedAt === 0) content.cutOff.push(session);
-      else if (record.sessionExpiry === 0) {
-        session.lifecycle.entered('gone'); // and the process ended while its messages were handed over
-        content.handingOver.add(session);
-      }
+      if (wasConnected) content.cutOff.push(session);
+      else if (isGone) content.handingOver.add(session);
     });
     await read(RECORDS.subscription, (entry) => {
       const { session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore } = entry;
@@ -285,7 +284,12 @@ export class Persistence {
     this.#space.begin();
   }
 
-  #restore(record: SessionEntry, aliveWallMs: number, { zonesGone, tables }: Content): Session {
+  #restore(
+    record: SessionEntry,
+    aliveWallMs: number,
+    { zonesGone, tables }: Content,
+    state: 'disconnected' | 'gone' = 'disconnected'
+  ): Session {
     const { settings } = this.#services;
     const bridge = record.clientId.startsWith(BRIDGE_PREFIX) ? record.clientId.slice(BRIDGE_PREFIX.length) : undefined;
     let zone = settings.zones.get(bridge === undefined ? record.zone : DEFAULT_ZONE);
@@ -299,7 +303,7 @@ export class Persistence {
       zone = settings.zones.get(DEFAULT_ZONE);
     }
     if (zone === undefined) throw new Error('unreachable: every broker has the default zone');
-    return this.#host.sessionFactory.restore(record, zone, aliveWallMs);
+    return this.#host.sessionFactory.restore(state, record, zone, aliveWallMs);
   }
 
   /** Report a bridge that was not created again: messages for it wait without end. */

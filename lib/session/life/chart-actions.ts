@@ -5,17 +5,12 @@ import type { Session } from '../session.ts';
 import type { SessionActions } from './chart.ts';
 import { CLOSED } from './lifecycle.ts';
 
-/** What a session does when its chart enters or leaves a state. Its actor has one; an offline session has none. */
+/** The actions of a session when its chart enters or leaves a state. Created for a transition. */
 export class ChartActions implements SessionActions {
   readonly #session: Session;
 
   constructor(session: Session) {
     this.#session = session;
-  }
-
-  /** An action has failed. */
-  failed(error: unknown, during: string): void {
-    this.#session.failInternally(error, during);
   }
 
   awaitConnect(): void {
@@ -36,12 +31,12 @@ export class ChartActions implements SessionActions {
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     const now = ports.clock.now();
-    lifecycle.entered('connected', now);
+    lifecycle.connected(now);
     client.noteConnected(true, now);
     delivery.attach(connection.writer);
     inbound?.attach();
     timers.accepted();
-    ports.sessions.changed(session);
+    ports.sessions.changed(session, true);
   }
 
   goLive(): void {
@@ -55,11 +50,10 @@ export class ChartActions implements SessionActions {
     session.attach(undefined);
     delivery.detach();
     inbound?.detach();
-    lifecycle.entered('disconnected');
     client.noteConnected(false, ports.clock.now());
     lifecycle.abortDecision();
     timers.disarm();
-    ports.sessions.changed(session);
+    ports.sessions.changed(session, false);
     closeStream(connection, ending.isAbrupt);
     ports.metrics.counts[Metric.clientDisconnected]++;
     if (ports.events.heard['client.disconnected'])
@@ -68,8 +62,6 @@ export class ChartActions implements SessionActions {
 
   awaitExpiry(): void {
     const { ports, timers, lifecycle } = this.#session;
-    if (lifecycle.state !== 'disconnected') return; // an error in `release` has ended the session
-    lifecycle.rest();
     timers.awaitExpiry(ports.clock.monotonic(), lifecycle.ending?.will === 'keep');
   }
 
@@ -77,11 +69,11 @@ export class ChartActions implements SessionActions {
     this.#session.timers.cancelExpiry();
   }
 
-  forget(): void {
+  forget(left: string): void {
     const session = this.#session;
     const { ports, connection, delivery, timers, lifecycle } = session;
-    const reached = lifecycle.state !== 'idle';
-    lifecycle.entered('gone');
+    const reached = left !== 'idle';
+    delivery.flows.end();
     timers.disarm();
     if (!reached) {
       // there was no CONNACK, or the connection belongs to another session now

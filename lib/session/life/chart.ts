@@ -1,3 +1,6 @@
+/** The outermost states of the session's state chart. */
+export type SessionState = 'idle' | 'connected' | 'disconnected' | 'gone';
+
 /** The actions of the session's state chart. `ChartActions` implements them. */
 export interface SessionActions {
   /** Accept only CONNECT, and start the CONNECT timeout. */
@@ -14,8 +17,8 @@ export interface SessionActions {
   awaitExpiry(): void;
   /** Cancel that timer. */
   cancelExpiry(): void;
-  /** Remove the subscriptions, the backlog and the index entry. */
-  forget(): void;
+  /** Remove the subscriptions, the backlog and the index entry. @param left the outermost state that was left */
+  forget(left: string): void;
 }
 
 /** The events of the session's state chart. */

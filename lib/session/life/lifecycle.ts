@@ -71,14 +71,12 @@ export const CLOSED: Ending = {
 };
 
 /**
- * The life of a session: its state, what decides on its connections and how they end, and its will.
+ * The life of a session: what decides on its connections and how they end, and its will.
  *
  * A session exists until its chart is in the state `gone`; connections are attached and detached (`ChartActions`).
  */
 export class Lifecycle {
   readonly #session: Session;
-  /** The state of the chart. */
-  state: 'idle' | 'connected' | 'disconnected' | 'gone' = 'idle';
   /** How the last connection has ended, or the present one is ending. */
   ending: Ending | undefined = undefined;
   /** When the client connected last, in wall-clock milliseconds; kept after it has disconnected. */
@@ -88,39 +86,20 @@ export class Lifecycle {
   decision: Decision | undefined = undefined;
   /** Another connection is taking the session over. */
   takeover: TakeoverInProgress | undefined = undefined;
-  #actor: { send(event: SessionEvent): void } | undefined = undefined;
 
   constructor(session: Session) {
     this.#session = session;
   }
 
-  /** Run the chart with this actor. */
-  start(actor: { send(event: SessionEvent): void }): void {
-    this.#actor = actor;
-  }
-
-  /** An offline session has no actor. */
-  get hasActor(): boolean {
-    return this.#actor !== undefined;
-  }
-
+  /** Send an event to the chart of the session. */
   send(event: SessionEvent['type']): void {
-    this.#actor?.send({ type: event });
+    this.#session.ports.chart.send(this.#session, event);
   }
 
-  /** The chart has entered this state. Also for a session from the store. @param connectedAt in wall-clock milliseconds */
-  entered(state: 'connected' | 'disconnected' | 'gone', connectedAt = this.connectedAt): void {
+  /** The client has connected. @param connectedAt in wall-clock milliseconds */
+  connected(connectedAt: number): void {
     this.connectedAt = connectedAt;
-    this.state = state;
-    if (state === 'connected') this.ending = undefined;
-    if (state !== 'gone') return;
-    this.#actor = undefined;
-    this.#session.delivery.flows.end();
-  }
-
-  /** The client is away: the session needs no actor. */
-  rest(): void {
-    this.#actor = undefined;
+    this.ending = undefined;
   }
 
   // -------------------------------------------------------------------------------------------------------------- connection
@@ -201,15 +180,16 @@ export class Lifecycle {
 
   /** The connection ends in this way. */
   lost(ending: Ending): void {
-    if (this.state === 'gone') return;
+    const { state } = this.#session;
+    if (state === 'gone') return;
     // without a CONNACK there is no will [MQTT-3.1.4-6]
     if (this.#session.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
-    if (this.state === 'idle') {
+    if (state === 'idle') {
       this.send('closed');
       return;
     }
-    if (this.state !== 'connected') return;
+    if (state !== 'connected') return;
     if (ending.will === 'drop') this.takeWill();
     this.send(this.#session.client.isPersistent ? 'detached' : 'closed');
   }
@@ -217,9 +197,6 @@ export class Lifecycle {
   /** End an offline session. */
   end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
     this.ending = { ...(this.ending ?? CLOSED), reason };
-    if (this.state !== 'disconnected') return;
-    this.#actor = undefined; // an offline session has no live actor
-    this.#session.ports.sessions.revive(this.#session);
     this.send(event);
   }
 
@@ -228,13 +205,12 @@ export class Lifecycle {
   /** The session comes from the store. */
   restore(will: Will | undefined, connectedAt: number | undefined): void {
     this.connectedAt = connectedAt;
-    this.entered('disconnected');
     this.will = will;
   }
 
   /** After the start of the broker: end the session or publish its will if they are due, and set the timer for the rest. */
   rearmOffline(): void {
-    if (this.state !== 'disconnected') return;
+    if (this.#session.state !== 'disconnected') return;
     const { timers, ports, log } = this.#session;
     const { nowMs } = ports.time;
     if (this.ending?.will === 'keep') {

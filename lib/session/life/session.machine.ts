@@ -1,11 +1,12 @@
-import { setup } from 'xstate';
+import { type StateValue, setup } from 'xstate';
 import type { SessionActions, SessionEvent } from './chart.ts';
 
-/**
- * The lifecycle of a session.
- *
- * Transitions depend only on the state and the event, so that they can be computed once and replayed for every session.
- */
+/** The outermost state of the actor, which is the one that is left while actions are performed. */
+function outermost(value: StateValue): string {
+  return typeof value === 'string' ? value : Object.keys(value)[0];
+}
+
+/** The lifecycle of a session. */
 export const sessionMachine = setup({
   types: {} as { context: { session: SessionActions }; input: { session: SessionActions }; events: SessionEvent },
   actions: {
@@ -16,7 +17,7 @@ export const sessionMachine = setup({
     release: ({ context }) => context.session.release(),
     awaitExpiry: ({ context }) => context.session.awaitExpiry(),
     cancelExpiry: ({ context }) => context.session.cancelExpiry(),
-    forget: ({ context }) => context.session.forget()
+    forget: ({ context, self }) => context.session.forget(outermost(self.getSnapshot().value))
   }
 }).createMachine({
   id: 'session',

@@ -24,9 +24,8 @@ export class Takeover {
 
   /** Start the takeover. @returns the will of the previous connection, to publish after the CONNACK */
   begin(): WillState | undefined {
-    const { lifecycle, ports } = this.#stored;
-    if (lifecycle.state === 'connected') return lifecycle.supersede();
-    ports.sessions.revive(this.#stored);
+    const { lifecycle, state } = this.#stored;
+    if (state === 'connected') return lifecycle.supersede();
     lifecycle.send('resumed');
     return undefined;
   }

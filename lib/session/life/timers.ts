@@ -10,6 +10,7 @@ import type { InboundFlows } from '../messages/inbound-flows.ts';
 import type { OutboundFlows } from '../messages/outbound-flows.ts';
 import type { DeliveryPorts } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
+import type { SessionState } from './chart.ts';
 import type { Will } from './will.ts';
 
 /** The part of a connection that the timer of its session watches. */
@@ -37,8 +38,8 @@ interface TimerOwner {
   readonly connection: WatchedConnection | undefined;
   readonly delivery: { readonly flows: OutboundFlows; readonly waiting: { readonly lastTicket: number } | undefined };
   readonly inbound: InboundFlows | undefined;
+  readonly state: SessionState;
   readonly lifecycle: {
-    readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
     readonly will: Will | undefined;
     publishWill(): void;
     /** Called when the client does not read. */
@@ -135,9 +136,9 @@ export class SessionTimers extends BaseTimer {
 
   /** Set the timer of a connected session to the next time at which something is due. */
   rearm(): void {
-    const { connection, ports, client, lifecycle, inbound } = this.#session;
+    const { connection, ports, client, state, inbound } = this.#session;
     const { slowConsumerTimeout, awaitRelTimeout } = client.agreement.zone;
-    if (connection === undefined || lifecycle.state !== 'connected') return;
+    if (connection === undefined || state !== 'connected') return;
     let dueMs = Infinity;
     if (client.keepalive > 0) dueMs = connection.reader.lastReceivedMs + this.#keepAliveMs;
     if (slowConsumerTimeout > 0) dueMs = Math.min(dueMs, connection.writer.stalledSinceMs + slowConsumerTimeout);
@@ -195,10 +196,10 @@ export class SessionTimers extends BaseTimer {
 
   /** Handle everything that is due when the timer rings. */
   ring(nowMs: number): void {
-    const { ports, lifecycle, connection } = this.#session;
+    const { ports, state, connection } = this.#session;
     ports.time.rang(nowMs);
-    if (lifecycle.state === 'idle') this.#ringBeforeConnack(nowMs);
-    else if (lifecycle.state === 'disconnected') this.#ringOffline(nowMs);
+    if (state === 'idle') this.#ringBeforeConnack(nowMs);
+    else if (state === 'disconnected') this.#ringOffline(nowMs);
     else if (connection !== undefined) this.#ringConnected(connection, nowMs);
   }
 

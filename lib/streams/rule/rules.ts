@@ -4,6 +4,7 @@
 // persisted after it has been accepted, so that the store never gets the secrets of one that is refused. Rules of the
 // options are not persisted.
 
+import type { ActorRef } from '../../base/actor.ts';
 import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
 import { NotFound, StateError } from '../../base/errors.ts';
 import type { StreamRulesApi } from '../api.ts';
@@ -246,6 +247,10 @@ export class StreamRules implements StreamRulesApi {
     this.#host.checkRunning();
     const rule = this.#rules.get(id);
     return rule && this.#shown(rule.read);
+  }
+
+  async actor(id: string): Promise<ActorRef> {
+    return this.#find(id).actor;
   }
 
   async list(): Promise<StreamRuleSummary[]> {

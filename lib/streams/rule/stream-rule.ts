@@ -3,9 +3,10 @@
 // waits until the previous run has closed its sinks. Opening and closing have time limits, so that a sink which does
 // not answer cannot block changes of other rules. The texts of the status are those of the documented product.
 
+import type { ActorRef } from '../../base/actor.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorText, StateError } from '../../base/errors.ts';
-import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
+import type { StreamRuleActions, StreamRuleRun } from '../chart.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import type {
   StreamDefinition,
@@ -20,16 +21,10 @@ import type { RulePlan } from './rule-plan.ts';
 import type { Running } from './running.ts';
 import type { Schedule } from './schedule.ts';
 
-/** A running chart. */
-interface RuleActor {
-  send(event: StreamRuleEvent): void;
-  getSnapshot(): { readonly value: string };
-}
-
 /** What a rule uses of the service. */
 export interface StreamRuleHost {
   readonly clock: Clock;
-  startActor(actions: StreamRuleActions, id: string): RuleActor;
+  startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
   /** @param given streams and tables that are not defined yet @throws what makes a rule invalid */
   plan(rule: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
   /** Open the sinks, and take over the checkpoint. @throws what prevents the rule from running */
@@ -59,7 +54,7 @@ export class StreamRule implements StreamRuleActions {
   read: ReadRule;
   #held: HeldRows | undefined;
   readonly #host: StreamRuleHost;
-  readonly #actor: RuleActor;
+  readonly #chart: StreamRuleRun;
   /** The last plan that was started. */
   #plan: RulePlan | undefined;
   #running: Running | undefined;
@@ -79,7 +74,11 @@ export class StreamRule implements StreamRuleActions {
     this.id = read.definition.id;
     this.read = read;
     this.#host = host;
-    this.#actor = host.startActor(this, this.id);
+    this.#chart = host.startChart(this, this.id);
+  }
+
+  get actor(): ActorRef {
+    return this.#chart.actor;
   }
 
   get definition(): StreamRuleDefinition {
@@ -87,7 +86,7 @@ export class StreamRule implements StreamRuleActions {
   }
 
   get isRunning(): boolean {
-    return this.#actor.getSnapshot().value === 'connected';
+    return this.#chart.state === 'connected';
   }
 
   /** It waits for the next time of its schedule, or for its next attempt. */
@@ -106,7 +105,7 @@ export class StreamRule implements StreamRuleActions {
 
   get status(): StreamRuleStatus {
     return {
-      state: this.#actor.getSnapshot().value as StreamRuleStatus['state'],
+      state: this.#chart.state as StreamRuleStatus['state'],
       text: this.text,
       startedAt: this.#startedAt,
       stoppedAt: this.#stoppedAt,
@@ -190,7 +189,7 @@ export class StreamRule implements StreamRuleActions {
       const jitterMs = baseMs * jitterFactor * (2 * Math.random() - 1);
       this.#nextStartAt = this.#host.clock.now() + Math.max(0, Math.round(baseMs + jitterMs));
     } else this.#nextStartAt = 0;
-    this.#actor.send({ type: 'failed' });
+    this.#chart.send('failed');
     this.#host.changed(this, false, this.#reason);
   }
 
@@ -198,7 +197,7 @@ export class StreamRule implements StreamRuleActions {
   async drop(): Promise<void> {
     this.#isDropped = true;
     this.#nextStartAt = 0;
-    this.#actor.send({ type: 'dropped' });
+    this.#chart.send('dropped');
     await this.#closing;
   }
 
@@ -221,7 +220,7 @@ export class StreamRule implements StreamRuleActions {
       throw error;
     }
     this.#attempts = 0;
-    this.#actor.send({ type: 'started' });
+    this.#chart.send('started');
     this.#host.changed(this, true, undefined);
   }
 
@@ -243,7 +242,7 @@ export class StreamRule implements StreamRuleActions {
     const wasRunning = this.isRunning;
     this.#nextStartAt = startsAt;
     this.#reason = reason;
-    this.#actor.send({ type: 'stopped' });
+    this.#chart.send('stopped');
     if (wasRunning) this.#host.changed(this, false, undefined);
   }
 

@@ -1,0 +1,277 @@
+import type {
+  ActorObserver,
+  ActorRef,
+  ActorSelection,
+  ActorSnapshot,
+  ActorSubscription,
+  ActorSystem,
+  ChartEvent,
+  Inspection
+} from './actor.ts';
+import type { Charted, ChartState } from './charted.ts';
+import { StateError } from './errors.ts';
+
+/** A chart, as its actors see it; `Replay` implements it. */
+export interface ActorLogic<S extends Charted> {
+  /** See `ActorRef.src`. */
+  readonly key: string;
+  /** See `ActorRef.logic`. */
+  readonly machine: object;
+  idOf(subject: S): string;
+  snapshotOf(subject: S, id: string): ActorSnapshot;
+  methodsFor(id: string): string;
+}
+
+/** The identity of an actor. It is kept as long as the subject exists, for an actor that is created again. */
+interface Entry {
+  readonly id: string;
+  readonly number: number;
+  actor: WeakRef<ReplayedActor>;
+}
+
+const NOTHING = (): void => {};
+const NO_SUBSCRIPTION: ActorSubscription = { unsubscribe: NOTHING };
+
+/**
+ * The actors of a broker, for observers. An actor is created on demand and exists as long as it is held or observed. A session without an
+ * actor costs nothing here.
+ */
+export class ReplayedActors implements ActorSystem {
+  readonly scheduler = { schedule: NOTHING, cancel: NOTHING, cancelAll: NOTHING };
+  readonly _clock = { setTimeout: NOTHING, clearTimeout: NOTHING };
+  readonly #onError: (error: unknown) => void;
+  readonly #entries = new WeakMap<Charted, Entry>();
+  /** The actors that have observers. */
+  readonly #observed = new Map<Charted, ReplayedActor>();
+  readonly #inspectors = new Set<(event: Inspection) => void>();
+  #count = 0;
+
+  /** @param onError called with what an observer or an inspector throws */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  // ----------------------------------------------------------------------------------------------------- members of xstate
+
+  get(): undefined {
+    return undefined;
+  }
+
+  getAll(): Record<string, never> {
+    return {};
+  }
+
+  inspect(observer: ActorObserver<Inspection> | ((event: Inspection) => void)): ActorSubscription {
+    // an observer that is added twice is called twice
+    const inspector = (event: Inspection) =>
+      typeof observer === 'function' ? observer(event) : observer.next?.(event);
+    this.#inspectors.add(inspector);
+    return { unsubscribe: () => void this.#inspectors.delete(inspector) };
+  }
+
+  getSnapshot(): { readonly _scheduledEvents: Record<string, never> } {
+    return { _scheduledEvents: {} };
+  }
+
+  start(): void {}
+
+  _logger(): void {}
+
+  // ---------------------------------------------------------------------------------------------------------------- actors
+
+  get isInspected(): boolean {
+    return this.#inspectors.size > 0;
+  }
+
+  of<S extends Charted>(logic: ActorLogic<S>, subject: S): ReplayedActor {
+    const entry = this.#entries.get(subject);
+    const present = entry?.actor.deref();
+    if (present !== undefined) return present;
+    const { id, number } = entry ?? { id: logic.idOf(subject), number: this.#count++ };
+    const actor = new ReplayedActor(this, logic as unknown as ActorLogic<Charted>, subject, id, number);
+    if (entry === undefined) {
+      this.#entries.set(subject, { id, number, actor: new WeakRef(actor) });
+      this.#report({ type: '@xstate.actor', rootId: 'x:0', actorRef: actor });
+    } else entry.actor = new WeakRef(actor);
+    return actor;
+  }
+
+  /** The actor of a subject, if it has observers. */
+  observed(subject: Charted): ReplayedActor | undefined {
+    return this.#observed.size === 0 ? undefined : this.#observed.get(subject);
+  }
+
+  /** Keep an actor while it has observers. */
+  keep(subject: Charted, actor: ReplayedActor, isObserved: boolean): void {
+    if (isObserved) this.#observed.set(subject, actor);
+    else this.#observed.delete(subject);
+  }
+
+  /** An actor has received an event. */
+  received(actorRef: ReplayedActor, type: string): void {
+    if (this.isInspected)
+      this.#report({ type: '@xstate.event', rootId: 'x:0', actorRef, event: { type }, sourceRef: undefined });
+  }
+
+  /** An actor has taken an event. */
+  taken(actorRef: ReplayedActor, type: string): void {
+    actorRef.changed();
+    if (!this.isInspected) return;
+    const snapshot = actorRef.getSnapshot();
+    this.#report({ type: '@xstate.snapshot', rootId: 'x:0', actorRef, event: { type }, snapshot });
+  }
+
+  #report(event: Inspection): void {
+    for (const inspect of this.#inspectors) this.tell(() => inspect(event));
+  }
+
+  /** Call a function of an observer. What it throws must not reach the operation that sent the event. */
+  tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#onError(error);
+    }
+  }
+}
+
+/** An actor for observers. The state is that of the subject. */
+export class ReplayedActor implements ActorRef {
+  declare readonly [Symbol.observable]: () => this;
+  readonly id: string;
+  readonly sessionId: string;
+  readonly system: ReplayedActors;
+  readonly #logic: ActorLogic<Charted>;
+  readonly #subject: Charted;
+  readonly #observers = new Set<ActorObserver>();
+  /** The state of the last snapshot that was made. */
+  #seen: ChartState | undefined;
+  #snapshot: ActorSnapshot | undefined;
+
+  static {
+    // Node.js has no Symbol.observable; xstate then uses this name
+    Object.defineProperty(ReplayedActor.prototype, Symbol.observable ?? '@@observable', {
+      value(this: ReplayedActor) {
+        return this;
+      }
+    });
+  }
+
+  constructor(system: ReplayedActors, logic: ActorLogic<Charted>, subject: Charted, id: string, number: number) {
+    this.id = id;
+    this.sessionId = `x:${number}`;
+    this.system = system;
+    this.#logic = logic;
+    this.#subject = subject;
+  }
+
+  get logic(): object {
+    return this.#logic.machine;
+  }
+
+  get src(): string {
+    return this.#logic.key;
+  }
+
+  getSnapshot(): ActorSnapshot {
+    const { at } = this.#subject;
+    if (this.#snapshot === undefined || this.#seen !== at) {
+      this.#seen = at;
+      this.#snapshot = this.#logic.snapshotOf(this.#subject, this.id);
+    }
+    return this.#snapshot;
+  }
+
+  getPersistedSnapshot(): ActorSnapshot {
+    return this.getSnapshot().toJSON() as ActorSnapshot;
+  }
+
+  subscribe(
+    observer: ActorObserver | ((snapshot: ActorSnapshot) => void) = {},
+    _onError?: (error: unknown) => void,
+    onComplete?: () => void
+  ): ActorSubscription {
+    const added: ActorObserver =
+      typeof observer === 'function' ? { next: observer, complete: onComplete } : observerOf(observer);
+    if (this.#subject.at.isFinal) {
+      this.system.tell(() => added.complete?.());
+      return NO_SUBSCRIPTION;
+    }
+    this.#observers.add(added);
+    this.system.keep(this.#subject, this, true);
+    return {
+      unsubscribe: () => {
+        this.#observers.delete(added);
+        if (this.#observers.size === 0) this.system.keep(this.#subject, this, false);
+      }
+    };
+  }
+
+  select<T>(
+    selector: (snapshot: ActorSnapshot) => T,
+    isEqual: (one: T, other: T) => boolean = Object.is
+  ): ActorSelection<T> {
+    const get = () => selector(this.getSnapshot());
+    return {
+      get,
+      subscribe: (observer, onError, onComplete) => {
+        const { next, complete } =
+          typeof observer === 'function' ? { next: observer, complete: onComplete } : observerOf(observer);
+        let last = get();
+        const changed = (snapshot: ActorSnapshot) => {
+          const value = selector(snapshot);
+          if (isEqual(last, value)) return;
+          last = value;
+          next?.(value);
+        };
+        return this.subscribe(changed, onError, complete);
+      }
+    };
+  }
+
+  on(): ActorSubscription {
+    return NO_SUBSCRIPTION;
+  }
+
+  start(): this {
+    return this;
+  }
+
+  send(event: ChartEvent): never {
+    throw this.#closed(`takes no events from outside, such as "${String(event?.type)}"`);
+  }
+
+  stop(): never {
+    throw this.#closed('cannot be stopped from outside');
+  }
+
+  toJSON(): { readonly xstate$$type: 1; readonly id: string } {
+    return { xstate$$type: 1, id: this.id };
+  }
+
+  /** The subject has taken an event. */
+  changed(): void {
+    if (this.#observers.size === 0) return;
+    const snapshot = this.getSnapshot();
+    const observers = [...this.#observers];
+    for (const observer of observers) this.system.tell(() => observer.next?.(snapshot));
+    if (snapshot.status !== 'done') return;
+    this.#observers.clear();
+    this.system.keep(this.#subject, this, false);
+    for (const observer of observers) this.system.tell(() => observer.complete?.());
+  }
+
+  #closed(what: string): StateError {
+    const { key } = this.#logic;
+    const name = key === this.id ? `the ${key}` : `the ${key} "${this.id}"`;
+    return new StateError('ACTOR_CLOSED', `the actor of ${name} ${what}; call ${this.#logic.methodsFor(this.id)}`);
+  }
+}
+
+/** A copy with the functions bound, so that an observer that is added twice is called twice. */
+function observerOf<T>(observer: ActorObserver<T>): ActorObserver<T> {
+  return {
+    next: (value) => observer.next?.(value),
+    complete: () => observer.complete?.()
+  };
+}
