@@ -23,8 +23,12 @@ export interface Row {
 const ROUNDS = 7;
 const NOTHING = (): void => {};
 
+/** The answer of the guard `outlivesConnection`. */
+let isPersistent = false;
+
 /** Actions that do nothing, because only the chart and its actor are measured. */
 const actions: SessionActions = {
+  outlivesConnection: () => isPersistent,
   awaitConnect: NOTHING,
   authenticate: NOTHING,
   admit: NOTHING,
@@ -80,10 +84,12 @@ function measure(logic: string, count: number, begin: () => Actor): Row {
     );
   const lifeUs = rounds(() => end(connect()));
   const kept = connect();
+  isPersistent = true;
   const resumeUs = rounds(() => {
-    kept.send('detached');
+    kept.send('closed');
     kept.send('resumed');
   });
+  isPersistent = false;
   end(kept);
   const actors: Actor[] = new Array(count).fill(kept);
   const before = heap();

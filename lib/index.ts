@@ -21,17 +21,6 @@ export type { ExportedUser, ManagementUser, ManagementUsers } from './access/man
 export { hashPassword } from './access/password-hash.ts';
 export type { ListPart } from './access/record-order.ts';
 export { type AuthorizeRequest, acl, type UserInput, users } from './access/source.ts';
-export type { ByteStream } from './base/byte-stream.ts';
-export { type Clock, systemClock } from './base/clock.ts';
-export {
-  BrokerError,
-  ConnectionRefused,
-  InvalidInput,
-  NotAuthorized,
-  NotFound,
-  ProtocolError,
-  StateError
-} from './base/errors.ts';
 export type {
   ActorObserver,
   ActorRef,
@@ -43,6 +32,17 @@ export type {
   Inspection,
   StateValue
 } from './base/actor.ts';
+export type { ByteStream } from './base/byte-stream.ts';
+export { type Clock, systemClock } from './base/clock.ts';
+export {
+  BrokerError,
+  ConnectionRefused,
+  InvalidInput,
+  NotAuthorized,
+  NotFound,
+  ProtocolError,
+  StateError
+} from './base/errors.ts';
 export type { Duration, Rate, Size } from './base/options-table.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';

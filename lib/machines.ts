@@ -4,7 +4,7 @@
 export type { ActorRef, ActorSnapshot } from './base/actor.ts';
 export { type Chart, Charted, type ChartHost, ChartRun, type ChartState } from './base/charted.ts';
 export { Replay } from './base/replay.ts';
-export { ReplayedActors } from './base/replayed-actor.ts';
+export { type ActorLogic, type ReplayedActor, ReplayedActors } from './base/replayed-actor.ts';
 export { brokerMachine } from './broker/broker.machine.ts';
 export type { BrokerActions, BrokerEvent } from './broker/chart.ts';
 export type { RuleActions, RuleChartEvent } from './rules/chart.ts';

@@ -24,9 +24,9 @@ export interface ActorSnapshot {
   readonly error: undefined;
   readonly tags: ReadonlySet<string>;
   readonly children: Readonly<Record<string, never>>;
-  /** Whether the actor is in a state: `matches('idle')` and `matches({ idle: 'authenticating' })` are both true in the latter. */
+  /** Test for a state: in `{ idle: 'authenticating' }`, both `matches('idle')` and `matches({ idle: 'authenticating' })` are true. */
   matches(value: StateValue): boolean;
-  /** Whether an event would cause a transition. */
+  /** Test whether an event would cause a transition. */
   can(event: ChartEvent): boolean;
   hasTag(tag: string): boolean;
   getMeta(): Readonly<Record<string, unknown>>;
@@ -112,30 +112,22 @@ export interface ActorSystem {
   _logger(...values: unknown[]): void;
 }
 
-interface InspectedStep {
+/**
+ * One step of an actor, with the fields of xstate's inspection events: it was created (`@xstate.actor`), has received an event (`@xstate.event`),
+ * or has handled it (`@xstate.snapshot`).
+ */
+export type Inspection = {
   /** `sessionId` of the actor of the inspected broker. */
   readonly rootId: string;
   readonly actorRef: ActorRef;
-}
-
-/** One step of an actor, with the fields of xstate's inspection events. */
-export type Inspection =
-  | (InspectedStep & {
-      /** The actor was created. */
-      readonly type: '@xstate.actor';
-      readonly event?: undefined;
-      readonly snapshot?: undefined;
-    })
-  | (InspectedStep & {
-      /** The actor received an event. */
+} & (
+  | { readonly type: '@xstate.actor'; readonly event?: undefined; readonly snapshot?: undefined }
+  | {
       readonly type: '@xstate.event';
       readonly event: ChartEvent;
+      /** The actor that has sent the event; always undefined, because the broker sends them. */
       readonly sourceRef: undefined;
       readonly snapshot?: undefined;
-    })
-  | (InspectedStep & {
-      /** The actor has handled an event. */
-      readonly type: '@xstate.snapshot';
-      readonly event: ChartEvent;
-      readonly snapshot: ActorSnapshot;
-    });
+    }
+  | { readonly type: '@xstate.snapshot'; readonly event: ChartEvent; readonly snapshot: ActorSnapshot }
+);

@@ -72,6 +72,10 @@ export class BrokerLifecycle {
   readonly #host: BrokerLifecycleHost;
   readonly #chart: Running<'idle' | 'connected' | 'disconnected'>;
   readonly #onStopped: () => void;
+  /** The start in progress, or the last one. */
+  #opening: Promise<void> | undefined;
+  /** Aborts it. */
+  #startSignal: AbortSignal | undefined;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
@@ -85,6 +89,9 @@ export class BrokerLifecycle {
     this.#host = host;
     this.#onStopped = onStopped;
     const actions: BrokerActions = {
+      open: () => {
+        this.#opening = this.#open(this.#startSignal);
+      },
       accept: () => {
         this.startedAt = services.clock.now();
         host.begin();
@@ -120,12 +127,19 @@ export class BrokerLifecycle {
   }
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
+    signal?.throwIfAborted();
+    this.#startSignal = signal;
+    this.#opening = undefined;
+    this.#send('start'); // in other states than `idle.built` and `disconnected.stopped`, this has no effect
+    this.#startSignal = undefined;
+    await this.#opening;
+  }
+
+  /** Open everything, and send `started` or `failed`. */
+  async #open(signal: AbortSignal | undefined): Promise<void> {
     const host = this.#host;
-    signal?.throwIfAborted();
-    if (this.state === 'connected') return;
-    if (host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
-    signal?.throwIfAborted();
-    this.#send('start');
     const opened: ListenerHandle[] = [];
     try {
       await host.operated.rewrites.load();

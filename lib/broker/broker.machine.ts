@@ -5,6 +5,7 @@ import type { BrokerActions, BrokerEvent } from './chart.ts';
 export const brokerMachine = setup({
   types: {} as { context: { broker: BrokerActions }; input: { broker: BrokerActions }; events: BrokerEvent },
   actions: {
+    open: ({ context }) => context.broker.open(),
     accept: ({ context }) => context.broker.accept(),
     drain: ({ context }) => context.broker.drain(),
     release: ({ context }) => context.broker.release()
@@ -18,7 +19,7 @@ export const brokerMachine = setup({
       initial: 'built',
       states: {
         built: { on: { start: 'starting', stop: '#broker.disconnected.stopped' } },
-        starting: { on: { started: '#broker.connected', failed: 'built' } }
+        starting: { entry: 'open', on: { started: '#broker.connected', failed: 'built' } }
       }
     },
     connected: { entry: 'accept', on: { stop: 'disconnected.draining' } },

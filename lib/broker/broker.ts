@@ -70,8 +70,6 @@ export let bridgeAccessOf: (broker: Broker) => BridgeAccess;
  *
  * The broker opens no port. Clients connect through listeners (`embermq/net`), through any Duplex passed to `handle`, or inside this
  * process with `connect`. The app can also publish and subscribe directly.
- *
- * The lifecycle of the broker is an actor with the states `idle`, `connected` and `disconnected`. Each session has such an actor, too.
  */
 export class Broker<Data = unknown> {
   /** The options after they have been read, with defaults; those that `configuration` changes have their current values. */
@@ -110,6 +108,8 @@ export class Broker<Data = unknown> {
   readonly monitor: Monitor;
   /** The active traces; `trace` starts one. */
   readonly traces: Traces;
+  /** The actor of the broker, for reading and observing with xstate: `idle`, `connected`, `disconnected`. It is never done. */
+  readonly actor: ActorRef;
   readonly #engine: Engine;
   readonly #services: Services;
   readonly #lifecycle: BrokerLifecycle;
@@ -146,6 +146,7 @@ export class Broker<Data = unknown> {
     this.monitor = engine.monitor;
     this.#subscriptions = new AppSubscriptions(services, engine);
     this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
+    this.actor = this.#lifecycle.actor;
   }
 
   // ----------------------------------------------------------------------------------------------------------- lifecycle
@@ -200,20 +201,9 @@ export class Broker<Data = unknown> {
   }
 
   /**
-   * The actor of the broker, for reading and observing. xstate's `waitFor` and inspectors accept it.
-   *
-   * Its states: `idle` (`built` or `starting`), `connected` and `disconnected` (`draining` or `stopped`). It is never done, because a broker can be
-   * started again.
-   */
-  get actor(): ActorRef {
-    return this.#lifecycle.actor;
-  }
-
-  /**
    * Observe every transition of every actor of this broker, as inspection events of xstate.
    * @param observer called for each step; its errors become `error` events
-   * @returns a function that ends the inspection
-   * @throws InvalidInput HANDLER_INVALID
+   * @returns a function that ends the inspection @throws InvalidInput HANDLER_INVALID
    */
   inspect(observer: (event: Inspection) => void): () => void {
     if (typeof observer !== 'function') throw new InvalidInput('HANDLER_INVALID', 'observer', 'a function', observer);
@@ -474,10 +464,7 @@ export class Broker<Data = unknown> {
     return this.traces.start(options);
   }
 
-  /**
-   * Report an error that has no caller to throw to, as an `error` event. For adapters.
-   * @param during the operation that failed, such as `closing the store`
-   */
+  /** Report an error that has no caller to throw to, as an `error` event. For adapters. @param during the operation, such as `closing the store` */
   failed(error: unknown, during: string): void {
     const { announcer, rejections } = this.#services;
     rejections.noteError(error);

@@ -1,5 +1,7 @@
 /** The actions that the state chart of the broker names. `BrokerLifecycle` implements them. */
 export interface BrokerActions {
+  /** Begin to open the store and the listeners. Sends `started` or `failed`. */
+  open(): void;
   /** Start the timers and serve connections: the listeners are open. */
   accept(): void;
   /** Accept no more connections and disconnect all clients. */

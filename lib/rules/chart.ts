@@ -7,13 +7,17 @@ export interface RuleRun {
   send(type: RuleChartEvent['type']): void;
 }
 
-/** The actions of the rule's state chart. `Rule` implements them. */
+/** The actions and guards of the rule's state chart. `Rule` implements them. */
 export interface RuleActions {
+  /** Guard: the rule may start. */
+  isEnabled(): boolean;
+  /** Begin to create the actions. Sends `started` or `failed`. */
+  begin(): void;
   /** Let the events of its topics reach the rule. */
   attach(): void;
   /** Let no more events reach the rule. */
   detach(): void;
-  /** Set a timer for the next attempt to make the actions. */
+  /** Set a timer for the next attempt to create the actions. */
   awaitRetry(): void;
   /** Cancel that timer. */
   cancelRetry(): void;
@@ -23,9 +27,11 @@ export interface RuleActions {
 
 /** The events of the rule's state chart. */
 export type RuleChartEvent =
-  /** its actions are made */
-  | { type: 'attached' }
-  /** its actions cannot be made, or cannot be used any more */
+  /** its actions are to be created, also those of a running rule */
+  | { type: 'start' }
+  /** its actions are created */
+  | { type: 'started' }
+  /** its actions cannot be created, or can no longer be used */
   | { type: 'failed' }
   /** it is disabled, or the broker stops */
   | { type: 'disabled' }

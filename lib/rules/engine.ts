@@ -125,7 +125,7 @@ export class RuleEngine implements RulesApi {
       const id = checkRuleId(input.id);
       if (this.#rules.has(id)) throw exists(id);
       const rule = await this.#ruleOfOptions(id, input);
-      if (rule.definition.isEnabled) await rule.connect().catch(() => undefined);
+      await rule.start();
     }
     const stored = [...rules].sort(([, a], [, b]) => a.number - b.number);
     for (const [id, definition] of stored) {
@@ -350,7 +350,7 @@ export class RuleEngine implements RulesApi {
   async #restoreRule(id: string, definition: RuleDefinition): Promise<void> {
     const plan = await this.#planner.plan(definition.sql).catch(() => missingPlan(definition.sql));
     const rule = this.#add(id, definition, plan, false);
-    if (definition.isEnabled) await rule.connect().catch(() => undefined); // it is disconnected then, with the reason
+    await rule.start();
   }
 
   /** The actions of an enabled rule; those of a disabled one are only looked up. */
@@ -367,14 +367,12 @@ export class RuleEngine implements RulesApi {
 
   /** Connect rules that are disconnected. */
   async #reconnect(): Promise<void> {
-    for (const rule of [...this.#rules.values()])
-      if (rule.definition.isEnabled && !rule.isAttached) await rule.connect().catch(() => undefined);
+    for (const rule of [...this.#rules.values()]) if (!rule.isAttached) await rule.start();
   }
 
   async #resourceChanged(id: string): Promise<void> {
     for (const rule of [...this.#rules.values()])
-      if (rule.definition.isEnabled && resourcesIn(rule.definition.actions).includes(id))
-        await rule.connect().catch(() => undefined);
+      if (resourcesIn(rule.definition.actions).includes(id)) await rule.start();
   }
 
   #userOf(resourceId: string): string | undefined {

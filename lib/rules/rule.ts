@@ -51,7 +51,7 @@ export interface RuleHost {
 }
 
 /** A rule: its statement, its actions, and its actor. */
-export class Rule implements Watcher, RuleActions {
+export class Rule implements Watcher {
   readonly id: string;
   readonly isFromOptions: boolean;
   definition: RuleDefinition;
@@ -62,11 +62,12 @@ export class Rule implements Watcher, RuleActions {
   #meter = new Meter();
   #reason: string | undefined;
   #isObserved = false;
-  #isDropped = false;
   #removals: (() => void)[] = [];
   /** The last attempt to make the actions: an earlier one that ends later has no effect. */
   #attempt = 0;
-  readonly #retry = new FunctionTimer(() => void this.connect().catch(() => undefined));
+  /** Resolves when this attempt has ended. */
+  #starting: Promise<void> | undefined;
+  readonly #retry = new FunctionTimer(() => void this.start());
 
   constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, host: RuleHost) {
     this.id = id;
@@ -74,7 +75,7 @@ export class Rule implements Watcher, RuleActions {
     this.plan = plan;
     this.isFromOptions = isFromOptions;
     this.#host = host;
-    this.#chart = host.start(this, id);
+    this.#chart = host.start(this.#chartActions(), id);
   }
 
   get actor(): ActorRef {
@@ -107,10 +108,13 @@ export class Rule implements Watcher, RuleActions {
     };
   }
 
-  /** Make the actions, and attach the rule. Nothing happens if it was deleted. @throws why they cannot be made: it is disconnected then */
-  async connect(): Promise<void> {
-    if (this.#isDropped) return;
-    const attempt = ++this.#attempt;
+  /** Create the actions and attach the rule, unless it is disabled. Resolves when it is attached, or disconnected with the reason. */
+  async start(): Promise<void> {
+    this.#chart.send('start');
+    await this.#starting;
+  }
+
+  async #begin(attempt: number): Promise<void> {
     try {
       if (this.plan.isMissing) this.plan = await this.#host.plan(this.definition.sql);
       const list = await RuleActionList.make(this.id, this.definition, this.#host.actions);
@@ -118,7 +122,6 @@ export class Rule implements Watcher, RuleActions {
       else this.use(list);
     } catch (error) {
       if (attempt === this.#attempt) this.fail(error);
-      throw error;
     }
   }
 
@@ -130,7 +133,7 @@ export class Rule implements Watcher, RuleActions {
     this.#list = list;
     before?.retire();
     this.#reason = undefined;
-    this.#chart.send('attached');
+    this.#chart.send('started');
     this.#host.changed(this, undefined);
   }
 
@@ -156,18 +159,17 @@ export class Rule implements Watcher, RuleActions {
   change(definition: RuleDefinition, plan: Plan, list: RuleActionList | undefined): void {
     const isElsewhere = plan !== this.plan && this.isAttached;
     const hasOtherActions = definition.actions !== this.definition.actions;
-    if (isElsewhere) this.detach();
+    if (isElsewhere) this.#detach();
     this.definition = definition;
     this.plan = plan;
-    if (isElsewhere) this.attach(); // in the same turn, so no event is missed
+    if (isElsewhere) this.#attach(); // in the same turn, so no event is missed
     if (list !== undefined) this.use(list);
-    else if (hasOtherActions) this.forget();
+    else if (hasOtherActions) this.#forget();
   }
 
   /** End the rule. */
   drop(): void {
     this.#attempt++;
-    this.#isDropped = true;
     this.#chart.send('dropped');
   }
 
@@ -223,9 +225,23 @@ export class Rule implements Watcher, RuleActions {
     }
   }
 
-  // ------------------------------------------------------------------------------------------------- actions of the chart
+  // -------------------------------------------------------------------------------------- actions and guards of the chart
 
-  attach(): void {
+  #chartActions(): RuleActions {
+    return {
+      isEnabled: () => this.definition.isEnabled,
+      begin: () => {
+        this.#starting = this.#begin(++this.#attempt);
+      },
+      attach: () => this.#attach(),
+      detach: () => this.#detach(),
+      awaitRetry: () => this.awaitRetry(),
+      cancelRetry: () => this.#host.wheel.disarm(this.#retry),
+      forget: () => this.#forget()
+    };
+  }
+
+  #attach(): void {
     const { filters, events } = this.plan;
     this.#removals = [
       ...filters.map((filter) => this.#host.watch(filter, this)),
@@ -233,19 +249,16 @@ export class Rule implements Watcher, RuleActions {
     ];
   }
 
-  detach(): void {
+  #detach(): void {
     for (const remove of this.#removals.splice(0)) remove();
   }
 
+  /** Set a timer for the next attempt. */
   awaitRetry(): void {
     this.#host.wheel.arm(this.#retry, RETRY_MS);
   }
 
-  cancelRetry(): void {
-    this.#host.wheel.disarm(this.#retry);
-  }
-
-  forget(): void {
+  #forget(): void {
     this.#list?.retire();
     this.#list = undefined;
   }

@@ -32,8 +32,8 @@ import { Waiters } from './waiters.ts';
 /** What the ledger needs from the broker. */
 export interface LedgerHost extends OpenStoreHost {
   readonly wheel: TimingWheel;
-  /** Start the actor of the store. It is called once. */
-  startActor(actions: StoreActions): { send(event: StoreEvent): void };
+  /** Start the chart of the store. It is called once. */
+  startChart(actions: StoreActions): { send(type: StoreEvent['type']): void };
   /** Request a call of `turnEnded` at the end of the turn. */
   turnLater(): void;
   /** Called when a commit fails, unless the store has failed already. */
@@ -100,7 +100,7 @@ export class Ledger {
   #isWaiting = false;
   #isPulseDue = false;
   /** undefined: the store was never opened. */
-  #actor: { send(event: StoreEvent): void } | undefined;
+  #chart: { send(type: StoreEvent['type']): void } | undefined;
   /** The error of the commit that is being reported as failed. */
   #cause: unknown;
   readonly #lazy: Timer;
@@ -136,7 +136,7 @@ export class Ledger {
    */
   async open<T>(look: (commits: Commits, fold: Fold) => Promise<T>): Promise<T> {
     if (this.isClosing) throw new StateError('STORE_IN_USE', `${this.store.name}: ${STILL_CLOSING}`);
-    this.#actor ??= this.#host.startActor(this.#actions());
+    this.#chart ??= this.#host.startChart(this.#actions());
     this.#send('open');
     try {
       const seen = await this.#opened.open(look);
@@ -273,7 +273,7 @@ export class Ledger {
   }
 
   #send(type: StoreEvent['type']): void {
-    this.#actor?.send({ type });
+    this.#chart?.send(type);
   }
 
   #actions(): StoreActions {

@@ -7,9 +7,15 @@ export interface StreamRuleRun {
   send(type: StreamRuleEvent['type']): void;
 }
 
-/** The actions of the state chart of a stream rule. `StreamRule` implements them. */
+/** The actions and guards of the state chart of a stream rule. `StreamRule` implements them. */
 export interface StreamRuleActions {
-  /** Open sources and sinks, and let rows flow. */
+  /** Guard: the rule has a definition that can run. */
+  isValid(): boolean;
+  /** Begin to start the rule. Sends `started`, `stopped` if its schedule says that it has to wait, or `failed`. */
+  begin(): void;
+  /** Refuse to start a rule that is not valid. Sends `failed`. */
+  refuse(): void;
+  /** Let rows flow. */
   run(): void;
   /** Close them. */
   halt(): void;
@@ -24,6 +30,8 @@ export interface StreamRuleActions {
 /** The events of the state chart of a stream rule. */
 export type StreamRuleEvent =
   /** it is to run */
+  | { type: 'start' }
+  /** its sources and sinks are open */
   | { type: 'started' }
   /** it was stopped by a call, by its schedule or with the service */
   | { type: 'stopped' }

@@ -20,19 +20,22 @@ import {
   type SessionActions,
   type SessionEvent,
   sessionMachine,
+  storeMachine,
   streamRuleMachine
 } from '../../lib/machines.ts';
 
 /** The target of an event, and the actions on the way. */
 type Target = readonly [to: string, ...actions: string[]];
 
-/** The transitions of a chart by state and event. With a guard, the first target belongs to the answer true. An event that is not listed changes nothing. */
-type Chart = Readonly<
-  Record<
-    string,
-    Readonly<Record<string, Target | { readonly guard: string; readonly then: Target; readonly else: Target }>>
-  >
->;
+/** The target of an event by the answer of a guard. Without `no`, the answer false changes nothing. */
+interface Guarded {
+  readonly guard: string;
+  readonly yes: Target;
+  readonly no?: Target;
+}
+
+/** The transitions of a chart by state and event. An event that is not listed changes nothing. */
+type Chart = Readonly<Record<string, Readonly<Record<string, Target | Guarded>>>>;
 
 const SESSION: Chart = {
   'idle.awaitingConnect': {
@@ -46,8 +49,11 @@ const SESSION: Chart = {
     closed: ['gone', 'forget']
   },
   connected: {
-    detached: ['disconnected', 'release', 'awaitExpiry'],
-    closed: ['gone', 'release', 'forget'],
+    closed: {
+      guard: 'outlivesConnection',
+      yes: ['disconnected', 'release', 'awaitExpiry'],
+      no: ['gone', 'release', 'forget']
+    },
     takenOver: ['connected', 'release', 'admit', 'goLive']
   },
   disconnected: {
@@ -59,49 +65,94 @@ const SESSION: Chart = {
 };
 
 const BROKER: Chart = {
-  'idle.built': { start: ['idle.starting'], stop: ['disconnected.stopped', 'release'] },
+  'idle.built': { start: ['idle.starting', 'open'], stop: ['disconnected.stopped', 'release'] },
   'idle.starting': { started: ['connected', 'accept'], failed: ['idle.built'] },
   connected: { stop: ['disconnected.draining', 'drain'] },
   'disconnected.draining': { stopped: ['disconnected.stopped', 'release'] },
-  'disconnected.stopped': { start: ['idle.starting'] }
+  'disconnected.stopped': { start: ['idle.starting', 'open'] }
+};
+
+const IDLE_RULE: Chart[string] = {
+  start: { guard: 'isEnabled', yes: ['idle.starting', 'begin'] },
+  started: ['connected', 'attach'],
+  failed: ['disconnected.waiting', 'awaitRetry'],
+  disabled: ['idle.defined'],
+  dropped: ['gone', 'forget']
+};
+
+const DISCONNECTED_RULE: Chart[string] = {
+  start: { guard: 'isEnabled', yes: ['disconnected.starting', 'begin'] },
+  started: ['connected', 'cancelRetry', 'attach'],
+  failed: ['disconnected.waiting', 'cancelRetry', 'awaitRetry'],
+  disabled: ['idle.defined', 'cancelRetry'],
+  dropped: ['gone', 'cancelRetry', 'forget']
 };
 
 const RULE: Chart = {
-  idle: { attached: ['connected', 'attach'], failed: ['disconnected', 'awaitRetry'], dropped: ['gone', 'forget'] },
+  'idle.defined': IDLE_RULE,
+  'idle.starting': IDLE_RULE,
   connected: {
-    failed: ['disconnected', 'detach', 'awaitRetry'],
-    disabled: ['idle', 'detach'],
+    start: { guard: 'isEnabled', yes: ['connected', 'begin'] },
+    failed: ['disconnected.waiting', 'detach', 'awaitRetry'],
+    disabled: ['idle.defined', 'detach'],
     dropped: ['gone', 'detach', 'forget']
   },
-  disconnected: {
-    attached: ['connected', 'cancelRetry', 'attach'],
-    failed: ['disconnected', 'cancelRetry', 'awaitRetry'],
-    disabled: ['idle', 'cancelRetry'],
-    dropped: ['gone', 'cancelRetry', 'forget']
-  },
+  'disconnected.waiting': DISCONNECTED_RULE,
+  'disconnected.starting': DISCONNECTED_RULE,
   gone: {}
 };
 
-const STREAM_RULE: Chart = {
-  idle: {
+/** The row of a stream rule that is defined, or starting for the first time. */
+function idleStreamRule(state: string): Chart[string] {
+  return {
+    start: { guard: 'isValid', yes: ['idle.starting', 'begin'], no: [state, 'refuse'] },
     started: ['connected', 'run'],
-    failed: ['disconnected', 'awaitStart'],
-    stopped: ['disconnected', 'awaitStart'],
+    failed: ['disconnected.waiting', 'awaitStart'],
+    stopped: ['disconnected.waiting', 'awaitStart'],
     dropped: ['gone', 'forget']
-  },
+  };
+}
+
+function stoppedStreamRule(state: string): Chart[string] {
+  return {
+    start: { guard: 'isValid', yes: ['disconnected.starting', 'begin'], no: [state, 'refuse'] },
+    started: ['connected', 'cancelStart', 'run'],
+    failed: ['disconnected.waiting', 'cancelStart', 'awaitStart'],
+    stopped: ['disconnected.waiting', 'cancelStart', 'awaitStart'],
+    dropped: ['gone', 'cancelStart', 'forget']
+  };
+}
+
+const STREAM_RULE: Chart = {
+  'idle.defined': idleStreamRule('idle.defined'),
+  'idle.starting': idleStreamRule('idle.starting'),
   connected: {
     started: ['connected', 'halt', 'run'],
-    failed: ['disconnected', 'halt', 'awaitStart'],
-    stopped: ['disconnected', 'halt', 'awaitStart'],
+    failed: ['disconnected.waiting', 'halt', 'awaitStart'],
+    stopped: ['disconnected.waiting', 'halt', 'awaitStart'],
     dropped: ['gone', 'halt', 'forget']
   },
-  disconnected: {
-    started: ['connected', 'cancelStart', 'run'],
-    failed: ['disconnected', 'cancelStart', 'awaitStart'],
-    stopped: ['disconnected', 'cancelStart', 'awaitStart'],
-    dropped: ['gone', 'cancelStart', 'forget']
-  },
+  'disconnected.waiting': stoppedStreamRule('disconnected.waiting'),
+  'disconnected.starting': stoppedStreamRule('disconnected.starting'),
   gone: {}
+};
+
+const STORE: Chart = {
+  closed: { open: ['opening'] },
+  opening: { opened: ['open.resting', 'accept'], refused: ['closed'] },
+  'open.resting': { commit: ['open.writing', 'write'], close: ['closing', 'shut'] },
+  'open.writing': {
+    committed: ['open.resting', 'end', 'notify', 'rest'],
+    foldRefused: ['open.writing', 'end', 'keepJournals', 'write'],
+    failed: ['failed.waiting', 'end', 'refuse', 'raise', 'reject', 'reopen']
+  },
+  'failed.waiting': { reopened: ['failed.trying', 'write'], close: ['closing', 'shut'] },
+  'failed.trying': {
+    committed: ['open.resting', 'end', 'recover', 'notify', 'rest'],
+    partCommitted: ['failed.trying', 'end', 'notifyPart', 'write'],
+    failed: ['failed.waiting', 'end', 'shrink', 'refuse', 'reject', 'reopen']
+  },
+  closing: { closed: ['closed'] }
 };
 
 /** The guards of a chart that are true. */
@@ -169,7 +220,7 @@ function* answersOf(guards: readonly string[]): Iterable<Truths> {
 function targetOf(chart: Chart, from: string, event: string, truths: Truths): Target {
   const target = chart[from][event] ?? [from];
   if (!('guard' in target)) return target;
-  return truths.has(target.guard) ? target.then : target.else;
+  return truths.has(target.guard) ? target.yes : (target.no ?? [from]);
 }
 
 /** The paths of all states of a machine that have no inner states. */
@@ -183,12 +234,13 @@ for (const [name, machine, key, chart] of [
   ['session', sessionMachine, 'session', SESSION],
   ['broker', brokerMachine, 'broker', BROKER],
   ['rule', ruleMachine, 'rule', RULE],
-  ['stream rule', streamRuleMachine, 'rule', STREAM_RULE]
+  ['stream rule', streamRuleMachine, 'rule', STREAM_RULE],
+  ['store', storeMachine, 'store', STORE]
 ] as unknown as [string, AnyStateMachine, string, Chart][]) {
   describe(`The chart of the ${name}`, () => {
     const guards = guardsOf(chart);
 
-    it('has the states, events and guards of the table, and starts in its first state', () => {
+    it('matches the table in states, events and guards, and starts in its first state', () => {
       const [snapshot] = initialTransition(machine, { [key]: scribe(guards).actions } as never) as unknown as [
         { value: unknown }
       ];
@@ -215,7 +267,7 @@ for (const [name, machine, key, chart] of [
             );
           });
 
-          it(`is replayed the same from ${from} on ${event}${condition}`, () => {
+          it(`goes from ${from} on ${event}${condition} to the same state when it is replayed`, () => {
             const { done, actions: doer } = scribe(guards, truths);
             const run = new ChartRun(replayOf(machine, key), doer, 'a', from);
             const can = run.actor.getSnapshot().can({ type: event });
@@ -231,7 +283,7 @@ for (const [name, machine, key, chart] of [
             assert.deepEqual(done, actions);
           });
 
-          it(`is run the same by an actor of xstate from ${from} on ${event}${condition}`, () => {
+          it(`goes from ${from} on ${event}${condition} to the same state in an actor of xstate`, () => {
             const { done, actions: doer } = scribe(guards, truths);
             const context = { [key]: doer };
             const snapshot = machine.resolveState({ value: nested(from), context } as never);
@@ -247,7 +299,7 @@ for (const [name, machine, key, chart] of [
 describe('A replayed chart', () => {
   it('performs the other actions when an action throws, and reports the error', () => {
     const failures: string[] = [];
-    const { done, actions } = scribe<SessionActions>();
+    const { done, actions } = scribe<SessionActions>(['outlivesConnection'], new Set(['outlivesConnection']));
     const faulty = new Proxy(actions, {
       get: (target, action) =>
         action === 'release'
@@ -261,7 +313,7 @@ describe('A replayed chart', () => {
       failures.push(`${action}: ${(error as Error).message}`);
     });
     const run = new ChartRun(replay, faulty, 'a');
-    for (const event of ['connect', 'accepted', 'detached', 'resumed']) run.send(event);
+    for (const event of ['connect', 'accepted', 'closed', 'resumed']) run.send(event);
     assert.deepEqual(failures, ['release: broken']);
     assert.deepEqual(done, [
       'awaitConnect',
@@ -279,9 +331,11 @@ describe('A replayed chart', () => {
   /** The chart of a session; `during` is called in each action. */
   function sessionRun(
     actors: ReplayedActors,
-    during: (action: string, run: ChartRun<SessionActions>, left: string) => void = () => {}
+    during: (action: string, run: ChartRun<SessionActions>, left: string) => void = () => {},
+    guards = { outlivesConnection: false }
   ): ChartRun<SessionActions> & { send(type: SessionEvent['type']): void } {
-    const get = (_: object, action: string | symbol) => (left: string) => during(String(action), run, left);
+    const get = (_: object, name: string | symbol) => (left: string) =>
+      name === 'outlivesConnection' ? guards.outlivesConnection : during(String(name), run, left);
     const actions = new Proxy({}, { get }) as SessionActions;
     const replay = replayOf<SessionActions>(sessionMachine, 'session', actors);
     const run: ChartRun<SessionActions> = new ChartRun(replay, actions, 'a', 'idle.authenticating');
@@ -315,14 +369,15 @@ describe('A replayed chart', () => {
     assert.deepEqual(done, ['admit', 'other admit', 'other goLive', 'goLive']);
   });
 
-  it('has an actor that is the same as long as it is held, with the state of the chart', () => {
-    const run = sessionRun(quietActors());
+  it('keeps its actor as long as it is held, with the state of the chart', () => {
+    const guards = { outlivesConnection: true };
+    const run = sessionRun(quietActors(), undefined, guards);
     const { actor } = run;
     const before = actor.getSnapshot();
     assert.equal(actor.getSnapshot(), before);
     for (const [event, state] of [
       ['accepted', 'connected'],
-      ['detached', 'disconnected'],
+      ['closed', 'disconnected'],
       ['resumed', 'connected']
     ] as const) {
       run.send(event);
@@ -330,6 +385,7 @@ describe('A replayed chart', () => {
       assert.equal(actor.getSnapshot().value, state);
       assert.equal(actor.getSnapshot().status, 'active');
     }
+    guards.outlivesConnection = false;
     run.send('closed');
     assert.equal(actor.getSnapshot().status, 'done');
     assert.deepEqual(before.value, { idle: 'authenticating' });
@@ -370,7 +426,7 @@ describe('A replayed chart', () => {
     assert.equal((await waitFor(actor, (snapshot) => snapshot.status === 'done')).value, 'gone');
   });
 
-  it("has the types of xstate's actors", () => {
+  it("satisfies the types of xstate's actors", () => {
     const { actor } = sessionRun(quietActors());
     const ref: AnyActorRef = actor;
     const snapshot: SnapshotFrom<ActorRef> = ref.getSnapshot();
@@ -415,18 +471,18 @@ describe('A replayed chart', () => {
   });
 
   it('gives a selected part of the snapshots when it changes', () => {
-    const run = sessionRun(quietActors());
+    const run = sessionRun(quietActors(), undefined, { outlivesConnection: true });
     const seen: unknown[] = [];
     const isOnline = run.actor.select((snapshot) => snapshot.matches('connected'));
     const { unsubscribe } = isOnline.subscribe((value) => seen.push(value));
-    for (const type of ['accepted', 'takenOver', 'detached', 'resumed']) run.send(type);
+    for (const type of ['accepted', 'takenOver', 'closed', 'resumed']) run.send(type);
     assert.deepEqual([seen, isOnline.get()], [[true, false, true], true]);
     unsubscribe();
-    run.send('detached');
+    run.send('closed');
     assert.equal(seen.length, 3);
   });
 
-  it('reports what observers throw, and takes the event all the same', () => {
+  it('reports errors of observers, and still handles the event', () => {
     const errors: string[] = [];
     const actors = new ReplayedActors((error) => errors.push((error as Error).message));
     const run = sessionRun(actors);

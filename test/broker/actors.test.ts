@@ -8,7 +8,7 @@ import { createBroker, type Inspection } from '../../lib/index.ts';
 import { sessionMachine } from '../../lib/machines.ts';
 
 describe('The actors of a broker', () => {
-  it('expose the state of broker and session', async () => {
+  it('exposes the state of broker and session', async () => {
     const broker = createBroker();
     assert.equal(broker.state, 'idle');
     await broker.start();
@@ -23,7 +23,7 @@ describe('The actors of a broker', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('report every transition of every actor to an inspector, until it unsubscribes', async () => {
+  it('reports every transition of every actor to an inspector, until it unsubscribes', async () => {
     const broker = createBroker();
     const seen: string[] = [];
     const end = broker.inspect((event) => {
@@ -49,7 +49,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it("give xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
+  it("gives xstate's waitFor and inspectors what they need: the actor, its machine and its root", async () => {
     const broker = createBroker();
     const actors: Inspection['actorRef'][] = [];
     broker.inspect(({ type, actorRef, rootId }) => {
@@ -69,7 +69,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('are created for offline sessions when somebody asks, or when their clients return', async () => {
+  it('creates actors of offline sessions on demand, or when their clients return', async () => {
     const broker = createBroker();
     await broker.start();
     const actors = new Set<string>();
@@ -87,7 +87,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('stay the same while clients disconnect and return, and are done when the session has ended', async () => {
+  it('keeps an actor while its client disconnects and returns, and completes it when the session has ended', async () => {
     const broker = createBroker();
     await broker.start();
     assert.equal(broker.actor.id, 'broker');
@@ -112,7 +112,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('are not kept when nobody holds or observes them', async () => {
+  it('drops actors that are neither held nor observed', async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const broker = createBroker();
@@ -140,7 +140,7 @@ describe('The actors of a broker', () => {
     await broker.stop();
   });
 
-  it('refuse events and stops from outside, and name what to call', async () => {
+  it('refuses events and stops from outside, and names what to call', async () => {
     await using broker = createBroker();
     await broker.start();
     await broker.connect({ clientId: 'a' });
@@ -157,7 +157,7 @@ describe('The actors of a broker', () => {
     });
   });
 
-  it('end only the session whose action throws', async () => {
+  it('ends only the session whose action throws', async () => {
     const broker = createBroker();
     await broker.start();
     const failures: string[] = [];

@@ -24,7 +24,7 @@ function listenerStub(
   return { name, protocol: 'mqtt:tcp', address: undefined, open, close, info };
 }
 
-/** The actors that are not done after a client has disconnected and returned five times. */
+/** The number of actors that are not done after a client has disconnected and returned five times. */
 async function liveActors(broker: Broker): Promise<number> {
   const seen = new Map<string, boolean>();
   const end = broker.inspect((event) => {
@@ -41,7 +41,7 @@ async function liveActors(broker: Broker): Promise<number> {
 }
 
 describe('A broker in an app', () => {
-  it('has one actor for a session, whatever the number of its connections', async () => {
+  it('keeps one actor for all connections of a session', async () => {
     await using broker = await started();
     assert.equal(await liveActors(broker), 1);
   });
@@ -57,7 +57,7 @@ describe('A broker in an app', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('may be started twice, stopped before it is started, stopped twice and disposed twice', async () => {
+  it('accepts a second start, a stop before the start, a second stop and a second dispose', async () => {
     const broker = createBroker();
     await broker.stop();
     assert.equal(broker.state, 'disconnected');
@@ -79,7 +79,7 @@ describe('A broker in an app', () => {
     assert.equal(broker.state, 'connected');
   });
 
-  it('refuses a message field that belongs into its properties and would be lost', async () => {
+  it('refuses a message field that belongs in its properties and would be lost', async () => {
     await using broker = await started();
     await using client = await broker.connect({ clientId: 'c' });
     const message = { topic: 'a', payload: 'x', messageExpiryInterval: 3 };
@@ -133,7 +133,7 @@ describe('A broker in an app', () => {
     ];
     for (const end of endings) {
       const broker = await started();
-      const stream = broker.stream(); // nobody closes this end
+      const stream = broker.stream(); // this end is not closed
       stream.on('error', () => {});
       stream.write(encode(connect(4), 4));
       await turns(3);
@@ -288,7 +288,7 @@ describe('A broker in an app', () => {
     assert.ok(failures.includes('no'));
   });
 
-  it('loses no packet that a stream answers during the write', async () => {
+  it('loses no packet with which a stream answers during the write', async () => {
     await using broker = await started();
     const reader = new PacketReader({ side: 'client', version: 4 });
     let acknowledged = 0;
@@ -338,7 +338,7 @@ describe('A broker in an app', () => {
     assert.throws(() => broker.handle({} as Duplex), { code: 'STREAM_INVALID' });
   });
 
-  it('accepts a stream once, and leaves its connection unaffected when the stream is passed again', async () => {
+  it('accepts a stream once, and keeps its connection unaffected when the stream is passed again', async () => {
     const opening = withResolvers<void>();
     await using broker = createBroker();
     broker.attach(listenerStub('late', () => opening.promise));
@@ -624,7 +624,7 @@ describe('A broker in an app', () => {
     assert.deepEqual({ ...value.origin }, { clientId: 'publisher', username: 'u' });
   });
 
-  it('keeps a retained payload unchanged, whatever readers and writers do to their buffers', async () => {
+  it('keeps a retained payload unchanged, regardless of what readers and writers do to their buffers', async () => {
     await using broker = await started();
     const payload = Buffer.alloc(10_000, 'x');
     await broker.publish('kept', payload, { retain: true });

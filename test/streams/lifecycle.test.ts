@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { toPromise } from 'xstate';
 import { createBroker, memoryStore } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker, VirtualClock } from '../../lib/testing/index.ts';
 
@@ -64,6 +65,31 @@ describe('A stream rule', () => {
         String(message)
       );
     assert.deepEqual(await rules.list(), []);
+  });
+
+  it('shows its states in its actor, which is done when the rule is dropped', async () => {
+    await using kit = await kitWithDemo();
+    const { rules } = kit.broker.streams;
+    await rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP, triggered: false });
+    const actor = await rules.actor('r');
+    assert.deepEqual(actor.getSnapshot().value, { idle: 'defined' });
+    assert.equal(actor.getSnapshot().can({ type: 'start' }), true);
+    const seen: unknown[] = [];
+    actor.subscribe(({ value }) => seen.push(value));
+    const done = toPromise(actor);
+    for (const change of ['start', 'stop', 'start'] as const) await rules[change]('r');
+    assert.throws(() => actor.send({ type: 'stopped' }), { code: 'ACTOR_CLOSED', message: /broker\.streams\.rules/ });
+    await rules.drop('r');
+    await done;
+    assert.deepEqual(seen, [
+      { idle: 'starting' },
+      'connected',
+      { disconnected: 'waiting' },
+      { disconnected: 'starting' },
+      'connected',
+      'gone'
+    ]);
+    await assert.rejects(rules.actor('r'), { code: 'STREAM_RULE_NOT_FOUND' });
   });
 
   it('goes on as it was if an update is refused', async () => {

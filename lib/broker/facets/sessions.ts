@@ -106,6 +106,7 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
     const { ledger } = this.#host;
     const promises = ledger?.promises;
     change();
+    await undefined; // a listener that is called during a transition of the session: the change follows it
     if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
   }
 }

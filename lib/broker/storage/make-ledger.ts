@@ -30,10 +30,14 @@ export function makeLedger(services: Services, parts: LedgerParts): Ledger | und
     wheel,
     work,
     turnLater: () => turn.schedule(),
-    startActor: (actions) =>
-      parts.actors.logic<StoreActions>(storeMachine, 'store', (_actions, error, action) =>
-        announcer.failed(error, `the store's ${action}`, undefined)
-      )(actions, 'store'),
+    startChart(actions) {
+      const start = parts.actors.starter<StoreActions>(storeMachine, {
+        key: 'store',
+        failed: (_, error, action) => announcer.failed(error, `the store's ${action}`, undefined),
+        methodsFor: () => 'broker.start() or broker.stop()'
+      });
+      return start(actions, 'store');
+    },
     written: (bytes) => parts.persistence?.written(bytes),
     failed: (error, during) => announcer.failed(error, during, undefined),
     storeFailed: (error) => {

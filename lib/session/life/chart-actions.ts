@@ -13,6 +13,10 @@ export class ChartActions implements SessionActions {
     this.#session = session;
   }
 
+  outlivesConnection(): boolean {
+    return this.#session.client.isPersistent;
+  }
+
   awaitConnect(): void {
     const { ports, timers } = this.#session;
     const connection = connectionOf(this.#session);

@@ -1,8 +1,10 @@
 /** The outermost states of the session's state chart. */
 export type SessionState = 'idle' | 'connected' | 'disconnected' | 'gone';
 
-/** The actions of the session's state chart. `ChartActions` implements them. */
+/** The actions and guards of the session's state chart. `ChartActions` implements them. */
 export interface SessionActions {
+  /** Guard: the session remains when its connection closes. */
+  outlivesConnection(): boolean;
   /** Accept only CONNECT, and start the CONNECT timeout. */
   awaitConnect(): void;
   /** Accept only what an authentication exchange needs, while the hooks decide on the CONNECT. */
@@ -29,9 +31,7 @@ export type SessionEvent =
   | { type: 'accepted' }
   /** the CONNECT is accepted, and the existing session of the client takes the connection over from this provisional one */
   | { type: 'handedOver' }
-  /** the connection has closed and the session outlives it */
-  | { type: 'detached' }
-  /** the connection has closed and the session ends with it, or the client was kicked */
+  /** the connection has closed */
   | { type: 'closed' }
   /** another connection with the same client id takes the session over */
   | { type: 'takenOver' }

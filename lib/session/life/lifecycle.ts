@@ -185,13 +185,8 @@ export class Lifecycle {
     // without a CONNACK there is no will [MQTT-3.1.4-6]
     if (this.#session.connection?.isConnackSent === false) ending = { ...ending, will: 'drop' };
     this.ending = ending;
-    if (state === 'idle') {
-      this.send('closed');
-      return;
-    }
-    if (state !== 'connected') return;
-    if (ending.will === 'drop') this.takeWill();
-    this.send(this.#session.client.isPersistent ? 'detached' : 'closed');
+    if (state === 'connected' && ending.will === 'drop') this.takeWill();
+    this.send('closed');
   }
 
   /** End an offline session. */

@@ -18,7 +18,8 @@ export const sessionMachine = setup({
     awaitExpiry: ({ context }) => context.session.awaitExpiry(),
     cancelExpiry: ({ context }) => context.session.cancelExpiry(),
     forget: ({ context, self }) => context.session.forget(outermost(self.getSnapshot().value))
-  }
+  },
+  guards: { outlivesConnection: ({ context }) => context.session.outlivesConnection() }
 }).createMachine({
   id: 'session',
   context: ({ input }) => ({ session: input.session }),
@@ -35,7 +36,10 @@ export const sessionMachine = setup({
     connected: {
       entry: ['admit', 'goLive'],
       exit: 'release',
-      on: { detached: 'disconnected', closed: 'gone', takenOver: { target: 'connected', reenter: true } }
+      on: {
+        closed: [{ guard: 'outlivesConnection', target: 'disconnected' }, { target: 'gone' }],
+        takenOver: { target: 'connected', reenter: true }
+      }
     },
     disconnected: {
       entry: 'awaitExpiry',

@@ -2,24 +2,37 @@ import { setup } from 'xstate';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
 
 /**
- * The lifecycle of a stream rule: idle (defined, never started), connected (running, rows flow), disconnected (stopped, with a reason; it may
- * start again by its schedule or its restart strategy).
+ * The lifecycle of a stream rule: idle (defined, or starting for the first time), connected (running, rows flow), disconnected (stopped, with a
+ * reason; it may start again by its schedule or its restart strategy).
  */
 export const streamRuleMachine = setup({
   types: {} as { context: { rule: StreamRuleActions }; input: { rule: StreamRuleActions }; events: StreamRuleEvent },
   actions: {
+    begin: ({ context }) => context.rule.begin(),
+    refuse: ({ context }) => context.rule.refuse(),
     run: ({ context }) => context.rule.run(),
     halt: ({ context }) => context.rule.halt(),
     awaitStart: ({ context }) => context.rule.awaitStart(),
     cancelStart: ({ context }) => context.rule.cancelStart(),
     forget: ({ context }) => context.rule.forget()
-  }
+  },
+  guards: { isValid: ({ context }) => context.rule.isValid() }
 }).createMachine({
   id: 'streamRule',
   context: ({ input }) => ({ rule: input.rule }),
   initial: 'idle',
   states: {
-    idle: { on: { started: 'connected', failed: 'disconnected', stopped: 'disconnected', dropped: 'gone' } },
+    idle: {
+      initial: 'defined',
+      states: { defined: {}, starting: { entry: 'begin' } },
+      on: {
+        start: [{ guard: 'isValid', target: '.starting' }, { actions: 'refuse' }],
+        started: 'connected',
+        failed: 'disconnected',
+        stopped: 'disconnected',
+        dropped: 'gone'
+      }
+    },
     connected: {
       entry: 'run',
       exit: 'halt',
@@ -31,9 +44,12 @@ export const streamRuleMachine = setup({
       }
     },
     disconnected: {
+      initial: 'waiting',
       entry: 'awaitStart',
       exit: 'cancelStart',
+      states: { waiting: {}, starting: { entry: 'begin' } },
       on: {
+        start: [{ guard: 'isValid', target: '.starting' }, { actions: 'refuse' }],
         started: 'connected',
         failed: { target: 'disconnected', reenter: true },
         stopped: { target: 'disconnected', reenter: true },

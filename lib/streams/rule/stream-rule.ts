@@ -49,7 +49,7 @@ const MANUALLY = 'canceled manually.';
 const WAITING = 'waiting for next schedule.';
 
 /** A rule over streams: its definition, and its actor. */
-export class StreamRule implements StreamRuleActions {
+export class StreamRule {
   readonly id: string;
   read: ReadRule;
   #held: HeldRows | undefined;
@@ -65,7 +65,8 @@ export class StreamRule implements StreamRuleActions {
   /** When it starts by itself: by its schedule, or because it has failed. 0: it does not. */
   #nextStartAt = 0;
   #attempts = 0;
-  #isDropped = false;
+  /** The start in progress, or the last one. It rejects if the rule cannot run. */
+  #starting: Promise<void> | undefined;
   /** When it runs, as of its last start. */
   #schedule: Schedule | undefined;
   #timer: unknown;
@@ -74,7 +75,7 @@ export class StreamRule implements StreamRuleActions {
     this.id = read.definition.id;
     this.read = read;
     this.#host = host;
-    this.#chart = host.startChart(this, this.id);
+    this.#chart = host.startChart(this.#chartActions(), this.id);
   }
 
   get actor(): ActorRef {
@@ -143,12 +144,13 @@ export class StreamRule implements StreamRuleActions {
   }
 
   async #start(): Promise<void> {
-    if (this.isRunning || this.#isDropped) return;
-    const { fault } = this.read;
-    if (fault !== undefined) {
-      this.fail(fault.error);
-      throw fault.error;
-    }
+    this.#starting = undefined;
+    this.#chart.send('start');
+    await this.#starting;
+  }
+
+  /** Open it, or wait for its schedule. */
+  async #begin(): Promise<void> {
     const schedule = await this.#scheduleOf();
     this.#schedule = schedule;
     if (schedule !== undefined) {
@@ -195,7 +197,6 @@ export class StreamRule implements StreamRuleActions {
 
   /** End it. Resolves when its sinks are closed. */
   async drop(): Promise<void> {
-    this.#isDropped = true;
     this.#nextStartAt = 0;
     this.#chart.send('dropped');
     await this.#closing;
@@ -257,9 +258,32 @@ export class StreamRule implements StreamRuleActions {
     during(started);
   }
 
-  // ------------------------------------------------------------------------------------------------- actions of the chart
+  // -------------------------------------------------------------------------------------- actions and guards of the chart
 
-  run(): void {
+  #chartActions(): StreamRuleActions {
+    return {
+      isValid: () => this.read.fault === undefined,
+      begin: () => {
+        this.#starting = this.#begin();
+      },
+      refuse: () => this.#refuse(),
+      run: () => this.#run(),
+      halt: () => this.#halt(),
+      awaitStart: () => this.#awaitStart(),
+      cancelStart: () => this.#host.clock.clearTimeout(this.#timer),
+      forget: () => {
+        this.#plan = undefined;
+      }
+    };
+  }
+
+  #refuse(): void {
+    const { error } = this.read.fault as ReadRule['fault'] & object;
+    this.#starting = Promise.reject(error);
+    this.fail(error);
+  }
+
+  #run(): void {
     const { clock } = this.#host;
     this.#startedAt = clock.now();
     this.#nextStartAt = 0;
@@ -284,7 +308,7 @@ export class StreamRule implements StreamRuleActions {
     }, endsAt - clock.now());
   }
 
-  halt(): void {
+  #halt(): void {
     const { clock, during, failed } = this.#host;
     clock.clearTimeout(this.#timer);
     this.#stoppedAt = clock.now();
@@ -296,17 +320,9 @@ export class StreamRule implements StreamRuleActions {
     during(this.#closing);
   }
 
-  awaitStart(): void {
+  #awaitStart(): void {
     if (this.#nextStartAt === 0) return;
     const { clock } = this.#host;
     this.#timer = clock.setTimeout(() => this.#startAgain(), Math.max(0, this.#nextStartAt - clock.now()));
-  }
-
-  cancelStart(): void {
-    this.#host.clock.clearTimeout(this.#timer);
-  }
-
-  forget(): void {
-    this.#plan = undefined;
   }
 }
