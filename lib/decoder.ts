@@ -92,7 +92,7 @@ export function* decodeFrames(bytes: Uint8Array, protocolVersion?: ProtocolVersi
 
 /** Options of `describePacket`. */
 export interface DescribePacketOptions {
-  /** How payloads are written. Default `text`: a payload that is not UTF-8 is written in hexadecimal. */
+  /** The form in which payloads are written. Default `text`: a payload that is not UTF-8 is written in hexadecimal. */
   readonly payload?: 'text' | 'hex' | 'base64' | 'none';
   /** Only this many bytes at the beginning of a payload are written. Default: all. */
   readonly maxPayloadBytes?: number;

@@ -45,17 +45,12 @@ const HEADING = /^#+ (Begin|Bounds|Circles|Measure|What is not there)\b/gm;
 
 /** Findings that are left, by folder. A number may only shrink; a folder without findings leaves the list. */
 const LEFT: Readonly<Record<string, number>> = {
-  '.': 3,
-  'lib/base': 2,
-  'lib/broker': 1,
   'lib/events': 47,
   'lib/outbox': 20,
   'lib/records': 21,
-  'lib/rules': 86,
-  'lib/session': 7,
-  'lib/store': 1,
+  'lib/rules': 85,
   'lib/streams': 340,
-  test: 402
+  test: 401
 };
 
 interface Finding {

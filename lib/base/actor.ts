@@ -85,7 +85,7 @@ export interface ActorRef {
   select<T>(selector: (snapshot: ActorSnapshot) => T, isEqual?: (one: T, other: T) => boolean): ActorSelection<T>;
   /** The actor emits no events: the handler is never called. */
   on(type: string, handler: (emitted: never) => void): ActorSubscription;
-  /** Without effect: the actor has been started. */
+  /** Has no effect, because the actor has been started. */
   start(): this;
   /** @throws StateError ACTOR_CLOSED, which names the methods to call instead */
   send(event: ChartEvent): void;
@@ -102,7 +102,7 @@ export interface ActorSystem {
   /** Observe every transition of every actor, as `broker.inspect` does. */
   inspect(observer: ActorObserver<Inspection> | ((event: Inspection) => void)): ActorSubscription;
   getSnapshot(): { readonly _scheduledEvents: Record<string, never> };
-  /** Without effect: the actors are started. */
+  /** Has no effect, because the actors are started. */
   start(): void;
   /** Part of the systems of xstate. Its methods have no effect: the actors have no delayed events. */
   readonly scheduler: { schedule(): void; cancel(): void; cancelAll(): void };

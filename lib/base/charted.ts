@@ -6,7 +6,7 @@ export interface ChartState {
   readonly name: string;
   /** Names of the nested states, joined by dots: `idle.authenticating`. */
   readonly path: string;
-  /** The state is final. */
+  /** True if the state is final. */
   readonly isFinal: boolean;
 }
 
@@ -43,11 +43,11 @@ export abstract class Charted<Name extends string = string> {
 export interface Chart<S extends Charted> {
   /** The initial state. */
   readonly initial: ChartState;
-  /** Find a state by its path, for an object that begins in it. No actions are performed. */
+  /** Find a state by its path, for an object that starts in it. No actions are performed. */
   stateAt(path: string): ChartState;
   /** Perform the actions of the initial state. */
   begin(subject: S): void;
-  /** Take an event, now or after the present transition. */
+  /** Take an event, now or after the current transition. */
   send(subject: S, type: string): void;
   /** The actor for observers. It stays the same as long as it is held or observed. */
   actorOf(subject: S): ActorRef;
@@ -60,19 +60,22 @@ export interface ChartHost<S extends Charted, A extends object> {
   actionsOf(subject: S): A;
   /** See `ActorRef.id`. */
   idOf(subject: S): string;
-  /** An action or a guard has thrown. The remaining actions of the transition are performed; a guard that throws counts as false. */
+  /**
+   * Called when an action or a guard has thrown. The remaining actions of the transition are performed; a guard that throws counts as
+   * false.
+   */
   failed(subject: S, error: unknown, action: string): void;
   /** The methods that users call to cause events, for the error of `ActorRef.send`. */
   methodsFor(id: string): string;
 }
 
-/** The chart of an object that keeps its state here. */
+/** The chart of an object that has no field for the state. */
 export class ChartRun<A extends object, Name extends string = string> extends Charted<Name> {
   readonly id: string;
   readonly actions: A;
   readonly #chart: Chart<ChartRun<A, Name>>;
 
-  /** @param from the state to begin in, without performing actions; undefined: the initial state of the chart, whose actions are performed */
+  /** @param from the initial state, without performing actions; undefined: the initial state of the chart, whose actions are performed */
   constructor(chart: Chart<ChartRun<A, Name>>, actions: A, id: string, from?: string) {
     super(from === undefined ? chart.initial : chart.stateAt(from));
     this.id = id;

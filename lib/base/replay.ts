@@ -10,7 +10,7 @@ import type { ActorRef, ActorSnapshot, ChartEvent } from './actor.ts';
 import { type Chart, type Charted, type ChartHost, type ChartState, enter } from './charted.ts';
 import type { ActorLogic, ReplayedActors } from './replayed-actor.ts';
 
-/** A state, as the machine sees it, with the transitions that are known to leave it. */
+/** A state in the form of the machine, with the known transitions that leave it. */
 interface State extends ChartState {
   readonly origin: AnyMachineSnapshot;
   readonly choices: Map<string, Choice>;
@@ -29,7 +29,7 @@ interface Step {
   readonly to: State;
   /** Names of the actions, in order. */
   readonly actions: readonly string[];
-  /** The chart has a transition for the event. */
+  /** True if the chart has a transition for the event. */
   readonly isTaken: boolean;
 }
 
@@ -44,7 +44,7 @@ class Table {
   readonly #input: object;
   readonly #states = new Map<string, State>();
   #first: Step | undefined;
-  /** The guards that the machine has asked in the present state for the present event. */
+  /** The guards that the machine has evaluated in the current state for the current event. */
   #guards: string[] = [];
   /** The answers of these guards, as bits. */
   #answers = 0;
@@ -116,7 +116,7 @@ class Table {
   }
 }
 
-/** A transition in progress, and the events that arrive meanwhile. Transitions are nested if an action sends an event to another object. */
+/** A transition in progress, and the events that arrive during it. Transitions are nested if an action sends an event to another object. */
 interface Frame {
   readonly subject: Charted;
   waiting: string[] | undefined;
@@ -125,9 +125,9 @@ interface Frame {
 
 /**
  * Runs the chart of many objects at low cost: for each state, event and answer of the guards, the machine computes the transition once in a
- * process, and all repeat it. Guards are methods of the object with the actions, without arguments and without effect; each is evaluated
- * once when an event is taken. An event that arrives during a transition of the same object waits for its end. In a final state, events
- * are ignored.
+ * process, and all objects repeat it. Guards are methods of the object with the actions, without arguments and without effect; each is
+ * evaluated once when an event is taken. An event that arrives during a transition of the same object waits for its end. In a final state,
+ * events are ignored.
  */
 export class Replay<S extends Charted, A extends object> implements Chart<S>, ActorLogic<S> {
   readonly machine: AnyStateMachine;
@@ -199,7 +199,7 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     this.#frame = frame;
     try {
       this.#take(subject, type);
-      if (frame.waiting !== undefined) for (const next of frame.waiting) this.#take(subject, next); // more may be added meanwhile
+      if (frame.waiting !== undefined) for (const next of frame.waiting) this.#take(subject, next); // more may be added in the meantime
     } finally {
       this.#frame = frame.below;
     }

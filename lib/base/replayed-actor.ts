@@ -11,7 +11,7 @@ import type {
 import type { Charted, ChartState } from './charted.ts';
 import { StateError } from './errors.ts';
 
-/** A chart, as its actors see it; `Replay` implements it. */
+/** The view of a chart for its actors; `Replay` implements it. */
 export interface ActorLogic<S extends Charted> {
   /** See `ActorRef.src`. */
   readonly key: string;
@@ -46,7 +46,7 @@ export class ReplayedActors implements ActorSystem {
   readonly #inspectors = new Set<(event: Inspection) => void>();
   #count = 0;
 
-  /** @param onError called with what an observer or an inspector throws */
+  /** @param onError called with errors of an observer or an inspector */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
@@ -107,13 +107,13 @@ export class ReplayedActors implements ActorSystem {
     else this.#observed.delete(subject);
   }
 
-  /** An actor has received an event. */
+  /** Report that an actor has received an event. */
   received(actorRef: ReplayedActor, type: string): void {
     if (this.isInspected)
       this.#report({ type: '@xstate.event', rootId: 'x:0', actorRef, event: { type }, sourceRef: undefined });
   }
 
-  /** An actor has taken an event. */
+  /** Report that an actor has taken an event. */
   taken(actorRef: ReplayedActor, type: string): void {
     actorRef.changed();
     if (!this.isInspected) return;
@@ -125,7 +125,7 @@ export class ReplayedActors implements ActorSystem {
     for (const inspect of this.#inspectors) this.tell(() => inspect(event));
   }
 
-  /** Call a function of an observer. What it throws must not reach the operation that sent the event. */
+  /** Call a function of an observer. Its errors must not reach the operation that sent the event. */
   tell(call: () => void): void {
     try {
       call();
@@ -144,7 +144,7 @@ export class ReplayedActor implements ActorRef {
   readonly #logic: ActorLogic<Charted>;
   readonly #subject: Charted;
   readonly #observers = new Set<ActorObserver>();
-  /** The state of the last snapshot that was made. */
+  /** The state of the last snapshot that was created. */
   #seen: ChartState | undefined;
   #snapshot: ActorSnapshot | undefined;
 
@@ -249,7 +249,7 @@ export class ReplayedActor implements ActorRef {
     return { xstate$$type: 1, id: this.id };
   }
 
-  /** The subject has taken an event. */
+  /** Notify the observers, because the subject has taken an event. */
   changed(): void {
     if (this.#observers.size === 0) return;
     const snapshot = this.getSnapshot();

@@ -19,7 +19,7 @@ export type StartChart<A> = <Name extends string>(actions: A, id: string) => Run
 export class Actors {
   readonly #actors: ReplayedActors;
 
-  /** @param onError called with what observers throw; the errors of actions go to `failed` of `ChartHost` */
+  /** @param onError called with errors of observers; the errors of actions go to `failed` of `ChartHost` */
   constructor(onError: (error: unknown) => void) {
     this.#actors = new ReplayedActors(onError);
   }

@@ -33,7 +33,7 @@ export interface StopOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `BrokerLifecycle` starts and stops; `Engine` implements it. */
+/** The parts that `BrokerLifecycle` starts and stops; `Engine` implements them. */
 interface BrokerLifecycleHost {
   readonly actors: Actors;
   readonly ledger: { readonly isClosing: boolean } | undefined;
@@ -62,7 +62,7 @@ interface BrokerLifecycleHost {
 
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
 export class BrokerLifecycle {
-  /** See `Broker.actor`. It is the first of the broker. */
+  /** See `Broker.actor`. The first actor of the broker. */
   readonly actor: ActorRef;
   /** The attached listeners by name. */
   readonly listeners = new Map<string, ListenerHandle>();
@@ -74,7 +74,7 @@ export class BrokerLifecycle {
   readonly #onStopped: () => void;
   /** The start in progress, or the last one. */
   #opening: Promise<void> | undefined;
-  /** Aborts it. */
+  /** Aborts the start in progress. */
   #startSignal: AbortSignal | undefined;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();

@@ -1,6 +1,6 @@
 /** The actions that the state chart of the broker names. `BrokerLifecycle` implements them. */
 export interface BrokerActions {
-  /** Begin to open the store and the listeners. Sends `started` or `failed`. */
+  /** Start opening the store and the listeners. Sends `started` or `failed`. */
   open(): void;
   /** Start the timers and serve connections: the listeners are open. */
   accept(): void;

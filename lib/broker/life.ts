@@ -1,21 +1,21 @@
-/** True if the broker is running, and a number for each run. */
+/** Tracks whether the broker is running, with a number for each run. */
 export class Life {
-  /** The broker has started, and the stop has not disconnected all clients yet. */
+  /** True after the start, until the stop has disconnected all clients. */
   isRunning = false;
   /** Changes when the broker stops. Decisions of hooks that arrive in a later run are discarded. */
   number = 0;
 
-  /** The broker has started. */
+  /** Note that the broker has started. */
   begin(): void {
     this.isRunning = true;
   }
 
-  /** Decisions that are made before this call are discarded from now on. */
+  /** Discard decisions that were made before this call from now on. */
   next(): void {
     this.number++;
   }
 
-  /** All clients are disconnected. */
+  /** Note that all clients are disconnected. */
   end(): void {
     this.isRunning = false;
   }

@@ -2,19 +2,19 @@
 export interface StoreActions {
   /** Accept changes and reads. The store is open, and its content is known. */
   accept(): void;
-  /** Begin a commit of the changes: all of them, or a trial if the last commit has failed. */
+  /** Start a commit of the changes: all of them, or a trial if the last commit has failed. */
   write(): void;
-  /** End a commit, whatever its outcome. */
+  /** End a commit with any outcome. */
   end(): void;
   /** Report a commit to its changes and to everything that waits for it. */
   notify(): void;
-  /** Report a commit of a part of the changes. What waits for the others waits on. */
+  /** Report a commit of a part of the changes. Waiters for the others continue to wait. */
   notifyPart(): void;
   /** Prepare the next commit: at the end of the turn, or later if nothing waits for it. */
   rest(): void;
   /** Keep the journals as they are, because the store has no space to fold them. */
   keepJournals(): void;
-  /** Refuse what must be persisted, and take the changes of the failed commit back. */
+  /** Refuse changes that must be persisted, and take the changes of the failed commit back. */
   refuse(): void;
   /** Report that the store has failed. */
   raise(): void;
@@ -24,7 +24,7 @@ export interface StoreActions {
   shrink(): void;
   /** Open the store again after a pause. */
   reopen(): void;
-  /** Accept again what must be persisted. */
+  /** Accept changes that must be persisted again. */
   recover(): void;
   /** Accept no more changes and reads. */
   shut(): void;
@@ -39,7 +39,7 @@ export type StoreEvent =
   /** Changes are due to be written. */
   | { type: 'commit' }
   | { type: 'committed' }
-  /** The store has a part of the changes: a trial may be smaller than what was lost. */
+  /** The store has committed a part of the changes: a trial may be smaller than the lost commit. */
   | { type: 'partCommitted' }
   /** The store has no space to fold the journals. It has written nothing. */
   | { type: 'foldRefused' }

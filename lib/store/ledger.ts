@@ -29,10 +29,10 @@ import type { Entry, Store } from './store.ts';
 import { Unwritten } from './unwritten.ts';
 import { Waiters } from './waiters.ts';
 
-/** What the ledger needs from the broker. */
+/** The part of the broker that the ledger uses. */
 export interface LedgerHost extends OpenStoreHost {
   readonly wheel: TimingWheel;
-  /** Start the chart of the store. It is called once. */
+  /** Start the chart of the store. Called once. */
   startChart(actions: StoreActions): { send(type: StoreEvent['type']): void };
   /** Request a call of `turnEnded` at the end of the turn. */
   turnLater(): void;
@@ -50,13 +50,13 @@ const REFUSED =
   'cannot be written at present, so messages and changes that must be persisted are refused. The broker retries; check the disk';
 const LAST_LOST =
   'the last changes could not be written; none of them was acknowledged. Check the disk before the next start.';
-/** Maximum time until a change is written that nothing waits for, in addition to a tick of the timing wheel. */
+/** Maximum delay of a change that nothing waits for, in addition to a tick of the timing wheel. */
 const MAX_LAZY_MS = 50;
 /** A commit that takes longer than this is reported once. */
 const SLOW_COMMIT_MS = 10_000;
 /** Journals are folded when the oldest one has this age, or earlier; see `Journals`. */
 const FOLD_MS = 100;
-/** Delay until journals are folded after the store has refused that for lack of space. */
+/** Delay until journals are folded after the store has refused this for lack of space. */
 const FOLD_RETRY_MS = 1_000;
 
 /**
@@ -91,7 +91,7 @@ export class Ledger {
   readonly #opened: OpenStore;
   readonly #changes: Changes;
   readonly #waiters: Waiters;
-  /** Ticket of the present commit, or of the last one. */
+  /** Ticket of the current commit, or of the last one. */
   #ticket = 0;
   /** True while a commit is in progress: in the states `open.writing` and `failed.trying`. */
   #isBusy = false;
@@ -170,12 +170,12 @@ export class Ledger {
     return this.#opened.format?.definitions ?? 0;
   }
 
-  /** The differences of the definitions were reported: the store gets the present version. */
+  /** Note that the differences of the definitions were reported: the store gets the current version. */
   definitionsReported(): void {
     if (this.#opened.format !== undefined) this.touch(this.#opened.format);
   }
 
-  /** Ticket of the commit that will contain the present changes. */
+  /** Ticket of the commit that will contain the current changes. */
   get ticket(): number {
     return this.#ticket + 1;
   }
@@ -202,8 +202,8 @@ export class Ledger {
   }
 
   /**
-   * Note a change of an item for which an acknowledgement waits, until the commit `ticket`. This commit begins at the end of the turn, or
-   * when the present one has ended.
+   * Note a change of an item for which an acknowledgement waits, until the commit `ticket`. This commit starts at the end of the turn, or
+   * when the current one has ended.
    * @param bytes approximate size of the change
    */
   promise(item: Durable, bytes = 0): void {
@@ -213,7 +213,7 @@ export class Ledger {
     this.#requestCommit();
   }
 
-  /** Commit the present time. After a crash it tells how long the process ran and its clients were connected. */
+  /** Commit the current time. After a crash it shows how long the process ran and its clients were connected. */
   pulse(): void {
     this.#isPulseDue = true;
     this.#requestCommit();
@@ -232,8 +232,8 @@ export class Ledger {
 
   /**
    * Read from the store; see `Store.read`.
-   * @throws StateError STORE_CLOSED if `close` was called meanwhile; BrokerError STORE_UNUSABLE if the store throws an error that is not a
-   *   BrokerError; any BrokerError of the store
+   * @throws StateError STORE_CLOSED if `close` was called in the meantime; BrokerError STORE_UNUSABLE if the store throws an error that is
+   * not a BrokerError; any BrokerError of the store
    */
   async read(from: Buffer, to: Buffer, limit: number): Promise<Entry[]> {
     const { generation } = this.#opened;
@@ -359,7 +359,7 @@ export class Ledger {
   #rest(): void {
     const { wheel } = this.#host;
     const changes = this.#changes;
-    // what was notified may have made changes
+    // notified waiters may have made changes
     if (this.#isUrgent) this.#host.turnLater();
     else if (!changes.isEmpty && this.#lazy.dueMs === Infinity) wheel.arm(this.#lazy, MAX_LAZY_MS);
     if (changes.journals.count > 0 && this.#foldLater.dueMs === Infinity) wheel.arm(this.#foldLater, FOLD_MS);
@@ -389,7 +389,7 @@ export class Ledger {
   }
 
   #reject(): void {
-    // changes since the failed commit began wait for the next ticket, which fails as well
+    // changes since the failed commit started wait for the next ticket, which fails as well
     const ticket = this.ticket;
     this.#ticket++;
     this.#waiters.refuse(this.settled, ticket);
@@ -450,7 +450,7 @@ export class Ledger {
   }
 }
 
-/** Tells whether the store has refused a commit before it wrote anything; see `Store.commit`. */
+/** Tell whether the store has refused a commit before it wrote anything; see `Store.commit`. */
 function isUntouched(error: unknown): boolean {
   return error instanceof Error && (error as { isUntouched?: unknown }).isUntouched === true;
 }

@@ -7,7 +7,7 @@ export interface SessionActions {
   outlivesConnection(): boolean;
   /** Accept only CONNECT, and start the CONNECT timeout. */
   awaitConnect(): void;
-  /** Accept only what an authentication exchange needs, while the hooks decide on the CONNECT. */
+  /** Accept only the packets of an authentication exchange, while the hooks decide on the CONNECT. */
   authenticate(): void;
   /** Attach the connection. The CONNECT has been accepted; CONNACK follows. */
   admit(): void;

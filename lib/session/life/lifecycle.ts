@@ -14,7 +14,7 @@ import type { SessionEvent } from './chart.ts';
 import { disconnectCode, type Farewell, refuse, sendDisconnect } from './farewell.ts';
 import type { Will, WillState } from './will.ts';
 
-/** How a connection ends. */
+/** The way in which a connection ends. */
 interface Ending {
   readonly reason: DisconnectReason;
   readonly reasonCode: number;
@@ -35,7 +35,7 @@ interface CloseOptions extends Farewell {
   readonly isAbrupt?: boolean;
 }
 
-/** What decides on a CONNECT or a re-authentication. */
+/** A decision on a CONNECT or a re-authentication in progress. */
 interface Decision {
   /** The authentication exchange in which the client may send AUTH; undefined if there is none. */
   readonly exchange?: AuthExchange | undefined;
@@ -50,9 +50,9 @@ export interface AuthExchange {
   receive(data: Buffer | undefined): void;
 }
 
-/** Another connection takes the session over, see `Takeover`. */
+/** The takeover of the session by another connection; see `Takeover`. */
 interface TakeoverInProgress {
-  /** The connection is not attached yet. */
+  /** True if the connection is not attached yet. */
   readonly isPending: boolean;
   attach(): void;
   /** Run this when the takeover has ended. */
@@ -62,7 +62,7 @@ interface TakeoverInProgress {
 /** Reasons that concern the broker, but for which a client that connects is rejected. */
 const REFUSALS: readonly DisconnectReason[] = ['source_failed', 'store_failed', 'internal_error'];
 
-/** How a connection ends that nothing else has ended. */
+/** The ending of a connection for which no other one was set. */
 export const CLOSED: Ending = {
   reason: 'closed',
   reasonCode: ReasonCode.unspecifiedError,
@@ -71,20 +71,20 @@ export const CLOSED: Ending = {
 };
 
 /**
- * The life of a session: what decides on its connections and how they end, and its will.
+ * The life of a session: the decisions on its connections and their endings, and its will.
  *
  * A session exists until its chart is in the state `gone`; connections are attached and detached (`ChartActions`).
  */
 export class Lifecycle {
   readonly #session: Session;
-  /** How the last connection has ended, or the present one is ending. */
+  /** The way in which the last connection has ended, or the current one is ending. */
   ending: Ending | undefined = undefined;
-  /** When the client connected last, in wall-clock milliseconds; kept after it has disconnected. */
+  /** Time of the last connection of the client, in wall-clock milliseconds; kept after it has disconnected. */
   connectedAt: number | undefined = undefined;
   will: Will | undefined = undefined;
-  /** What decides on the CONNECT or a re-authentication, and is aborted when the connection closes. */
+  /** The decision on the CONNECT or a re-authentication in progress, which is aborted when the connection closes. */
   decision: Decision | undefined = undefined;
-  /** Another connection is taking the session over. */
+  /** The takeover of the session by another connection, while it is in progress. */
   takeover: TakeoverInProgress | undefined = undefined;
 
   constructor(session: Session) {
@@ -104,12 +104,12 @@ export class Lifecycle {
 
   // -------------------------------------------------------------------------------------------------------------- connection
 
-  /** This decides on the CONNECT or a re-authentication; undefined: nothing does any more. */
+  /** Set the decision on the CONNECT or a re-authentication; undefined: none is in progress. */
   decidedBy(decision: Decision | undefined): void {
     this.decision = decision;
   }
 
-  /** The connection is closed: abort what decides. */
+  /** Abort the decision in progress, because the connection is closed. */
   abortDecision(): void {
     this.decision?.abort(new StateError('CONNECTION_CLOSED', 'the connection is closed'));
     this.decision = undefined;
@@ -126,7 +126,7 @@ export class Lifecycle {
     timers.connected(ports.clock.monotonic(), expiresAt);
   }
 
-  /** Another connection is taking the session over; undefined: it has done so. */
+  /** Note that another connection is taking the session over; undefined: it has done so. */
   takenOverBy(takeover: TakeoverInProgress | undefined): void {
     this.takeover = takeover;
   }
@@ -153,7 +153,7 @@ export class Lifecycle {
 
   // ----------------------------------------------------------------------------------------------------------------- endings
 
-  /** The client does not read for longer than it may. */
+  /** Close the connection of a client that has not read for too long. */
   tooSlow(): void {
     this.#session.ports.sessions.slowConsumer(this.#session);
     this.close('slow_consumer', { isAbrupt: true });
@@ -178,7 +178,7 @@ export class Lifecycle {
     this.lost({ reason, reasonCode, will, isAbrupt });
   }
 
-  /** The connection ends in this way. */
+  /** End the connection in this way. */
   lost(ending: Ending): void {
     const { state } = this.#session;
     if (state === 'gone') return;
@@ -197,7 +197,7 @@ export class Lifecycle {
 
   // ------------------------------------------------------------------------------------------------------------ the store
 
-  /** The session comes from the store. */
+  /** Restore the session from the store. */
   restore(will: Will | undefined, connectedAt: number | undefined): void {
     this.connectedAt = connectedAt;
     this.will = will;
