@@ -2,6 +2,10 @@ import type { ErrorCodeRow } from './row.ts';
 
 /** Codes of the broker and of the clients in this process. */
 export const BROKER_CODES = {
+  ACTOR_CLOSED: {
+    about: 'An actor got an event, or was to be stopped, from outside of the broker.',
+    remedy: 'Call the methods that the message names.'
+  },
   ALARM_INVALID: {
     about: 'An alarm has an invalid field.',
     remedy: 'Give an `id` of 1 to 256 characters, a known `severity`, and strings.'
