@@ -182,7 +182,7 @@ describe('embermq decode', () => {
     }
   });
 
-  it('reports garbage with exit code 1, whatever it is', async () => {
+  it('reports garbage of any kind with exit code 1', async () => {
     const garbage = ['plain text, no packets', Buffer.alloc(1_000), Buffer.alloc(1_000, 0xff)];
     for (const f of garbage) {
       const { code, lines, err } = await run(['f'], { f });
