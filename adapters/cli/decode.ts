@@ -16,7 +16,7 @@ export const DECODE_FLAGS = {
   json: flag('boolean', false, 'print a line of JSON for each packet, with whole payloads')
 };
 
-/** Bytes of a payload, and of what is not a packet, that a line for people has. */
+/** Maximum number of bytes of a payload, or of bytes that are not a packet, in a line for people. */
 const SHOWN_BYTES = 64;
 
 /** A frame of `embermq/decoder`. */

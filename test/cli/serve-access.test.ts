@@ -121,7 +121,7 @@ describe('serve with a password file and an ACL file, on all interfaces', () => 
       );
       assert.match(
         second,
-        /^SIGHUP: \S+acl\.conf: line 2, column 2: expected allow or deny, .*; the previous content stays/
+        /^SIGHUP: \S+acl\.conf: line 2, column 2: expected allow or deny, .*; the previous content remains in use/
       );
       assert.ok(!told.includes('a-secret'));
       assert.equal(await pub(port, ANN, 'ann/x'), '');

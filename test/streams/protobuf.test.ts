@@ -198,7 +198,7 @@ describe('the schemas of the format protobuf', () => {
     await fails({ a: 'message {' }, /schema "a" of the format protobuf: illegal/);
     await fails({ a: 'syntax = "proto3"; message A { Missing b = 1; }' }, /schema "a".*Missing/);
     await fails({ 'a.b': ALL }, /must not contain a dot/);
-    await fails({ a: 5 as unknown as string }, /the text of a \.proto file is needed/);
+    await fails({ a: 5 as unknown as string }, /the content of a \.proto file is needed/);
     await fails({ a: 'x'.repeat(1_048_577) }, /more than 1048576 characters/);
     await assert.rejects(protobufFormat({ schemas: {}, maxBytes: 0 }), { code: 'OPTION_INVALID', message: /maxBytes/ });
   });
