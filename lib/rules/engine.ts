@@ -247,7 +247,7 @@ export class RuleEngine implements RulesApi {
       time,
       pause: () => this.#host.pause(),
       tooLong: () => {
-        const text = `the test takes more than ${TEST_MS} ms, and is ended: give it a shorter list, or make the statement cheaper`;
+        const text = `the test was stopped after ${TEST_MS} ms: give it a shorter list, or make the statement cheaper`;
         return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);
       }
     });

@@ -38,7 +38,12 @@ export function readRulesOptions(given: RulesOptions, settings: ReadonlyMap<stri
 
 function checkId(id: unknown, field: string): void {
   if (typeof id !== 'string')
-    throw new InvalidInput('OPTION_INVALID', `${field}.id`, 'an id, so that it is the same one after a restart', id);
+    throw new InvalidInput(
+      'OPTION_INVALID',
+      `${field}.id`,
+      'an id, so that the rule can be recognized after a restart',
+      id
+    );
 }
 
 function documented(given: RulesOptions, settings: ReadonlyMap<string, unknown>): RulesOptions {

@@ -1,51 +1,51 @@
 import type { Column } from './types.ts';
 import type { ValueObject } from './values/values.ts';
 
-/** What a format is made for: the decoding of a stream, or the encoding of a sink. */
+/** The settings of a format, for decoding a stream or encoding for a sink. */
 export interface FormatSetup {
-  /** For messages: `stream "demo"`. */
+  /** Name for messages: `stream "demo"`. */
   readonly what: string;
-  /** The declared columns; undefined: there is no schema. */
+  /** The declared columns; undefined if there is no schema. */
   readonly columns?: readonly Column[] | undefined;
-  /** The options of the stream by their names in upper case, or those of the sink: DELIMITER, SCHEMAID, ... */
+  /** The options of the stream, by name in upper case, or those of the sink: DELIMITER, SCHEMAID, ... */
   readonly options?: Readonly<Record<string, string>> | undefined;
-  /** The columns that statements use; others need not be decoded. undefined: all. */
+  /** The columns that statements use; others need not be decoded. Undefined: all. */
   readonly needed?: readonly string[] | undefined;
-  /** Whole numbers of a stream without a schema are integers. Default false: they are floats. */
+  /** If true, whole numbers of a stream without a schema are integers. Default false: they are floats. */
   readonly integers?: boolean | undefined;
 }
 
-/** Turns the payloads of a source into rows, and the outputs of rules into bytes. */
+/** Converts the payloads of a source to rows, and the outputs of rules to bytes. */
 export interface Format {
   readonly name: string;
   /**
-   * The rows of a payload. The bytes may change afterwards, so the rows do not refer to them.
+   * Decode the rows of a payload. The bytes may change afterwards, so rows must not refer to them.
    * @throws StreamFailure
    */
   decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
-  /** The bytes of a row, of several rows, or of a string that a template has made. @throws StreamFailure */
+  /** Encode a row, several rows, or the string that a template has created. @throws StreamFailure */
   encode(value: unknown): Buffer;
-  /** What `encode` gives, as text. Absent: the format is no text, or has no use for it. @throws StreamFailure */
+  /** The result of `encode` as text. Absent if the format is binary, or has no use for it. @throws StreamFailure */
   text?(value: unknown): string;
 }
 
-/** A type of formats: the option FORMAT of streams, and the property `format` of sinks. */
+/** A format type: the option FORMAT of streams, and the property `format` of sinks. */
 export interface FormatType {
   /** In lower case. */
   readonly name: string;
   readonly about: string;
-  /** @throws InvalidInput STREAM_INVALID: the setup does not suit the format */
+  /** @throws InvalidInput STREAM_INVALID if the setup does not suit the format */
   make(setup: FormatSetup): Format;
 }
 
 /** A format of the app that needs no setup: the option `formats` of streams. */
 export interface StreamFormat {
-  /** A letter, then at most 63 letters, digits, `_` or `-`; upper and lower case are the same. */
+  /** A letter, then at most 63 letters, digits, `_` or `-`; case is not significant. */
   readonly name: string;
   readonly about?: string;
-  /** The row of a payload, or several rows. The bytes may change afterwards, so that rows must not refer to them. */
+  /** Decode the row or rows of a payload. The bytes may change afterwards, so rows must not refer to them. */
   decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
-  /** The bytes of a row, of several rows, or of a string that a template has made. */
+  /** Encode a row, several rows, or the string that a template has created. */
   encode(value: unknown): Uint8Array | string;
 }
 

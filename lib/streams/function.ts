@@ -3,7 +3,7 @@ import type { RowWork } from './limits.ts';
 import type { Frame, Tuple } from './values/tuple.ts';
 import type { Value } from './values/values.ts';
 
-/** Types of parameters that are checked for literals when the rule is made. `number`: bigint or float. */
+/** Types of parameters, which are checked for literals when the rule is created. `number`: bigint or float. */
 export type ParameterType =
   | 'any'
   | 'bigint'
@@ -15,127 +15,138 @@ export type ParameterType =
   | 'array'
   | 'struct';
 
-/** A parameter; with `?` it may be left out, with `...` there may be any number of them. */
+/** A parameter; `?` marks it as optional, `...` as repeatable. */
 export type Parameter = ParameterType | `${ParameterType}?` | `${ParameterType}...`;
 
-/** A regular expression that takes time in proportion to the text and to its parts. */
+/** A regular expression that matches in time proportional to the text and to the number of its parts. */
 export interface Pattern {
-  /** Number of its parts, if its repetitions are written out. */
+  /** Number of its parts with repetitions written out. */
   readonly parts: number;
   test(text: string): boolean;
   /** Replace each match. */
   replace(text: string, replacement: (match: readonly string[]) => string): string;
 }
 
-/** What functions use of the rule and the process. */
+/** Dependencies of functions on the rule and the process. */
 export interface FunctionTools {
   readonly ruleId: string;
-  /** When the rule was started, in milliseconds since 1970. */
+  /** Start time of the rule, in milliseconds since 1970. */
   readonly startedAt: number;
-  /** Wall-clock milliseconds. */
+  /** Wall-clock time in milliseconds. */
   now(): number;
   /** A number from 0 to 1. */
   random(): number;
   /** Compile a regular expression. @throws StreamFailure */
   pattern(text: string): Pattern;
-  /** Offset of the zone of the service from UTC at a time, in minutes. */
+  /** Offset from UTC of the service's zone at a time, in minutes. */
   offsetMinutes(timeMs: number): number;
-  /** A property of the service that is shared by its rules: `get_keyed_state`, `props`. */
+  /** A property of the service that its rules share: `get_keyed_state`, `props`. */
   property(name: string): Value;
   /**
-   * Number of emissions of the rule, or with OVER (WHEN ...) of triggers of its window, and the time of the last one. The time is that of the row or
-   * of the end of the window, in event time too.
+   * Number of emissions of the rule or, with OVER (WHEN ...), of triggers of its window, and the time of the last one.
+   * The time is that of the row or of the end of the window, also in event time.
    */
   readonly hits: { count: number; lastAt: number };
-  /** How many groups HAVING has let pass, and when last. */
+  /** Number of groups that passed HAVING, and the time of the last one. */
   readonly groupHits: { count: number; lastAt: number };
-  /** When the calls of `delay` have waited, in wall-clock milliseconds: emissions leave after that. */
+  /**
+   * The time at which the delays of `delay` have elapsed, in wall-clock milliseconds: emissions are sent after that.
+   */
   readonly delayed: { until: number };
   readonly frame: Frame;
-  /** The bound `rowWeight`. Default: `MAX_WEIGHT`. */
+  /** The limit `rowWeight`. Default: `MAX_WEIGHT`. */
   readonly rowWeight?: number;
-  /** The work of all functions for one row. Absent: it is not counted. @internal */
+  /** The work of all functions for one row. Absent if it is not counted. @internal */
   readonly rowWork?: RowWork;
-  /** Of a test: evaluation fails when its time is over. @internal */
+  /** The time limit of a test, after which evaluation fails. @internal */
   readonly time?: Pick<WorkTime, 'isOver'>;
 }
 
-/** What all functions have. */
+/** Fields that all functions have. */
 export interface FunctionBase {
   /** In lower case. */
   readonly name: string;
-  /** Functions that belong together in the documents. */
+  /** The group to which the function belongs in the documentation. */
   readonly family: string;
   readonly params: readonly Parameter[];
-  /** What it does, in one sentence. */
+  /** The purpose of the function in one sentence. */
   readonly about: string;
-  /** The values that a literal argument can have, by its index. */
+  /** The permitted values of a literal argument, by its index. */
   readonly choices?: Readonly<Record<number, readonly string[]>>;
-  /** Check the literals of a call when the rule is made; undefined for what is no literal. @returns what is wrong */
+  /**
+   * Check the literals of a call when the rule is created; arguments that are not literals are undefined. @returns the
+   * fault
+   */
   readonly check?: (literals: readonly (Value | undefined)[]) => string | undefined;
-  /** An argument, by its index, that is a regular expression; a literal is compiled when the rule is made. The first argument is its text. */
+  /**
+   * The index of the argument that is a regular expression; a literal is compiled when the rule is created. The first
+   * argument is the text that it is applied to.
+   */
   readonly patternAt?: number;
 }
 
 /** A function of the values of one tuple. */
 export interface ScalarFunction extends FunctionBase {
   readonly kind: 'scalar';
-  /** The result is null if the first argument is, without a call. */
+  /** Set if the result is null whenever the first argument is null; the function is then not called. */
   readonly nullIsNull?: true;
-  /** Its result depends on nothing but its arguments: calls with literals are evaluated once. */
+  /** Set if the result depends only on the arguments: calls with literals are evaluated once. */
   readonly isPure?: true;
   /** @throws StreamFailure */
   // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
   readonly run: (...args: any[]) => Value;
 }
 
-/** A scalar function that uses the rule or the process. */
+/** A scalar function that depends on the rule or the process. */
 export interface ContextFunction extends FunctionBase {
   readonly kind: 'context';
   /** Called when a rule starts. */
   readonly make: (tools: FunctionTools) => (tuple: Tuple, ...args: Value[]) => Value;
 }
 
-/** The state of one aggregation. The arrays of arguments are reused: an accumulator keeps values, but not the array. */
+/** The state of one aggregation. The argument arrays are reused: an accumulator may store values, but not the array. */
 export interface Accumulator {
-  /** @param tuple the row of the values; for `collect(*)` */
+  /** @param tuple the row of the values, for `collect(*)` */
   add(args: readonly Value[], tuple: Tuple): void;
-  /** Take back what was added first. Those of `makeSliding` have it. */
+  /** Remove the values that were added first. Accumulators of `makeSliding` support this. */
   remove?(args: readonly Value[], tuple: Tuple): void;
   /** @throws StreamFailure */
   result(): Value;
-  /** For checkpoints: what `v8.serialize` can write. */
+  /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save(): unknown;
 }
 
 /** A function of the values of a group of rows. */
 export interface AggregateFunction extends FunctionBase {
   readonly kind: 'aggregate';
-  /** It needs no rows, but only its state: `sum`, but not `percentile_cont`. */
+  /** Set if it needs only its state and not the rows: `sum`, but not `percentile_cont`. */
   readonly isIncremental?: true;
-  /** `count(*)`: what the argument `*` stands for. `rows`: an object with all columns of each row. */
+  /** `count(*)`: the meaning of the argument `*`. `rows`: an object with all columns of each row. */
   readonly wildcard?: 'ones' | 'rows';
   readonly make: (tools: FunctionTools) => Accumulator;
-  /** Make an accumulator with `remove`, for windows that overlap. Absent: the rows of such windows are aggregated for each emission. */
+  /**
+   * Make an accumulator with `remove`, for overlapping windows. If absent, the rows of such windows are aggregated for
+   * each emission.
+   */
   readonly makeSliding?: (tools: FunctionTools) => Accumulator;
-  /** Continue with the state of a checkpoint, whether it is of `make` or of `makeSliding`. */
+  /** Restore the state of a checkpoint, of an accumulator of either `make` or `makeSliding`. */
   readonly load: (tools: FunctionTools, state: unknown) => Accumulator;
 }
 
 /** The state of an analytic function, for one partition. */
 export interface AnalyticState {
-  /** Called before WHERE for each row whose condition WHEN is true, or that has none. */
+  /** Called before WHERE for each row whose WHEN condition is true or absent. */
   next(args: readonly Value[], tuple: Tuple): Value;
-  /** The result for a row whose condition WHEN is false. Absent: the previous result is repeated. */
+  /** The result for a row whose WHEN condition is false. If absent, the previous result is repeated. */
   skipped?(args: readonly Value[], tuple: Tuple): Value;
-  /** For checkpoints: what `v8.serialize` can write. */
+  /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save(): unknown;
 }
 
 /** A function that remembers earlier rows of its rule: `lag`. */
 export interface AnalyticFunction extends FunctionBase {
   readonly kind: 'analytic';
-  /** It takes `*`: an object with all columns, whose name is undefined. */
+  /** Set if it accepts `*`: an object with all columns, whose name is undefined. */
   readonly wildcard?: 'rows';
   readonly make: (tools: FunctionTools, names: ArgumentNames) => AnalyticState;
   readonly load: (tools: FunctionTools, names: ArgumentNames, state: unknown) => AnalyticState;
@@ -143,20 +154,20 @@ export interface AnalyticFunction extends FunctionBase {
 
 /** The state of a call of an expanding function. */
 export interface ExpandingState {
-  /** For `rows`: an array; objects in it are spread to columns. For `columns`: an object. */
+  /** For `rows`: an array, whose objects are spread to columns. For `columns`: an object. */
   next(args: readonly Value[], tuple: Tuple): Value;
-  /** For checkpoints: what `v8.serialize` can write. */
+  /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save?(): unknown;
 }
 
-/** The columns that the arguments of a call would be; undefined for `*`, whose value is an object with all columns. */
+/** The column names of the arguments of a call; undefined for `*`, whose value is an object with all columns. */
 export type ArgumentNames = readonly (string | undefined)[];
 
-/** A function with several results: `unnest` makes rows of them, `changed_cols` and `extract` columns. */
+/** A function with several results: `unnest` converts them to rows, `changed_cols` and `extract` to columns. */
 export interface ExpandingFunction extends FunctionBase {
   readonly kind: 'rows' | 'columns';
   readonly make: (tools: FunctionTools, names: ArgumentNames) => ExpandingState;
-  /** Continue with the state of a checkpoint. */
+  /** Restore the state of a checkpoint. */
   readonly load?: (tools: FunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;
 }
 

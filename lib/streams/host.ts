@@ -9,99 +9,108 @@ import type { StreamRuleActions, StreamRuleRun } from './chart.ts';
 import type { StreamsOptions } from './types.ts';
 import type { Cause } from './values/cause.ts';
 
-/** What `Table` of the broker has that the service uses. */
+/** The methods of the broker's `Table` that the service uses. */
 export interface StreamTable<V> extends Iterable<readonly [key: string, value: V]> {
   get(key: string): V | undefined;
   set(key: string, value: V): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
 
-/** A record of a rule in the store. */
+/** A stored record of a rule. */
 export interface KeptStreamRecord extends StreamRecord {
-  /** Called when it is in the store. */
+  /** Called when the record is committed. */
   committed?(): void;
-  /** Called if its commit has failed: what depends on it is refused, and it is not written any more. */
+  /** Called if the commit has failed: dependent operations are refused, and the record is not written again. */
   refused?(): void;
 }
 
-/** The records of rules in the store. What is changed in one turn of the event loop is committed together, with the messages of this turn. */
+/**
+ * The stored records of rules. Changes made in one turn of the event loop are committed together with the messages of
+ * that turn.
+ */
 export interface StreamRecordStore {
-  /** The store cannot be written at present. */
+  /** True while the store cannot be written. */
   readonly isFailed: boolean;
-  /** How many records have been added. */
+  /** Number of records added. */
   readonly added: number;
-  /** The records of a rule that the store had at the start, in the order in which they were added. Only the first call has them. */
+  /**
+   * The records of a rule that the store had at the start, in the order in which they were added. Only the first call
+   * returns them.
+   */
   take(rule: string): readonly KeptStreamRecord[];
-  /** The rules whose records have not been taken. */
+  /** The rules whose records have not been taken yet. */
   rules(): readonly string[];
-  /** Add a record. The publisher of what is processed in this turn is answered when it is committed. */
+  /** Add a record. The publisher of the message being processed in this turn is acknowledged after the commit. */
   add(record: KeptStreamRecord): void;
   remove(record: KeptStreamRecord): void;
-  /** Resolves when the changes of this turn are in the store. @throws BrokerError STORE_FAILED */
+  /** Resolves when the changes of this turn are committed. @throws BrokerError STORE_FAILED */
   committed(): Promise<void>;
 }
 
-/** A message of a rule that leaves later. */
+/** A message of a rule that is published later. */
 export interface PreparedMessage {
   /**
-   * Publish it. It reaches subscribers when the changes of this turn are in the store.
-   * @returns a promise that rejects if the commit fails: it has reached nobody then
+   * Publish the message. It reaches subscribers when the changes of this turn are committed.
+   * @returns a promise that rejects if the commit fails; the message has then reached no subscriber
    * @throws NotAuthorized; BrokerError QUOTA_EXCEEDED
    */
   publish(): Promise<void>;
 }
 
-/** What the in-process source and sink use of the broker. */
+/** Dependencies of the in-process source and sink on the broker. */
 export interface StreamMessages {
   readonly clock: Clock;
-  /** Let a watcher see the messages of topics, each once, also if several filters match it. @returns a function that ends it */
+  /**
+   * Pass the messages of topics to a watcher, each once even if several filters match it. @returns a function that
+   * removes the watcher
+   */
   watch(filters: readonly string[], watcher: Watcher): () => void;
   /**
-   * The retained messages of topics at present, each once, in the order in which they were published. Those that are replaced or deleted before they
-   * are given are left out.
-   * @returns gives one after the other, or undefined: there may be more, which are still searched for
+   * The retained messages of topics at present, each once, in the order in which they were published. Messages that are
+   * replaced or deleted before the iteration reaches them are skipped.
+   * @returns an iterator over the messages; undefined means that the search for further messages is not complete
    */
   retained(filters: readonly string[]): Iterator<Message | undefined, void>;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
-  /** Wait for the next slice of the time for long work that a caller waits for. */
+  /** Wait for the next time slice for long work whose caller waits. */
   nextSlice(): Promise<void>;
-  /** The client that published a message; undefined: it was no client. */
+  /** The client that published a message; undefined if it was not published by a client. */
   publisherOf(message: Message): ClientInfo | undefined;
   /**
-   * Publish a message of a rule at once.
-   * @param cause what has led to it
-   * @throws InvalidInput, NotAuthorized, BrokerError; RULE_LOOP if the rule itself has led to it
+   * Publish a message of a rule immediately.
+   * @param cause the rules that caused it
+   * @throws InvalidInput, NotAuthorized, BrokerError; RULE_LOOP if the rule itself caused it
    */
   publish(input: MessageInput, ruleId: string, cause?: Cause): number | Promise<number>;
-  /** Whether the URL of an MQTT server names a listener of this broker. */
+  /** Check whether the URL of an MQTT server denotes a listener of this broker. */
   isOwn(server: string): boolean;
-  /** Let the hooks decide about a message of a rule that leaves later. @throws as `publish` */
+  /** Let the hooks decide about a message of a rule that is published later. @throws as `publish` */
   prepare(input: MessageInput, ruleId: string, cause?: Cause): PreparedMessage | Promise<PreparedMessage>;
 }
 
-/** What the stream service uses of the broker. */
+/** Dependencies of the stream service on the broker. */
 export interface StreamsHost extends StreamMessages {
   readonly options: StreamsOptions;
   /** Name of the broker node. */
   readonly node: string;
   readonly outboxes: Outboxes;
-  /** Persisted streams and tables by name, and rules by id: the texts and JSON that define them. */
+  /** Persisted definitions: SQL of streams and tables by name, JSON of rules by id. */
   readonly definitions: StreamTable<string>;
   readonly rules: StreamTable<string>;
   /** Notes of sources, by the name of their type and a key. */
   readonly notes: StreamTable<string>;
-  /** undefined: there is no store. */
+  /** Undefined if the broker has no store. */
   readonly records: StreamRecordStore | undefined;
   /** Start the chart of a rule. */
   startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
-  /** Work of another process is in progress. */
+  /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
   /** Report a line of the sink `log`. */
   log(line: string): void;
-  /** Report something that is accepted and has no effect. */
+  /** Report a setting that is accepted but has no effect. */
   warn(text: string): void;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
 }

@@ -21,47 +21,50 @@ import { parseTime } from './values/time-pattern.ts';
 
 export type { PassingTime, SampleRun, SampleStep, TimedOutput } from './rule/sample-run.ts';
 
-/** A function of statements, for documents. */
+/** A function of statements, for documentation. */
 export type StreamFunctionInfo = Pick<FunctionBase, 'name' | 'family' | 'params' | 'about'> &
   Pick<StreamFunction, 'kind'>;
 
 /** Options of `compileStreamRule`. */
 export interface StreamCompileOptions {
-  /** CREATE STREAM and CREATE TABLE of what the statement selects from. Default: a stream without a schema for each other name. */
+  /**
+   * CREATE STREAM and CREATE TABLE statements for the sources of the statement. Default: a stream without a schema for
+   * each other name.
+   */
   readonly definitions?: readonly string[] | undefined;
   /** Functions of the app. Default: none. */
   readonly functions?: readonly StreamFunction[] | undefined;
   /** Options of the rule, such as `isEventTime`. */
   readonly options?: Partial<RuleOptions> | undefined;
-  /** What the rule may take. Default: the bounds of a broker. */
+  /** Limits of the rule. Default: the limits of a broker. */
   readonly bounds?: Partial<StreamBounds> | undefined;
-  /** IANA name of the zone of times without one. Default: that of the process. */
+  /** IANA name of the zone of times without a zone. Default: the zone of the process. */
   readonly timezone?: string | undefined;
-  /** What the function `rule_id` gives. Default `test`. */
+  /** Result of the function `rule_id`. Default `test`. */
   readonly ruleId?: string | undefined;
 }
 
 const COMPILE_OPTIONS = ['definitions', 'functions', 'options', 'bounds', 'timezone', 'ruleId'];
 
-/** When a run begins and ends. */
+/** The times at which a run begins and ends. */
 export interface StreamRunOptions {
-  /** When rows arrive that do not say it, in milliseconds. Default 0. */
+  /** Arrival time of rows that do not specify one, in milliseconds. Default 0. */
   readonly startsAt?: number | undefined;
-  /** When the run ends, in milliseconds. Default: a day after the last row, so that windows end. */
+  /** End of the run in milliseconds. Default: a day after the last row, so that windows end. */
   readonly until?: number | undefined;
 }
 
-/** A statement that is ready to run. */
+/** A compiled statement. */
 export interface CompiledStreamRule {
   /** The streams and tables of the statement. */
   readonly sources: readonly string[];
-  /** The operators, the last one first. */
+  /** The operators, last one first. */
   readonly explain: PlanNode;
   readonly topology: Topology;
   /**
-   * Run the statement from its beginning over rows, on a clock that goes on from row to row. It waits for nothing and has no bound of time:
-   * for statements of others, use `rules.test`, which takes at most a second.
-   * @throws InvalidInput ROW_INVALID; STREAM_RULE_INVALID: it joins a lookup table
+   * Run the statement from the beginning over rows, on a clock that advances from row to row. The run does not wait and
+   * has no time limit; for statements from untrusted sources, use `rules.test`, which takes at most a second.
+   * @throws InvalidInput ROW_INVALID; STREAM_RULE_INVALID if the statement joins a lookup table
    */
   run(steps: readonly SampleStep[], options?: StreamRunOptions): SampleRun;
 }
@@ -116,13 +119,16 @@ export async function compileStreamRule(sql: string, given: StreamCompileOptions
   };
 }
 
-/** Parse a statement and print it in one form: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput STREAM_RULE_INVALID */
+/**
+ * Format a statement: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput
+ * STREAM_RULE_INVALID
+ */
 export function formatStreamRule(sql: string): string {
   checkStatement(sql);
   return printStreamStatement(parseStreamStatement(sql));
 }
 
-/** Read CREATE STREAM or CREATE TABLE. @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID */
+/** Parse CREATE STREAM or CREATE TABLE. @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID */
 export function parseStream(ddl: string): StreamDefinition {
   return definitionOf(ddl);
 }
@@ -132,7 +138,7 @@ export function streamFunctions(): StreamFunctionInfo[] {
   return builtInFunctions().map(({ name, family, kind, params, about }) => ({ name, family, kind, params, about }));
 }
 
-/** The streams and tables of a test; every other name is a stream without a schema. */
+/** The streams and tables of a test; any other name is a stream without a schema. */
 function catalogueOf(ddls: readonly string[]): { get(name: string): StreamDefinition } {
   const known = new Map<string, StreamDefinition>();
   for (const definition of ddls.map(parseStream)) {

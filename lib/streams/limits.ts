@@ -4,9 +4,9 @@ import type { FunctionTools } from './function.ts';
 import type { Evaluate, Tuple } from './values/tuple.ts';
 import { printedCharacters, StreamFailure, tooHeavy } from './values/values.ts';
 
-/** Bound of all that is made of one row together, as a multiple of `rowWeight`. */
+/** Maximum weight of all results for one row together, as a multiple of `rowWeight`. */
 export const MAX_ROW_FACTOR = 16;
-/** Shorter strings are not counted: a statement has no more of them than its own length allows. */
+/** Shorter strings are not counted: the length of a statement limits their number. */
 const LONG_TEXT = 1_024;
 
 /** The work of printing a character of an array or a struct: about 64 ns. */
@@ -14,35 +14,44 @@ const PRINTING = 16;
 
 type Tools = Pick<FunctionTools, 'rowWeight' | 'rowWork' | 'time'>;
 
-/** What the functions of a rule do for one row: the weight of the lists, objects and long strings that they make, and the work of regular expressions. */
+/**
+ * The work of a rule's functions for one row: the weight of the lists, objects and long strings that they create, and
+ * the work of regular expressions.
+ */
 export class RowWork {
   readonly #most: number;
   #tuple: Tuple | undefined = undefined;
   #weight = 0;
   #matched = 0;
-  /** Of `printedCharacters`, those that are counted. */
+  /** The part of `printedCharacters` that is counted already. */
   #printed = 0;
 
-  /** @param rowWeight the bound of this name */
+  /** @param rowWeight the limit of the same name */
   constructor(rowWeight: number) {
     this.#most = MAX_ROW_FACTOR * rowWeight;
   }
 
-  /** Add what a function has made for a row. @throws StreamFailure if it is too much */
+  /** Add the result of a function for a row. @throws StreamFailure if the limit is exceeded */
   add(tuple: Tuple, weight: number): void {
     this.begin(tuple);
     this.#weight += weight;
-    if (this.#weight > this.#most) throw tooHeavy('all that the functions make for the row', this.#most);
+    if (this.#weight > this.#most) throw tooHeavy('the result of all functions for the row', this.#most);
   }
 
-  /** Add the work of a regular expression: its parts times the characters of the text. @throws StreamFailure if it is too much for the row */
+  /**
+   * Add the work of a regular expression: its parts times the characters of the text. @throws StreamFailure if the row
+   * exceeds its limit
+   */
   addMatched(tuple: Tuple, work: number, name: string): void {
     this.begin(tuple);
     this.#matched += work;
     if (this.#matched > MAX_MATCHED) throw new StreamFailure(matchesTooMuch(name));
   }
 
-  /** Add what was printed of arrays and structs, which takes longer than to make it. @throws StreamFailure if it is too much */
+  /**
+   * Add the printed characters of arrays and structs, because printing takes longer than creating them. @throws
+   * StreamFailure if the limit is exceeded
+   */
   addPrinted(tuple: Tuple): void {
     const printed = printedCharacters();
     if (printed === this.#printed) return;
@@ -51,7 +60,7 @@ export class RowWork {
     this.add(tuple, PRINTING * characters);
   }
 
-  /** A function is called for a row. */
+  /** Note that a function is called for a row. */
   begin(tuple: Tuple): void {
     if (tuple === this.#tuple) return;
     this.#tuple = tuple;
@@ -61,9 +70,9 @@ export class RowWork {
 }
 
 /**
- * Refuse results that are too heavy: functions that are applied to the results of each other can double them each time. In a test, the call also fails
- * when the time is over.
- * @param what for the message: the function
+ * Refuse results that are too heavy: nested calls could otherwise double the result at each level. In a test, the call
+ * also fails when the time limit is exceeded.
+ * @param what subject of the message: the function
  */
 export function weighed(evaluate: Evaluate, what: string, tools: Tools | undefined): Evaluate {
   const { rowWeight: most = MAX_WEIGHT, rowWork, time } = tools ?? {};
@@ -86,7 +95,10 @@ export function weighed(evaluate: Evaluate, what: string, tools: Tools | undefin
   };
 }
 
-/** In a test, evaluation begins only as long as there is time: one step of a test may evaluate an expression for many pairs of rows. */
+/**
+ * In a test, start an evaluation only while there is time left: one step of a test may evaluate an expression for many
+ * pairs of rows.
+ */
 export function timed(evaluate: Evaluate, { time }: Tools): Evaluate {
   if (time === undefined) return evaluate;
   return (tuple) => {
@@ -95,7 +107,7 @@ export function timed(evaluate: Evaluate, { time }: Tools): Evaluate {
   };
 }
 
-/** @throws StreamFailure if the time of a test is over */
+/** @throws StreamFailure if the time limit of a test is exceeded */
 export function checkTime(time: FunctionTools['time']): void {
   if (time?.isOver === true) throw new StreamFailure('the time of the test is over');
 }

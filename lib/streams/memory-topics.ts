@@ -5,35 +5,37 @@ import type { Cause } from './values/cause.ts';
 import type { Metadata } from './values/tuple.ts';
 import { StreamFailure, type ValueObject } from './values/values.ts';
 
-/** What is published to a topic of the memory. */
+/** A message on a topic of the type `memory`. */
 export interface MemoryMessage {
   readonly topic: string;
-  /** The rows of an output, as they are: nobody changes them. */
+  /** The rows of an output. They are shared and must not be changed. */
   readonly rows: readonly ValueObject[];
   readonly meta: Metadata;
-  /** The column by whose value a lookup table keeps its rows; undefined: the first column of its key. */
+  /** The column whose value identifies the rows of a lookup table; undefined: the first column of its key. */
   readonly keyField: string | undefined;
-  /** The column that says what happens to a row: `insert`, `update`, `upsert` or `delete`; undefined: each row is inserted. */
+  /**
+   * The column with the operation for a row: `insert`, `update`, `upsert` or `delete`; undefined: each row is inserted.
+   */
   readonly rowkindField: string | undefined;
-  /** What has led to it. */
+  /** The rules that caused it. */
   readonly cause: Cause | undefined;
 }
 
-/** Takes what is published. */
+/** Receives published messages. */
 type MemoryListener = (message: MemoryMessage) => void;
 
-/** Most publishes that follow from each other. */
+/** Maximum depth of publishes that trigger each other. */
 const MOST_DEPTH = 100;
 
-/** The topics that connect sinks and sources of the type `memory`: nothing is encoded, and nothing leaves the process. */
+/** Topics that connect sinks and sources of the type `memory`: rows are not encoded and do not leave the process. */
 export class MemoryTopics {
   readonly #listeners = new FilterIndex<MemoryListener>();
-  /** Publishes that are in progress: rules send at once what they make of a row. */
+  /** Depth of publishes in progress: rules publish the results of a row immediately. */
   #depth = 0;
 
   /**
-   * Let all listeners of a topic have rows, at once and in the order of calls.
-   * @throws InvalidInput TOPIC_NAME_INVALID; StreamFailure for rules that form a ring
+   * Pass rows to all listeners of a topic, synchronously and in the order of calls.
+   * @throws InvalidInput TOPIC_NAME_INVALID; StreamFailure for rules that form a cycle
    */
   publish(
     topic: string,
@@ -48,7 +50,7 @@ export class MemoryTopics {
     const found: MemoryListener[] = [];
     this.#listeners.match(topic, found);
     if (this.#depth >= MOST_DEPTH) {
-      const text = `topic ${topic}: more than ${MOST_DEPTH} publishes of the memory follow from each other; rules form a ring`;
+      const text = `topic ${topic}: more than ${MOST_DEPTH} memory publishes trigger each other; the rules form a cycle`;
       throw new StreamFailure(text);
     }
     this.#depth++;
@@ -60,17 +62,17 @@ export class MemoryTopics {
   }
 
   /**
-   * Let a listener have what is published to topics that match a filter, with the wildcards of MQTT.
-   * @returns a function that ends it
+   * Subscribe a listener to the topics that match a filter, with the wildcards of MQTT.
+   * @returns a function that ends the subscription
    * @throws InvalidInput TOPIC_FILTER_INVALID
    */
   subscribe(filter: string, listener: MemoryListener): () => void {
     const isShared = parseSharedFilter(filter) !== undefined;
     const fault = isShared
-      ? `topic filter "${filter}": topics of the memory have no share groups`
+      ? `topic filter "${filter}": memory topics do not support share groups`
       : checkTopicFilter(filter);
     if (fault !== undefined) throw new InvalidInput('TOPIC_FILTER_INVALID', 'filter', 'a topic filter', filter, fault);
-    const own: MemoryListener = (message) => listener(message); // the same listener may have several filters
+    const own: MemoryListener = (message) => listener(message); // one listener may subscribe to several filters
     this.#listeners.add(filter, own);
     return () => {
       this.#listeners.delete(filter, own);

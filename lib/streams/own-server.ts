@@ -1,6 +1,6 @@
 import type { ListenerHandle } from '../records/listener.ts';
 
-/** The protocol of listeners and the default port, by the scheme of a URL. */
+/** The protocol of listeners and the default port by URL scheme. */
 const SCHEMES: Readonly<Record<string, readonly [protocol: string, port: number]>> = {
   tcp: ['mqtt:tcp', 1883],
   mqtt: ['mqtt:tcp', 1883],
@@ -15,8 +15,8 @@ const ANY_ADDRESS = ['0.0.0.0', '::'];
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
 /**
- * Whether the URL of an MQTT server, such as `tcp://127.0.0.1:1883`, names an open listener of this broker: its bound address, or a loopback
- * address if it is bound to all addresses. Names other than `localhost` are not looked up.
+ * Check whether the URL of an MQTT server, such as `tcp://127.0.0.1:1883`, denotes an open listener of this broker: its
+ * bound address, or a loopback address if it is bound to all addresses. Names other than `localhost` are not resolved.
  */
 export function isOwnServer(
   server: string,

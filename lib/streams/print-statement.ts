@@ -2,7 +2,7 @@ import { STREAM_DIALECT } from '../sql/dialect.ts';
 import { Printer } from '../sql/print.ts';
 import type { Join, StreamSelect, StreamSource, Window } from '../sql/tree.ts';
 
-/** Print a statement over streams as SQL, on one line. `parseStreamStatement` gives an equal statement again. */
+/** Print a statement over streams as SQL on one line. `parseStreamStatement` turns it back into an equal statement. */
 export function printStreamStatement(select: StreamSelect): string {
   const { fields, from, joins, where, window, groupBy, having, orderBy, limit } = select;
   const print = new Printer(STREAM_DIALECT);

@@ -5,10 +5,10 @@ import type { Properties, PropertyRow, PropertyTable } from './types.ts';
 /**
  * Check the properties of a source or a sink, and fill in defaults.
  *
- * Names may differ from those of the table in upper and lower case, as in the original. Properties that the table does not have are kept
- * and reported. null counts as not given.
- * @param what whose properties they are, for messages: `mqtt sink`
- * @param warn called with a sentence for each property that the table does not have
+ * Names are matched without regard to case, as in the original. Properties that the table does not list are kept and
+ * reported. null counts as not given.
+ * @param what the owner of the properties, for messages: `mqtt sink`
+ * @param warn called with a sentence for each property that the table does not list
  * @returns an object without a prototype; do not change it
  * @throws InvalidInput PROPERTY_INVALID; `field` is the property
  */
@@ -26,7 +26,7 @@ export function readProperties(
   const values: Record<string, unknown> = Object.create(null);
   for (const [key, value] of Object.entries(given ?? {})) {
     const name = Object.hasOwn(table, key) ? key : (names.get(key.toLowerCase()) ?? key);
-    // a name that is spelled as in the table comes before one that is not
+    // a name with the exact spelling of the table takes precedence
     if (value === undefined || value === null || (name !== key && Object.hasOwn(given as object, name))) continue;
     if (!Object.hasOwn(table, name)) {
       warn?.(unknownText(what, key, Object.keys(table)));
@@ -44,7 +44,7 @@ export function readProperties(
   return values;
 }
 
-/** The value of a property, as its row describes it. @throws InvalidInput PROPERTY_INVALID */
+/** Convert the value of a property as its row prescribes. @throws InvalidInput PROPERTY_INVALID */
 function readProperty(row: PropertyRow, given: unknown, what: string, name: string): unknown {
   const value = row.unit === 'ms' && typeof given === 'string' ? (parseDuration(given) ?? given) : given;
   const isFilledIn = row.isTemplate === true && typeof value === 'string' && value.includes('{{');
@@ -91,7 +91,7 @@ function expectedOf({ type, choices, range, unit }: PropertyRow): string {
 function unknownText(what: string, key: string, known: readonly string[]): string {
   const near = nearest(key, known);
   const hint = near === undefined ? '' : `; did you mean "${near}"?`;
-  return `${what}: there is no property ${show(key)}, and it has no effect${hint}`;
+  return `${what}: the unknown property ${show(key)} has no effect${hint}`;
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -10,7 +10,7 @@ const NAME_TEXT = 'a name (a letter, then at most 63 letters, digits, "_" or "-"
 const PARAMETER = /^(any|bigint|float|number|string|boolean|datetime|array|struct)(\?|\.\.\.)?$/;
 const FUNCTION_KINDS = ['scalar', 'context', 'aggregate', 'analytic', 'rows', 'columns'];
 
-/** The types of sources and sinks, and the functions, that statements and rules can name. */
+/** The source types, sink types and functions that statements and rules can name. */
 export class Registry {
   readonly #sources = new Map<string, SourceType>();
   readonly #sinks = new Map<string, SinkType>();
@@ -22,7 +22,7 @@ export class Registry {
     return this.#functions;
   }
 
-  /** Formats of the app. */
+  /** The formats of the app. */
   formats(): readonly FormatType[] {
     return [...this.#formats.values()];
   }
@@ -77,7 +77,7 @@ export class Registry {
     add(this.#formats, type.name, type, 'format');
   }
 
-  /** @returns false: there is none of this name */
+  /** @returns false if the name is not defined */
   undefine(what: 'function' | 'source' | 'sink', name: string): boolean {
     const all = { function: this.#functions, source: this.#sources, sink: this.#sinks }[what];
     return all.delete(name.toLowerCase());
@@ -93,7 +93,7 @@ function find<T>(all: ReadonlyMap<string, T>, name: string, what: 'source' | 'si
   if (found !== undefined) return found;
   const near = nearest(name, [...all.keys()]);
   const hint = near === undefined ? `known: ${[...all.keys()].sort().join(', ')}` : `did you mean ${near}?`;
-  throw new NotFound(`${what.toUpperCase()}_NOT_FOUND`, `there is no ${what} of the type ${name}; ${hint}`);
+  throw new NotFound(`${what.toUpperCase()}_NOT_FOUND`, `unknown ${what} type ${name}; ${hint}`);
 }
 
 function add<T>(all: Map<string, T>, name: string, type: T, what: string): void {
@@ -133,6 +133,6 @@ function checkFunction(definition: StreamFunction): void {
     const call = methods[method];
     if (typeof call !== 'function') throw fault(`${name}.${method}`, 'a function', call);
     if (call.constructor.name === 'AsyncFunction')
-      throw fault(`${name}.${method}`, 'a function that is not async: rows do not wait', call);
+      throw fault(`${name}.${method}`, 'a function that is not async, because rows do not wait', call);
   }
 }

@@ -32,7 +32,7 @@ import type {
 } from './types.ts';
 import { StreamFailure, type ValueObject } from './values/values.ts';
 
-/** The stream service of a broker, when it is loaded: `broker.streams` calls it. */
+/** The loaded stream service of a broker, called by `broker.streams`. */
 export class StreamService implements StreamsApi {
   readonly rules: StreamRules;
   readonly #host: StreamsHost;
@@ -41,16 +41,16 @@ export class StreamService implements StreamsApi {
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
   readonly #beforeStart: Set<() => Promise<void>>;
-  /** Errors of items that were reported. */
+  /** Reports errors of items, with repetitions suppressed. */
   readonly #reports: ErrorReports;
-  /** The streams that rules with `qos` above 0 read; undefined: since the last change, this was not asked. */
+  /** The streams that rules with `qos` above 0 read; undefined if not computed since the last change. */
   #keptStreams: ReadonlySet<string> | undefined;
   #isStopped = false;
   #isBegun = false;
-  /** The last change. Changes are made one after the other. */
+  /** The last change. Changes are made one at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param beforeStart called, one after the other, before rules start */
+  /** @param beforeStart functions that are called in turn before rules start */
   constructor(host: StreamsHost, beforeStart: Set<() => Promise<void>>) {
     this.#host = host;
     this.#beforeStart = beforeStart;
@@ -101,23 +101,23 @@ export class StreamService implements StreamsApi {
     return !this.#isStopped;
   }
 
-  /** Take over the streams, tables and rules of the options and of the store. Called once, when the store is open. */
+  /** Load the streams, tables and rules of the options and of the store. Called once, when the store is open. */
   async restore(): Promise<void> {
     for (const { kind, name, fault } of this.#catalogue.restore(this.#host.options.definitions ?? []))
-      this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which is kept`);
+      this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which stays in the store`);
     this.rules.restore();
     const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
     this.#runtime.forgetOthers((id) => known.has(id));
   }
 
-  /** Start the rules that are to run, before the broker accepts connections. Nothing happens if this is done. */
+  /** Start the rules that should run, before the broker accepts connections. No effect if this has been done. */
   async begin(): Promise<void> {
     if (this.#isBegun) return;
     this.#isBegun = true;
     if (!this.#isStopped) await this.#startRules();
   }
 
-  /** The broker stops. Resolves when sources and sinks are closed. */
+  /** Stop with the broker. Resolves when sources and sinks are closed. */
   async halt(): Promise<void> {
     this.#isBegun = false;
     this.#runtime.halt();
@@ -190,7 +190,7 @@ export class StreamService implements StreamsApi {
 
   async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
     const { id } = await this.rules.createAs({ ...input, sql, triggered: false }, true);
-    // a rule with actions may have nobody who iterates
+    // a rule with actions may have no one who iterates over its emissions
     let emissions = input.actions === undefined ? this.rules.emissions(id) : undefined;
     const iterate = () => (emissions ??= this.rules.emissions(id));
     const drop = () => this.rules.drop(id);
@@ -281,16 +281,16 @@ export class StreamService implements StreamsApi {
     for (const format of formats) this.#registry.defineFormat(format);
   }
 
-  /** The properties of a type of sinks. */
+  /** The property table of a sink type. */
   #propertiesOf(name: string): PropertyTable | undefined {
     const type = this.#registry.sinks().find((one) => one.name.toLowerCase() === name.toLowerCase());
     return type && { ...COMMON_SINK_PROPERTIES, ...type.properties };
   }
 
-  /** Start the rules that are to run, after what was asked to come first. */
+  /** Start the rules that should run, after the registered functions. */
   async #startRules(): Promise<void> {
     for (const run of this.#beforeStart)
-      await run().catch((error) => this.#host.failed(error, 'what comes before the start of stream rules'));
+      await run().catch((error) => this.#host.failed(error, 'a function registered with beforeStart'));
     await this.#inTurn(() => this.rules.startAll());
   }
 
@@ -299,13 +299,13 @@ export class StreamService implements StreamsApi {
     else this.#host.emit('streamRule.stopped', { rule, reason });
   }
 
-  /** Report an error of an item, but not each time. */
+  /** Report an error of an item, with repetitions suppressed. */
   #itemFailed(rule: string, node: string, error: unknown): void {
     if (this.#reports.isFirst(rule, node, error))
       this.#host.failed(withoutStack(error), `${node} of stream rule ${rule}`);
   }
 
-  /** A type is there: rules that wait for it are started. */
+  /** Define a type, and start the rules that wait for it. */
   async #defined(define: () => void): Promise<void> {
     define();
     if (this.#isBegun && !this.#isStopped) await this.#inTurn(() => this.rules.startAll());
@@ -339,7 +339,7 @@ export class StreamService implements StreamsApi {
   }
 }
 
-/** The rows of emissions. When the iteration ends, the rule is dropped. */
+/** The rows of emissions. The rule is dropped when the iteration ends. */
 async function* rowsOf(
   emissions: AsyncIterableIterator<RuleEmission>,
   drop: () => Promise<void>
@@ -347,13 +347,13 @@ async function* rowsOf(
   try {
     for await (const { rows } of emissions) yield rows;
   } finally {
-    await drop().catch(() => undefined); // it may have been dropped already
+    await drop().catch(() => undefined); // the rule may have been dropped already
   }
 }
 
 /**
- * An error of a library that a source or sink uses, such as that of a database driver, is described by its message. Errors with a code are left as they are,
- * and so are those that mean a defect, whose stack is of use.
+ * An error of a library that a source or sink uses, such as a database driver, is reduced to its message. Errors with a
+ * code stay as they are, and so do those that indicate a bug, whose stack is useful.
  */
 function withoutStack(error: unknown): unknown {
   const isDefect = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;

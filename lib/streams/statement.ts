@@ -24,8 +24,8 @@ import { isWindowName, readWindow } from './window-text.ts';
 const CLAUSES = 'AS, a join, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT or the end of the statement';
 
 /**
- * Parse a statement over streams: `SELECT ... FROM ... JOIN ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT ...` [stream rules 4.2].
- * What depends on the streams and functions that exist is checked when names are bound.
+ * Parse a statement over streams: `SELECT ... FROM ... JOIN ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT
+ * ...` [stream rules 4.2]. Checks that depend on existing streams and functions happen when names are bound.
  * @throws SqlError
  */
 export function parseStreamStatement(text: string): StreamSelect {
@@ -58,7 +58,7 @@ export function parseStreamStatement(text: string): StreamSelect {
   return select;
 }
 
-/** All expressions of a statement, without those inside them. */
+/** The top-level expressions of a statement. */
 function expressionsIn(select: StreamSelect): readonly Expression[] {
   const { fields, joins, where, window, groupBy, having, orderBy } = select;
   const selected = fields.flatMap((field) => (field.type === 'star' ? (field.replace ?? []) : [field]));
@@ -73,10 +73,10 @@ function expressionsIn(select: StreamSelect): readonly Expression[] {
   ];
 }
 
-/** @throws SqlError for a window that is not in GROUP BY, and a condition of CASE that can never be one */
+/** @throws SqlError for a window outside GROUP BY, and for a CASE condition that can never be boolean */
 function checkExpression(node: Expression, parser: Parser): void {
   if (node.type === 'call' && isWindowName(node.name))
-    throw parser.errorAt(node.start, `${node.name}() is a window, which stands only in GROUP BY`);
+    throw parser.errorAt(node.start, `${node.name}() is a window, which is allowed only in GROUP BY`);
   if (node.type === 'case' && node.subject === undefined)
     for (const { when } of node.branches)
       if (isNoCondition(when))
@@ -84,7 +84,7 @@ function checkExpression(node: Expression, parser: Parser): void {
   for (const child of childrenOf(node)) checkExpression(child, parser);
 }
 
-/** Whether an expression has no boolean value in any row, as far as its operators show. */
+/** Check whether an expression cannot have a boolean value, as far as its operators show. */
 function isNoCondition(node: Expression): boolean {
   if (node.type === 'literal') return typeof node.value !== 'boolean';
   return node.type === 'unary' || (node.type === 'binary' && '+-*/%'.includes(node.operator));
@@ -96,7 +96,7 @@ function readFields(parser: Parser): readonly Field[] {
   return fields;
 }
 
-/** What to write instead of another expression behind a field. */
+/** A hint for an expression that follows a field without a comma. */
 function hintBehind(field: Field, parser: Parser): string | undefined {
   if (field.type === 'star' || parser.isForeignWord) return undefined;
   const { expression } = field;
@@ -164,14 +164,14 @@ function readAlias(parser: Parser): Path {
   return { type: 'path', name: readName(parser), steps: [], start, end };
 }
 
-/** A name without steps. */
+/** Parse a name without steps. */
 function readName(parser: Parser): string {
   if (!parser.isName)
-    throw parser.unexpected('a name', 'a name that is a keyword or has other characters stands in backquotes');
+    throw parser.unexpected('a name', 'put a name that is a keyword or has other characters in backquotes');
   return parser.advance().text;
 }
 
-/** A stream or a table, and its alias. */
+/** Parse a stream or a table and its alias. */
 function readSource(parser: Parser): StreamSource {
   const { start } = parser.token;
   const name = readStreamName(parser);

@@ -3,8 +3,8 @@ import type { TokenReader } from '../sql/token-reader.ts';
 const SEPARATOR = /^[/#+]$/;
 
 /**
- * Read the name of a stream or a table. Its parts may have the separator and the wildcards of topic filters between them, as in
- * `site/+/temperature`.
+ * Parse the name of a stream or a table. Its parts may be separated by the separator and wildcards of topic filters, as
+ * in `site/+/temperature`.
  * @throws SqlError
  */
 export function readStreamName(reader: TokenReader): string {
@@ -24,4 +24,4 @@ export function readStreamName(reader: TokenReader): string {
   return name;
 }
 
-const NAME_HINT = 'a name that is a keyword or has other characters stands in backquotes: `a-b`';
+const NAME_HINT = 'put a name that is a keyword or has other characters in backquotes: `a-b`';

@@ -18,7 +18,7 @@ export const DEFAULT_BOUNDS: StreamBounds = {
 };
 
 /**
- * Check the option `streams`, as far as that is possible without the stream service: the rest is checked when the broker starts.
+ * Check the option `streams` as far as possible without the stream service; the rest is checked when the broker starts.
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function readStreamsOptions(given: StreamsOptions): StreamsOptions {
@@ -30,7 +30,7 @@ export function readStreamsOptions(given: StreamsOptions): StreamsOptions {
   for (const rule of given.rules ?? []) {
     checkObject(rule, 'streams.rules');
     if (typeof rule.id !== 'string')
-      throw invalid('rules.id', 'an id, so that it is the same one after a restart', rule.id);
+      throw invalid('rules.id', 'an id, so that the rule can be recognized after a restart', rule.id);
   }
   const { timezone, dataDir, max, bounds = {} } = given;
   if (timezone !== undefined && !isZone(timezone))

@@ -14,147 +14,181 @@ import type { Value, ValueObject } from './values/values.ts';
 /** Properties of a source or a sink, as they were given. */
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** A property of a source or a sink, for checks and documents. */
+/** A property of a source or a sink, for checks and documentation. */
 export interface PropertyRow {
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'array' | 'any';
   readonly about: string;
   readonly default?: unknown;
   readonly required?: true;
-  /** The values that it can have. */
+  /** The permitted values. */
   readonly choices?: readonly unknown[];
-  /** Least and greatest value of a number. */
+  /** Smallest and largest permitted number. */
   readonly range?: readonly [least: number, greatest: number];
-  /** A number of milliseconds; a string such as `10s` is converted to it. */
+  /** A number of milliseconds; a string such as `10s` is converted. */
   readonly unit?: 'ms';
-  /** A string may be a template such as `a/{{.id}}`, which is filled in for each output; so may the strings in an object. */
+  /**
+   * Set if a string may be a template such as `a/{{.id}}`, which is filled in for each output; this includes the
+   * strings in an object.
+   */
   readonly isTemplate?: true;
-  /** It is shown as `******`, and `******` in a change means the present value. */
+  /** Set if the value is shown as `******`. In a change, `******` stands for the current value. */
   readonly isSecret?: true;
 }
 
 /** The properties of a source or a sink, by name. */
 export type PropertyTable = Readonly<Record<string, PropertyRow>>;
 
-/** A type of sources, such as `mqtt`: the option TYPE of a stream. */
+/** A source type, such as `mqtt`: the option TYPE of a stream. */
 export interface SourceType {
   readonly name: string;
   readonly about: string;
-  /** Absent: its properties are not checked. */
+  /** If absent, the properties are not checked. */
   readonly properties?: PropertyTable;
-  /** Sections of properties that belong to the type. Those of the same name in the option `sourceConfig` go over them. */
+  /**
+   * Sections of properties that belong to the type. Sections of the same name in the option `sourceConfig` override
+   * them.
+   */
   readonly sections?: Readonly<Record<string, Properties>>;
-  /** It produces a finite number of rows and then calls `end`: a table of it has all of them. Default false. */
+  /**
+   * Set if the source produces a finite number of rows and then calls `end`: a table then has all of its rows. Default
+   * false.
+   */
   readonly isBatch?: true;
   /** Default: `stream` and `table`. */
   readonly for?: readonly ('stream' | 'table' | 'lookup')[];
-  /** Begin to produce rows. It may resolve before a connection is there. @throws why the source cannot be used at all */
+  /**
+   * Begin to produce rows. May resolve before a connection is established. @throws the reason why the source cannot be
+   * used at all
+   */
   open?(setup: SourceSetup): Awaitable<OpenSource>;
-  /** For lookup tables: find rows by the values of keys. */
+  /** Find rows by the values of keys, for lookup tables. */
   openLookup?(setup: LookupSetup): Awaitable<OpenLookup>;
   /**
-   * Streams or rules have changed, or the service has started: let other servers keep nothing that no stream needs. The notes say what they keep. It is
-   * called often, and calls may overlap. Absent: no server keeps anything.
+   * Called when streams or rules have changed, or when the service has started: remove state on other servers that no
+   * stream needs any longer. The notes record this state. Called often; calls may overlap. Absent if there is no state
+   * on other servers.
    */
   tidy?(setup: TidySetup): Awaitable<void>;
 }
 
 /** The argument of `SourceType.tidy`. */
 export interface TidySetup extends Pick<SourceSetup, 'dataDir' | 'clock' | 'node' | 'notes' | 'warn'> {
-  /** Aborts when the service stops. What is left then is done after the next start. */
+  /** Aborts when the service stops. The remaining work is done after the next start. */
   readonly signal: AbortSignal;
-  /** The stream of a place (`SourceSetup.place`). */
+  /** The stream to which a place belongs (`SourceSetup.place`). */
   stream(place: string): NotedStream;
 }
 
-/** A stream that a note is about. */
+/** A stream to which a note refers. */
 export interface NotedStream extends Pick<SourceSetup, 'stream' | 'isKept'> {
-  /** As for `SourceSetup`. @throws InvalidInput PROPERTY_INVALID if they cannot be read any more */
+  /** As in `SourceSetup`. @throws InvalidInput PROPERTY_INVALID if they can no longer be read */
   readonly properties: Properties;
-  /** False: it is dropped, or reads from another place. */
+  /** False if the stream was dropped or reads from another place. */
   readonly isDefined: boolean;
 }
 
 /**
- * Strings that a type of sources keeps in the store of the broker; without a store, in memory. A change has an effect at once, and is committed with the
- * rows that are given in the same turn of the event loop. If the commit fails, it is undone.
+ * Strings that a source type keeps in the store of the broker or, without a store, in memory. A change takes effect
+ * immediately, and is committed with the rows that are given in the same turn of the event loop. If the commit fails,
+ * it is undone.
  */
 export interface SourceNotes extends Iterable<readonly [key: string, value: string]> {
   get(key: string): string | undefined;
-  /** Resolves when it is in the store. @throws BrokerError STORE_FAILED */
+  /** Resolves when the note is committed. @throws BrokerError STORE_FAILED */
   set(key: string, value: string): Promise<void>;
-  /** Resolves when the store does not have it. @throws BrokerError STORE_FAILED */
+  /** Resolves when the deletion is committed. @throws BrokerError STORE_FAILED */
   delete(key: string): Promise<boolean>;
 }
 
-/** What a source is opened with. */
+/** The argument of `SourceType.open`. */
 export interface SourceSetup {
   /** Name of the stream. */
   readonly stream: string;
   /** The option DATASOURCE: a topic filter, a path, a URL. */
   readonly datasource: string;
-  /** The properties of the section that CONF_KEY names, over those of `default`; they satisfy the table of the type. */
+  /**
+   * The properties of the section that CONF_KEY names, merged over those of `default`; they satisfy the table of the
+   * type.
+   */
   readonly properties: Properties;
-  /** Folder for files of this service; undefined: there is none. */
+  /** Folder for files of this service; undefined if there is none. */
   readonly dataDir: string | undefined;
   readonly clock: Clock;
   /** Name of the broker node, the option `node`. */
   readonly node: string;
-  /** A rule with `qos` above 0 reads the stream, whether it runs or not, and the broker has a store. It changes with the rules. */
+  /**
+   * True if a rule with `qos` above 0 reads the stream, whether it is running or not, and the broker has a store.
+   * Changes with the rules.
+   */
   readonly isKept: boolean;
   /**
-   * Resolves when the rules that are being started are there, or when the source is being closed: a source with an acknowledgement reads after that,
-   * so that none of them misses what it acknowledges.
+   * Resolves when the rules that are being started are ready, or when the source is being closed. A source with
+   * acknowledgements reads only after that, so that none of these rules misses rows that it acknowledges.
    */
   ready(): Promise<void>;
   /** Notes of all sources of this type. */
   readonly notes: SourceNotes;
-  /** Stands for the stream and the place that it reads from, in notes: `TidySetup.stream` finds it. */
+  /** Identifies, in notes, the stream and the place that it reads from: `TidySetup.stream` finds it. */
   readonly place: string;
   /**
-   * Give rows, and learn when rules with `qos` above 0 have them in the store: then what has led to them can be acknowledged.
-   * @param give calls `bytes` or `row`. It is called at once, or, after those of earlier calls, when each rule has room and none is being replaced
-   * @throws BrokerError STORE_FAILED; SOURCE_CLOSED if no rule takes them: they are to be given again; what `give` throws
+   * Pass rows, and learn when rules with `qos` above 0 have committed them, so that their origin can be acknowledged.
+   * @param give calls `bytes` or `row`. Called immediately or, after earlier calls, when each rule has room and none is
+   *   being replaced
+   * @throws BrokerError STORE_FAILED; SOURCE_CLOSED if no rule takes the rows, which must be given again; errors of
+   *   `give`
    */
   kept(give: () => void): Promise<void>;
   /**
-   * Bytes have arrived. They are decoded by the FORMAT of the stream, to one row or to several. They may change when this has returned and the
-   * turn of the event loop has ended.
-   * @param timestamp when they arrived, in milliseconds since 1970; default: now
-   * @param cause the ids of the rules of this broker that have led to them, the first one first; default: none has
+   * Pass bytes that have arrived. They are decoded by the FORMAT of the stream to one or more rows. The bytes may
+   * change after this method has returned and the turn of the event loop has ended.
+   * @param timestamp time of arrival, in milliseconds since 1970; default: now
+   * @param cause ids of the rules of this broker that caused the bytes, first one first; default: none
    */
   bytes(payload: Uint8Array, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
-  /** A row that needs no decoding. Its numbers are floats, its bigints integers. The object is not changed afterwards. */
+  /**
+   * Pass a row that needs no decoding. Its numbers are floats, its bigints integers. The object must not be changed
+   * afterwards.
+   */
   row(values: ValueObject, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
-  /** The source has produced everything that it had: a table is complete. */
+  /** Signal that the source has produced all of its rows: a table is complete. */
   end(): void;
-  /** The connection is there. */
+  /** Report that the connection is established. */
   connected(): void;
-  /** The connection is lost, or cannot be made; the source tries again by itself. The reason is shown in the status of the rule. */
+  /**
+   * Report that the connection is lost or cannot be established; the source reconnects on its own. The status of the
+   * rule shows the reason.
+   */
   disconnected(reason: unknown): void;
-  /** Something could not be read. It is counted as an exception, and sent to the sinks if the rule wants it. */
+  /**
+   * Report input that could not be read. It is counted as an exception, and sent to the sinks if the rule is configured
+   * to.
+   */
   failed(reason: unknown): void;
-  /** Report something that an operator should know, although the source works. */
+  /** Report a condition that an operator should know, although the source works. */
   warn(text: string): void;
-  /** Whether rows would be dropped at present because a rule is slow. A source that can wait should. */
+  /** True if rows would be dropped at present because a rule is slow. A source that can wait should do so. */
   readonly isFull: boolean;
-  /** Called when there is room again. */
+  /** Call a function when there is room again. */
   whenRoom(run: () => void): void;
 }
 
 export interface OpenSource {
   close(): Awaitable<void>;
-  /** Rules have changed: `isKept` may have. */
+  /** Called when rules have changed, and `isKept` may have. */
   changed?(): void;
   /**
-   * What each rule gets when it starts, before all other rows, and a table when it is opened: such as retained messages. A rule that continues from a
-   * checkpoint gets nothing of it. Absent: there is nothing.
-   * @returns an iterator that gives one message after the other, in steps of at most a few milliseconds. Undefined: a step of a search has
-   *   found none, and others follow
+   * Messages for each rule when it starts, before all other rows, and for a table when it is opened: such as retained
+   * messages. A rule that continues from a checkpoint does not receive them. Absent if there are none.
+   * @returns an iterator over the messages, in steps of at most a few milliseconds; undefined means that a step of the
+   *   search has found none, and the search continues
    */
   first?(): Iterator<FirstMessage | undefined, void>;
 }
 
-/** A message that a source has when a rule starts; see the parameters of `SourceSetup.bytes`. Its time is when the rule gets it. */
+/**
+ * A message that a source already has when a rule starts; see the parameters of `SourceSetup.bytes`. Its time is when
+ * the rule receives it.
+ */
 export interface FirstMessage {
   readonly payload: Uint8Array;
   readonly metadata?: Metadata;
@@ -169,87 +203,93 @@ export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' |
 }
 
 export interface OpenLookup {
-  /** The rows whose columns have these values. @throws why they cannot be found */
+  /** Find the rows whose columns have these values. @throws the reason why they cannot be found */
   find(keys: readonly string[], values: readonly Value[]): Awaitable<readonly ValueObject[]>;
   close(): Awaitable<void>;
 }
 
-/** A type of sinks, such as `mqtt`: the key of an action. */
+/** A sink type, such as `mqtt`: the key of an action. */
 export interface SinkType {
   readonly name: string;
   readonly about: string;
-  /** Its own properties; the common ones are added. Absent: they are not checked. */
+  /** The properties of the type; the common ones are added. If absent, they are not checked. */
   readonly properties?: PropertyTable;
-  /** Begin to accept outputs. It may resolve before a connection is there. @throws why the sink cannot be used at all */
+  /**
+   * Begin to accept outputs. May resolve before a connection is established. @throws the reason why the sink cannot be
+   * used at all
+   */
   open(setup: SinkSetup): Awaitable<OpenSink>;
 }
 
 export interface SinkSetup {
   readonly ruleId: string;
-  /** Number of the action, from 0. */
+  /** Index of the action, from 0. */
   readonly index: number;
   /** The properties of the action, with defaults filled in. */
   readonly properties: Properties;
   readonly dataDir: string | undefined;
   readonly clock: Clock;
-  /** The connection is there. */
+  /** Report that the connection is established. */
   connected(): void;
-  /** The connection is lost, or cannot be made. The reason is shown in the status of the rule. */
+  /** Report that the connection is lost or cannot be established. The status of the rule shows the reason. */
   disconnected(reason: unknown): void;
   /** Write a line to the log of the service. */
   log(text: string): void;
-  /** Report something that an operator should know, although the sink works. */
+  /** Report a condition that an operator should know, although the sink works. */
   warn(text: string): void;
 }
 
-/** What a sink sends. */
+/** An item that a sink sends. */
 export interface SinkItem {
   /**
-   * The rows of an emission, or one row (`sendSingle`), as plain values; after a template, its string. Bytes: already encoded by a format that is
-   * no text.
+   * The rows of an emission, or one row (`sendSingle`), as plain values; with a template, the resulting string. Bytes
+   * if already encoded by a binary format.
    */
   readonly value: unknown;
-  /** `value` as bytes of the format of the sink: JSON by default. Encoded at the first use. */
+  /** `value` as bytes in the format of the sink: JSON by default. Encoded at the first use. */
   readonly bytes: Buffer;
   /**
-   * `bytes` as text, for a sink that encodes text by itself, which is cheaper. Made at each use. Absent or undefined: there is none, as for an item of the
-   * cache, or for bytes that are no text.
+   * `bytes` as text, for a sink that encodes text itself, which is cheaper. Created at each use. Absent or undefined
+   * for an item of the cache, and for bytes that are not text.
    */
   readonly text?: string | undefined;
-  /** A property that is a template, filled in for this item. @throws StreamFailure */
+  /** The value of a property; a template is filled in for this item. @throws StreamFailure */
   property(name: string): unknown;
-  /** The same at each attempt to send the item. */
+  /** An id that is the same for each attempt to send the item. */
   readonly id: string;
-  /** The ids of the rules of this broker that have led to it, the first one first. Absent or undefined: none has. */
+  /** The ids of the rules of this broker that caused it, first one first. Absent or undefined if there are none. */
   readonly cause?: Cause | undefined;
 }
 
 export interface OpenSink {
-  /** Send an item. It has failed if this throws or rejects; whether it is tried again is decided by the common properties. */
+  /** Send an item. The attempt fails if this throws or rejects; the common properties decide about retries. */
   send(item: SinkItem): Awaitable<void>;
   close(): Awaitable<void>;
 }
 
-/** An action that is a function of the app: called with the rows of each emission. */
+/** An action that is a function of the app, called with the rows of each emission. */
 export type EmissionFunction = (rows: readonly Record<string, unknown>[]) => unknown;
 
-/** An element of `actions`: one key, the type of the sink, with its properties; or a function. */
+/**
+ * An element of `actions`: an object with the type of the sink as its only key and the properties as its value; or a
+ * function.
+ */
 export type ActionInput = Readonly<Record<string, Properties>> | EmissionFunction;
 
 /** The options of a rule. */
 export interface RuleOptions {
-  /** Time is that of the column TIMESTAMP of the streams. Default false. */
+  /** Use the column TIMESTAMP of the streams as time. Default false. */
   readonly isEventTime: boolean;
-  /** How far rows may be behind the latest one, in milliseconds. Default 1000. */
+  /** Maximum delay of rows behind the latest one, in milliseconds. Default 1000. */
   readonly lateTolerance: number;
   /**
-   * After how many milliseconds without a row a stream of a join in event time does not hold back the others. The status counts such streams as
-   * `idle_streams`. Default 0: never.
+   * Time without rows, in milliseconds, after which a stream of a join in event time no longer holds back the others.
+   * The status counts such streams as `idle_streams`. Default 0: never.
    */
   readonly idleTimeout: number;
   /** Accepted for compatibility: operators run one item after the other. Default 1. */
   readonly concurrency: number;
-  /** Most items that wait before a rule that is busy. Default 1024. */
+  /** Maximum number of items that wait in front of a busy rule. Default 1024. */
   readonly bufferLength: number;
   /** Add the metadata of rows to outputs, as `__meta`. Default false. */
   readonly sendMetaToSink: boolean;
@@ -259,23 +299,26 @@ export interface RuleOptions {
   readonly qos: 0 | 1 | 2;
   /** Milliseconds between checkpoints. Default 300000; 1000 with qos 2. */
   readonly checkpointInterval: number;
-  /** How a rule that has failed is started again. */
+  /** Restart strategy for a rule that has failed. */
   readonly restartStrategy: RestartStrategy;
-  /** When the rule runs, as a cron expression. Default: always. */
+  /** Cron expression for the times at which the rule runs. Default: always. */
   readonly cron: string;
-  /** How long it runs each time, such as `10m`. Default: until it is stopped. */
+  /** Duration of each run, such as `10m`. Default: until it is stopped. */
   readonly duration: string;
   /** Times outside of which the rule does not run: a list of `{ begin, end }`. Default: none. */
   readonly cronDatetimeRange: readonly { readonly begin: string; readonly end: string }[];
-  /** Have null for columns without a value, instead of leaving them out. Default false. */
+  /** Output null for columns without a value, instead of omitting them. Default false. */
   readonly sendNilField: boolean;
-  /** Windows without rows are emitted too. Default false. */
+  /** Emit windows without rows, too. Default false. */
   readonly emitEmptyWindows: boolean;
-  /** `clock`: windows end at multiples of their length; `start`: counted from the start of the rule. Default `clock`. */
+  /**
+   * `clock`: windows end at multiples of their length; `start`: windows are counted from the start of the rule. Default
+   * `clock`.
+   */
   readonly windowAlign: 'clock' | 'start';
   /** `merged`: one row with the first match, as in the original; `pairs`: a row for each pair. Default `merged`. */
   readonly joinRows: 'merged' | 'pairs';
-  /** Whole numbers of streams without a schema are integers. Default false: they are floats. */
+  /** Treat whole numbers of streams without a schema as integers. Default false: they are floats. */
   readonly schemalessIntegers: boolean;
   /** Accepted for compatibility, without effect. */
   readonly debug: boolean;
@@ -283,37 +326,37 @@ export interface RuleOptions {
   readonly logFilename: string;
 }
 
-/** How a rule that has failed is started again. */
+/** Restart strategy for a rule that has failed. */
 export interface RestartStrategy {
-  /** Most attempts; 0: none. Default 0. */
+  /** Maximum number of attempts; 0: none. Default 0. */
   readonly attempts: number;
-  /** Milliseconds before the first one. Default 1000. */
+  /** Delay before the first attempt, in milliseconds. Default 1000. */
   readonly delay: number;
-  /** Factor from each delay to the next one. Default 2. */
+  /** Factor between successive delays. Default 2. */
   readonly multiplier: number;
-  /** Longest delay in milliseconds. Default 30000. */
+  /** Maximum delay in milliseconds. Default 30000. */
   readonly maxDelay: number;
-  /** Share by which delays vary. Default 0.1. */
+  /** Fraction by which delays vary. Default 0.1. */
   readonly jitterFactor: number;
 }
 
 export interface StreamRuleInput {
-  /** Default: a random one. */
+  /** Default: a random id. */
   readonly id?: string;
   readonly sql: string;
   readonly actions?: readonly ActionInput[];
   readonly options?: Partial<RuleOptions>;
-  /** Start it. Default true. */
+  /** Start the rule. Default true. */
   readonly triggered?: boolean;
-  /** A name for people. */
+  /** A display name. */
   readonly name?: string;
   readonly version?: string;
   readonly tags?: readonly string[];
-  /** Do not persist it. Default false; a rule with a function as an action is never persisted. */
+  /** Do not persist the rule. Default false; a rule with a function as an action is never persisted. */
   readonly temp?: boolean;
 }
 
-/** A rule, as it was made. */
+/** A rule as defined. */
 export interface StreamRuleDefinition {
   readonly id: string;
   readonly sql: string;
@@ -329,7 +372,7 @@ export interface StreamRuleDefinition {
 /** `Running` or `Stopped: REASON`. */
 export type StatusText = string;
 
-/** A row of the list of rules. */
+/** An entry of the list of rules. */
 export interface StreamRuleSummary {
   readonly id: string;
   readonly name: string;
@@ -339,24 +382,26 @@ export interface StreamRuleSummary {
 }
 
 export interface StreamRuleStatus {
-  /** State of its chart. */
+  /** State of the rule's chart. */
   readonly state: 'idle' | 'connected' | 'disconnected';
   readonly text: StatusText;
   /** In milliseconds since 1970; 0: never. */
   readonly startedAt: number;
   readonly stoppedAt: number;
   readonly nextStartAt: number;
-  /** The figures of its nodes by `KIND_NAME_INDEX_METRIC`, in the order of the plan; empty if it does not run. */
+  /**
+   * The counters of its nodes by `KIND_NAME_INDEX_METRIC`, in the order of the plan; empty if the rule is not running.
+   */
   readonly metrics: Readonly<Record<string, number | string>>;
 }
 
-/** The nodes of a rule and what follows each. */
+/** The nodes of a rule with their successors. */
 export interface Topology {
   readonly sources: readonly string[];
   readonly edges: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Whether a rule could be made. */
+/** Result of a validation: whether the rule could be created. */
 export interface Validation {
   /** The streams and tables of its statement. */
   readonly sources: readonly string[];
@@ -370,7 +415,7 @@ export interface PlanNode {
   readonly inputs: readonly PlanNode[];
 }
 
-/** What a test of a rule gives. */
+/** The result of a test of a rule. */
 export interface StreamRuleTest {
   readonly emissions: readonly (readonly Record<string, unknown>[])[];
   readonly errors: readonly string[];
@@ -380,7 +425,9 @@ export interface StreamRuleTest {
 export interface TestRow {
   readonly stream: string;
   readonly values: Readonly<Record<string, unknown>>;
-  /** When it arrives, in milliseconds; never before the row in front of it. Default: the time of that row. */
+  /**
+   * Time of arrival in milliseconds; never before that of the preceding row. Default: the time of the preceding row.
+   */
   readonly at?: number;
   readonly meta?: Readonly<Record<string, unknown>>;
 }
@@ -398,21 +445,21 @@ export interface Column {
   readonly type: ColumnType;
 }
 
-/** A stream or a table, as CREATE defines it. */
+/** The definition of a stream or a table, as given by CREATE. */
 export interface StreamDefinition {
   readonly kind: StreamKind;
   readonly name: string;
-  /** undefined: the stream has no schema. */
+  /** Undefined if the stream has no schema. */
   readonly columns: readonly Column[] | undefined;
-  /** The options that are written, by their names in upper case: DATASOURCE, FORMAT, ... */
+  /** The specified options by name in upper case: DATASOURCE, FORMAT, ... */
   readonly options: Readonly<Record<string, string>>;
   /** The text of the statement. */
   readonly sql: string;
-  /** Only of a definition in the store that is not valid in this version: why. Rules that read it do not run. */
+  /** Set for a stored definition that is not valid in this version: the reason. Rules that read it do not run. */
   readonly fault?: string;
 }
 
-/** Streams, tables and rules, by name, each as its text: SQL, and for rules JSON. */
+/** Streams, tables and rules by name, each as text: SQL, or JSON for rules. */
 export interface Ruleset {
   readonly streams: Readonly<Record<string, string>>;
   readonly tables: Readonly<Record<string, string>>;
@@ -421,9 +468,9 @@ export interface Ruleset {
 
 /** Options of streams: `createBroker({ streams: ... })`. */
 export interface StreamsOptions {
-  /** Types of sources, such as `fileSource()` of `embermq/streams/file`. */
+  /** Source types, such as `fileSource()` of `embermq/streams/file`. */
   readonly sources?: readonly SourceType[] | undefined;
-  /** Types of sinks, such as `fileSink()` of `embermq/streams/file`. */
+  /** Sink types, such as `fileSink()` of `embermq/streams/file`. */
   readonly sinks?: readonly SinkType[] | undefined;
   /** Functions for statements. */
   readonly functions?: readonly StreamFunction[] | undefined;
@@ -433,34 +480,47 @@ export interface StreamsOptions {
   readonly definitions?: readonly string[] | undefined;
   /** Rules of the app, which are not persisted. */
   readonly rules?: readonly StreamRuleInput[] | undefined;
-  /** Sections of properties of sources, by type and by name: `{ httppull: { default: { url: '...' } } }`. CONF_KEY names a section. */
+  /**
+   * Sections of source properties, by type and name: `{ httppull: { default: { url: '...' } } }`. CONF_KEY selects a
+   * section.
+   */
   readonly sourceConfig?: Readonly<Record<string, Readonly<Record<string, Properties>>>> | undefined;
   /** Default options of rules. */
   readonly ruleDefaults?: Partial<RuleOptions> | undefined;
-  /** Zone of dates and times of functions: an IANA name. Default: that of the process. */
+  /** Time zone of date and time functions: an IANA name. Default: the zone of the process. */
   readonly timezone?: string | undefined;
   /** Folder for files of sources, sinks and plugins. */
   readonly dataDir?: string | undefined;
-  /** Most rules. Default 10000. */
+  /** Maximum number of rules. Default 10000. */
   readonly max?: number | undefined;
-  /** What one rule may take. */
+  /** Limits of each rule. */
   readonly bounds?: Partial<StreamBounds> | undefined;
 }
 
-/** What a rule may take. A bound that is reached is counted in the status, and the item fails with an error that names it. */
+/**
+ * Limits of a rule. When a limit is reached, this is counted in the status, and the item fails with an error that names
+ * the limit.
+ */
 export interface StreamBounds {
-  /** Rows that one window holds. Default 1000000. */
+  /** Maximum number of rows in a window. Default 1000000. */
   readonly windowRows: number;
-  /** Groups of one window. Default 100000. */
+  /** Maximum number of groups in a window. Default 100000. */
   readonly groups: number;
-  /** Rows that one join makes for one emission. Default 1000000. */
+  /** Maximum number of rows that one join creates for one emission. Default 1000000. */
   readonly joinRows: number;
-  /** Characters that a template makes for one output. Default 1048576. */
+  /** Maximum number of characters that a template creates for one output. Default 1048576. */
   readonly templateCharacters: number;
-  /** Maximum weight of a row, or of the result of a function: about the bytes of its JSON. The rows that unnest() makes of one row, and all that functions make for it, weigh at most 16 times as much together. Default 4194304 (4 MiB). */
+  /**
+   * Maximum weight of a row, or of the result of a function: approximately the bytes of its JSON. The rows that
+   * unnest() creates from one row, together with all results of functions for it, weigh at most 16 times as much.
+   * Default 4194304 (4 MiB).
+   */
   readonly rowWeight: number;
-  /** Rows of a rule with `qos` 1 or 2 that are kept until its next checkpoint, which begins when there are half as many. Default 100000. */
+  /**
+   * Maximum number of rows of a rule with `qos` 1 or 2 that are kept until its next checkpoint, which begins at half of
+   * this number. Default 100000.
+   */
   readonly checkpointRows: number;
-  /** Bytes of one checkpoint, and of the rows that are kept until the next one. Default 67108864 (64 MB). */
+  /** Maximum bytes of one checkpoint, and of the rows that are kept until the next one. Default 67108864 (64 MB). */
   readonly checkpointBytes: number;
 }

@@ -11,7 +11,7 @@ const KINDS: ReadonlyMap<string, WindowKind> = new Map([
   ['statewindow', 'state']
 ]);
 
-/** The numbers of arguments of the windows that have a unit of time. */
+/** The permitted numbers of arguments of windows with a unit of time. */
 const COUNTS: Readonly<Partial<Record<WindowKind, readonly number[]>>> = {
   tumbling: [2],
   hopping: [3],
@@ -19,7 +19,7 @@ const COUNTS: Readonly<Partial<Record<WindowKind, readonly number[]>>> = {
   session: [3]
 };
 
-/** Milliseconds of the units of lengths. */
+/** Milliseconds by unit of length. */
 const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
   dd: 86_400_000,
   hh: 3_600_000,
@@ -28,19 +28,19 @@ const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
   ms: 1
 };
 
-/** Longest length of a window. */
+/** Maximum length of a window. */
 const LONGEST_DAYS = 36_500;
 
 const ORDINALS = ['1st', '2nd', '3rd'];
 
-/** Whether a function is a window: `TUMBLINGWINDOW`. */
+/** Check whether a function name denotes a window: `TUMBLINGWINDOW`. */
 export function isWindowName(name: string): boolean {
   return KINDS.has(name.toLowerCase());
 }
 
 /**
- * The window that a call in GROUP BY means, with the FILTER and OVER that follow it. The sentences about its arguments are those of the original
- * [stream rules 5.1].
+ * The window denoted by a call in GROUP BY, with the FILTER and OVER that follow it. The sentences about its arguments
+ * are those of the original [stream rules 5.1].
  * @throws SqlError
  */
 export function readWindow(call: Call, parser: Parser): Window {
@@ -108,7 +108,7 @@ function timeParts(kind: WindowKind, { name, args, start }: Call, parser: Parser
     const argument = `The ${ORDINALS[index + 1]} argument for ${name.toLowerCase()}`;
     const length = integerOf(arg);
     if (length === undefined) throw parser.errorAt(arg.start, `${argument} is expecting integer literal expression.`);
-    // of a sliding window, the delay may be 0, and with a delay the length
+    // for a sliding window, the delay may be 0, and the length may be 0 if there is a delay
     const mayBeZero = kind === 'sliding' && (index === 1 || (integerOf(rest[1] ?? first) ?? 0) > 0);
     if (length < (mayBeZero ? 0 : 1))
       throw parser.errorAt(arg.start, `${argument} should be ${mayBeZero ? '0 or more' : 'greater than 0'}.`);
@@ -134,7 +134,7 @@ function integerOf(arg: Expression): number | undefined {
   return Number.isSafeInteger(arg.value) ? arg.value : undefined;
 }
 
-/** `FILTER (WHERE a > 1)`. */
+/** Parse `FILTER (WHERE a > 1)`. */
 function readFilter(parser: Parser): Expression {
   parser.expectSymbol('(');
   parser.expectKeyword('WHERE');
@@ -147,9 +147,13 @@ function checkOver(kind: WindowKind, over: Over | undefined, { name, start }: Ca
   if (over?.when !== undefined && kind !== 'sliding')
     throw parser.errorAt(
       over.when.start,
-      `${name.toLowerCase()}() has no OVER (WHEN ...)`,
-      'it belongs to SLIDINGWINDOW'
+      `${name.toLowerCase()}() does not support OVER (WHEN ...)`,
+      'use it with SLIDINGWINDOW'
     );
   if (over !== undefined && over.partitionBy.length > 0 && kind !== 'state')
-    throw parser.errorAt(start, `${name.toLowerCase()}() has no OVER (PARTITION BY ...)`, 'it belongs to STATEWINDOW');
+    throw parser.errorAt(
+      start,
+      `${name.toLowerCase()}() does not support OVER (PARTITION BY ...)`,
+      'use it with STATEWINDOW'
+    );
 }

@@ -160,7 +160,7 @@ describe('sources', () => {
         }),
         streams
       );
-    const fault = 'ON of other reads the lookup table look, which is joined behind all streams and scanned tables';
+    const fault = 'ON of other reads the lookup table look, which is joined after all streams and scanned tables';
     assert.equal(behind('inner', 'look.b = other.b'), fault);
     assert.equal(behind('left', 'demo.b = other.b AND other.c + look.c > 1', 'left'), fault);
     assert.equal(behind('inner', 'x = other.b', 'inner', ['look.b + demo.b AS x']), fault);
@@ -171,7 +171,7 @@ describe('sources', () => {
     for (const kind of ['right', 'full'] as const)
       assert.equal(
         behind(kind, 'demo.b = other.b'),
-        `the INNER JOIN of the lookup table look cannot stand before a ${kind.toUpperCase()} JOIN`
+        `the INNER JOIN of the lookup table look cannot precede a ${kind.toUpperCase()} JOIN`
       );
   });
 });
@@ -489,8 +489,8 @@ describe('outputs', () => {
       { a: 1, b: 2 }
     ]);
     assert.deepEqual(project(['a', 'unnest(l)'], { a: 1 }), []);
-    assert.throws(() => project(['unnest(l)'], { l: 1 }), { message: 'unnest() has float64 instead of rows' });
-    assert.equal(faultOf(select(['unnest(a)', 'unnest(b)'])), 'only one function of SELECT can have several rows');
+    assert.throws(() => project(['unnest(l)'], { l: 1 }), { message: 'unnest() returned float64 instead of rows' });
+    assert.equal(faultOf(select(['unnest(a)', 'unnest(b)'])), 'only one function of SELECT can return several rows');
   });
 
   it('have a column for each key of extract', () => {

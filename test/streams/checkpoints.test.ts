@@ -200,7 +200,7 @@ describe('A stream rule with qos', () => {
     await lives.kit.clock.advance(100);
     assert.match(
       (await streams.rules.status('r')).text,
-      /^Stopped: its checkpoint has \d+ bytes: more than the bound checkpointBytes, 2000/
+      /^Stopped: its checkpoint has \d+ bytes: more than bounds.checkpointBytes, 2000/
     );
   });
 

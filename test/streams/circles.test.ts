@@ -48,8 +48,7 @@ async function failuresOf({ streams }: Broker, id: string): Promise<{ count: unk
   return { count: metrics.sink_mqtt_0_0_exceptions_total, last: metrics.sink_mqtt_0_0_last_exception };
 }
 
-const LOOP = (id: string) =>
-  `rules publish because of each other: the stream rule ${id} has led to this message already`;
+const LOOP = (id: string) => `rules publish because of each other: the stream rule ${id} already caused this message`;
 
 /** Ways in which a rule publishes later, or at once. */
 const WAYS: Readonly<Record<string, Omit<Rule, 'topic'>>> = {
@@ -247,7 +246,7 @@ describe('Several stream rules', () => {
     await run(kit);
     assert.equal(topics.length, 17);
     const { last } = await failuresOf(kit.broker, 'r16');
-    assert.equal(last, 'rules publish because of each other: more than 16 rules have led to this message');
+    assert.equal(last, 'rules publish because of each other: more than 16 rules caused this message');
   });
 
   it('are not refused because a row that they have led to has been filtered out, or is in a table', async () => {

@@ -23,8 +23,7 @@ describe('formats', () => {
   });
 
   it('refuse a name that is not known, and list those that are', () => {
-    const message =
-      'stream "demo": option \'format=xml\' is invalid: there is no such format, only binary, delimited, json, urlencoded';
+    const message = 'stream "demo": option \'format=xml\' is invalid: use one of binary, delimited, json, urlencoded';
     assert.throws(() => makeFormat('xml', { what: 'stream "demo"' }), { code: 'STREAM_INVALID', message });
   });
 

@@ -62,7 +62,7 @@ describe('a value that cannot be aggregated', () => {
     ]);
     assert.deepEqual(rows, [{ k: 'a', s: 4 }]);
     assert.equal(errors.length, 1);
-    assert.match(errors[0], / \(2 more groups have failed\)$/);
+    assert.match(errors[0], / \(2 more groups failed\)$/);
     assert.deepEqual(exceptions, [3]);
   });
 

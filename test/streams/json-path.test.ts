@@ -8,7 +8,7 @@ describe('JSON paths', () => {
   it('look at a bounded number of values', () => {
     const large: Value = Array.from({ length: 2000 }, () => ({ a: 1 }));
     const path = compileJsonPath('$[? $[? @.a == 1] == @]');
-    assert.throws(() => path.query(large), { message: 'the JSON path looks at more than 1000000 values' });
+    assert.throws(() => path.query(large), { message: 'the JSON path visits more than 1000000 values' });
     const inner: Value = new Array(1000).fill(0);
     assert.throws(() => compileJsonPath('$..*').query(new Array(2000).fill(inner)), StreamFailure);
   });

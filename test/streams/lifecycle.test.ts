@@ -45,14 +45,14 @@ describe('A stream rule', () => {
     const refused = [
       [{ sql: '' }, /Missing rule SQL/],
       [{ id: 'a/b' }, /id: expected a string .* without "\/", control characters/],
-      [{ id: '..' }, /id: expected another string than "\." and "\.\."/],
+      [{ id: '..' }, /id: expected a string other than "\." and "\.\."/],
       [{ id: '\ud800' }, /id: expected a string .* unpaired surrogates/],
       [{ sql: 'SELECT * FROM demo', actions: [] }, /Missing rule actions/],
       [{ sql: 'SELECT * FROM demo', actions: { nop: {} } }, /actions: expected an array of functions and of objects/],
       [{ sql: 'SELECT * FROM nothing' }, /fail to get stream nothing, please check if stream is created/],
       [{ sql: 'SELECT FROM demo' }, /syntax error/],
       [{ sql: 'SELECT nofunction(a) FROM demo' }, /nofunction/],
-      [{ sql: 'SELECT * FROM demo', actions: [{ nosink: {} }] }, /there is no sink of the type nosink/],
+      [{ sql: 'SELECT * FROM demo', actions: [{ nosink: {} }] }, /unknown sink type nosink/],
       [{ sql: 'SELECT * FROM demo', actions: [{ mqtt: {} }] }, /mqtt sink is missing property topic/],
       [{ sql: 'SELECT * FROM demo', options: { bufferLength: -1 } }, /rule option bufferLength -1 is invalid/],
       [{ sql: 'SELECT * FROM demo', options: { buferLength: 1 } }, /did you mean.*bufferLength/],
@@ -183,7 +183,7 @@ describe('A stream rule', () => {
     }
     await using kit = await createTestBroker({ store });
     const { streams } = kit.broker;
-    assert.match((await streams.rules.status('r')).text, /^Stopped: there is no sink of the type own/);
+    assert.match((await streams.rules.status('r')).text, /^Stopped: unknown sink type own/);
     await streams.defineSink(sink);
     assert.equal((await streams.rules.status('r')).text, 'Running');
   });

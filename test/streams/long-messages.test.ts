@@ -201,7 +201,7 @@ describe('a message with many rows that fail', () => {
     await broker.publish({ topic: 'many', payload: message(5000) });
     await broker.streams.rules.stop('r');
     assert.equal(sent.length, 2);
-    assert.match(warnings.join(), /stream rule r has ended in a long message of demo: \d+ of its rows are dropped/);
+    assert.match(warnings.join(), /stream rule r ended within a long message of demo: \d+ of its rows are dropped/);
   });
 });
 
@@ -238,7 +238,7 @@ describe('a message with many rows for a stream rule with qos', () => {
     await rules.update('r', { sql: 'SELECT a FROM demo', actions, options: { qos: 1 } });
     assert.match(
       errors.join(),
-      /updated with another qos in a long message: \d+ rows of it, and 0 messages behind it, were dropped/
+      /updated with another qos during a long message: \d+ rows of it, and 0 messages after it, were dropped/
     );
   });
 

@@ -230,7 +230,7 @@ describe('a lookup join', () => {
     assert.deepEqual([emitted, failures], [[], []]);
     clock.advanceTo(30_000);
     await new Promise(setImmediate);
-    assert.deepEqual(failures, ['a lookup has not ended after 30000 ms: check its source']);
+    assert.deepEqual(failures, ['a lookup has not completed within 30000 ms: check its source']);
     assert.deepEqual(emitted, [[['second', 20]]]);
   });
 
@@ -249,7 +249,7 @@ describe('a lookup join', () => {
     assert.equal(asked, 3);
     push(9, 'z');
     push(8, 'z');
-    assert.deepEqual(failures, ['lookup failed: no connection', 'the lookup has returned no list of rows']);
+    assert.deepEqual(failures, ['lookup failed: no connection', 'the lookup did not return a list of rows']);
     assert.equal(emitted.length, 5);
   });
 });

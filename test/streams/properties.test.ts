@@ -36,8 +36,8 @@ describe('properties of sources and sinks', () => {
     const values = read({ topic: 'a', intervall: 1, zone: 2 }, (text) => warnings.push(text));
     assert.deepEqual(values, { topic: 'a', qos: 0, intervall: 1, zone: 2 });
     assert.deepEqual(warnings, [
-      'mqtt sink: there is no property "intervall", and it has no effect; did you mean "interval"?',
-      'mqtt sink: there is no property "zone", and it has no effect'
+      'mqtt sink: the unknown property "intervall" has no effect; did you mean "interval"?',
+      'mqtt sink: the unknown property "zone" has no effect'
     ]);
   });
 

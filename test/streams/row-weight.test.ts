@@ -47,7 +47,7 @@ describe('the weight of rows', () => {
     assert.equal(run(20).emissions[0].length, 20);
     const { errors, emissions } = run(9000);
     assert.deepEqual(emissions, []);
-    assert.match(errors[0], /all that unnest\(\) makes of a row is larger than 67108864 bytes as JSON/);
+    assert.match(errors[0], /the result of unnest\(\) for a row is larger than 67108864 bytes as JSON/);
   });
 
   it('is bounded for all that functions make for one row together, and each row has the whole bound', async () => {
@@ -64,7 +64,7 @@ describe('the weight of rows', () => {
     const { errors, emissions } = await run(12);
     assert.deepEqual(emissions, []);
     assert.equal(errors.length, 3);
-    assert.match(errors[0], /all that the functions make for the row is larger than 32000 bytes as JSON/);
+    assert.match(errors[0], /the result of all functions for the row is larger than 32000 bytes as JSON/);
   });
 
   it('counts lists and structs that functions print, also if the results are short', async () => {
@@ -79,7 +79,7 @@ describe('the weight of rows', () => {
     assert.deepEqual([run(10).errors, run(10).emissions.length], [[], 3]);
     const { errors, emissions } = run(100);
     assert.deepEqual([errors.length, emissions], [3, []]);
-    assert.match(errors[0], /all that the functions make for the row is larger than 160000 bytes/);
+    assert.match(errors[0], /the result of all functions for the row is larger than 160000 bytes/);
   });
 
   it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {

@@ -54,7 +54,7 @@ describe('The rules over streams', () => {
     await create('one', 'SELECT avg(a), avg(b), avg(c), sum(a) FROM demo GROUP BY COUNTWINDOW(2)');
     await create('two', 'SELECT avg(a) AS x, avg(b) AS y, *, a + 1 AS a FROM demo GROUP BY COUNTWINDOW(2)');
     assert.deepEqual(warnings, [
-      'stream rule one: several columns have the name avg, of which the last counts: use AS'
+      'stream rule one: several columns have the name avg, and only the last one is kept: rename the others with AS'
     ]);
   });
 

@@ -74,22 +74,22 @@ describe('The secrets of actions', () => {
 
   it('are refused if there is no present one, with the place', () => {
     for (const [given, message] of [
-      [{ key: '******' }, 'known sink: property key: ****** stands for the present value, and there is none'],
+      [{ key: '******' }, 'known sink: property key: ****** stands for the current value, but there is none'],
       [
         { a: { b: '******' } },
-        'known sink: property a, field b: ****** stands for the present value, and there is none'
+        'known sink: property a, field b: ****** stands for the current value, but there is none'
       ],
       [
         { a: [{ b: '******' }] },
-        'known sink: property a, field 0, field b: ****** stands for the present value, and there is none'
+        'known sink: property a, field 0, field b: ****** stands for the current value, but there is none'
       ],
       [
         { url: 'http://host?a=******' },
-        'known sink: property url: ****** stands for the present value, and there is none'
+        'known sink: property url: ****** stands for the current value, but there is none'
       ],
       [
         { url: 'http://******@host' },
-        'known sink: property url: ****** stands for the present value, and there is none'
+        'known sink: property url: ****** stands for the current value, but there is none'
       ]
     ] as const)
       assert.throws(() => keepSecrets([{ known: given }], [{ known: { url: 'http://host' } }]), {

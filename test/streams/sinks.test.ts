@@ -137,9 +137,7 @@ describe('The common properties of sinks', () => {
     const setup = { ...PLAN, warn: (text: string) => warnings.push(text) };
     planSink(new TestSink(), { topik: 'a' }, setup);
     planSink({ name: 'own', about: '', open: () => assert.fail() }, { topik: 'a' }, setup);
-    assert.deepEqual(warnings, [
-      'test sink: there is no property "topik", and it has no effect; did you mean "topic"?'
-    ]);
+    assert.deepEqual(warnings, ['test sink: the unknown property "topik" has no effect; did you mean "topic"?']);
   });
 });
 
@@ -187,7 +185,7 @@ describe('An emitter', () => {
     assert.ok(emitter.isFull);
     assert.throws(() => emitter.push([{ a: 3 }]), {
       code: 'STREAM_FAILED',
-      message: 'buffer full, drop message to the test sink: 2 wait (bufferLength)'
+      message: 'buffer full, drop message to the test sink: 2 are waiting (option bufferLength)'
     });
     end();
     await sends[0];
@@ -231,7 +229,7 @@ describe('An emitter', () => {
     const second = emitter.push([{ a: 2 }]) as Promise<void>;
     const dropped = assert.rejects(second, {
       code: 'STREAM_FAILED',
-      message: 'the test sink is closed: an output that waited is dropped'
+      message: 'the test sink is closed: a waiting output is dropped'
     });
     const closed = emitter.close();
     await turns();
@@ -287,7 +285,7 @@ describe('A function of the app', () => {
     assert.deepEqual([target.pending, target.isFull], [2, true]);
     assert.throws(() => target.push([{ a: 3 }]), {
       code: 'STREAM_FAILED',
-      message: 'buffer full, drop message to the function: 2 calls are not settled (bufferLength)'
+      message: 'buffer full, drop message to the function: 2 calls are pending (option bufferLength)'
     });
     assert.equal(ends.length, 2);
     ends[0]();
@@ -331,13 +329,13 @@ describe('The memory sink', () => {
     (await openSink(memorySink(topics), properties)).emitter.push([{ id: 1 }]);
     assert.deepEqual(seen, [[{ key: 1 }]]);
     const bad = await openSink(memorySink(topics), { topic: 't', dataTemplate: 'x' });
-    assert.throws(() => bad.emitter.push([{}]), /memory sink: the template has made no JSON/);
+    assert.throws(() => bad.emitter.push([{}]), /memory sink: the output of the template is not valid JSON/);
   });
 
   it('refuses a ring of rules', () => {
     const topics = new MemoryTopics();
     topics.subscribe('a', () => topics.publish('a', [], {}));
-    assert.throws(() => topics.publish('a', [], {}), /rules form a ring/);
+    assert.throws(() => topics.publish('a', [], {}), /the rules form a cycle/);
     assert.throws(() => topics.publish('a/#', [], {}), { code: 'TOPIC_NAME_INVALID' });
     assert.throws(() => topics.subscribe('$share/g/a', () => {}), { code: 'TOPIC_FILTER_INVALID' });
   });

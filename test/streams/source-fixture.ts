@@ -86,7 +86,7 @@ export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> =
     formats: () => [],
     source(name) {
       const type = types.find((each) => each.name === name);
-      if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `there is no source of the type ${name}`);
+      if (type === undefined) throw new NotFound('SOURCE_NOT_FOUND', `unknown source type ${name}`);
       return type;
     },
     sources: () => types,

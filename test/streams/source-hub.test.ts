@@ -230,7 +230,7 @@ describe('the rows of a shared source', () => {
     );
     assert.deepEqual(event.errors, [
       'cannot find timestamp field ts in tuple map[a:3]',
-      'cannot convert timestamp field ts to timestamp with error x is no time'
+      'cannot convert timestamp field ts to timestamp with error x is not a time'
     ]);
     assert.equal(plain.rows.length, 4);
     assert.equal(plain.rows[0].timestamp, 1000);
@@ -307,7 +307,7 @@ describe('the rows of a shared source', () => {
     while (setup.isFull) await settled();
     assert.equal(attachments[0].figures.recordsIn, 102_401);
     assert.equal(attachments[0].figures.exceptions, 3);
-    assert.match(attachments[0].figures.lastException, /^more than 102400 rows wait/);
+    assert.match(attachments[0].figures.lastException, /^more than 102400 rows are waiting/);
   });
 });
 
@@ -439,12 +439,12 @@ describe('the properties of a source', () => {
       message: 'source test of stream demo: property size must be a number, got "x"'
     });
     assert.deepEqual(propertiesOf({}, { default: { ur: 'x' } }).reported, [
-      'source test of stream demo: there is no property "ur", and it has no effect; did you mean "url"?'
+      'source test of stream demo: the unknown property "ur" has no effect; did you mean "url"?'
     ]);
   });
 
   it('refuse a section that is not there', () => {
-    const message = 'source test of stream demo: there is no section "x" (CONF_KEY); known: default, other';
+    const message = 'source test of stream demo: unknown section "x" (CONF_KEY); use one of default, other';
     assert.throws(() => propertiesOf({ CONF_KEY: 'x' }, {}), { code: 'PROPERTY_INVALID', message });
   });
 });

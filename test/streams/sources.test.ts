@@ -81,11 +81,11 @@ describe('the source mqtt', () => {
   it('refuses a DATASOURCE that is no topic filter, or a shared one', async () => {
     const { hub } = open();
     const cases: [datasource: string, message: string][] = [
-      ['', 'stream demo: the option DATASOURCE is missing: it is a topic filter'],
+      ['', 'stream demo: the option DATASOURCE is missing: set it to a topic filter'],
       ['a/#/b', 'stream demo: DATASOURCE: topic filter "a/#/b": "#" may only be the last level'],
       [
         '$share/g/a/+',
-        'stream demo: DATASOURCE "$share/g/a/+": a stream sees all messages of this broker and shares none with clients; use "a/+"'
+        'stream demo: DATASOURCE "$share/g/a/+": a stream receives all messages of this broker and shares none with clients; use "a/+"'
       ]
     ];
     for (const [DATASOURCE, message] of cases)

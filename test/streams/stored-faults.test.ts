@@ -56,7 +56,7 @@ describe('A stream in the store that is not valid in this version', () => {
         assert.match(String(describeStream(listed).Fault), /COLOUR/i);
         assert.equal((await streams.export()).streams.old, OLD);
       });
-      assert.match(lines.join('\n'), /reading the stored stream old, which is kept: .*COLOUR/i);
+      assert.match(lines.join('\n'), /reading the stored stream old, which stays in the store: .*COLOUR/i);
     }
   });
 
@@ -67,12 +67,12 @@ describe('A stream in the store that is not valid in this version', () => {
     ]);
     const lines = await run(store, async ({ streams }) => {
       const text = (await streams.rules.status('reader')).text;
-      assert.match(text, /^Stopped: the stream old is not valid any more; replace it: .*COLOUR/i);
+      assert.match(text, /^Stopped: the stream old is no longer valid; replace it: .*COLOUR/i);
       await streams.replace('CREATE STREAM old () WITH (DATASOURCE="a")');
       await streams.rules.start('reader');
       assert.equal((await streams.rules.status('reader')).text, 'Running');
     });
-    assert.match(lines.join('\n'), /stream rule cannot run the stream old is not valid any more/);
+    assert.match(lines.join('\n'), /stream rule cannot run the stream old is no longer valid/);
   });
 
   it('can be dropped', async () => {

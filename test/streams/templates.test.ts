@@ -99,7 +99,7 @@ describe('data templates', () => {
   it('make no more characters than allowed', () => {
     const fill = compileTemplate('{{range .}}{{.}}{{end}}', TOOLS, { most: 3 });
     assert.equal(fill(['a', 'b', 'c']), 'abc');
-    assert.throws(() => fill(['a', 'b', 'c', 'd']), /longer than 3 characters \(bound templateCharacters\)/);
+    assert.throws(() => fill(['a', 'b', 'c', 'd']), /longer than 3 characters \(bounds\.templateCharacters\)/);
   });
 
   it('end when they have no end to speak of', () => {
@@ -112,7 +112,7 @@ describe('data templates', () => {
       [`${doubled}{{join "" $l}}`, /longer than 10000 characters/],
       ['{{$s := repeat 9000 "a"}}{{cat $s $s}}', /longer than 10000 characters/],
       ['{{$s := repeat 9000 "a"}}{{regexReplaceAllLiteral "a" $s $s}}', /longer than 10000 characters/],
-      ['{{$s := repeat 9000 "a"}}{{range until 1000}}{{$x := sha1sum $s}}{{end}}', /read and make more than 1000000/],
+      ['{{$s := repeat 9000 "a"}}{{range until 1000}}{{$x := sha1sum $s}}{{end}}', /read and create more than 1000000/],
       [`{{define "a"}}{{if lt . 60}}${twice}${twice}{{end}}{{end}}{{template "a" 1}}`, /more than 1000000 /]
     ];
     for (const [template, message] of cases)
@@ -120,7 +120,10 @@ describe('data templates', () => {
     const uses = '{{define "a"}}{{if .}}{{template "a" .x}}{{template "a" .x}}{{end}}{{end}}{{template "a" .}}';
     let data = {};
     for (let level = 0; level < 60; level++) data = { x: data };
-    assert.throws(() => compileTemplate(uses, TOOLS)({ x: data }), /loops of a template have more than 1000000 turns/);
+    assert.throws(
+      () => compileTemplate(uses, TOOLS)({ x: data }),
+      /loops of a template have more than 1000000 iterations/
+    );
   });
 
   it('give names of prototypes no meaning', () => {

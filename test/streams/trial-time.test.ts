@@ -116,4 +116,4 @@ describe('A test of a statement', () => {
   });
 });
 
-const TOO_LONG = 'the test takes more than 1000 ms, and is ended: give it WHAT, or make the statement cheaper';
+const TOO_LONG = 'the test was stopped after 1000 ms: give it WHAT, or make the statement cheaper';

@@ -131,7 +131,7 @@ class Republish {
     const chain = isCaused ? cause.chain : [];
     const cascade = isCaused ? cause.cascade : isOfCatalogue ? event.cascade : { count: 0 };
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
-    if (chain.includes(this.#id)) throw fail(`the action ${this.#id} has led to this message already`);
+    if (chain.includes(this.#id)) throw fail(`the action ${this.#id} already caused this message`);
     if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions have led to this message`);
     if (++cascade.count > MOST_MESSAGES) throw fail(`one event has led to more than ${MOST_MESSAGES} messages`);
     return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);

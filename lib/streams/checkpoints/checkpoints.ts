@@ -25,37 +25,39 @@ import { within } from '../values/within.ts';
 import type { LoggedRow, LogOwner, RuleLog } from './rule-log.ts';
 import type { RuleMessages, TakenMessages } from './rule-messages.ts';
 
-/** Version of the form of checkpoints. One of another version is not used. */
+/** Version of the checkpoint format. Checkpoints of other versions are not used. */
 const VERSION = 1;
-/** How long a checkpoint waits for sinks that are sending. What they have not sent by then is lost if the process is killed. */
+/**
+ * Time that a checkpoint waits for sinks that are sending. Items not sent by then are lost if the process is killed.
+ */
 const SINKS_MS = 5_000;
-/** Rows that have been taken are removed from the list of those that wait when there are this many. */
+/** Number of taken rows at which they are removed from the list of waiting rows. */
 const MAX_TAKEN = 1_024;
 
-/** Most bytes of rows in the log that wait for their turn; of more, as many are passed on at once as are above it: 16 MiB. */
+/** Maximum bytes of logged rows that wait for their turn: 16 MiB. Rows beyond this are passed on immediately. */
 const MAX_WAITING = 16_777_216;
 
-/** How long a rule that stops waits for its last rows to be in the store. */
+/** Time that a stopping rule waits for its last rows to be committed. */
 const ROWS_MS = 5_000;
 const REFUSED = 'a row was refused, because the store cannot be written at present';
 
-/** Rows that wait for their commit, or for their turn. */
+/** Rows that wait for their commit or for their turn. */
 interface WaitingRows {
   readonly entry: Consumer;
   readonly rows: readonly Row[];
   readonly logged: LoggedRow;
 }
 
-/** What a checkpoint has. */
+/** The content of a checkpoint. */
 interface Saved {
   readonly version: number;
-  /** What the rule was made of: a checkpoint of another rule does not fit. */
+  /** Identifies the definition of the rule: a checkpoint of another definition is not used. */
   readonly fingerprint: string;
   /** The states of the operators, by node. */
   readonly states: Readonly<Record<string, unknown>>;
   readonly hits: Hits;
   readonly groupHits: Hits;
-  /** False: the rule was stopped before it had all first rows of its sources. */
+  /** False if the rule was stopped before it received all first rows of its sources. */
   readonly isFed?: boolean;
 }
 
@@ -67,14 +69,14 @@ interface Hits {
 /** A state of the rule that is about to be saved. */
 interface Captured {
   readonly state: Buffer;
-  /** Number of the first row that it has not seen. */
+  /** Number of the first row that the state does not include. */
   readonly end: number;
   readonly taken: TakenMessages;
-  /** What the sinks are sending. */
+  /** Sends in progress. */
   readonly sending: readonly Promise<unknown>[];
 }
 
-/** What checkpoints are made with. */
+/** Settings and dependencies of checkpoints. */
 interface CheckpointSetup {
   readonly store: StreamRecordStore;
   readonly log: RuleLog;
@@ -88,37 +90,41 @@ interface CheckpointSetup {
   readonly sinks: readonly SinkNode[];
   /** Report an error that does not end the rule. */
   failed(error: unknown): void;
-  /** Report something that is not an error. */
+  /** Report a condition that is not an error. */
   warn(text: string): void;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
-  /** No checkpoint can be made: the rule has to stop. */
+  /** Called when no checkpoint can be made: the rule has to stop. */
   broken(error: unknown): void;
 }
 
 /**
  * The checkpoints of a rule that delivers at least once (`qos` 1) or exactly once (`qos` 2).
  *
- * A row is added to the log when it arrives, and its publisher is answered when it is in the store. A checkpoint has the states of all operators and
- * replaces the rows that they have seen; after a crash, the rule continues with the last checkpoint and the rows since then. The rows of a long
- * message are added in its turn as well, and reach the operators in slices, one in each turn. With `qos` 2, a row
- * reaches the operators when it is in the store, and messages of this broker leave in the commit of the next checkpoint.
+ * A row is added to the log when it arrives, and its publisher is acknowledged when it is committed. A checkpoint
+ * contains the states of all operators and replaces the rows that they have processed; after a crash, the rule
+ * continues with the last checkpoint and the rows since then. The rows of a long message are also added in the turn of
+ * their arrival, and reach the operators in slices, one in each turn. With `qos` 2, a row reaches the operators when it
+ * is committed, and messages at this broker are published in the commit of the next checkpoint.
  */
 export class Checkpoints implements LogOwner {
   readonly #setup: CheckpointSetup;
   readonly #graph: Graph;
-  /** The rows that are not in the store yet (`qos` 2) or wait for their turn, with what takes them; those before `#waitingAt` have been taken. */
+  /**
+   * Rows that are not committed yet (`qos` 2) or wait for their turn, with their consumers; those before `#waitingAt`
+   * have been taken.
+   */
   #waiting: WaitingRows[] = [];
   #waitingAt = 0;
   #waitingBytes = 0;
   #isPassing = false;
   /** True while waiting rows are passed on in slices, one in each turn. */
   #isSlicing = false;
-  /** Number of the first row that this run has added to the log. */
+  /** Number of the first row that this run added to the log. */
   readonly #begin: number;
-  /** The operators have seen the rows of the previous run. */
+  /** True if the operators have processed the rows of the previous run. */
   #isReplayed = false;
-  /** The sources are open, and the rule has their first rows: checkpoints are made. */
+  /** True if the sources are open and the rule has received their first rows: checkpoints are made. */
   #isBegun = false;
   #isContinued = false;
   #timer: unknown;
@@ -127,7 +133,7 @@ export class Checkpoints implements LogOwner {
   #last: Promise<void> = Promise.resolve();
   /** Called when the log is full while a checkpoint waits for sinks. */
   #hurry: () => void = () => undefined;
-  /** Called when no row waits. */
+  /** Called when no row is waiting. */
   #arrived: () => void = () => undefined;
 
   constructor(setup: CheckpointSetup, graph: Graph) {
@@ -138,8 +144,9 @@ export class Checkpoints implements LogOwner {
   }
 
   /**
-   * Take over the last checkpoint, before the operators are opened. One of another definition stays in the store until `begun`.
-   * @throws StreamFailure if it cannot be used; it is deleted then
+   * Load the last checkpoint before the operators are opened. A checkpoint of another definition stays in the store
+   * until `begun`.
+   * @throws StreamFailure if it cannot be used; it is then deleted
    */
   load(): void {
     const { log, fingerprint, tools, warn } = this.#setup;
@@ -162,12 +169,15 @@ export class Checkpoints implements LogOwner {
     }
   }
 
-  /** The rule continues from a checkpoint, and has had the first rows of its sources. */
+  /** True if the rule continues from a checkpoint and has already received the first rows of its sources. */
   get isContinued(): boolean {
     return this.#isContinued;
   }
 
-  /** Let the operators see the rows since the last checkpoint again. @throws StreamFailure if they cannot be read; they are deleted then */
+  /**
+   * Replay the rows since the last checkpoint to the operators. @throws StreamFailure if they cannot be read; they are
+   * then deleted
+   */
   replay(): void {
     const { log, messages } = this.#setup;
     const waiting: WaitingRows[] = [];
@@ -191,7 +201,10 @@ export class Checkpoints implements LogOwner {
     this.committed();
   }
 
-  /** The sources are open, and the rule has their first rows. The first checkpoint is made at once, because it has where windows end. */
+  /**
+   * Called when the sources are open and the rule has received their first rows. The first checkpoint is made
+   * immediately, because it records where windows end.
+   */
   begun(): void {
     const { log } = this.#setup;
     log.forgetAside();
@@ -200,7 +213,7 @@ export class Checkpoints implements LogOwner {
     else this.#arm();
   }
 
-  /** What a source feeds instead of an entry of the graph. */
+  /** The consumer that a source feeds in place of an entry of the graph. */
   consumerOf(position: number, entry: Consumer): Consumer {
     const { messages } = this.#setup;
     const push = (row: Row) => {
@@ -211,7 +224,7 @@ export class Checkpoints implements LogOwner {
     };
     const fail: Consumer['fail'] = (error, cause) => entry.fail(error, cause);
     return {
-      takesWhole: true, // what is not in the log when the turn ends would be lost in a crash
+      takesWhole: true, // rows that are not in the log when the turn ends would be lost in a crash
       push,
       fail,
       replace: (rows) => entry.replace?.(rows),
@@ -227,19 +240,22 @@ export class Checkpoints implements LogOwner {
   }
 
   /**
-   * The rule stops, and its sources are detached: resolves when the operators have seen the rows that are on their way into the store. Another
-   * definition of the rule would not see them. undefined: there are none.
+   * Called when the rule stops and its sources are detached: resolves when the operators have processed the rows whose
+   * commit is pending, because another definition of the rule would not process them. Undefined if there are none.
    */
   drained(): Promise<void> | undefined {
     if (this.#isEnded || !this.#isBegun || this.#waitingAt === this.#waiting.length) return undefined;
     const arrived = new Promise<void>((resolve) => {
       this.#arrived = resolve;
     });
-    // the next run takes those that are not there after a while, because they are in the log
+    // rows that are still missing after a while are left to the next run, because they are in the log
     return within(this.#setup.clock, arrived, ROWS_MS, 'rows are not in the store').catch(() => undefined);
   }
 
-  /** The rule stops: make the last checkpoint of what the operators have seen. @returns a function that writes it, when the sinks are closed */
+  /**
+   * Make the last checkpoint of a stopping rule, of the current operator states. @returns a function that writes it
+   * when the sinks are closed
+   */
   end(): () => Promise<void> {
     const { clock, failed, log, messages } = this.#setup;
     clock.clearTimeout(this.#timer);
@@ -255,7 +271,7 @@ export class Checkpoints implements LogOwner {
     }
     return async () => {
       await this.#last;
-      const { messages: back, bytes } = messages.take(); // those that the last checkpoint has put back are the first ones
+      const { messages: back, bytes } = messages.take(); // messages that the last checkpoint put back come first
       const { taken } = captured;
       const all = { messages: [...back, ...taken.messages], bytes: bytes + taken.bytes };
       await this.#write({ ...captured, taken: all });
@@ -280,7 +296,7 @@ export class Checkpoints implements LogOwner {
     else if (!this.#setup.messages.isHolding) void this.#passInSlices();
   }
 
-  /** Pass on the rows that are in the store, up to the first one that is not. */
+  /** Pass on the rows that are committed, up to the first that is not. */
   committed(): void {
     if (this.#isSlicing) return;
     const isLong = this.#waitingAt < this.#waiting.length && this.#waiting[this.#waitingAt].rows.length > 1;
@@ -295,7 +311,7 @@ export class Checkpoints implements LogOwner {
     this.#isSlicing = false;
   }
 
-  /** Pass on rows whose turn has come. @param most about how many rows @returns whether there are more of them */
+  /** Pass on rows whose turn has come. @param most approximate number of rows @returns whether more rows are waiting */
   #pass(most: number): boolean {
     const { messages, bounds } = this.#setup;
     if (this.#isEnded || !this.#isReplayed || this.#isPassing) return false;
@@ -334,12 +350,12 @@ export class Checkpoints implements LogOwner {
     this.#timer = clock.setTimeout(() => this.#take(), Math.max(1, intervalMs));
   }
 
-  /** Make a checkpoint when the row at hand has passed through the operators. */
+  /** Make a checkpoint when the current row has passed through the operators. */
   #takeSoon(): void {
     if (!this.#isDue && this.#isBegun && !this.#setup.store.isFailed) this.#take();
   }
 
-  /** Make a checkpoint after those before it. It never begins in the middle of a row. */
+  /** Make a checkpoint after the previous ones. A checkpoint never begins within a row. */
   #take(): void {
     this.#isDue = true;
     this.#last = this.#last.then(async () => {
@@ -358,7 +374,7 @@ export class Checkpoints implements LogOwner {
   /** @throws StreamFailure if the state cannot be saved */
   #capture(): Captured {
     const { messages, bounds, fingerprint, tools, sinks } = this.#setup;
-    const targets = [...sinks.map(({ target }) => target), messages]; // in this order: what sinks have collected leaves now
+    const targets = [...sinks.map(({ target }) => target), messages]; // in this order: items that sinks have collected are sent now
     const sending = targets.flatMap((target) => target.idle?.() ?? []);
     const states = this.#graph.save();
     const { hits, groupHits } = tools;
@@ -366,7 +382,7 @@ export class Checkpoints implements LogOwner {
     const { count, lastAt } = hits;
     const state = serialized({ version: VERSION, fingerprint, states, hits: { count, lastAt }, groupHits, isFed });
     if (state.length > bounds.checkpointBytes) {
-      const text = `its checkpoint has ${state.length} bytes: more than the bound checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise the bound`;
+      const text = `its checkpoint has ${state.length} bytes: more than bounds.checkpointBytes, ${bounds.checkpointBytes}; make its windows shorter, or raise it`;
       throw new StreamFailure(text);
     }
     const end = this.#waiting[this.#waitingAt]?.logged.number ?? this.#setup.log.end;
@@ -380,31 +396,31 @@ export class Checkpoints implements LogOwner {
     for (const result of await Promise.allSettled(taken.messages))
       if (result.status === 'fulfilled') prepared.push(result.value);
       else failed(result.reason);
-    if (!log.isOwnedBy(this)) return; // the next run has the rows that have led to these messages
+    if (!log.isOwnedBy(this)) return; // the next run has the rows that caused these messages
     if (store.isFailed) {
-      messages.putBack(taken); // the next checkpoint has them
+      messages.putBack(taken); // included in the next checkpoint
       return;
     }
     const isSame = log.length === 0 && taken.messages.length === 0 && log.state?.equals(state);
     if (isSame) return;
-    // in one turn, so in one commit
+    // in one turn, and therefore in one commit
     log.save(state, end);
     for (const message of prepared) messages.publish(message);
-    await store.committed().catch(() => undefined); // what it has is written again
+    await store.committed().catch(() => undefined); // its content is written again
   }
 
-  /** Wait until what the operators have emitted is sent: the checkpoint does not have it any more. */
+  /** Wait until the emissions of the operators are sent, because the checkpoint no longer contains them. */
   async #sent(sending: readonly Promise<unknown>[]): Promise<void> {
     const full = new Promise<void>((resolve) => {
       this.#hurry = resolve;
     });
-    const text = `sinks have not sent everything after ${SINKS_MS} ms: a kill of the process would lose it; use enableCache`;
+    const text = `sinks have not sent all items after ${SINKS_MS} ms; if the process is killed now, these items are lost: use enableCache`;
     const sent = within(this.#setup.clock, Promise.allSettled(sending), SINKS_MS, text);
     await Promise.race([sent, full]).catch((error) => this.#setup.failed(error));
   }
 }
 
-/** @throws StreamFailure which names the node whose state cannot be saved */
+/** @throws StreamFailure that names the node whose state cannot be saved */
 function serialized(saved: Saved): Buffer {
   try {
     return serialize(saved);

@@ -12,24 +12,24 @@ import type { Row } from '../values/tuple.ts';
 
 /** Size of the parts of a checkpoint in the store, in bytes. */
 const PART_BYTES = 131_072;
-/** Approximate size of a record beside its body, in bytes. */
+/** Approximate size of a record besides its body, in bytes. */
 const RECORD_BYTES = 32;
 /** Marks a record with several rows. */
 const MANY = 1;
 
-/** A row in the log, or several ones of a long message. */
+/** A row in the log, or several rows of a long message. */
 export interface LoggedRow extends KeptStreamRecord {
-  /** Its place in the order of arrival. */
+  /** Position in the order of arrival. */
   readonly number: number;
   /** Number of its rows. */
   readonly rows: number;
-  /** It is in the store. */
+  /** True if the row is committed. */
   isCommitted: boolean;
-  /** The store has refused it, and its publisher was told. */
+  /** True if the store refused the row and its publisher has been notified. */
   isRefused: boolean;
 }
 
-/** A record of the log, as it reaches the rule again. */
+/** A record of the log that is replayed to the rule. */
 interface ReplayedRow {
   readonly logged: LoggedRow;
   /** Position of its source. */
@@ -37,9 +37,9 @@ interface ReplayedRow {
   readonly rows: readonly Row[];
 }
 
-/** A run of the rule. */
+/** The current run of the rule. */
 export interface LogOwner {
-  /** Rows are in the store, or have been refused. */
+  /** Called when rows have been committed or refused. */
   committed(): void;
 }
 
@@ -48,7 +48,7 @@ interface LogContent {
   readonly rows: readonly LoggedRow[];
 }
 
-/** What the store has of a rule: its last checkpoint, and the rows that have arrived since then. */
+/** The stored state of a rule: its last checkpoint, and the rows that arrived since. */
 export class RuleLog {
   #owner: LogOwner | undefined;
   readonly #rule: string;
@@ -59,23 +59,23 @@ export class RuleLog {
   #next = 0;
   #bytes = 0;
   #length = 0;
-  /** Number of the records that were refused. */
+  /** Number of refused records. */
   #refused = 0;
-  /** What belongs to another definition of the rule. */
+  /** The content that belongs to another definition of the rule. */
   #aside: LogContent | undefined;
 
-  /** It begins with the records that the store had at the start. */
+  /** Reads the records that the store had at the start. */
   constructor(rule: string, store: StreamRecordStore) {
     this.#rule = rule;
     this.#store = store;
     for (const record of store.take(rule)) {
       if (record.kind === 'state') this.#parts.push(record);
-      // how many rows it has shows when it is read
+      // the number of rows is known only when the record is read
       else this.#note(Object.assign(record, { number: this.#next++, rows: 1, isCommitted: true, isRefused: false }));
     }
   }
 
-  /** Another run begins, or none. A run that has ended while it wrote does not change the log any more. */
+  /** Set the current run, or none. A run that ended while writing no longer changes the log. */
   ownedBy(owner: LogOwner | undefined): void {
     this.#owner = owner;
   }
@@ -94,17 +94,17 @@ export class RuleLog {
     return this.#next;
   }
 
-  /** Approximate size of these rows in the store. */
+  /** Approximate size of these rows in the store, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The state of the last checkpoint, as `v8.serialize` has written it; undefined: there is none. */
+  /** The state of the last checkpoint as written by `v8.serialize`; undefined if there is none. */
   get state(): Buffer | undefined {
     return this.#parts.length === 0 ? undefined : Buffer.concat(this.#parts.map(({ body }) => body));
   }
 
-  /** The rows since the last checkpoint, in the order in which they arrived. @param end number of the first one that is not wanted */
+  /** The rows since the last checkpoint, in order of arrival. @param end number of the first row to exclude */
   *rows(end: number): Iterable<ReplayedRow> {
     for (const logged of [...this.#rows]) {
       if (logged.isRefused || logged.number >= end) continue;
@@ -113,7 +113,7 @@ export class RuleLog {
     }
   }
 
-  /** Add rows, all of one message. Its publisher is answered when they are in the store. */
+  /** Append rows of one message. Its publisher is acknowledged when they are committed. */
   append(position: number, rows: readonly Row[]): LoggedRow {
     const logged: LoggedRow = {
       rule: this.#rule,
@@ -135,9 +135,9 @@ export class RuleLog {
   }
 
   /**
-   * Replace the checkpoint. The changes are in the commit of this turn.
-   * @param state what `v8.serialize` has written
-   * @param end number of the first row that it has not seen
+   * Replace the checkpoint in the commit of this turn.
+   * @param state output of `v8.serialize`
+   * @param end number of the first row that the state does not include
    */
   save(state: Buffer, end: number): void {
     const gone = this.#takeTo(end);
@@ -151,20 +151,25 @@ export class RuleLog {
     for (const record of [...before, ...gone]) this.#store.remove(record);
   }
 
-  /** Begin anew. What there is stays in the store until `forgetAside`, because the rule may go back to its previous definition. */
+  /**
+   * Start with an empty log. The previous content stays in the store until `forgetAside`, because the rule may return
+   * to its previous definition.
+   */
   setAside(): void {
     this.#aside = { parts: this.#parts, rows: this.#rows };
     this.#reset();
   }
 
-  /** Delete what was set aside. */
+  /** Delete the content that was set aside. */
   forgetAside(): void {
     if (this.#aside === undefined) return;
     for (const record of [...this.#aside.parts, ...this.#aside.rows]) this.#store.remove(record);
     this.#aside = undefined;
   }
 
-  /** Go back to what was set aside, and delete what has come since then. @returns false if nothing was */
+  /**
+   * Restore the content that was set aside, and delete what was added since. @returns false if nothing was set aside
+   */
   takeBack(): boolean {
     if (this.#aside === undefined) return false;
     const { parts, rows } = this.#aside;
@@ -196,7 +201,7 @@ export class RuleLog {
     this.#length += row.rows;
   }
 
-  /** Rows that are refused would fill the memory while the store fails, so they are removed in batches. */
+  /** Refused rows would fill the memory while the store fails, so they are removed in batches. */
   #refuse(row: LoggedRow): void {
     row.isRefused = true;
     if (this.#has(row)) {
@@ -210,7 +215,7 @@ export class RuleLog {
     this.#owner?.committed();
   }
 
-  /** Whether it is a row since the last checkpoint. */
+  /** Check whether a row was added since the last checkpoint. */
   #has({ number }: LoggedRow): boolean {
     return this.#rows.length > 0 && number >= this.#rows[0].number;
   }
@@ -231,7 +236,7 @@ export class RuleLog {
   }
 }
 
-/** @returns the position of the source, and the rows of a record */
+/** @returns the position of the source and the rows of a record */
 function rowsOf(body: Buffer): [position: number, rows: readonly SavedTuple[]] {
   const [position, saved, many] = deserialize(body) as [number, SavedTuple | readonly SavedTuple[], typeof MANY?];
   return [position, (many === MANY ? saved : [saved]) as readonly SavedTuple[]];

@@ -4,32 +4,33 @@ import type { PreparedMessage, StreamMessages } from '../host.ts';
 import type { Cause } from '../values/cause.ts';
 import { StreamFailure } from '../values/values.ts';
 
-/** Approximate memory of a message beside its topic and its payload, in bytes. */
+/** Approximate memory of a message besides its topic and payload, in bytes. */
 const OVERHEAD_BYTES = 200;
 
-/** Messages that leave with a checkpoint. */
+/** Messages that are published with a checkpoint. */
 export interface TakenMessages {
   readonly messages: readonly (PreparedMessage | Promise<PreparedMessage>)[];
   readonly bytes: number;
 }
 
 /**
- * The messages that a rule with checkpoints publishes at this broker. None is lost because the store fails for a while: a message whose commit
- * fails has reached nobody, and is published again.
+ * The messages that a rule with checkpoints publishes at this broker. None is lost when the store fails temporarily: a
+ * message whose commit fails has reached no subscriber, and is published again.
  */
 export class RuleMessages {
-  /** They wait for a checkpoint (`qos` 2); else they leave at once. */
+  /** If true (`qos` 2), messages wait for a checkpoint; otherwise they are published immediately. */
   readonly isHolding: boolean;
   readonly #mostBytes: number;
   readonly #failed: (error: unknown) => void;
   readonly #sending = new Set<Promise<void>>();
   #held: (PreparedMessage | Promise<PreparedMessage>)[] = [];
   #bytes = 0;
-  /** The same, of those that are on their way to the store. */
+  /** Approximate memory of the messages whose commit is pending. */
   #leavingBytes = 0;
 
   /**
-   * @param mostBytes how much may be on its way to the store if it does not wait for a checkpoint: the bound `checkpointBytes`
+   * @param mostBytes maximum bytes of pending commits if messages do not wait for a checkpoint: the limit
+   *   `checkpointBytes`
    * @param failed called if a message is refused
    */
   constructor(isHolding: boolean, mostBytes: number, failed: (error: unknown) => void) {
@@ -38,12 +39,12 @@ export class RuleMessages {
     this.#failed = failed;
   }
 
-  /** Approximate memory of those that wait for a checkpoint. */
+  /** Approximate memory of the messages that wait for a checkpoint. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Resolves when those that have left are in the store; undefined: they are. */
+  /** Resolves when all published messages are committed; undefined if they already are. */
   idle(): Promise<unknown> | undefined {
     return this.#sending.size === 0 ? undefined : Promise.all(this.#sending);
   }
@@ -53,12 +54,12 @@ export class RuleMessages {
       this.#leaveNow(prepared, bytes);
       return;
     }
-    if (isThenable(prepared)) prepared.then(undefined, () => undefined); // it is reported when it is to leave
+    if (isThenable(prepared)) prepared.then(undefined, () => undefined); // reported when the message is about to be published
     this.#held.push(prepared);
     this.#bytes += bytes;
   }
 
-  /** Take those that wait. */
+  /** Take the waiting messages. */
   take(): TakenMessages {
     const taken = { messages: this.#held, bytes: this.#bytes };
     this.#held = [];
@@ -66,7 +67,7 @@ export class RuleMessages {
     return taken;
   }
 
-  /** Let messages wait again that could not leave; they are the first ones. */
+  /** Put back messages that could not be published, in front of the others. */
   putBack({ messages, bytes }: TakenMessages): void {
     this.#held = [...messages, ...this.#held];
     this.#bytes += bytes;
@@ -80,7 +81,7 @@ export class RuleMessages {
   #leaveNow(prepared: PreparedMessage | Promise<PreparedMessage>, bytes: number): void {
     if (this.#leavingBytes + bytes > this.#mostBytes) {
       if (isThenable(prepared)) prepared.then(undefined, () => undefined);
-      const text = `an output is dropped: ${this.#leavingBytes} bytes wait for the store already (bound checkpointBytes, ${this.#mostBytes})`;
+      const text = `an output is dropped: ${this.#leavingBytes} bytes are already waiting for the store (bounds.checkpointBytes, ${this.#mostBytes})`;
       this.#failed(new StreamFailure(text));
       return;
     }
@@ -112,7 +113,7 @@ export class RuleMessages {
   }
 }
 
-/** Publishes the messages of all rules at this broker: those of rules with checkpoints in their way. */
+/** Publishes the messages of all rules at this broker, those of rules with checkpoints through their `RuleMessages`. */
 export class AllRuleMessages implements Pick<StreamMessages, 'publish'> {
   readonly #messages: Pick<StreamMessages, 'publish' | 'prepare'>;
   readonly #byRule = new Map<string, RuleMessages>();
@@ -121,12 +122,12 @@ export class AllRuleMessages implements Pick<StreamMessages, 'publish'> {
     this.#messages = messages;
   }
 
-  /** From now on, the messages of a rule go this way. */
+  /** Route the messages of a rule through `messages` from now on. */
   set(ruleId: string, messages: RuleMessages): void {
     this.#byRule.set(ruleId, messages);
   }
 
-  /** From now on, the messages of a rule are published as those of any other rule. */
+  /** Publish the messages of a rule directly from now on. */
   delete(ruleId: string): void {
     this.#byRule.delete(ruleId);
   }

@@ -3,22 +3,25 @@ import type { StreamTable } from '../host.ts';
 import type { StreamDefinition, StreamKind } from '../types.ts';
 import { parseDdl } from './ddl.ts';
 
-/** Most streams and tables. */
+/** Maximum number of streams and tables. */
 const MOST_DEFINITIONS = 10_000;
 
-/** The streams and tables by name. A name is either. */
+/** The streams and tables by name. A name denotes either a stream or a table. */
 export class Catalogue {
   readonly #table: StreamTable<string>;
   readonly #all = new Map<string, StreamDefinition>();
-  /** Those that the options of the broker define, which are not persisted. */
+  /** The names that are defined in the options of the broker and not persisted. */
   readonly #ofOptions = new Set<string>();
 
-  /** @param table keeps the texts of their statements */
+  /** @param table stores the texts of the statements */
   constructor(table: StreamTable<string>) {
     this.#table = table;
   }
 
-  /** Take over the persisted ones. @returns those that are not valid any more: they are listed, and rules that read them do not run */
+  /**
+   * Load the persisted definitions. @returns those that are no longer valid: they are listed, and rules that read them
+   * do not run
+   */
   restore(ofOptions: readonly string[]): StreamDefinition[] {
     const faulty: StreamDefinition[] = [];
     for (const sql of ofOptions) {
@@ -56,18 +59,24 @@ export class Catalogue {
     if (this.#all.has(name))
       throw new StateError('STREAM_EXISTS', `Create ${kind} fails: Item ${name} already exists.`);
     if (this.#all.size >= MOST_DEFINITIONS)
-      throw new StateError('STREAM_LIMIT', `there are ${MOST_DEFINITIONS} streams and tables, which are the most`);
+      throw new StateError(
+        'STREAM_LIMIT',
+        `there are already ${MOST_DEFINITIONS} streams and tables, which is the maximum; drop one first`
+      );
     return this.#put(definition);
   }
 
-  /** @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID; NotFound STREAM_NOT_FOUND: the name is that of the other kind */
+  /**
+   * @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID; NotFound STREAM_NOT_FOUND if the name belongs to the
+   *   other kind
+   */
   async replace(sql: string): Promise<StreamDefinition> {
     const definition = definitionOf(sql);
     this.checkReplaceable(definition.kind, definition.name);
     return this.#put(definition);
   }
 
-  /** @throws NotFound STREAM_NOT_FOUND: the name is that of the other kind; StateError STREAM_OF_APP */
+  /** @throws NotFound STREAM_NOT_FOUND if the name belongs to the other kind; StateError STREAM_OF_APP */
   checkReplaceable(kind: StreamKind, name: string): void {
     const before = this.#all.get(name);
     if (before !== undefined && before.kind !== kind) throw notFound(kind, name);
@@ -98,7 +107,7 @@ export function definitionOf(sql: string): StreamDefinition {
   return ddl.definition;
 }
 
-/** A definition of the store. One that is not valid any more has a `fault`. */
+/** A definition from the store. One that is no longer valid has a `fault`. */
 function storedDefinitionOf(name: string, sql: string): StreamDefinition {
   try {
     return definitionOf(sql);

@@ -11,15 +11,16 @@ const SIMPLE_TYPES: ReadonlyMap<string, Exclude<ColumnType['type'], 'array' | 's
   ['BYTEA', 'bytea']
 ]);
 
-/** Read columns in parentheses, which may end with a comma. @param level how many types are around them @throws SqlError */
+/**
+ * Parse columns in parentheses; a trailing comma is allowed. @param level number of enclosing types @throws SqlError
+ */
 export function readColumns(reader: DdlReader, level = 0): readonly Column[] {
   reader.expectSymbol('(');
   const columns: Column[] = [];
   const names = new Set<string>();
   while (!reader.takeSymbol(')')) {
     const { start } = reader.token;
-    if (!reader.isName)
-      throw reader.wrong('expect stream field name.', 'a name that is a keyword stands in backquotes');
+    if (!reader.isName) throw reader.wrong('expect stream field name.', 'put a name that is a keyword in backquotes');
     const { text: name } = reader.advance();
     if (names.has(name)) throw reader.errorAt(start, `the column ${name} is defined twice`);
     names.add(name);

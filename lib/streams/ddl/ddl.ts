@@ -31,7 +31,10 @@ function readStatement(reader: DdlReader, text: string): Ddl {
       const kind = readKind(reader);
       return { type, kind, name: readName(reader, kind) };
     }
-  throw reader.unexpected('CREATE, SHOW, DESCRIBE, EXPLAIN or DROP', 'rules, not streams, are made from SELECT');
+  throw reader.unexpected(
+    'CREATE, SHOW, DESCRIBE, EXPLAIN or DROP',
+    'SELECT statements are for rules, not for streams'
+  );
 }
 
 const NAMING = [
@@ -53,7 +56,7 @@ function readKinds(reader: DdlReader): StreamKind {
 }
 
 function readName(reader: DdlReader, kind: StreamKind): string {
-  if (!reader.isName) throw reader.wrong(`expected ${kind} name.`, 'a name that is a keyword stands in backquotes');
+  if (!reader.isName) throw reader.wrong(`expected ${kind} name.`, 'put a name that is a keyword in backquotes');
   return readStreamName(reader);
 }
 

@@ -1,6 +1,8 @@
 import type { Column, ColumnType, StreamDefinition } from '../types.ts';
 
-/** The text of DESCRIBE STREAM and DESCRIBE TABLE: a line for each column, and one for each option that is written [stream rules 1.3]. */
+/**
+ * The text of DESCRIBE STREAM and DESCRIBE TABLE: a line for each column and each specified option [stream rules 1.3].
+ */
 export function describeText({ columns = [], options, fault }: StreamDefinition): string {
   const fields = columns.map(({ name, type }) => `${name}\t${typeText(type)}\n`);
   const written = Object.entries(options)
@@ -10,14 +12,14 @@ export function describeText({ columns = [], options, fault }: StreamDefinition)
   return `Fields\n${'-'.repeat(80)}\n${fields.join('')}\n${written.join('')}${fault === undefined ? '' : `FAULT: ${fault}\n`}`;
 }
 
-/** A type as CREATE has it, in lower case: `array(struct(a bigint, b string))`. */
+/** A type as written in CREATE, in lower case: `array(struct(a bigint, b string))`. */
 function typeText(type: ColumnType): string {
   if (type.type === 'array') return `array(${typeText(type.element)})`;
   if (type.type !== 'struct') return type.type;
   return `struct(${type.fields.map(({ name, type: each }) => `${name} ${typeText(each)}`).join(', ')})`;
 }
 
-/** The options that are always shown, with the values that stand for their absence. */
+/** The options that are always shown, with the values shown for absent ones. */
 const SHOWN = {
   DATASOURCE: '',
   KEY: '',
@@ -30,7 +32,10 @@ const SHOWN = {
   RETAIN_SIZE: 0
 };
 
-/** The object that describes a stream or a table over HTTP [stream rules 1.3]. Options of later versions are shown if they are written. */
+/**
+ * The description of a stream or a table over HTTP [stream rules 1.3]. Options of later versions are shown if they were
+ * specified.
+ */
 export function describeJson({
   kind,
   name,

@@ -1,7 +1,7 @@
 import type { StreamDefinition } from '../types.ts';
 import type { DdlReader } from './reader.ts';
 
-/** What is wrong with the value of an option, as the end of a sentence; undefined: nothing. */
+/** Checks the value of an option. @returns the fault as the end of a sentence; undefined if the value is valid */
 type Check = (value: string) => string | undefined;
 
 const anyText: Check = () => undefined;
@@ -9,11 +9,11 @@ const trueOrFalse: Check = (value) => (/^(true|false)$/i.test(value) ? undefined
 const count: Check = (value) => (/^\d{1,15}$/.test(value) ? undefined : 'expect number value');
 const tableKind: Check = (value) => (/^(scan|lookup)$/i.test(value) ? undefined : 'expect scan/lookup value');
 
-/** An option of streams and tables, for checks and documents. */
+/** An option of streams and tables, for checks and documentation. */
 interface DdlOption {
   readonly check: Check;
   readonly about: string;
-  /** Its value is in lower case, however it is written. */
+  /** Set if the value is converted to lower case. */
   readonly isWord?: true;
 }
 
@@ -25,17 +25,17 @@ export const DDL_OPTIONS: ReadonlyMap<string, DdlOption> = new Map([
     'DATASOURCE',
     {
       check: anyText,
-      about: 'Where rows come from: topic filters with commas between them, a path, a URL, a table; as the type has it.'
+      about: 'The origin of rows: topic filters separated by commas, a path, a URL or a table, depending on the type.'
     }
   ],
   [
     'FORMAT',
     {
       check: anyText,
-      about: 'Format of payloads: `json` (default), `delimited`, `binary`, `urlencoded`, or one of the app.'
+      about: 'Format of payloads: `json` (default), `delimited`, `binary`, `urlencoded`, or a format of the app.'
     }
   ],
-  ['KEY', { check: anyText, about: 'Column by whose values a lookup table of the type `memory` keeps rows.' }],
+  ['KEY', { check: anyText, about: 'Column whose values identify the rows of a lookup table of the type `memory`.' }],
   ['CONF_KEY', { check: anyText, about: 'Name of a section of properties of the source. Default: `default`.' }],
   [
     'SHARED',
@@ -52,24 +52,27 @@ export const DDL_OPTIONS: ReadonlyMap<string, DdlOption> = new Map([
   ],
   ['TYPE', { check: anyText, about: 'Type of the source. Default: `mqtt`; for tables `file`.' }],
   ['TIMESTAMP', { check: anyText, about: 'Column with the time of a row, for rules with the option `isEventTime`.' }],
-  ['TIMESTAMP_FORMAT', { check: anyText, about: 'How times are written in strings. Default: ISO 8601.' }],
+  ['TIMESTAMP_FORMAT', { check: anyText, about: 'Format of times in strings. Default: ISO 8601.' }],
   [
     'RETAIN_SIZE',
     {
       check: count,
       about:
-        'How many of the latest rows a table has. Default: 1; a table of a finite source, such as a file, has all of its rows.'
+        'Number of latest rows that a table has. Default: 1; a table of a finite source, such as a file, has all of its rows.'
     }
   ],
   ['SCHEMAID', { check: anyText, about: 'Schema of the format.' }],
-  ['KIND', { check: tableKind, isWord: true, about: 'Of tables: `scan` (default) or `lookup`.' }],
+  ['KIND', { check: tableKind, isWord: true, about: 'Kind of a table: `scan` (default) or `lookup`.' }],
   ['DELIMITER', { check: anyText, about: 'Separator of the columns of the format `delimited`. Default: a comma.' }],
   ['EXTRA', { check: anyText, about: ACCEPTED }],
   ['VERSION', { check: anyText, about: ACCEPTED }],
   ['TEMP', { check: trueOrFalse, isWord: true, about: ACCEPTED }]
 ]);
 
-/** Read options in parentheses; the commas between them may be left out. @returns their values by their names in upper case @throws SqlError */
+/**
+ * Parse options in parentheses; the commas between them are optional. @returns their values, by name in upper case
+ * @throws SqlError
+ */
 export function readOptions(reader: DdlReader): StreamDefinition['options'] {
   if (!reader.takeSymbol('(')) throw reader.wrong('expect stream options.', 'WITH (DATASOURCE="a/b")');
   const options: Record<string, string> = {};
@@ -78,12 +81,11 @@ export function readOptions(reader: DdlReader): StreamDefinition['options'] {
     const name = reader.token.type === 'word' ? reader.token.text.toUpperCase() : '';
     const option = DDL_OPTIONS.get(name);
     if (option === undefined) throw reader.wrong(`unknown option keys(${[...DDL_OPTIONS.keys()].join('|')}).`);
-    if (Object.hasOwn(options, name)) throw reader.errorAt(reader.token.start, `the option ${name} is given twice`);
+    if (Object.hasOwn(options, name)) throw reader.errorAt(reader.token.start, `the option ${name} occurs twice`);
     reader.advance();
     if (!reader.takeSymbol('=')) throw reader.wrong('expect equals(=) in options.');
     const { type, text } = reader.token;
-    if (type !== 'string')
-      throw reader.wrong('expect string value in option.', `values stand in quotes: ${name}="..."`);
+    if (type !== 'string') throw reader.wrong('expect string value in option.', `put values in quotes: ${name}="..."`);
     const fault = option.check(text);
     if (fault !== undefined) throw reader.wrong(`${fault} in ${name} option.`);
     options[name] = option.isWord === true ? text.toLowerCase() : text;
@@ -92,7 +94,10 @@ export function readOptions(reader: DdlReader): StreamDefinition['options'] {
   return options;
 }
 
-/** What is wrong with options that do not fit each other or the columns; undefined: nothing. The sentences are those of the original. */
+/**
+ * The reason why options do not fit each other or the columns; undefined if they do. The sentences are those of the
+ * original.
+ */
 export function checkOptions({ kind, columns, options }: Omit<StreamDefinition, 'sql'>): string | undefined {
   const { FORMAT = 'json', KIND, TYPE, KEY = '' } = options;
   if (KIND === 'lookup' && kind === 'stream') return `Option "kind" is only for tables: CREATE TABLE`;

@@ -1,13 +1,13 @@
 import { describe, integer, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { invalidOperation, refuseComposite } from './compare.ts';
 
-/** The operators that compute. `|`, `&` and `^` are for integers and booleans. */
+/** Operators that compute a value. `|`, `&` and `^` are for integers and booleans. */
 export type Computing = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^';
 
 /** Computes a value from two. @throws StreamFailure; the table is in `compile.ts` */
 type Compute = (left: Value, right: Value) => Value;
 
-/** The computations by operator. Floats come first, because most rows have them. */
+/** The computations by operator. Floats are tested first, because most rows have them. */
 export const COMPUTATIONS: Readonly<Record<Computing, Compute>> = {
   '+': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left + right;
@@ -66,20 +66,23 @@ export function not(value: Value): Value {
   throw new StreamFailure(`invalid operation NOT ${describe(value)}`);
 }
 
-/** Integers of 64 bits wrap around. An integer that has more bits, which only JSON gives, counts as a float unless the result fits. */
+/**
+ * Integers of 64 bits wrap around. A larger integer, which only JSON produces, counts as a float unless the result
+ * fits.
+ */
 function wrapped(operator: '+' | '-' | '*' | '/', result: bigint, left: bigint, right: bigint): Value {
   const wrapped = integer(result);
   if (wrapped === result || (integer(left) === left && integer(right) === right)) return wrapped;
   return mixed(operator, Number(left), Number(right));
 }
 
-/** An integer beside a float is a float. */
+/** An integer combined with a float counts as a float. */
 function mixed(operator: '+' | '-' | '*' | '/' | '%', left: Value, right: Value): Value {
   if (isNumber(left) && isNumber(right)) return COMPUTATIONS[operator](Number(left), Number(right));
   return noResult(operator, left, right);
 }
 
-/** Null if a side is null. @throws StreamFailure if none is */
+/** Null if a side is null. @throws StreamFailure otherwise */
 export function noResult(operator: string, left: Value, right: Value): null {
   if (isNull(left) || isNull(right)) return null;
   refuseComposite(operator, left);

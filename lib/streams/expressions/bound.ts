@@ -9,50 +9,58 @@ import type {
 import type { StreamDefinition } from '../types.ts';
 import type { Evaluate } from '../values/tuple.ts';
 
-/** What an expression depends on, those of its aliases included. It decides where the expression may be evaluated. */
+/**
+ * The dependencies of an expression, including those of its aliases. They decide where the expression may be evaluated.
+ */
 export interface Uses {
-  /** The positions of the sources whose columns or metadata it reads, ascending. A name that several sources may have counts for all of them. */
+  /**
+   * The positions of the sources whose columns or metadata it reads, ascending. An ambiguous name counts for each of
+   * its sources.
+   */
   readonly sources: readonly number[];
-  /** Those of them that it reads for certain: by a name that no other source can have. */
+  /** The sources among them that it certainly reads, because the name is unambiguous. */
   readonly certain: readonly number[];
-  /** It reads the result of an aggregate call, so it is evaluated over groups. */
+  /** True if it reads the result of an aggregate call, so that it is evaluated over groups. */
   readonly aggregates: boolean;
-  /** It reads the result of an analytic call, so it is evaluated behind the operator that writes its slot. */
+  /**
+   * True if it reads the result of an analytic call, so that it is evaluated after the operator that writes its slot.
+   */
   readonly analytics: boolean;
-  /** It reads the window, or the number of a row in its emission. */
+  /** True if it reads the window, or the number of a row in its emission. */
   readonly frame: boolean;
-  /** It may have another value at each evaluation: `rand()`, `now()`, and functions of the app. */
+  /** True if its value may differ at each evaluation: `rand()`, `now()`, and functions of the app. */
   readonly chance: boolean;
 }
 
-/** An expression whose names are known. */
+/** An expression whose names are resolved. */
 export interface BoundExpression {
   /** The expression as SQL. */
   readonly text: string;
   readonly uses: Uses;
   /**
-   * Make the closure that evaluates it, for a rule that starts. All expressions of a rule are made with the same object.
-   * @throws SqlError for a regular expression that is none, if `bind` could not check them
+   * Make the closure that evaluates the expression, for a rule that starts. The same object is passed for all
+   * expressions of a rule.
+   * @throws SqlError for an invalid regular expression, if `bind` could not check it
    */
   readonly make: (tools: FunctionTools) => Evaluate;
 }
 
-/** A part of WHERE: the condition is the conjunction of its parts. */
+/** A part of WHERE, which is the conjunction of its parts. */
 export interface BoundPredicate extends BoundExpression {
   /**
-   * The source whose rows may be filtered by this part before they are joined, without a change of the results. undefined: the part is evaluated
-   * behind the joins. So is a part that reads analytic calls, the window or chance.
+   * The source whose rows may be filtered by this part before they are joined, without changing the results. Undefined
+   * if the part is evaluated after the joins, as are parts that read analytic calls, the window or chance.
    */
   readonly movesTo: number | undefined;
 }
 
-/** A part of ON: the condition is the conjunction of its parts. */
+/** A part of ON, which is the conjunction of its parts. */
 interface BoundMatch extends BoundExpression {
-  /** For `a.x = b.y`. undefined: the part is something else. */
+  /** Set for `a.x = b.y`. */
   readonly equality: Equality | undefined;
 }
 
-/** An equality of an expression over the sources that are joined already, and one over the source of the join alone. */
+/** An equality between an expression over the sources joined so far and one over the joined source alone. */
 export interface Equality {
   readonly left: BoundExpression;
   readonly right: BoundExpression;
@@ -60,33 +68,33 @@ export interface Equality {
   readonly column: string | undefined;
 }
 
-/** `stream`: its rows trigger. `table`: its latest rows are joined. `lookup`: rows are looked up by keys. */
+/** `stream`: rows trigger evaluations. `table`: the latest rows are joined. `lookup`: rows are looked up by keys. */
 export type SourceRole = 'stream' | 'table' | 'lookup';
 
-/** A source of the statement. Its position, from 0, is its place in FROM and JOIN. */
+/** A source of the statement. Its position, from 0, is its position in FROM and JOIN. */
 export interface BoundSource {
   readonly position: number;
   /** Name of the stream or table. */
   readonly name: string;
-  /** What the statement calls it. */
+  /** The name by which the statement refers to it. */
   readonly label: string;
   readonly role: SourceRole;
   readonly definition: StreamDefinition;
   /**
-   * The columns that the statement reads, spelled as in the schema if there is one. Without a schema, names of several sources count for each.
-   * The column of TIMESTAMP is not added.
+   * The columns that the statement reads, spelled as in the schema if there is one. Without a schema, ambiguous names
+   * count for each source. The TIMESTAMP column is not included.
    */
   readonly needed: ReadonlySet<string> | 'all';
-  /** The keys of metadata that the statement reads. */
+  /** The metadata keys that the statement reads. */
   readonly neededMeta: ReadonlySet<string> | 'all';
 }
 
 /** A join, in the order of the statement. */
 export interface BoundJoin {
   readonly kind: JoinKind;
-  /** The position of its source; the sources before it are those on its left. */
+  /** The position of its source; the sources before it are on its left side. */
   readonly source: number;
-  /** Empty: every row matches. */
+  /** If empty, every row matches. */
   readonly on: readonly BoundMatch[];
 }
 
@@ -96,11 +104,14 @@ export interface BoundWindow {
   readonly filter: BoundExpression | undefined;
   readonly when: BoundExpression | undefined;
   readonly conditions: readonly BoundExpression[];
-  /** Of a state window: those of OVER (PARTITION BY ...), or else the keys of GROUP BY that the rows before the window have. */
+  /**
+   * For a state window: the expressions of OVER (PARTITION BY ...), or else the keys of GROUP BY that are available
+   * before the window.
+   */
   readonly partitionBy: readonly BoundExpression[];
 }
 
-/** An aggregate call. Equal calls are one. */
+/** An aggregate call. Equal calls are merged. */
 export interface BoundAggregate {
   readonly text: string;
   readonly function: AggregateFunction;
@@ -108,17 +119,20 @@ export interface BoundAggregate {
   readonly args: readonly BoundExpression[];
 }
 
-/** A call that remembers earlier rows. Equal calls are one. */
+/** A call that remembers earlier rows. Equal calls are merged. */
 export interface BoundAnalytic {
   readonly text: string;
   readonly function: AnalyticFunction | ExpandingFunction;
-  /** Arguments of `make` of its function. */
+  /** The names passed to `make` of its function. */
   readonly names: ArgumentNames;
-  /** The slot that its operator writes for each tuple. The calls are computed in the order of the list, because one can be an argument of another. */
+  /**
+   * The slot that its operator writes for each tuple. Calls are computed in list order, because one may be an argument
+   * of another.
+   */
   readonly slot: number;
   /**
-   * `rows`: computed for rows, before WHERE. `groups`: it reads an aggregate call or the window, so it is computed for the tuples of emissions.
-   * `results`: computed for what is selected, such as `changed_cols`.
+   * `rows`: computed for rows, before WHERE. `groups`: reads an aggregate call or the window, so it is computed for the
+   * tuples of emissions. `results`: computed for the selected columns, such as `changed_cols`.
    */
   readonly phase: 'rows' | 'groups' | 'results';
   readonly args: readonly BoundExpression[];
@@ -128,7 +142,7 @@ export interface BoundAnalytic {
 
 /** A part of the output, in the order of SELECT. */
 export type BoundField =
-  /** `*`, `demo.*`: all columns, without some, and with others instead. */
+  /** `*` or `demo.*`: all columns, without those of EXCEPT and with those of REPLACE. */
   | {
       readonly type: 'star';
       readonly source: number | undefined;
@@ -136,21 +150,22 @@ export type BoundField =
       readonly replace: readonly { readonly name: string; readonly expression: BoundExpression }[];
     }
   | { readonly type: 'column'; readonly name: string; readonly expression: BoundExpression }
-  /** A call of `unnest`, whose results are rows, or of one such as `changed_cols`, whose results are columns. */
+  /** A call of a function such as `unnest`, whose results are rows, or `changed_cols`, whose results are columns. */
   | {
       readonly type: 'expanding';
-      /** For results that are no structs. */
+      /** Column name for results that are not structs. */
       readonly name: string;
       readonly function: ExpandingFunction;
       readonly names: ArgumentNames;
       readonly args: readonly BoundExpression[];
-      /** The slot of the analytic call that computes it. undefined: it is computed here. */
+      /** The slot of the analytic call that computes it. If undefined, it is computed here. */
       readonly slot: number | undefined;
     };
 
 /**
- * The slots of tuples. If there are any, the first operator gives each tuple new ones (`freshSlots`), and so does a join. After a window and after
- * an aggregation, each tuple of an emission gets a copy without the values of the previous emission (`emissionSlots`).
+ * The slots of tuples. If there are any, the first operator gives each tuple new slots (`freshSlots`), and so does a
+ * join. After a window and after an aggregation, each tuple of an emission receives a copy without the values of the
+ * previous emission (`emissionSlots`).
  */
 export interface BoundSlots {
   readonly count: number;
@@ -158,30 +173,32 @@ export interface BoundSlots {
   readonly ofEmission: readonly number[];
 }
 
-/** A SELECT over streams whose names are known. It is plain and read-only: operators are made from it each time the rule starts. */
+/**
+ * A SELECT over streams with resolved names. It is immutable: operators are created from it each time the rule starts.
+ */
 export interface BoundSelect {
   readonly sources: readonly BoundSource[];
   readonly joins: readonly BoundJoin[];
-  /** Empty: there is no WHERE. */
+  /** Empty if there is no WHERE. */
   readonly where: readonly BoundPredicate[];
   readonly window: BoundWindow | undefined;
   readonly groupBy: readonly BoundExpression[];
   readonly having: BoundExpression | undefined;
   readonly orderBy: readonly { readonly expression: BoundExpression; readonly isDescending: boolean }[];
   readonly limit: number | undefined;
-  /** The output, without what is INVISIBLE. */
+  /** The output, without INVISIBLE fields. */
   readonly fields: readonly BoundField[];
   /** The results of these calls are the aggregates of a `GroupRow`, in this order. */
   readonly aggregates: readonly BoundAggregate[];
   readonly analytics: readonly BoundAnalytic[];
   readonly slots: BoundSlots;
-  /** There is an aggregate call or a key of GROUP BY: rows are grouped. */
+  /** True if rows are grouped: there is an aggregate call or a key of GROUP BY. */
   readonly isGrouped: boolean;
-  /** It calls `delay`. */
+  /** True if the statement calls `delay`. */
   readonly isDelayed: boolean;
 }
 
-/** The streams and tables that there are. */
+/** The existing streams and tables. */
 export interface Catalogue {
   get(name: string): StreamDefinition | undefined;
 }

@@ -23,7 +23,7 @@ import { isNull, isNumber, isStruct, type Value } from '../values/values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 
-/** Compile a call. @throws SqlError for a function that does not exist, or arguments that it does not take */
+/** Compile a call. @throws SqlError for an unknown function, or arguments that it does not accept */
 export function compileCall(node: Call, scope: Scope, compile: Compile): Compiled {
   const name = node.name.toLowerCase();
   if (isPlaceFunction(name)) {
@@ -37,14 +37,14 @@ export function compileCall(node: Call, scope: Scope, compile: Compile): Compile
   return compilePlain(node, row, scope, compile);
 }
 
-/** Check the number of arguments of a call, and that it has OVER only where this has a meaning. @throws SqlError */
+/** Check the number of arguments of a call, and that OVER is used only where it has a meaning. @throws SqlError */
 export function checkCall(node: Call, row: StreamFunction, text: string): void {
   checkCount(node, row, text);
   const remembers = row.kind === 'analytic' || (row.kind === 'columns' && row.load !== undefined);
   if (!remembers) refuseOver(node, text);
 }
 
-/** Compile the arguments of a call, with the checks of those that are constant. @throws SqlError */
+/** Compile the arguments of a call, and check those that are constant. @throws SqlError */
 export function compileArguments(node: Call, row: StreamFunction, scope: Scope, compile: Compile): Compiled[] {
   const args = node.args.map(compile);
   for (const [index, { constant }] of args.entries())
@@ -88,7 +88,7 @@ function scalarCall({ run, nullIsNull }: ScalarFunction, args: readonly Evaluate
   return (tuple) => run(...args.map((arg) => arg(tuple)));
 }
 
-/** A call that is null if its first argument is. */
+/** A call that returns null if its first argument is null. */
 function guardedCall(run: ScalarFunction['run'], args: readonly Evaluate[]): Evaluate {
   const [first, second, third] = args;
   const others = args.slice(1);
@@ -161,7 +161,7 @@ function unknownFunction({ name, start }: Call, { functions, text }: Scope): Sql
 
 function refuseOver({ name, over, start }: Call, text: string): void {
   if (over === undefined) return;
-  const hint = 'OVER belongs to functions that remember earlier rows, such as lag()';
+  const hint = 'use OVER with functions that remember earlier rows, such as lag()';
   throw new SqlError(`${name.toLowerCase()}() cannot have OVER`, text, start, hint);
 }
 
@@ -176,7 +176,7 @@ function checkCount({ args, start }: Call, row: StreamFunction, text: string): v
   throw new SqlError(fault, text, start, signature(row));
 }
 
-/** What is constant is checked when the rule is made, everything else for each row by the function. */
+/** Constant arguments are checked when the rule is created, all others by the function for each row. */
 function checkConstant(
   row: StreamFunction,
   index: number,
@@ -213,7 +213,7 @@ function signature({ name, params, about }: StreamFunction): string {
   return `${name}(${params.join(', ')}): ${about}`;
 }
 
-/** Which constants a parameter takes, and its type in sentences. */
+/** The constants that a parameter accepts, and its type in messages. */
 const TYPES: Readonly<Record<ParameterType, { readonly name: string; readonly accepts: (value: Value) => boolean }>> = {
   any: { name: 'any', accepts: () => true },
   bigint: { name: 'int', accepts: (value) => typeof value === 'bigint' },

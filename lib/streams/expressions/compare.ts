@@ -7,7 +7,10 @@ export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';
 /** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `compile.ts` */
 type Compare = (left: Value, right: Value) => boolean;
 
-/** The comparisons by operator. All are false if a side is null. Floats are compared first, because most rows have them. */
+/**
+ * The comparisons by operator. All return false if a side is null. Floats are tested first, because most rows have
+ * them.
+ */
 export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {
   '=': (left, right) => {
     if (typeof left === 'number' && typeof right === 'number') return left === right;
@@ -38,8 +41,8 @@ export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {
 };
 
 /**
- * A comparison with a number that is known when the rule is made. The other value is a float or an integer in nearly all rows, and neither is
- * converted: JavaScript compares them exactly.
+ * A comparison with a number that is known when the rule is created. The other value is nearly always a float or an
+ * integer, and neither is converted: JavaScript compares them exactly.
  */
 export function compareWithNumber(operator: Comparing, right: number | bigint): (left: Value) => boolean {
   const compare = COMPARISONS[operator];
@@ -65,7 +68,7 @@ export function compareWithNumber(operator: Comparing, right: number | bigint): 
   }
 }
 
-/** Negative, 0 or positive; NaN for a number that is none. */
+/** Negative, 0 or positive; NaN if a number is NaN. */
 function order(operator: Comparing, left: Value, right: Value): number {
   refuseComposite(operator, left);
   refuseComposite(operator, right);
@@ -89,7 +92,7 @@ function order(operator: Comparing, left: Value, right: Value): number {
   throw invalidOperation(operator, left, right);
 }
 
-/** The order of two numbers, exactly: an integer beyond 2^53 is not rounded to a float. */
+/** Compare two numbers exactly: an integer beyond 2^53 is not rounded to a float. */
 function orderNumbers(left: number | bigint, right: number | bigint): number {
   return left < right
     ? -1
@@ -102,7 +105,7 @@ function orderNumbers(left: number | bigint, right: number | bigint): number {
 
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** A value beside a datetime, as milliseconds since 1970. */
+/** A value that is compared with a datetime, as a Unix time in milliseconds. */
 function timeOf(value: Value): number | undefined {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'number' || typeof value === 'bigint') return Number(value);
@@ -111,7 +114,7 @@ function timeOf(value: Value): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** Arrays, structs and bytes have no operators but those of paths. @throws StreamFailure */
+/** Arrays, structs and bytes support only path operators. @throws StreamFailure */
 export function refuseComposite(operator: string, value: Value): void {
   const kind = kindOf(value);
   if (kind === 'array' || kind === 'struct' || kind === 'bytea')

@@ -29,12 +29,12 @@ import { type CompiledStep, indexStep, keyStep, partStep } from './paths.ts';
 import { type Compiled, constantOf, type Scope } from './scope.ts';
 
 /**
- * Compiles an expression. The first row of this table that applies decides its value.
+ * Compile an expression. The first row of this table that applies decides its value.
  *
  * | expression | operands | value |
  * |---|---|---|
  * | `12`, `1.5` | | an integer of 64 bits; a float. Numbers of streams without a schema are floats, integers from 2^53 on integers of any size |
- * | `= != < <= > >=` | null on a side or on both | false |
+ * | `= != < <= > >=` | null on one or both sides | false |
  * | `+ - * / % & \| ^` | null and anything | null |
  * | any operator | array, struct or bytea | fails: `> is an invalid operation for []interface {}` |
  * | `+ - * / %` | integer and integer | an integer, which wraps around; `/` rounds towards zero, `%` has the sign of the left side |
@@ -63,11 +63,11 @@ import { type Compiled, constantOf, type Scope } from './scope.ts';
  * | `a[0]`, `a[-1]` | a or the index is null; array | null; the element, negative from the end; fails with `out of index: 5 of 3` |
  * | `a[1:3]` | the same | the elements from the first index to before the second one; fails if one is outside |
  * | condition of WHERE, ON, HAVING, FILTER, WHEN | null | false |
- * | condition | no boolean | fails: `invalid condition that returns non-bool value int64(1)` |
+ * | condition | not a boolean | fails: `invalid condition that returns non-bool value int64(1)` |
  *
- * AND and OR end at the side that decides, so a failure of the other side is not seen. Operators whose operands are constant, and calls of pure
- * functions with constants, are evaluated once; if this fails, each row fails.
- * @throws SqlError for a name or a function that does not exist, or arguments that it does not take
+ * AND and OR end at the side that decides, so a failure of the other side has no effect. Operators whose operands are
+ * constant, and calls of pure functions with constants, are evaluated once; if this fails, each row fails.
+ * @throws SqlError for an unknown name or function, or arguments that a function does not accept
  */
 export function compileNode(node: Expression, scope: Scope): Compiled {
   return new ExpressionCompiler(scope).compile(node);
@@ -84,7 +84,7 @@ class ExpressionCompiler {
     return this.#scope.constants.known(node) ?? this.#compile(node);
   }
 
-  /** An operator over parts; if all are constant, so is its value, unless it fails. */
+  /** An operator over parts. If all are constant, so is its value, unless it fails. */
   #folded(node: Expression, parts: readonly Compiled[], evaluate: Evaluate): Compiled {
     return this.#scope.constants.fold(node, parts, evaluate);
   }
@@ -120,7 +120,7 @@ class ExpressionCompiler {
         return constantOf(Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => BigInt(from + index)));
       }
       case 'wildcard':
-        throw this.#error('* can only be an argument of functions such as count(*)', node.start);
+        throw this.#error('* is allowed only as an argument of functions such as count(*)', node.start);
     }
   }
 
@@ -168,7 +168,7 @@ class ExpressionCompiler {
         return indexStep(this.compile(step.index).evaluate);
       case 'part':
         return partStep(step.from && this.compile(step.from).evaluate, step.to && this.compile(step.to).evaluate);
-      case 'slice': // `a[1..2]` has both ends
+      case 'slice': // `a[1..2]` includes both ends
         return partStep(
           () => BigInt(step.from),
           () => BigInt(step.to + 1)
@@ -194,7 +194,7 @@ class ExpressionCompiler {
       return this.#folded(node, [left, right], (operator === 'AND' ? conjunction : disjunction)(left, right));
     }
     if (isComparing(operator)) return this.#folded(node, [left, right], comparison(operator, left, right));
-    if (!isComputing(operator)) throw this.#error(`there is no operator ${operator} in statements over streams`, start);
+    if (!isComputing(operator)) throw this.#error(`statements over streams have no operator ${operator}`, start);
     return this.#folded(node, [left, right], computation(operator, left, right));
   }
 
@@ -242,7 +242,7 @@ class ExpressionCompiler {
     const given = pattern.constant?.value;
     if (typeof given !== 'string') {
       if (given !== undefined && given !== null)
-        throw this.#error('the pattern of LIKE is a string', patternNode.start);
+        throw this.#error('the pattern of LIKE must be a string', patternNode.start);
       return { evaluate: (tuple) => likeOf(evaluate(tuple), pattern.evaluate(tuple), isNegated) };
     }
     const matches = likePattern(given);
@@ -280,7 +280,7 @@ class ExpressionCompiler {
   }
 }
 
-/** The value of a literal of the tree: integers are safe numbers or bigints there, floats others. */
+/** The value of a literal of the tree, where integers are safe numbers or bigints and all other numbers are floats. */
 function literalValue(value: SqlValue): Value {
   if (value instanceof Float) return value.value;
   if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value);
@@ -295,7 +295,7 @@ function isComputing(operator: string): operator is Computing {
   return Object.hasOwn(COMPUTATIONS, operator);
 }
 
-/** Whether an expression can have a boolean as its value. */
+/** Check whether an expression can have a boolean value. */
 function canBeCondition(node: Expression): boolean {
   switch (node.type) {
     case 'literal':

@@ -14,7 +14,7 @@ const MIRRORED: Readonly<Record<Comparing, Comparing>> = {
   '>=': '<='
 };
 
-/** A comparison. Those of a column with a constant are the most frequent ones of all. */
+/** Compile a comparison. Comparisons of a column with a constant are the most frequent. */
 export function comparison(operator: Comparing, left: Compiled, right: Compiled): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
   const constant = right.constant?.value;
@@ -49,7 +49,10 @@ function comparisonWithNumber(operator: Comparing, left: Compiled, constant: num
   return compareColumn(operator, column.name, float, test);
 }
 
-/** The same for a column, which is a float in nearly all rows: in one call, because a stream may have many rules with such a condition. */
+/**
+ * The same for a column, which is nearly always a float: in one call, because a stream may have many rules with such a
+ * condition.
+ */
 function compareColumn(operator: Comparing, name: string, float: number, test: (left: Value) => boolean): Evaluate {
   switch (operator) {
     case '=':
@@ -85,7 +88,10 @@ function compareColumn(operator: Comparing, name: string, float: number, test: (
   }
 }
 
-/** A computation. The numbers of literals are integers and those of most rows floats, so the float of a literal is made once. */
+/**
+ * Compile a computation. The numbers of literals are integers and those of most rows floats, so the float of a literal
+ * is created once.
+ */
 export function computation(operator: Computing, left: Compiled, right: Compiled): Evaluate {
   const compute = COMPUTATIONS[operator];
   const [a, b] = [left.evaluate, right.evaluate];
@@ -122,18 +128,21 @@ export function disjunction(left: Compiled, right: Compiled): Evaluate {
   };
 }
 
-/** Whether a value equals an item of IN, or an element of it. */
+/** Check whether a value equals an item of IN, or an element of the item. */
 export function isAmong(value: Value, item: Value): boolean {
   return isArray(item) ? item.some((element) => isEqual(value, element)) : isEqual(value, item);
 }
 
-/** Tell whether a value that is not null differs from an item of NOT IN, or from all of its elements. It does not if one of them is null. */
+/**
+ * Check whether a value that is not null differs from an item of NOT IN, or from all of its elements. The result is
+ * false if one of them is null.
+ */
 export function isOutside(value: Value, item: Value): boolean {
   if (isArray(item)) return !item.some((element) => isNull(element) || isEqual(value, element));
   return !isNull(item) && !isEqual(value, item);
 }
 
-/** As `=`, but values that cannot be compared are different. */
+/** As `=`, except that values that cannot be compared are different. */
 function isEqual(left: Value, right: Value): boolean {
   if (!isNull(left) && !isNull(right) && typeof left !== typeof right && !(isNumber(left) && isNumber(right)))
     return left instanceof Date && isComparable(left, right);
@@ -151,7 +160,7 @@ function isComparable(left: Value, right: Value): boolean {
   }
 }
 
-/** A side of BETWEEN. */
+/** One side of BETWEEN. */
 export function isBeyond(operator: '>=' | '<=' | '>' | '<', value: Value, bound: Value): boolean {
   try {
     return COMPARISONS[operator](value, bound);
@@ -173,15 +182,15 @@ export function likeOf(value: Value, pattern: Value, isNegated: boolean): Value 
   return likePattern(pattern as string)(value as string) !== isNegated;
 }
 
-/** Whether the WHEN of a CASE without a subject holds. */
+/** Check whether the WHEN of a CASE without a subject holds. */
 export function isChosen(when: Evaluate, tuple: Tuple): boolean {
   const value = when(tuple);
   if (typeof value === 'boolean') return value;
   if (isNull(value)) return false;
-  throw new StreamFailure(`evaluate case expression error: WHEN has ${describe(value)}, which is no bool`);
+  throw new StreamFailure(`evaluate case expression error: WHEN has ${describe(value)}, which is not a bool`);
 }
 
-/** Whether the WHEN of a CASE with a subject equals it. */
+/** Check whether the WHEN of a CASE equals its subject. */
 export function isEqualCase(value: Value, when: Value): boolean {
   try {
     return COMPARISONS['='](value, when);

@@ -7,24 +7,25 @@ import { type Compiled, constantOf } from './scope.ts';
 const NO_TUPLE = undefined as unknown as Tuple;
 
 /**
- * The constants of a statement: expressions that have the same value in all rows. Each is evaluated once, however often the statement is compiled, and
- * all of them within a budget; those beyond it are evaluated for each row.
+ * The constants of a statement: expressions that have the same value in all rows. Each is evaluated once, however often
+ * the statement is compiled, within a common budget; those beyond the budget are evaluated for each row.
  */
 export class Constants {
   readonly #budget = new CompileBudget();
   readonly #known = new WeakMap<Expression, Compiled>();
-  /** Expressions that fail, or are beyond the budget. */
+  /** Expressions that fail or exceed the budget. */
   readonly #refused = new WeakSet<Expression>();
   readonly #patterns = new Set<string>();
 
-  /** What an expression has been compiled to, if it is a constant. */
+  /** The compiled form of an expression that is a constant. */
   known(node: Expression): Compiled | undefined {
     return this.#known.get(node);
   }
 
   /**
-   * Compile an expression to a constant, if all of its parts are constant.
-   * @param evaluate compiled for each row if it is not a constant: it fails, so that each row fails, or it is beyond the budget
+   * Compile an expression to a constant if all of its parts are constant.
+   * @param evaluate the compiled form for each row, used if it is not a constant, if it fails, so that each row fails,
+   *   or if it exceeds the budget
    */
   fold(node: Expression, parts: readonly Compiled[], evaluate: Evaluate): Compiled {
     if (this.#refused.has(node) || parts.some(({ constant }) => constant === undefined)) return { evaluate };
@@ -38,7 +39,10 @@ export class Constants {
     return compiled;
   }
 
-  /** Compile a regular expression of the statement to check it: each once, and none beyond the budget. @throws what `compile` throws */
+  /**
+   * Compile a regular expression of the statement to check it, once each and within the budget. @throws the errors of
+   * `compile`
+   */
   checkPattern(text: string, compile: (text: string) => unknown): void {
     if (this.#patterns.has(text)) return;
     if (this.#budget.takePattern(text)) compile(text);

@@ -1,7 +1,10 @@
 import { firstIn } from '../../base/text-search.ts';
 import { StreamFailure } from '../values/values.ts';
 
-/** Whether a string matches a pattern of LIKE: `%` stands for any characters, `_` for one, `\` takes the meaning of the next one away. */
+/**
+ * Matches a string against a pattern of LIKE: `%` stands for any characters, `_` for one character, and `\` makes the
+ * next character literal.
+ */
 type Matcher = (text: string) => boolean;
 
 const ANY_RUN = Symbol('any characters');
@@ -9,13 +12,14 @@ const ANY_ONE = Symbol('one character');
 
 type Element = string | typeof ANY_RUN | typeof ANY_ONE;
 
-/** Most characters that a pattern with `_` is compared with, which takes about 0.1 s. */
+/** Maximum number of comparisons for a pattern with `_`, which take about 0.1 s. */
 const MAX_COMPARISONS = 16_777_216;
 
 /**
  * Compile a pattern of LIKE.
  *
- * A pattern without `_` is searched for in time that grows with the sum of the lengths, another one in time that grows with their product at worst.
+ * Matching a pattern without `_` takes time proportional to the sum of the lengths; for other patterns, the worst case
+ * is proportional to their product.
  * @returns throws StreamFailure if a pattern with `_` needs too many comparisons
  */
 export function likePattern(pattern: string): Matcher {
@@ -37,7 +41,7 @@ export function likePattern(pattern: string): Matcher {
   };
 }
 
-/** The texts between the `%` of a pattern without `_`. */
+/** The strings between the `%` of a pattern without `_`. */
 function partsOf(elements: readonly Element[]): string[] {
   const parts = [''];
   for (const element of elements)
@@ -59,7 +63,10 @@ function elementsOf(pattern: string): Element[] {
   return elements;
 }
 
-/** Only the last `%` is ever tried again, so that the time is at most the product of the lengths. @throws StreamFailure if that is too much */
+/**
+ * Only the last `%` is retried, so that the time is at most proportional to the product of the lengths. @throws
+ * StreamFailure if the limit is exceeded
+ */
 function matches(text: readonly string[], elements: readonly Element[]): boolean {
   let [at, next, run, from] = [0, 0, -1, 0];
   for (let left = MAX_COMPARISONS; at < text.length; left--) {

@@ -1,10 +1,10 @@
 import type { Evaluate, Tuple } from '../values/tuple.ts';
 import { isArray, isNull, isStruct, member, printed, StreamFailure, typeName, type Value } from '../values/values.ts';
 
-/** A step of a path, ready to be evaluated. */
+/** A compiled step of a path. */
 export type CompiledStep = (value: Value, tuple: Tuple) => Value;
 
-/** The value of a key: `a->b`, `a.b`. */
+/** Access the value of a key: `a->b`, `a.b`. */
 export function keyStep(key: string): CompiledStep {
   return (value) => {
     if (isNull(value)) return null;
@@ -14,7 +14,7 @@ export function keyStep(key: string): CompiledStep {
   };
 }
 
-/** An element: `a[0]`, `a[-1]`. */
+/** Access an element: `a[0]`, `a[-1]`. */
 export function indexStep(index: Evaluate): CompiledStep {
   return (value, tuple) => {
     if (isNull(value)) return null;
@@ -27,7 +27,7 @@ export function indexStep(index: Evaluate): CompiledStep {
   };
 }
 
-/** A part, from an index up to and without another one: `a[1:3]`. Both count from the end if they are negative. */
+/** Access a part, from one index up to, but not including, another: `a[1:3]`. Negative indexes count from the end. */
 export function partStep(from: Evaluate | undefined, to: Evaluate | undefined): CompiledStep {
   return (value, tuple) => {
     if (isNull(value)) return null;
@@ -65,6 +65,6 @@ function wholeNumber(value: Value): number | undefined {
   if (isNull(value)) return undefined;
   const number = typeof value === 'bigint' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number))
-    throw new StreamFailure(`an index is an integer, but found ${typeName(value)}(${printed(value)})`);
+    throw new StreamFailure(`an index must be an integer, but found ${typeName(value)}(${printed(value)})`);
   return number;
 }

@@ -4,12 +4,12 @@ import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../values
 import { isNull, isStruct, member, type Value } from '../values/values.ts';
 import type { Scope } from './scope.ts';
 
-/** The keys of metadata that `mqtt()` reads. `meta()` reads any key. */
+/** The metadata keys that `mqtt()` reads. `meta()` reads any key. */
 const MQTT_KEYS = ['topic', 'messageid', 'qos', 'retain', 'clientid', 'username'];
 
 type Make = (call: Call, scope: Scope) => Evaluate;
 
-/** The functions that read the place of a row, its window and the metadata of its source, instead of values. */
+/** Functions that read the position of a row, its window or the metadata of its source, instead of values. */
 const PLACE_FUNCTIONS: Readonly<Record<string, Make>> = {
   window_start: ofRange((range) => range.start),
   window_end: ofRange((range) => range.end),
@@ -19,7 +19,7 @@ const PLACE_FUNCTIONS: Readonly<Record<string, Make>> = {
     expectArguments(0, call, scope);
     scope.row();
     const frame = scope.tools?.frame;
-    // of a group, the end of its window
+    // for a group, the end of its window
     return (tuple) =>
       BigInt(Math.trunc(tuple instanceof GroupRow ? (frame?.range?.end ?? tuple.timestamp) : tuple.timestamp));
   },
@@ -46,7 +46,7 @@ export function isPlaceFunction(name: string): boolean {
   return Object.hasOwn(PLACE_FUNCTIONS, name);
 }
 
-/** Compile a call of such a function. @throws SqlError for arguments that it does not take */
+/** Compile a call of such a function. @throws SqlError for arguments that it does not accept */
 export function placeFunction(name: string, call: Call, scope: Scope): Evaluate {
   return PLACE_FUNCTIONS[name](call, scope);
 }
@@ -68,7 +68,7 @@ function ofFrame(read: (frame: Frame) => number | undefined): Make {
   };
 }
 
-/** Keys of metadata, of one source or of any. */
+/** A reference to metadata keys, of one source or of any. */
 interface MetaReference {
   readonly source: number | undefined;
   readonly keys: readonly string[];
@@ -80,7 +80,7 @@ function metaCall(call: Call, scope: Scope): Evaluate {
   if (arg.type === 'wildcard') {
     const source = arg.stream === undefined ? undefined : scope.sourceOf(arg.stream);
     if (arg.stream !== undefined && source === undefined)
-      throw new SqlError(`there is no source ${arg.stream}`, scope.text, arg.start);
+      throw new SqlError(`unknown source ${arg.stream}`, scope.text, arg.start);
     scope.meta(source, undefined);
     return (tuple) => tuple.metadata(source);
   }
@@ -95,7 +95,7 @@ function metaCall(call: Call, scope: Scope): Evaluate {
   return readMeta(reference, scope);
 }
 
-/** `topic`, `demo.topic`, `device->id`; undefined: it is none of these. */
+/** Parse `topic`, `demo.topic` or `device->id`; undefined for other expressions. */
 function referenceOf(arg: Expression, scope: Scope): MetaReference | undefined {
   if (arg.type !== 'path') return undefined;
   const keys = [arg.name];

@@ -2,10 +2,10 @@ import { InvalidInput } from '../../base/errors.ts';
 import { bufferOf, type FormatType } from '../format.ts';
 import { StreamFailure } from '../values/values.ts';
 
-/** The column of a stream without a schema. */
+/** The only column of a stream without a schema. */
 const SELF = 'self';
 
-/** Payloads as they are: one row with the bytes. */
+/** Payloads without decoding: one row with the bytes. */
 export const BINARY_FORMAT: FormatType = {
   name: 'binary',
   about: 'The payload as bytes, in the only column, or in the column "self" of a stream without a schema.',
@@ -17,7 +17,7 @@ export const BINARY_FORMAT: FormatType = {
     const name = columns?.[0].name ?? SELF;
     return {
       name: 'binary',
-      // a copy: the payload may be part of a larger read
+      // a copy, because the payload may be part of a larger read
       decode: (payload) => ({ [name]: Buffer.from(payload) }),
       encode
     };

@@ -6,10 +6,13 @@ import type { Column, ColumnType } from '../types.ts';
 import { describe, integer, printed, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { parseColumns } from './json.ts';
 
-/** Reads a time by a pattern of the stream language. @returns milliseconds since 1970; undefined: the text does not match */
+/**
+ * Parses a time by a pattern of the stream language. @returns Unix time in milliseconds; undefined if the text does not
+ * match
+ */
 export type ParseTime = (text: string, pattern: string) => number | undefined;
 
-/** How columns are read. */
+/** Settings for reading columns. */
 interface ColumnSetup {
   readonly isStrict: boolean;
   readonly timestampFormat?: string | undefined;
@@ -19,12 +22,12 @@ interface ColumnSetup {
 /** Converts the value of a column. @param place name of the column, for messages @throws StreamFailure */
 export type ColumnReader = (value: Value, place: string) => Value;
 
-/** Converts a value. @returns undefined: it cannot be converted */
+/** Converts a value. @returns undefined if it cannot be converted */
 type Conversion = (value: Value) => Value;
 
 type SimpleType = Exclude<ColumnType['type'], 'array' | 'struct'>;
 
-/** @param structOf makes the reader of a struct with certain fields */
+/** @param structOf makes the reader of a struct with the given fields */
 export function columnReader(
   type: ColumnType,
   setup: ColumnSetup,
@@ -105,7 +108,7 @@ function unexpected(place: string, type: string, value: Value): StreamFailure {
   return new StreamFailure(`invalid data type for ${place}, expect ${type} but found ${describe(value)}`);
 }
 
-/** Integers have 64 bits; larger ones are no integers. */
+/** Integers have 64 bits; larger numbers are not integers. */
 function bigintOf(value: Value): bigint | undefined {
   switch (typeof value) {
     case 'number':
@@ -154,13 +157,19 @@ function bytesOf(value: Value): Uint8Array | undefined {
   return typeof value === 'string' && BASE64.test(value) ? Buffer.from(value, 'base64') : undefined;
 }
 
-/** Without STRICT_VALIDATION, a number or a boolean in a STRING column is printed. @throws StreamFailure for an infinite number */
+/**
+ * Without STRICT_VALIDATION, numbers and booleans in a STRING column are printed. @throws StreamFailure for an infinite
+ * number
+ */
 function textOf(value: Value, place: string): string | null {
   if (isInfinite(value)) return noValue(value, place);
   return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? printed(value) : null;
 }
 
-/** The value of a column that cannot be converted, without STRICT_VALIDATION. @throws StreamFailure for an infinite number */
+/**
+ * The replacement, without STRICT_VALIDATION, for a column value that cannot be converted. @throws StreamFailure for an
+ * infinite number
+ */
 function noValue(value: Value, place: string): null {
   if (isInfinite(value))
     throw new StreamFailure(`the number in ${place} is too large: the greatest float is about 1.8e308`);
@@ -179,13 +188,13 @@ function datetimeConversion({ timestampFormat, parseTime }: ColumnSetup): Conver
 }
 
 const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/i;
-/** The greatest time of a Date. */
+/** The latest time that a Date can represent. */
 const LATEST = 8.64e15;
 
 /**
- * A time as milliseconds since 1970: of a number, a datetime, or a string.
+ * The Unix time in milliseconds of a number, a datetime or a string.
  * @param format TIMESTAMP_FORMAT; undefined: ISO 8601, in UTC if it has no zone
- * @returns undefined: it is no time
+ * @returns undefined if the value is not a time
  */
 export function timeOf(value: Value, format: string | undefined, parseTime: ParseTime): number | undefined {
   if (typeof value === 'string') return format === undefined ? isoTimeOf(value) : parseTime(value, format);
@@ -200,7 +209,10 @@ function isoTimeOf(text: string): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** What a string has as JSON; undefined if it is none. Other values are themselves. */
+/**
+ * The value that a string encodes as JSON; undefined if the string is not valid JSON. Other values are returned as they
+ * are.
+ */
 function jsonOf(value: Value): unknown {
   if (typeof value !== 'string') return value;
   try {

@@ -4,24 +4,28 @@ import { member, printed, StreamFailure, type Value, type ValueObject } from '..
 import { type ColumnReader, columnReader, type ParseTime } from './convert-column.ts';
 
 export interface ConversionSetup {
-  /** The declared columns; undefined: the stream has no schema. */
+  /** The declared columns; undefined if the stream has no schema. */
   readonly columns: readonly Column[] | undefined;
   /** The columns that statements use, in any case; undefined: all. */
   readonly needed?: readonly string[] | undefined;
-  /** The option STRICT_VALIDATION. true: a row with a missing or wrong column is an error; false: such a column is null. */
+  /**
+   * The option STRICT_VALIDATION. If true, a row with a missing or wrong column is an error; if false, such a column is
+   * null.
+   */
   readonly isStrict: boolean;
   /** The option TIMESTAMP_FORMAT, for strings in DATETIME columns. Default: ISO 8601. */
   readonly timestampFormat?: string | undefined;
   readonly parseTime: ParseTime;
 }
 
-/** Makes columns of declared types of what a payload has. @throws StreamFailure */
+/** Converts the values of a payload to columns of the declared types. @throws StreamFailure */
 export type Convert = (values: ValueObject) => ValueObject;
 
 /**
- * Compile the conversion of the columns of a stream. Keys that are not declared are dropped. Without a schema, values stay as they are.
+ * Compile the conversion of the columns of a stream. Keys that are not declared are dropped. Without a schema, values
+ * stay as they are.
  *
- * Keys of payloads may differ from the names of columns in upper and lower case.
+ * Keys of payloads are matched with the names of columns without regard to case.
  */
 export function compileConversion(setup: ConversionSetup): Convert {
   const { columns, needed } = setup;
@@ -29,7 +33,7 @@ export function compileConversion(setup: ConversionSetup): Convert {
   return structReader(needed === undefined ? columns : declaredOf(columns, needed), setup);
 }
 
-/** The declared columns that names mean. */
+/** The declared columns to which names refer. */
 function declaredOf(columns: readonly Column[], needed: readonly string[]): Column[] {
   const found = new Set<Column>();
   for (const name of needed) {

@@ -4,12 +4,13 @@ import { StreamFailure, type ValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /**
- * Lines of fields between delimiters. The columns are those of the schema in their order; without one they are `col0`, `col1`, ... All values
- * are strings, which the schema converts. A field that begins with a quotation mark ends with the next single one.
+ * Lines of fields between delimiters. The columns are those of the schema, in order; without a schema they are `col0`,
+ * `col1`, ... All values are strings, which the schema converts. A field that begins with a quotation mark ends at the
+ * next single one.
  */
 export const DELIMITED_FORMAT: FormatType = {
   name: 'delimited',
-  about: 'Lines of fields with DELIMITER between them, by default a comma.',
+  about: 'Lines of fields separated by DELIMITER, by default a comma.',
   make({ what, columns, options }) {
     const delimiter = options?.DELIMITER ?? ',';
     if (delimiter === '' || /["\r\n]/.test(delimiter))
@@ -37,7 +38,7 @@ function rowOf(line: string, delimiter: string, names: readonly string[] | undef
   return Object.fromEntries(given.map((field, i) => [names?.[i] ?? `col${i}`, field]));
 }
 
-/** The fields of a line. */
+/** Split a line into its fields. */
 export function splitFields(line: string, delimiter: string): string[] {
   if (!line.includes('"')) return line.split(delimiter);
   const fields: string[] = [];

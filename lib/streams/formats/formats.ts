@@ -6,7 +6,7 @@ import { DELIMITED_FORMAT } from './delimited.ts';
 import { JSON_FORMAT } from './json.ts';
 import { URLENCODED_FORMAT } from './urlencoded.ts';
 
-/** The formats that are always there. */
+/** The built-in formats. */
 export const FORMATS: readonly FormatType[] = [JSON_FORMAT, BINARY_FORMAT, DELIMITED_FORMAT, URLENCODED_FORMAT];
 
 /**
@@ -21,11 +21,11 @@ export function makeFormat(name: string | undefined, setup: FormatSetup, own: re
   const type = types.find((each) => each.name === wanted);
   if (type !== undefined) return type.make(setup);
   const known = [...new Set(types.map((each) => each.name))].sort().join(', ');
-  const text = `${setup.what}: option 'format=${name}' is invalid: there is no such format, only ${known}`;
+  const text = `${setup.what}: option 'format=${name}' is invalid: use one of ${known}`;
   throw new InvalidInput('STREAM_INVALID', 'FORMAT', `one of ${known}`, name, text);
 }
 
-/** The type of a format of the app. What its functions return is checked. */
+/** The type of a format of the app. The return values of its functions are checked. */
 export function formatTypeOf(format: StreamFormat | FormatType): FormatType {
   const name = format.name.toLowerCase();
   const { about = '' } = format;

@@ -1,11 +1,12 @@
 import { StreamFailure } from '../values/values.ts';
 
-/** Deeper values are refused. */
+/** Maximum nesting; deeper values are refused. */
 const MOST_LEVELS = 1000;
 
 /**
- * JSON of a value, in which bigints keep all digits, bytes are base64, and times are as in ISO 8601. NaN and infinity are null.
- * @throws StreamFailure for more than 1000 levels, which objects that contain themselves have
+ * Encode a value as JSON, in which bigints keep all digits, bytes are base64, and times are in ISO 8601. NaN and
+ * infinity become null.
+ * @throws StreamFailure for more than 1000 levels, for example an object that contains itself
  */
 export function jsonText(value: unknown): string {
   return flatText(value) ?? textOfAny(value);
@@ -15,14 +16,17 @@ function textOfAny(value: unknown): string {
   return isPlain(value, 0) ? (JSON.stringify(value) ?? 'null') : textOf(value, 0);
 }
 
-/** The names of columns as JSON with a colon. */
+/** The names of columns as JSON, followed by a colon. */
 const KEYS = new Map<string, string>();
 const MOST_KEYS = 10_000;
 const MOST_KEY_CHARACTERS = 100;
-/** Strings that are the same in JSON. */
+/** Strings that need no escapes in JSON. */
 const PLAIN_TEXT = /^[ !#-[\]-~]{0,100}$/;
 
-/** The JSON of an object that has only short values; undefined: it has others. It is the most frequent form, and faster than JSON.stringify. */
+/**
+ * The JSON of an object that has only short values; undefined for other objects. This is the most frequent form, and
+ * faster than JSON.stringify.
+ */
 function flatText(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype)
     return undefined;
@@ -37,7 +41,7 @@ function flatText(value: unknown): string | undefined {
   return text === '' ? '{}' : `${text}}`;
 }
 
-/** @param before the text before it */
+/** @param before the text in front of it */
 function keyText(key: string, before: string): string {
   let text = KEYS.get(key);
   if (text === undefined) {
@@ -47,7 +51,7 @@ function keyText(key: string, before: string): string {
   return before === '' ? `{${text}` : `,${text}`;
 }
 
-/** Whether JSON.stringify gives the same, at much less cost. */
+/** Check whether JSON.stringify gives the same result, at much lower cost. */
 function isPlain(value: unknown, level: number): boolean {
   if (typeof value === 'bigint') return false;
   if (typeof value !== 'object' || value === null) return true;

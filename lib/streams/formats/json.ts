@@ -13,16 +13,22 @@ import { bufferOf, type Format, type FormatSetup, type FormatType } from '../for
 import { describe, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
-/** From here on, floats do not tell integers apart: another integer may be written than the one that JSON.parse gives. */
+/**
+ * From here on, floats do not distinguish adjacent integers: the text may contain another integer than JSON.parse
+ * returns.
+ */
 const NOT_EXACT = 2 ** 53;
-/** Levels of lists and objects whose numbers are examined; nothing prints or compares deeper ones. */
+/** Nesting up to which numbers are examined; deeper levels are never printed or compared. */
 const MOST_LEVELS = 1000;
 
-/** So many payloads without a needed member, more than with all, and the next ones are decoded as a whole. */
+/**
+ * Number of payloads without a needed member, in excess of those with all members, after which the next payloads are
+ * decoded as a whole.
+ */
 const MOST_MISSES = 32;
 const SKIPPED = 1000;
 
-/** Payloads that are JSON objects, or arrays of objects: one row for each. */
+/** Payloads that are JSON objects, or arrays of objects: one row for each object. */
 export const JSON_FORMAT: FormatType = {
   name: 'json',
   about: 'A JSON object, or an array of objects with one row for each.',
@@ -45,7 +51,7 @@ function decoder({ columns, needed, integers = false }: FormatSetup): Format['de
 
 type Rows = ValueObject | readonly ValueObject[];
 
-/** Reads objects that have the same members, in the same order, as the last one that was decoded as a whole. */
+/** Reads objects that have the same members in the same order as the last object that was decoded as a whole. */
 function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
   let members: Members | undefined;
   let misses = 0;
@@ -70,7 +76,7 @@ function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
   };
 }
 
-/** Make floats of the numbers. */
+/** Convert the numbers to floats. */
 function withoutFloats(found: Record<string, unknown>): ValueObject {
   for (const name in found) {
     const value = found[name];
@@ -83,7 +89,7 @@ function isFlat(rows: Rows): boolean {
   return !Array.isArray(rows) && Object.values(rows).every((value) => typeof value !== 'object' || value === null);
 }
 
-/** Reads only the members that are needed. What has another form, or lacks one of them, is decoded as a whole. */
+/** Reads only the needed members. Payloads of another form, or without one of the members, are decoded as a whole. */
 function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
   const { names } = members;
   let misses = 0;
@@ -106,7 +112,9 @@ function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): F
   };
 }
 
-/** Make floats of the numbers. @returns whether all members are there; a missing one may be written with other letters */
+/**
+ * Convert the numbers to floats. @returns whether all members are present; a missing one may be written in another case
+ */
 function completed(found: Record<string, unknown>, names: readonly string[]): boolean {
   for (const name of names) {
     const value = found[name];
@@ -131,28 +139,31 @@ function parse(text: string, fault = 'the payload is not JSON'): unknown {
 
 /**
  * Decode JSON. Integers from 2^53 on are bigints, other numbers are floats.
- * @param fault begins the message for a text that is not JSON
- * @throws StreamFailure also for a number that is greater than all floats
+ * @param fault beginning of the message for a text that is not JSON
+ * @throws StreamFailure, also for a number that exceeds the range of floats
  */
 export function parseJson(text: string, fault?: string): unknown {
   const value = parse(text, fault);
   return isExact(value) ? value : normalized(exact(text, refuse), floatOf);
 }
 
-/** As `parseJson`; a number that is greater than all floats is infinite, and fails when a column reads it. @throws StreamFailure */
+/**
+ * As `parseJson`, but a number that exceeds the range of floats is infinite, and fails when a column reads it. @throws
+ * StreamFailure
+ */
 export function parseColumns(text: string): unknown {
   const value = parse(text);
   return isExact(value) ? value : normalized(exact(text, Number), floatOf);
 }
 
-/** As `parseJson`; whole numbers without a fraction or an exponent are bigints. @throws StreamFailure */
+/** As `parseJson`, but numbers without a fraction or an exponent are bigints. @throws StreamFailure */
 function withIntegers(text: string): unknown {
   return normalized(exact(text, refuse), integerOf);
 }
 
 /**
- * Tell whether all numbers of a result of JSON.parse are as they are written. The walk costs 1 to 30 % of JSON.parse: it calls functions for lists and
- * objects alone, and goes through lists of numbers apart.
+ * Check whether all numbers of a result of JSON.parse are exact. The walk costs 1 to 30 % of JSON.parse: only lists and
+ * objects cost a call, and lists of numbers have a separate loop.
  */
 function isExact(value: unknown): boolean {
   return typeof value === 'object' && value !== null
@@ -183,7 +194,9 @@ function isExactList(list: readonly unknown[], level: number): boolean {
   return true;
 }
 
-/** A function of its own, so that the engine compiles it for lists of floats, which it keeps without an object for each. */
+/**
+ * A separate function, so that the engine compiles it for lists of floats, which it stores without an object for each.
+ */
 function areSmall(list: readonly number[]): boolean {
   for (let at = 0; at < list.length; at++) if (typeof list[at] !== 'number' || !isSmall(list[at])) return false;
   return true;
@@ -199,7 +212,7 @@ function exact(text: string, infinite: (number: string) => Value): unknown {
     return decodeExactly(text, infinite as (number: string) => SqlValue);
   } catch (error) {
     if (error instanceof StreamFailure) throw error;
-    return parse(text); // text that is not JSON has the error of JSON.parse; the levels beyond 1000 are not exact
+    return parse(text); // text that is not JSON yields the error of JSON.parse; levels beyond 1000 are not exact
   }
 }
 
@@ -213,12 +226,12 @@ function floatOf(value: unknown): unknown {
   return value instanceof Float ? value.value : value;
 }
 
-/** The decoder has told 1 from 1.0, which is a Float. */
+/** The decoder distinguishes 1 from 1.0, which is a Float. */
 function integerOf(value: unknown): unknown {
   return typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : floatOf(value);
 }
 
-/** Change the numbers in a tree that nobody else has. */
+/** Convert the numbers of a tree in place; the tree must not be shared. */
 function normalized(value: unknown, change: (scalar: unknown) => unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Float) return change(value);
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = normalized(value[i], change);

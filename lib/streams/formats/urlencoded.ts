@@ -2,7 +2,7 @@ import { bufferOf, type FormatType } from '../format.ts';
 import { StreamFailure } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
-/** Forms: `a=1&b=2`. A name that is given several times is an array; all values are strings. */
+/** Forms: `a=1&b=2`. A name that occurs several times becomes an array; all values are strings. */
 export const URLENCODED_FORMAT: FormatType = {
   name: 'urlencoded',
   about: 'A form such as a=1&b=2; its values are strings.',

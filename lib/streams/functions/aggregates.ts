@@ -10,10 +10,13 @@ import { Extreme, SlidingExtreme } from './extremes.ts';
 import { SlidingSpread, Spread, type SpreadKind } from './spread.ts';
 import { averageOf, invalidArgument, sumOf, type TotalResult, Totals } from './totals.ts';
 
-/** The aggregate functions. Nulls are ignored and an empty group gives null, where the rows do not say otherwise [stream rules 6.1]. */
+/**
+ * The aggregate functions. Unless a row states otherwise, nulls are ignored and an empty group yields null [stream
+ * rules 6.1].
+ */
 export function aggregateFunctions(): readonly AggregateFunction[] {
   return [
-    total('avg', averageOf, 'The average; that of integers is an integer, rounded towards zero.'),
+    total('avg', averageOf, 'The average; for integers an integer, rounded towards zero.'),
     total('sum', sumOf, 'The sum.'),
     extreme('min', -1, 'The least number, string or time.'),
     extreme('max', 1, 'The greatest number, string or time.'),
@@ -27,13 +30,13 @@ export function aggregateFunctions(): readonly AggregateFunction[] {
     percentile(
       'percentile_cont',
       interpolated,
-      'The value at a share of the sorted values, between two of them where needed.'
+      'The value at a fraction of the sorted values, interpolated between two of them if necessary.'
     ),
-    percentile('percentile_disc', nearest, 'The first of the sorted values that a share of them does not exceed.'),
+    percentile('percentile_disc', nearest, 'The first of the sorted values at or above a fraction of them.'),
     percentile(
       'median',
       interpolated,
-      'The value in the middle; of an even number of values, the mean of the two in the middle.'
+      'The middle value; for an even number of values, the mean of the two middle values.'
     ),
     lastValue,
     mergeAgg
@@ -81,7 +84,7 @@ function spread(kind: SpreadKind, about: string): AggregateFunction {
   };
 }
 
-/** The rest of a function whose accumulators can also take back. */
+/** The remaining fields of a function whose accumulators can also remove values. */
 function sliding(make: (tools: FunctionTools, state?: unknown) => Accumulator) {
   return {
     make: (tools: FunctionTools) => make(tools),
@@ -112,7 +115,7 @@ const count: AggregateFunction = {
   })
 };
 
-/** An accumulator that keeps something of each row, and makes its result of all. */
+/** An accumulator that keeps a value for each row, and computes its result from all of them. */
 function keeping<T>(
   read: (args: readonly Value[], tuple: Tuple) => T,
   result: (kept: readonly T[]) => Value
@@ -167,7 +170,7 @@ const deduplicate: AggregateFunction = {
   )
 };
 
-/** @param pick the value at a share of sorted values */
+/** @param pick selects the value at a fraction of the sorted values */
 function percentile(
   name: string,
   pick: (sorted: readonly number[], share: number) => number,
@@ -176,7 +179,7 @@ function percentile(
   const isMedian = name === 'median';
   const isShare = (share: Value) => isNumber(share) && share >= 0 && share <= 1;
   const fault = (share: Value) =>
-    `the second argument of ${name} is ${isNumber(share) ? printed(share) : describe(share)}, but it is a number from 0 to 1`;
+    `the second argument of ${name} is ${isNumber(share) ? printed(share) : describe(share)}, but must be a number from 0 to 1`;
   return {
     ...BASE,
     name,
@@ -218,7 +221,7 @@ const lastValue: AggregateFunction = {
   ...BASE,
   name: 'last_value',
   about:
-    'The value of the last row; with true, the last one that is not null. * stands for an object with all columns.',
+    'The value of the last row; with true, the last value that is not null. * stands for an object with all columns.',
   params: ['any', 'boolean'],
   wildcard: 'rows',
   isIncremental: true,

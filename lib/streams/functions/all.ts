@@ -14,7 +14,10 @@ import { MATH_FUNCTIONS } from './math.ts';
 import { OBJECT_FUNCTIONS } from './objects.ts';
 import { TEXT_FUNCTIONS } from './text.ts';
 
-/** All functions of stream statements but those that read the place of a row instead of values, such as `meta` and `window_start`. */
+/**
+ * All functions of stream statements except those that read the position of a row instead of values, such as `meta` and
+ * `window_start`.
+ */
 export function streamFunctions(): readonly StreamFunction[] {
   const single = [
     ...MATH_FUNCTIONS,
@@ -33,7 +36,7 @@ export function streamFunctions(): readonly StreamFunction[] {
 type SingleFunction = ScalarFunction | ContextFunction;
 type OneArgument = (tuple: Tuple, value: Value) => Value;
 
-/** The function that applies another one to each element of an array. */
+/** The function that applies another function to each element of an array. */
 function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
   const known = new Map(functions.map((row) => [row.name, row]));
   return {
@@ -62,7 +65,7 @@ function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
   };
 }
 
-/** @throws StreamFailure if there is no such function of one argument */
+/** @throws StreamFailure if there is no such function with one argument */
 function ofOneArgument(row: SingleFunction | undefined, name: string, tools: FunctionTools): OneArgument {
   if (row === undefined)
     throw new StreamFailure(
@@ -70,7 +73,7 @@ function ofOneArgument(row: SingleFunction | undefined, name: string, tools: Fun
     );
   const needed = row.params.filter((param) => !param.endsWith('?') && !param.endsWith('...')).length;
   if (needed > 1 || row.params.length === 0)
-    throw new StreamFailure(`validate function arguments failed: ${row.name} is no function of one argument`);
+    throw new StreamFailure(`validate function arguments failed: ${row.name} is not a function of one argument`);
   if (row.kind === 'context') return row.make(tools);
   const { run, nullIsNull } = row;
   return (_, value) => (nullIsNull && isNull(value) ? null : run(value));

@@ -27,12 +27,12 @@ function isSame(left: Value, right: Value): boolean {
   return new Comparisons().isSame(left, right);
 }
 
-/** The last values of lag(), in a ring. */
+/** The last values of lag(), in a ring buffer. */
 interface Ring {
-  /** How many there are at most; -1 before the first row. */
+  /** Capacity; -1 before the first row. */
   size: number;
   values: Value[];
-  /** Index of the oldest one, once there are `size`. */
+  /** Index of the oldest value, once there are `size` values. */
   oldest: number;
 }
 
@@ -63,7 +63,7 @@ function lag(saved: Ring | undefined): AnalyticState {
 function countOf(value: Value): number {
   const count = indexOf(value);
   if (count < 0 || count > MOST_ELEMENTS)
-    throw new StreamFailure(`lag: ${count} is no number of rows from 0 to ${MOST_ELEMENTS}`);
+    throw new StreamFailure(`lag: ${count} is not a number of rows from 0 to ${MOST_ELEMENTS}`);
   return count;
 }
 
@@ -91,7 +91,10 @@ export class PreviousColumns {
     this.#values = new Map(saved);
   }
 
-  /** Compare a row with the previous ones, and remember it. A column that is absent is null. @param changed called with what has changed */
+  /**
+   * Compare a row with the previous ones, and remember it. An absent column is null. @param changed called with each
+   * change
+   */
   change(row: ValueObject, isNullIgnored: boolean, changed: (name: string, value: Value) => void): void {
     const comparisons = new Comparisons();
     const compare = (name: string, value: Value) => {
@@ -103,13 +106,13 @@ export class PreviousColumns {
     if (!isNullIgnored) for (const name of this.#values.keys()) if (!Object.hasOwn(row, name)) compare(name, null);
   }
 
-  /** For checkpoints. */
+  /** The state for a checkpoint. */
   save(): (readonly [name: string, value: Value])[] {
     return [...this.#values];
   }
 }
 
-/** Values that were there before, by the index of their argument. */
+/** Previous values, by the index of their argument. */
 class PreviousValues {
   readonly values: Value[];
 
@@ -117,7 +120,9 @@ class PreviousValues {
     this.values = values;
   }
 
-  /** Whether a value differs from the previous one, which it replaces. A first value that is null is no change. */
+  /**
+   * Check whether a value differs from the previous one, and replace it. A first value that is null is not a change.
+   */
   change(index: number, value: Value, isNullIgnored: boolean): boolean {
     if ((isNullIgnored && isNull(value)) || isSame(value, this.values[index])) return false;
     this.values[index] = value;
@@ -169,8 +174,8 @@ interface Monitored {
 
 /**
  * Watch a value for a change to a target.
- * @param args value, target if there is one, and whether null is ignored
- * @returns whether it has changed to it
+ * @param args value, optional target, and whether null is ignored
+ * @returns whether the value has changed to the target
  */
 function hasChangedTo(state: Monitored, args: readonly Value[]): boolean {
   const [value, target] = args;
@@ -231,7 +236,7 @@ function isMet(condition: Value): boolean {
   return !isNull(condition) && booleanOf(condition, 'the condition is not a bool');
 }
 
-/** What acc_* functions keep of the values so far. */
+/** The state of acc_* functions. */
 interface Accumulated {
   count: number;
   sum: number;
@@ -239,7 +244,10 @@ interface Accumulated {
   hasBegun: boolean;
 }
 
-/** @param add changes the state by a number @param resultOf null and other rows that are not added do not change it */
+/**
+ * @param add updates the state with a number @param resultOf the result; null and other rows that are not added do not
+ *   change it
+ */
 function accumulating(
   name: string,
   about: string,
@@ -249,7 +257,7 @@ function accumulating(
   const row = {
     name,
     params: ['any', 'boolean?', 'boolean?'] as const,
-    about: `${about} Optionally from when the second argument is true, until the third is.`,
+    about: `${about} Optionally starts when the second argument is true, and ends when the third is.`,
     check: (literals: readonly (Value | undefined)[]) =>
       literals.length === 2 ? 'Expect 1/3 arguments but found 2.' : undefined
   };
@@ -277,7 +285,7 @@ function numberOf(value: Value): number {
   return floatOf(value);
 }
 
-/** Add numbers; null is left out. */
+/** Add numbers, ignoring null. */
 function adding(compute: (state: Accumulated, number: number) => number) {
   return (state: Accumulated, value: Value): void => {
     if (isNull(value)) return;
@@ -294,7 +302,7 @@ export const ANALYTIC_FUNCTIONS: readonly AnalyticFunction[] = [
       name: 'lag',
       params: ['any', 'bigint?', 'any?', 'boolean?'],
       about:
-        'lag(value, n, default, ignoreNull): the value of n rows before, by default of the previous one; rows whose value is null are left out, unless ignoreNull is false.',
+        'lag(value, n, default, ignoreNull): the value of n rows before, by default of the previous one; rows whose value is null are skipped, unless ignoreNull is false.',
       check: checkLag
     },
     lag
@@ -308,7 +316,7 @@ export const ANALYTIC_FUNCTIONS: readonly AnalyticFunction[] = [
       name: 'changed_col',
       params: ['boolean', 'any'],
       about:
-        'The value if it differs from the previous one, or else null; the first argument says whether null is left out.'
+        'The value if it differs from the previous one, or else null; the first argument says whether null is ignored.'
     },
     changedColumn
   ),
@@ -318,7 +326,7 @@ export const ANALYTIC_FUNCTIONS: readonly AnalyticFunction[] = [
       params: ['boolean', 'any', 'any...'],
       wildcard: 'rows',
       about:
-        'Whether any value differs from the previous one; the first argument says whether null is left out. * stands for all columns.'
+        'Whether any value differs from the previous one; the first argument says whether null is ignored. * stands for all columns.'
     },
     hadChanged
   ),
@@ -340,7 +348,11 @@ export const ANALYTIC_FUNCTIONS: readonly AnalyticFunction[] = [
     changeCapture
   ),
   analytic(
-    { name: 'consecutive_count', params: ['boolean'], about: 'Number of rows in a row for which a condition is true.' },
+    {
+      name: 'consecutive_count',
+      params: ['boolean'],
+      about: 'Number of consecutive rows for which a condition is true.'
+    },
     consecutiveCount
   ),
   analytic(

@@ -25,44 +25,44 @@ export function bytesOf(value: Value): Uint8Array {
   return value instanceof Uint8Array ? value : Buffer.from(textOf(value));
 }
 
-/** @throws StreamFailure if the argument is no number */
+/** @throws StreamFailure if the argument is not a number */
 export function floatOf(value: Value): number {
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return Number(value);
   throw new StreamFailure(`only float64 & int type are supported, but got ${describe(value)}`);
 }
 
-/** An integer, or a float without a fraction, as rows without a schema have. undefined: the argument is neither */
+/** An integer, or a float without a fraction, as in rows without a schema. Undefined for other arguments. */
 export function tryInteger(value: Value): bigint | undefined {
   if (typeof value === 'bigint') return value;
   return typeof value === 'number' && Number.isInteger(value) ? BigInt.asIntN(64, BigInt(value)) : undefined;
 }
 
-/** @throws StreamFailure if the argument is no integer */
+/** @throws StreamFailure if the argument is not an integer */
 export function integerOf(value: Value): bigint {
   const integer = tryInteger(value);
   if (integer === undefined) throw new StreamFailure(`cannot convert ${describe(value)} to int`);
   return integer;
 }
 
-/** An integer that is used as an index or a count; what is beyond 2^53 is not exact. @throws StreamFailure */
+/** An integer that is used as an index or a count; it is not exact beyond 2^53. @throws StreamFailure */
 export function indexOf(value: Value): number {
   return Number(integerOf(value));
 }
 
-/** @throws StreamFailure with the message if the argument is no array */
+/** @throws StreamFailure with the message if the argument is not an array */
 export function arrayOf(value: Value, message = 'first argument should be array of interface{}'): readonly Value[] {
   if (isArray(value)) return value;
   throw new StreamFailure(`${message}, but got ${describe(value)}`);
 }
 
-/** @throws StreamFailure with the message if the argument is no struct */
+/** @throws StreamFailure with the message if the argument is not a struct */
 export function structOf(value: Value, message = 'the argument should be map[string]interface{}'): ValueObject {
   if (isStruct(value)) return value;
   throw new StreamFailure(`${message}, got ${describe(value)}`);
 }
 
-/** @throws StreamFailure with the message if the argument is no boolean */
+/** @throws StreamFailure with the message if the argument is not a boolean */
 export function booleanOf(value: Value, message: string): boolean {
   if (typeof value === 'boolean') return value;
   throw new StreamFailure(`${message} but got ${describe(value)}`);

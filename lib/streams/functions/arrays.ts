@@ -12,7 +12,7 @@ import { type FunctionRow, family } from './family.ts';
 
 const SECOND = 'second argument should be array of interface{}';
 
-/** Arrays, one behind the other; null is an empty one. @throws StreamFailure */
+/** Concatenate arrays; null counts as an empty one. @throws StreamFailure */
 export function concatenated(args: readonly Value[]): readonly Value[] {
   const result: Value[] = [];
   for (const arg of args) if (!isNull(arg)) append(result, arrayOf(arg, 'argument should be array of interface{}'));
@@ -84,7 +84,7 @@ function setOf(elements: readonly Value[]): DistinctValues {
   return values;
 }
 
-/** The greatest element, or with -1 the least one. @throws StreamFailure if they cannot be compared */
+/** The greatest element or, with -1, the least. @throws StreamFailure if the elements cannot be compared */
 function extreme(array: readonly Value[], sign: 1 | -1): Value {
   let result: Value = null;
   for (const each of array) {
@@ -108,7 +108,7 @@ function average(array: readonly Value[]): Value {
   return count === 0 ? null : total / count;
 }
 
-/** Number of all elements and members of a value, up to the bound. */
+/** Number of all elements and members of a value, up to the limit. */
 function weightOf(value: Value): number {
   let weight = 1;
   const waiting: Value[] = [value];
@@ -158,10 +158,10 @@ function join(array: Value, separator: Value, ...nulls: Value[]): Value {
   return parts.toString();
 }
 
-/** Most characters of the texts by which elements are sorted. */
+/** Maximum number of characters of the texts by which elements are sorted. */
 const MOST_SORTED = 16_777_216;
 
-/** Numbers by their value, then all others by their text. */
+/** Sort numbers by value, followed by all other elements by their text. */
 function sort(array: readonly Value[]): Value {
   const numbers = array.filter(isNumber).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const others: { readonly each: Value; readonly text: string }[] = [];
@@ -205,7 +205,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
   {
     name: 'cardinality',
     params: ['any'],
-    about: 'Number of elements; 0 for null and for what is no array.',
+    about: 'Number of elements; 0 for null and for other values than arrays.',
     isPure: true,
     run: (value: Value) => BigInt(isArray(value) ? value.length : 0)
   },
@@ -272,31 +272,31 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     isPure: true,
     run: (array: Value, value: Value) => (isNull(array) ? null : remove(array, value))
   },
-  ofArrays('array_intersect', 'The distinct elements that both arrays have.', (left, right) => {
+  ofArrays('array_intersect', 'The distinct elements that both arrays contain.', (left, right) => {
     const values = setOf(left);
     return distinct(right.filter((each) => values.has(each)));
   }),
   {
     name: 'array_union',
     params: ['array', 'array'],
-    about: 'The distinct elements of both arrays; null is an empty one.',
+    about: 'The distinct elements of both arrays; null counts as an empty array.',
     isPure: true,
     run: (left: Value, right: Value) =>
       distinct(concatenated([isNull(left) ? null : arrayOf(left), isNull(right) ? null : arrayOf(right, SECOND)]))
   },
-  ofArrays('array_except', 'The distinct elements of the first array that the second does not have.', (left, right) => {
-    const values = setOf(right);
-    return distinct(left.filter((each) => !values.has(each)));
-  }),
-  ofArray('array_max', 'The greatest number or string, without regard to null.', (array) => extreme(array, 1)),
-  ofArray('array_min', 'The least number or string, without regard to null.', (array) => extreme(array, -1)),
-  ofArray('array_avg', 'The average of the numbers as a float, without regard to null.', average),
-  ofArray('array_distinct', 'The elements, each value once.', distinct),
-  ofArray(
-    'array_flatten',
-    'The elements of an array, and in place of each array in it the elements of this one.',
-    flatten
+  ofArrays(
+    'array_except',
+    'The distinct elements of the first array that the second does not contain.',
+    (left, right) => {
+      const values = setOf(right);
+      return distinct(left.filter((each) => !values.has(each)));
+    }
   ),
+  ofArray('array_max', 'The greatest number or string, ignoring null.', (array) => extreme(array, 1)),
+  ofArray('array_min', 'The least number or string, ignoring null.', (array) => extreme(array, -1)),
+  ofArray('array_avg', 'The average of the numbers as a float, ignoring null.', average),
+  ofArray('array_distinct', 'The elements, each value once.', distinct),
+  ofArray('array_flatten', 'The elements of an array, with each nested array replaced by its elements.', flatten),
   ofArray('array_sort', 'The elements in order: numbers, then others by their text.', sort),
   ofArray('kvpair_array_to_obj', 'A struct of an array with {"key": ..., "value": ...}.', fromPairs),
   {
@@ -317,14 +317,14 @@ export const ARRAY_FUNCTIONS = family('arrays', [
   {
     name: 'array_concat',
     params: ['array', 'array...'],
-    about: 'Arrays, one behind the other; null is an empty one.',
+    about: 'The arrays concatenated; null counts as an empty array.',
     isPure: true,
     run: (...args: Value[]) => concatenated(args)
   },
   {
     name: 'repeat',
     params: ['any', 'bigint'],
-    about: 'An array that has a value a number of times.',
+    about: 'An array that repeats a value.',
     ifNull: null,
     isPure: true,
     run: repeat

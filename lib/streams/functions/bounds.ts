@@ -1,21 +1,21 @@
 import { StreamFailure } from '../values/values.ts';
 
-/** Most elements of an array that a function makes. */
+/** Maximum number of elements of an array that a function creates. */
 export const MOST_ELEMENTS = 1_000_000;
-/** Most characters of a string, or bytes, that a function makes from something shorter. */
+/** Maximum length of a string, in characters, or of bytes that a function creates from a shorter value. */
 export const MOST_CHARACTERS = 1_048_576;
 
-/** @throws StreamFailure if a function makes too long an array */
+/** @throws StreamFailure if a function would create too long an array */
 export function checkElements(count: number): void {
   if (count > MOST_ELEMENTS) throw new StreamFailure(`the result has more than ${MOST_ELEMENTS} elements`);
 }
 
-/** @throws StreamFailure if a function makes too long a string */
+/** @throws StreamFailure if a function would create too long a string */
 export function checkCharacters(count: number): void {
   if (count > MOST_CHARACTERS) throw new StreamFailure(`the result has more than ${MOST_CHARACTERS} characters`);
 }
 
-/** Makes a string of parts up to the bound. */
+/** Builds a string from parts up to the limit. */
 export class TextParts {
   readonly #parts: string[] = [];
   #length = 0;

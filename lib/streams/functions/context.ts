@@ -7,7 +7,7 @@ import { family } from './family.ts';
 /** Steps of 100 ns from 1582-10-15 to 1970. */
 const GREGORIAN = 122_192_928_000_000_000n;
 
-/** UUIDs of version 1: of the time, a counter, and random bytes instead of the address of a network card. */
+/** UUIDs of version 1: from the time, a counter, and random bytes instead of the address of a network card. */
 function uuids({ now }: FunctionTools): () => string {
   const random = randomBytes(8);
   random[2] |= 1;
@@ -37,7 +37,7 @@ function keyedState(tools: FunctionTools) {
 
 const KEYED_TYPES = CAST_TYPES.filter((type) => type !== 'bytea');
 
-/** Longest delay of one call of `delay`, in milliseconds: an hour. */
+/** Maximum delay of one call of `delay`, in milliseconds: an hour. */
 const MAX_DELAY = 3_600_000;
 
 function delayFault(delayMs: Value): string | undefined {
@@ -45,7 +45,7 @@ function delayFault(delayMs: Value): string | undefined {
   return `the first argument of delay is ${describe(delayMs)}: expect milliseconds, from 0 to ${MAX_DELAY}`;
 }
 
-/** Calls wait one after the other, as if they blocked the rule. */
+/** Delays of successive calls add up, as if each call blocked the rule. */
 function delay({ now, delayed }: FunctionTools) {
   return (delayMs: Value, value: Value) => {
     const fault = delayFault(delayMs);
@@ -75,7 +75,7 @@ export const CONTEXT_FUNCTIONS = family('other', [
     name: 'delay',
     params: ['number', 'any'],
     about:
-      'The second argument. The emission of the row waits for this number of milliseconds (at most an hour), as do those of the rows behind it, whose delays are added.',
+      'The second argument. The emission of the row waits for this number of milliseconds (at most an hour), and so do those of the rows after it, whose delays are added.',
     check: ([delayMs]) => (delayMs === undefined ? undefined : delayFault(delayMs)),
     make: delay
   },
@@ -90,13 +90,13 @@ export const CONTEXT_FUNCTIONS = family('other', [
   {
     name: 'rule_start',
     params: [],
-    about: 'When the rule was started, in milliseconds since 1970.',
+    about: 'The time at which the rule was started, in milliseconds since 1970.',
     make: (tools) => () => BigInt(Math.trunc(tools.startedAt))
   },
   {
     name: 'last_hit_count',
     params: [],
-    about: 'How often the rule has produced an emission; in OVER (WHEN ...) of a window, how often it was triggered.',
+    about: 'Number of emissions of the rule; in OVER (WHEN ...) of a window, the number of its triggers.',
     make: (tools) => () => BigInt(tools.hits.count)
   },
   {
@@ -109,13 +109,13 @@ export const CONTEXT_FUNCTIONS = family('other', [
   {
     name: 'last_agg_hit_count',
     params: [],
-    about: 'How many groups HAVING has let pass.',
+    about: 'Number of groups that passed HAVING.',
     make: (tools) => () => BigInt(tools.groupHits.count)
   },
   {
     name: 'last_agg_hit_time',
     params: [],
-    about: 'The end of the window of the last group that HAVING has let pass, in milliseconds since 1970; 0: never.',
+    about: 'The end of the window of the last group that passed HAVING, in milliseconds since 1970; 0: never.',
     make: (tools) => () => BigInt(Math.trunc(tools.groupHits.lastAt))
   },
   {

@@ -12,13 +12,13 @@ import { MOST_CHARACTERS } from './bounds.ts';
 import { type FunctionRow, family } from './family.ts';
 import { roundTo } from './math.ts';
 
-/** The types that `cast` knows. */
+/** The target types of `cast`. */
 export const CAST_TYPES = ['bigint', 'float', 'string', 'boolean', 'datetime', 'bytea'];
 
 /**
  * Convert a value to a type.
- * @param offsetAt offset of times without a zone from UTC, in minutes
- * @throws StreamFailure if the value cannot be converted, or there is no such type
+ * @param offsetAt offset from UTC, in minutes, of times without a zone
+ * @throws StreamFailure if the value cannot be converted, or if the type is unknown
  */
 export function convert(value: Value, type: Value, offsetAt?: (timeMs: number) => number): Value {
   const converter = typeof type === 'string' && Object.hasOwn(CONVERTERS, type) ? CONVERTERS[type] : undefined;
@@ -38,7 +38,7 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
   ...Object.fromEntries(['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false]))
 };
 
-/** Each gives undefined for what cannot be converted. */
+/** Each converter returns undefined for values that cannot be converted. */
 const CONVERTERS: Readonly<Record<string, Converter>> = {
   bigint(value) {
     if (typeof value === 'bigint') return within64(value);
@@ -83,12 +83,12 @@ function fromBase64(text: string): Uint8Array | undefined {
   return text.length % 4 === 0 && BASE64.test(text) ? Buffer.from(text, 'base64') : undefined;
 }
 
-/** The number of a character, as the original has it. */
+/** The code of a character, as in the original. */
 function characterCode(value: Value): bigint {
   if (isNumber(value)) {
     const code = Math.trunc(Number(value));
     if (code >= 0 && code <= 0x10ffff) return BigInt(code);
-    throw new StreamFailure(`${describe(value)} is no number of a character`);
+    throw new StreamFailure(`${describe(value)} is not the code of a character`);
   }
   if (typeof value !== 'string')
     throw new StreamFailure(
@@ -142,7 +142,7 @@ function decode(value: Value, encoding: Value): Value {
 
 type Transform = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
 
-/** What this version of Node has besides; 20 has no zstd. */
+/** Functions of later versions of Node; version 20 has no zstd. */
 const { zstdCompressSync, zstdDecompressSync } = zlib as {
   zstdCompressSync?: Transform;
   zstdDecompressSync?: Transform;
@@ -217,7 +217,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
   {
     name: 'decode',
     params: ['string', 'string'],
-    about: 'The bytes that base64 stands for: decode(text, "base64").',
+    about: 'The bytes that a base64 string encodes: decode(text, "base64").',
     check: checkBase64,
     ifNull: null,
     isPure: true,
@@ -242,7 +242,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
   {
     name: 'dec2hex',
     params: ['bigint'],
-    about: 'An integer as hexadecimal digits behind 0x.',
+    about: 'An integer as hexadecimal digits after 0x.',
     ifNull: null,
     isPure: true,
     run: (value: Value) => `0x${integerOf(value).toString(16)}`

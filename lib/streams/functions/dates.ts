@@ -16,7 +16,7 @@ const DATE_TIME = 'yyyy-MM-dd HH:mm:ss';
 const TIME = 'HH:mm:ss';
 const DAY_MS = 86_400_000;
 
-/** A time with the offset of its zone: that which was written with it, or else that of the service. */
+/** A time with a zone offset: the one written with it, or else that of the service. */
 interface ZonedTime {
   readonly time: Date;
   readonly offsetMinutes: number;
@@ -27,7 +27,9 @@ function timeOf(value: Value, tools: FunctionTools): ZonedTime {
   if (typeof value === 'string') {
     const read = readTime(value, (timeMs) => tools.offsetMinutes(timeMs));
     if (read === undefined)
-      throw new StreamFailure(`cannot convert ${describe(value)} to datetime; write 2006-01-02T15:04:05.000Z`);
+      throw new StreamFailure(
+        `cannot convert ${describe(value)} to datetime; use a form such as 2006-01-02T15:04:05.000Z`
+      );
     return inZone(new Date(read.timeMs), read.offsetMinutes, tools);
   }
   if (value instanceof Date) return inZone(value, undefined, tools);
@@ -37,7 +39,7 @@ function timeOf(value: Value, tools: FunctionTools): ZonedTime {
 
 function inZone(time: Date, offsetMinutes: number | undefined, tools: FunctionTools): ZonedTime {
   const timeMs = time.getTime();
-  if (Number.isNaN(timeMs)) throw new StreamFailure('the time is not valid: it is beyond the year 275760');
+  if (Number.isNaN(timeMs)) throw new StreamFailure('the time is invalid: it is beyond the year 275760');
   return { time, offsetMinutes: offsetMinutes ?? tools.offsetMinutes(timeMs) };
 }
 
@@ -45,7 +47,7 @@ function format({ time, offsetMinutes }: ZonedTime, pattern: string): string {
   return formatTime(time, pattern, offsetMinutes);
 }
 
-/** A function of a time as a clock in its zone shows it. */
+/** A function of a time as shown by a clock in its zone. */
 function ofTime(name: string, about: string, run: (moment: Moment, zoned: ZonedTime) => Value): FunctionRow {
   return {
     name,
@@ -73,7 +75,7 @@ function now(name: string, pattern: string, about: string): FunctionRow {
     ifNull: null,
     make: (tools) => (decimals?: Value) => {
       const places = decimals === undefined ? 0 : indexOf(decimals);
-      if (places < 0 || places > 6) throw new StreamFailure(`${name} has 0 to 6 decimals, but not ${places}`);
+      if (places < 0 || places > 6) throw new StreamFailure(`${name} supports 0 to 6 decimals, not ${places}`);
       return format(inZone(new Date(tools.now()), undefined, tools), pattern + 'S'.repeat(places));
     }
   };
@@ -83,14 +85,14 @@ function today(name: string): FunctionRow {
   return {
     name,
     params: [],
-    about: 'The date of today as text.',
+    about: 'The current date as text.',
     make: (tools) => () => format(inZone(new Date(tools.now()), undefined, tools), DATE)
   };
 }
 
 const NOW = 'The time as text: YYYY-MM-DD HH:mm:ss, with up to 6 decimals.';
 
-/** Nanoseconds of a unit. */
+/** Nanoseconds by unit. */
 const UNITS: Readonly<Record<string, number>> = {
   ns: 1,
   us: 1e3,
@@ -102,14 +104,14 @@ const UNITS: Readonly<Record<string, number>> = {
   h: 3600e9
 };
 const DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
-/** The longest duration: that of 64 bits of nanoseconds. */
+/** Maximum duration: 64 bits of nanoseconds. */
 const LONGEST_NS = 2 ** 63;
 
 /** Milliseconds of a duration such as `-1h30m`. @throws StreamFailure */
 function durationMs(value: Value): number {
   const text = textOf(value);
   const wrong = () =>
-    new StreamFailure(`invalid duration ${JSON.stringify(text.slice(0, 50))}; write one such as -1h30m`);
+    new StreamFailure(`invalid duration ${JSON.stringify(text.slice(0, 50))}; use one such as -1h30m`);
   if (text.length > 200 || !DURATION.test(text)) throw wrong();
   let nanoseconds = 0;
   for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/g))

@@ -10,17 +10,17 @@ import {
   type ValueObject
 } from '../values/values.ts';
 
-/** Most members that are compared in one call. An array may hold the same large array many times. */
+/** Maximum number of members that are compared in one call. An array may contain the same large array many times. */
 const MOST_COMPARED = 1_000_000;
 
-/** What the comparisons of a call have taken so far. */
+/** Counts the comparisons of a call. */
 export class Comparisons {
   #count = 0;
 
   /**
-   * Whether two values are the same. Integers and floats are compared as numbers, arrays and structs member by member; null is the same as
+   * Compare two values. Integers and floats are compared as numbers, arrays and structs member by member; null equals
    * absent.
-   * @throws StreamFailure for more levels than 1000, or too many members
+   * @throws StreamFailure for more than 1000 levels, or too many members
    */
   isSame(left: Value, right: Value, level = 0): boolean {
     if (left === right) return true;
@@ -40,7 +40,7 @@ export class Comparisons {
     return isStruct(right) && this.#haveSameMembers(left as ValueObject, right, level);
   }
 
-  /** A text that the same values share, and only they. @throws StreamFailure as `isSame` */
+  /** A text that equal values share, and no others. @throws StreamFailure as `isSame` */
   keyOf(value: Value, level = 0): string {
     switch (kindOf(value)) {
       case 'null':
@@ -81,7 +81,7 @@ export class Comparisons {
   }
 }
 
-/** The distinct values among those that are added. */
+/** The distinct values among those that were added. */
 export class DistinctValues {
   readonly #comparisons = new Comparisons();
   readonly #simple = new Set<Value>();
@@ -91,7 +91,7 @@ export class DistinctValues {
     return isSimple(value) ? this.#simple.has(simple(value)) : this.#nested.has(this.#comparisons.keyOf(value));
   }
 
-  /** @returns whether it was not there */
+  /** @returns whether the value is new */
   add(value: Value): boolean {
     const set: Set<Value> = isSimple(value) ? this.#simple : this.#nested;
     const size = set.size;
@@ -108,7 +108,10 @@ function simple(value: Value): Value {
   return isNumber(value) ? exactNumber(value) : (value ?? null);
 }
 
-/** The same value for an integer and a float that are equal: an integer that is exact as a float is one, others are bigint. */
+/**
+ * The common representation of equal integers and floats: a float for an integer that is exact as a float, otherwise a
+ * bigint.
+ */
 export function exactNumber(value: number | bigint): number | bigint {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? BigInt(value) : value;
   const number = Number(value);

@@ -17,7 +17,7 @@ function changedColumns(names: ArgumentNames, saved: SavedColumns | undefined): 
   const row = new PreviousColumns(saved?.columns);
   return {
     next([prefix, isNullIgnored, ...args]) {
-      if (typeof prefix !== 'string') throw new StreamFailure('changed_cols: the first argument is no string');
+      if (typeof prefix !== 'string') throw new StreamFailure('changed_cols: the first argument is not a string');
       const isIgnored = booleanOf(isNullIgnored, 'second arg is not a bool');
       const comparisons = new Comparisons();
       const result: Record<string, Value> = {};
@@ -58,7 +58,7 @@ export const EXPANDING_FUNCTIONS: readonly ExpandingFunction[] = [
     family: 'expanding',
     params: ['string', 'boolean', 'any', 'any...'],
     about:
-      'changed_cols(prefix, ignoreNull, column, ...): the columns whose values differ from those that were selected before, with a prefix to their names. * stands for all columns.',
+      'changed_cols(prefix, ignoreNull, column, ...): the columns whose values differ from those selected before, with a prefix to their names. * stands for all columns.',
     check: checkChangedColumns,
     make: (_, names) => changedColumns(names, undefined),
     load: (_, names, state) => changedColumns(names, Array.isArray(state) ? undefined : (state as SavedColumns))

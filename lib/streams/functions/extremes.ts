@@ -3,10 +3,13 @@ import type { Accumulator } from '../function.ts';
 import { isNull, isNumber, kindOf, type Value } from '../values/values.ts';
 import { invalidArgument } from './totals.ts';
 
-/** 1: the greatest, -1: the least. */
+/** 1: greatest, -1: least. */
 type Direction = 1 | -1;
 
-/** Whether a value takes part. Null and NaN do not. @throws StreamFailure for a value that has no order, or none with the present extreme */
+/**
+ * Check whether a value takes part. Null and NaN do not. @throws StreamFailure for a value that cannot be ordered, or
+ * not with the current extreme
+ */
 function takesPart(name: string, value: Value, present: Value): boolean {
   if (isNull(value) || Number.isNaN(value)) return false;
   const kind = kindOf(value);
@@ -57,8 +60,9 @@ interface SavedSliding {
 }
 
 /**
- * `min` and `max` of a group whose rows leave one by one: a queue of the values that can still become the extreme, because no later one is better.
- * The first is the extreme. Equal values stay, because the earlier one may be an integer and the later one a float.
+ * `min` and `max` of a group whose rows leave one by one: a queue of the values that can still become the extreme,
+ * because no later value is better. The first one is the extreme. Equal values are kept, because the earlier one may be
+ * an integer and the later one a float.
  */
 export class SlidingExtreme implements Accumulator {
   readonly #name: string;

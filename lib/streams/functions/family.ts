@@ -2,12 +2,14 @@ import type { ContextFunction, FunctionTools, ScalarFunction } from '../function
 import type { Tuple } from '../values/tuple.ts';
 import { isNull, type Value } from '../values/values.ts';
 
-/** What the rows of a table have in common. `ifNull`: the result if any argument is null, instead of a call. */
+/**
+ * Fields that all rows of a table have. `ifNull`: the result if any argument is null; the function is then not called.
+ */
 interface RowBase {
   readonly ifNull?: null | false | 0n | -1n;
 }
 
-/** A row of a table of scalar functions: with `run`, or with `make` if it uses the rule or the process. */
+/** A row in a table of scalar functions: with `run`, or with `make` if it depends on the rule or the process. */
 export type FunctionRow = RowBase &
   (
     | (Omit<ScalarFunction, 'kind' | 'family' | 'nullIsNull'> & { readonly make?: never })
@@ -18,7 +20,7 @@ export type FunctionRow = RowBase &
       })
   );
 
-/** The functions of a family. */
+/** The functions of one family. */
 export function family(name: string, rows: readonly FunctionRow[]): readonly (ScalarFunction | ContextFunction)[] {
   return rows.map(({ ifNull, ...row }) => {
     const checked = (run: Run) => (ifNull === undefined ? run : checkingNull(run, ifNull, row.params));
@@ -34,7 +36,7 @@ export function family(name: string, rows: readonly FunctionRow[]): readonly (Sc
 // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
 type Run = (...args: any[]) => Value;
 
-/** The closures are made for the number of arguments, since they are called for each row. */
+/** The closures are specialized for the number of arguments, because they are called for each row. */
 function checkingNull(run: Run, result: Value, params: readonly string[]): Run {
   if (params.some((param) => param.endsWith('?') || param.endsWith('...')))
     return (...args: Value[]) => {

@@ -2,9 +2,9 @@ import { checkLevel, isArray, isStruct, kindOf, type Value } from '../values/val
 import { TextParts } from './bounds.ts';
 
 /**
- * A value as compact JSON: integers with all their digits, NaN and infinity as null, times in ISO 8601, bytes in base64; absent members are left
- * out.
- * @throws StreamFailure if the text would be too long, or there are more levels than 1000
+ * Encode a value as compact JSON: integers with all their digits, NaN and infinity as null, times in ISO 8601, bytes in
+ * base64; absent members are omitted.
+ * @throws StreamFailure if the text would be too long, or if there are more than 1000 levels
  */
 export function jsonOf(value: Value): string {
   const parts = new TextParts();

@@ -29,7 +29,7 @@ function ofPath(name: string, about: string, run: (path: JsonPath, value: Value)
   };
 }
 
-/** What a path is applied to: an array or a struct, or what JSON stands for. @throws StreamFailure */
+/** The subject of a path: an array or a struct, or the value that a JSON string encodes. @throws StreamFailure */
 function subjectOf(value: Value): Value {
   if (typeof value === 'string') return parsed(value);
   if (isArray(value) || isStruct(value)) return value;
@@ -68,7 +68,7 @@ function exists(path: JsonPath, value: Value): boolean {
     try {
       subject = parsed(value);
     } catch {
-      return false; // as in the original, nothing is found in what is no JSON
+      return false; // as in the original, nothing is found in a string that is not valid JSON
     }
   const result = path.find(subject);
   return isArray(result) ? result.length > 0 : !isNull(result);
@@ -79,7 +79,7 @@ export const JSON_FUNCTIONS = family('json', [
   {
     name: 'parse_json',
     params: ['string'],
-    about: 'The value that JSON stands for; its numbers are floats, but integers from 2^53 on are bigint.',
+    about: 'The value that a JSON text encodes; its numbers are floats, but integers from 2^53 on are bigint.',
     ifNull: null,
     isPure: true,
     run: (value: Value) => {
@@ -88,7 +88,11 @@ export const JSON_FUNCTIONS = family('json', [
       throw new StreamFailure(`fail to convert ${describe(value)} to string`);
     }
   },
-  ofPath('json_path_query', 'What a JSON path selects: one value; or an array, if the path may select several.', query),
+  ofPath(
+    'json_path_query',
+    'The selection of a JSON path: one value, or an array if the path may select several.',
+    query
+  ),
   ofPath('json_path_query_first', 'The first of the values that a JSON path selects.', first),
   ofPath('json_path_exists', 'Whether a JSON path selects anything.', exists)
 ]);

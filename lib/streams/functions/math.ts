@@ -6,7 +6,7 @@ import { describe, integer, StreamFailure, type Value } from '../values/values.t
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
 import { type FunctionRow, family } from './family.ts';
 
-/** A function of one number with a float as its result; null where it is not defined. */
+/** A function from one number to a float; null where it is not defined. */
 function ofFloat(name: string, about: string, compute: (x: number) => number): FunctionRow {
   return {
     name,
@@ -49,7 +49,7 @@ function defined(number: number): number | null {
   return Number.isNaN(number) ? null : number;
 }
 
-/** @param isZeroAllowed zero is no error */
+/** @param isZeroAllowed whether zero is accepted */
 function positive(number: number, isZeroAllowed: boolean): number {
   if (number < 0 || (number === 0 && !isZeroAllowed))
     throw new StreamFailure(`The argument must be a positive number but got ${number}`);
@@ -64,12 +64,12 @@ function absolute(value: Value): Value {
   return Math.abs(floatOf(value));
 }
 
-/** Most decimals that make a difference. */
+/** Maximum number of decimals that make a difference. */
 const MOST_DECIMALS = 400;
 
 /**
- * Round to a number of decimals; halves away from zero.
- * @param decimals negative ones round to tens, hundreds, ...
+ * Round to a number of decimals, halves away from zero.
+ * @param decimals negative numbers round to tens, hundreds, ...
  */
 export function roundTo(number: number, decimals: number): number {
   const places = Math.max(-MOST_DECIMALS, Math.min(decimals, MOST_DECIMALS));
@@ -93,8 +93,8 @@ const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz';
 const [LARGEST_UNSIGNED, LARGEST, SMALLEST] = [2n ** 64n - 1n, 2n ** 63n - 1n, 2n ** 63n];
 
 /**
- * Convert a number between bases from 2 to 36, as MySQL does: what follows the digits is ignored; without a sign in the base, numbers are
- * unsigned.
+ * Convert a number between bases from 2 to 36, as MySQL does: characters after the digits are ignored; unless the base
+ * is negative, numbers are unsigned.
  */
 function convertBase(value: Value, from: Value, to: Value): Value {
   const [fromBase, toBase] = [indexOf(from), indexOf(to)];
@@ -166,7 +166,7 @@ export const MATH_FUNCTIONS = family('math', [
   {
     name: 'rand',
     params: [],
-    about: 'A random float from 0, and below 1.',
+    about: 'A random float from 0 (inclusive) to 1 (exclusive).',
     make: (tools) => () => tools.random()
   },
   {
@@ -191,8 +191,8 @@ export const MATH_FUNCTIONS = family('math', [
   ofFloat('tan', 'Tangent of radians.', Math.tan),
   ofFloat('tanh', 'Hyperbolic tangent.', Math.tanh),
   ofBits('bitand', 'The bits that both integers have.', (a, b) => a & b),
-  ofBits('bitor', 'The bits that any of both integers has.', (a, b) => a | b),
-  ofBits('bitxor', 'The bits that one of both integers has.', (a, b) => a ^ b),
+  ofBits('bitor', 'The bits that at least one of the integers has.', (a, b) => a | b),
+  ofBits('bitxor', 'The bits that exactly one of the integers has.', (a, b) => a ^ b),
   {
     name: 'bitnot',
     params: ['bigint'],

@@ -66,7 +66,7 @@ function checkConstruct(literals: readonly (Value | undefined)[]): string | unde
   return at === -1 ? undefined : `Expect string type for parameter ${at + 1}`;
 }
 
-/** The keys that are named by arguments: each is a string, or an array of strings. */
+/** The keys given by arguments: each is a string or an array of strings. */
 function keysOf(named: readonly Value[]): string[] {
   return named.flatMap((each) => {
     if (isArray(each)) return each.map(textOf);
@@ -77,7 +77,7 @@ function keysOf(named: readonly Value[]): string[] {
 
 const FIRST = 'the first argument should be map[string]interface{}';
 
-/** The members whose keys are not named. */
+/** The members whose keys are not listed. */
 function erase(value: Value, named: Value): Value {
   const keys = new Set(keysOf([named]));
   const result: Record<string, Value> = {};
@@ -85,7 +85,7 @@ function erase(value: Value, named: Value): Value {
   return result;
 }
 
-/** The members that are named by keys, or by paths such as `a.b`, whose structs have only the members that are named. */
+/** The members listed by keys, or by paths such as `a.b`, whose structs contain only the listed members. */
 function pick(value: Value, ...named: Value[]): Value {
   const struct = structOf(value, FIRST);
   const result: Record<string, Value> = {};
@@ -96,7 +96,7 @@ function pick(value: Value, ...named: Value[]): Value {
   return result;
 }
 
-/** A struct that is picked as a whole is not copied; one that is made here is changed. */
+/** A struct that is picked as a whole is not copied; a struct that is created here is modified. */
 function pickPath(struct: ValueObject, keys: readonly string[], result: Record<string, Value>): void {
   let from: Value = struct;
   for (const key of keys) {
@@ -107,7 +107,7 @@ function pickPath(struct: ValueObject, keys: readonly string[], result: Record<s
   for (const key of keys.slice(0, -1)) {
     source = source[key] as ValueObject;
     const known = Object.hasOwn(to, key) ? to[key] : undefined;
-    if (known === source) return; // the whole struct has been picked
+    if (known === source) return; // the whole struct has been picked already
     if (known === undefined) setKey(to, key, {});
     to = to[key] as Record<string, Value>;
   }
@@ -149,7 +149,7 @@ export const OBJECT_FUNCTIONS = family('objects', [
   {
     name: 'object_concat',
     params: ['struct', 'struct', 'struct...'],
-    about: 'The members of all structs; of equal keys the last one is kept, null is left out.',
+    about: 'The members of all structs; of equal keys the last one is kept, null is omitted.',
     isPure: true,
     run: concat
   },

@@ -2,10 +2,10 @@ import type { Accumulator } from '../function.ts';
 import { isNull, isNumber, type Value } from '../values/values.ts';
 import { invalidArgument, sumOf, Totals } from './totals.ts';
 
-/** What is wanted of the spread of values. */
+/** The measure of dispersion to compute. */
 export interface SpreadKind {
   readonly name: string;
-  /** Of a sample: divided by one less than the number of values. */
+  /** If true, the measure is that of a sample: divided by one less than the number of values. */
   readonly isSample: boolean;
   readonly isRoot: boolean;
 }

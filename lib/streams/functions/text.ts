@@ -12,7 +12,7 @@ import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
 import { type FunctionRow, family } from './family.ts';
 
-/** White space by Unicode, as the original has it. */
+/** White space as defined by Unicode, as in the original. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
 
 function trimmed(text: string, isStart: boolean, isEnd: boolean): string {
@@ -43,7 +43,7 @@ function lengthOf(value: Value): bigint {
   return BigInt(count);
 }
 
-/** A number of spaces. @throws StreamFailure */
+/** A string of spaces. @throws StreamFailure */
 function spaces(text: string, count: Value): string {
   const number = indexOf(count);
   if (number < 0) throw new StreamFailure(`the number of spaces must not be negative, but is ${number}`);
@@ -51,7 +51,7 @@ function spaces(text: string, count: Value): string {
   return ' '.repeat(number);
 }
 
-/** @throws StreamFailure for bounds that are negative or in the wrong order; what is beyond the end is left out */
+/** @throws StreamFailure for bounds that are negative or in the wrong order; the part beyond the end is ignored */
 function substring(value: Value, from: Value, to: Value = Number.MAX_SAFE_INTEGER): string {
   const [start, end] = [indexOf(from), indexOf(to)];
   if (start < 0) throw new StreamFailure(`start index must be a positive number, but is ${start}`);
@@ -83,10 +83,10 @@ function splitValue(value: Value, separator: Value, index: Value): string {
   return part;
 }
 
-/** Most decimals of `format`. */
+/** Maximum number of decimals of `format`. */
 const MOST_DECIMALS = 100;
 
-/** Formatters of locales, which are expensive to make. */
+/** Cached formatters by locale, because they are expensive to create. */
 const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
 
 function format(value: Value, decimals: Value, locale?: Value): string {
@@ -102,7 +102,7 @@ function formatterOf(locale: string, decimals: number): Intl.NumberFormat {
   const known = FORMATTERS.get(key);
   if (known !== undefined) return known;
   const tag = locale.replaceAll('_', '-');
-  if (!isLocale(tag)) throw new StreamFailure(`format: there is no locale "${locale.slice(0, 20)}"; write en_US`);
+  if (!isLocale(tag)) throw new StreamFailure(`format: unknown locale "${locale.slice(0, 20)}"; use one such as en_US`);
   const made = new Intl.NumberFormat(tag, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
   FORMATTERS.set(key, made);
   return made;
@@ -116,7 +116,7 @@ function isLocale(tag: string): boolean {
   }
 }
 
-/** Remembers the expression of the previous row, which seldom changes. */
+/** Caches the expression of the previous row, which seldom changes. */
 function patterns(tools: FunctionTools): (value: Value) => Pattern {
   let text: string | undefined;
   let pattern: Pattern | undefined;
@@ -130,7 +130,7 @@ function patterns(tools: FunctionTools): (value: Value) => Pattern {
   };
 }
 
-/** `$1` and `${1}` stand for groups, `$$` for a dollar sign. @throws StreamFailure for groups by name */
+/** `$1` and `${1}` stand for groups, `$$` for a dollar sign. @throws StreamFailure for named groups */
 function expand(replacement: string, match: readonly string[]): string {
   return replacement.replace(/\$(?:\$|(\w+)|\{(\w+)\})/g, (whole, bare, braced) => {
     if (whole === '$$') return '$';
@@ -208,7 +208,7 @@ export const TEXT_FUNCTIONS = family('text', [
   {
     name: 'lpad',
     params: ['string', 'bigint'],
-    about: 'The string behind a number of spaces.',
+    about: 'The string preceded by a number of spaces.',
     ifNull: null,
     isPure: true,
     run: (value: Value, count: Value) => spaces(textOf(value), count) + textOf(value)
@@ -216,7 +216,7 @@ export const TEXT_FUNCTIONS = family('text', [
   {
     name: 'rpad',
     params: ['string', 'bigint'],
-    about: 'The string with a number of spaces behind it.',
+    about: 'The string followed by a number of spaces.',
     ifNull: null,
     isPure: true,
     run: (value: Value, count: Value) => textOf(value) + spaces(textOf(value), count)
@@ -224,7 +224,7 @@ export const TEXT_FUNCTIONS = family('text', [
   {
     name: 'substring',
     params: ['string', 'bigint', 'bigint?'],
-    about: 'The bytes from a start, from 0, up to and without an end.',
+    about: 'The bytes from a start index, counted from 0, up to, but not including, an end index.',
     check: checkSubstring,
     ifNull: null,
     isPure: true,

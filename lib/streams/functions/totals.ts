@@ -1,11 +1,17 @@
 import type { Accumulator } from '../function.ts';
 import { describe, integer, isNull, StreamFailure, type Value } from '../values/values.ts';
 
-/** Floats from here on are added up on a smaller scale, so that their sum does not become infinite and stay so when they leave again. */
+/**
+ * Floats from here on are summed on a smaller scale, so that their sum does not become infinite and remain so after
+ * they leave again.
+ */
 const LARGE = 2 ** 960;
 const SCALE = 2 ** -100;
 
-/** A sum of floats that can leave again. The rounding errors are summed too (Neumaier), so that they do not grow with the length of the stream. */
+/**
+ * A sum from which floats can be removed. The rounding errors are summed, too (Neumaier), so that they do not grow with
+ * the length of the stream.
+ */
 class ReversibleSum {
   #sum = 0;
   #errors = 0;
@@ -30,11 +36,11 @@ class ReversibleSum {
   }
 }
 
-/** Floats of a window whose rows leave one by one. */
+/** The floats of a window whose rows leave one by one. */
 class SlidingFloats {
   readonly #small = new ReversibleSum();
   readonly #large = new ReversibleSum();
-  /** How many are no finite numbers. */
+  /** Number of values that are NaN. */
   #nan = 0;
   #plus = 0;
   #minus = 0;
@@ -78,15 +84,15 @@ interface SavedTotals {
   readonly sliding: ReturnType<SlidingFloats['save']> | undefined;
 }
 
-/** Tell whether an integer has more than 64 bits: it counts as a float. */
+/** Check whether an integer has more than 64 bits, so that it counts as a float. */
 function isWide(value: bigint): boolean {
   return !Number.isSafeInteger(Number(value)) && integer(value) !== value;
 }
 
-/** What `sum` and `avg` make of their state. Called only if there is a value. */
+/** Computes the result of `sum` and `avg` from their state. Called only if there is a value. */
 export type TotalResult = (integers: bigint, floats: number, counts: { integers: number; floats: number }) => Value;
 
-/** Sum and count of numbers. Nulls are not counted. Integers are added up as numbers while these are exact. */
+/** Sum and count of numbers. Nulls are not counted. Integers are summed as numbers as long as these are exact. */
 export class Totals implements Accumulator {
   readonly #name: string;
   readonly #result: TotalResult;
@@ -174,13 +180,13 @@ export class Totals implements Accumulator {
 export const sumOf: TotalResult = (integers, floats, counts) =>
   counts.floats > 0 ? Number(integers) + floats : integer(integers);
 
-/** The average; that of integers is an integer, rounded towards zero [stream rules 17.17]. */
+/** The average; for integers an integer, rounded towards zero [stream rules 17.17]. */
 export const averageOf: TotalResult = (integers, floats, counts) =>
   counts.floats > 0
     ? (Number(integers) + floats) / (counts.integers + counts.floats)
     : integer(integers / BigInt(counts.integers));
 
-/** An argument that a function cannot aggregate. */
+/** The error for an argument that a function cannot aggregate. */
 export function invalidArgument(name: string, value: Value): StreamFailure {
   return new StreamFailure(`run ${name} function error: found invalid arg ${describe(value)}`);
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import type { ConnectionFigures } from './metrics.ts';
 
-/** What a source or a sink has reported of its connection, for the status of its rule. */
+/** The connection state that a source or a sink has reported, for the status of its rule. */
 export class ConnectionState implements ConnectionFigures {
   status: 1 | 0 | -1 = 0;
   connectedAt = 0;
@@ -16,13 +16,13 @@ export class ConnectionState implements ConnectionFigures {
     this.triedAt = clock.now();
   }
 
-  /** The connection is there. */
+  /** Note that the connection is established. */
   connected(): void {
     this.status = 1;
     this.connectedAt = this.triedAt = this.#clock.now();
   }
 
-  /** The connection is lost, or an attempt to make it has failed. */
+  /** Note that the connection is lost, or that an attempt to connect has failed. */
   disconnected(reason: unknown): void {
     this.status = -1;
     this.disconnectedAt = this.triedAt = this.#clock.now();

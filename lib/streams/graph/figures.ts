@@ -1,26 +1,29 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 
-/** Latency and the time of the last item are taken for one item in so many, for the first, and once a second. A power of 2. */
+/**
+ * Latency and the time of the last item are measured for one item in this many, for the first, and once a second. A
+ * power of 2.
+ */
 export const SAMPLE = 64;
 
-/** Time by which the sample of a node may be older than its last item. */
+/** Maximum age of the sample of a node relative to its last item. */
 const SAMPLE_MS = 1_000;
 
-/** Takes samples of the items of a node. */
+/** Samples the items of a node. */
 interface Sampler {
-  /** The next item belongs to the sample. */
+  /** Sample the next item. */
   sampleNext(): void;
 }
 
-/** Has the nodes of a rule take a sample in each second with items. While there are no items, it has no timer. */
+/** Makes the nodes of a rule take a sample in each second that has items. Without items, there is no timer. */
 export class Pulse {
   readonly #clock: Clock | undefined;
   readonly #samplers: Sampler[] = [];
   #timer: unknown;
   #isClosed = false;
 
-  /** @param clock undefined: samples are taken by the number of items alone */
+  /** @param clock if undefined, samples are taken by the number of items only */
   constructor(clock?: Clock) {
     this.#clock = clock;
   }
@@ -29,7 +32,7 @@ export class Pulse {
     this.#samplers.push(sampler);
   }
 
-  /** A sample was taken: the next one is due after a second. */
+  /** Note that a sample was taken: the next one is due after a second. */
   sampled(): void {
     if (this.#clock === undefined || this.#timer !== undefined || this.#isClosed) return;
     this.#timer = this.#clock.setTimeout(() => {
@@ -45,7 +48,7 @@ export class Pulse {
   }
 }
 
-/** What the status shows of a node. Counters are exact; times are those of a sample of the items. */
+/** The counters of a node in the status. Counts are exact; times are those of sampled items. */
 export class Figures {
   recordsIn = 0;
   recordsOut = 0;
@@ -56,10 +59,10 @@ export class Figures {
   lastAt = 0;
   lastException = '';
   lastExceptionAt = 0;
-  /** Counters of the operator, such as `late_total`. undefined: there are none. */
+  /** Counters of the operator, such as `late_total`. Undefined if there are none. */
   more: Map<string, number> | undefined;
   readonly #pulse: Pulse;
-  /** Value of `recordsIn` at which an item belongs to the sample again. */
+  /** Value of `recordsIn` at which the next item is sampled. */
   #nextSample = 0;
 
   constructor(pulse: Pulse) {
@@ -73,7 +76,7 @@ export class Figures {
     this.more.set(name, (this.more.get(name) ?? 0) + by);
   }
 
-  /** An item has arrived. @returns whether its time is to be taken */
+  /** Count an item that has arrived. @returns whether its time should be measured */
   arrived(): boolean {
     if (this.recordsIn++ < this.#nextSample) return false;
     this.#nextSample = this.recordsIn + SAMPLE - 1;
@@ -84,29 +87,29 @@ export class Figures {
     this.#nextSample = 0;
   }
 
-  /** An item has been passed on. */
+  /** Count an item that was passed on. */
   passed(): void {
     this.recordsOut++;
   }
 
-  /** Items have arrived and been passed on that were counted elsewhere. */
+  /** Add items that arrived and were passed on, and were counted elsewhere. */
   add(recordsIn: number, recordsOut: number): void {
     this.recordsIn += recordsIn;
     this.recordsOut += recordsOut;
   }
 
-  /** The time of an item of the sample. */
+  /** Record the time of a sampled item. */
   seen(nowMs: number): void {
     this.lastAt = nowMs;
     this.#pulse.sampled();
   }
 
-  /** @param startedAt monotonic milliseconds of an item of the sample */
+  /** @param startedAt monotonic time of a sampled item, in milliseconds */
   took(clock: Clock, startedAt: number): void {
     this.latencyUs = Math.round((clock.monotonic() - startedAt) * 1000);
   }
 
-  /** @param times how often */
+  /** @param times number of failures */
   failed(error: unknown, nowMs: number, times = 1): void {
     this.exceptions += times;
     this.lastException = errorText(error);

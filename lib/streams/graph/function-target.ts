@@ -6,15 +6,15 @@ import type { OutputRows, SinkTarget } from './sink-node.ts';
 /**
  * A function of the app as a sink.
  *
- * It is not called while it has too many promises that are not settled: `push` throws then, and the emission is dropped.
+ * While it has too many pending promises, the function is not called: `push` throws, and the emission is dropped.
  */
 export class FunctionTarget implements SinkTarget {
   readonly #call: EmissionFunction;
-  /** Calls whose promises are not settled; undefined: there have been none. */
+  /** Calls whose promises are pending; undefined if there have been none. */
   #calls: Set<Promise<void>> | undefined;
   readonly #most: number;
 
-  /** @param most how many promises may be unsettled: the option `bufferLength` of the rule */
+  /** @param most maximum number of pending promises: the option `bufferLength` of the rule */
   constructor(call: EmissionFunction, most: number) {
     this.#call = call;
     this.#most = most;
@@ -30,10 +30,10 @@ export class FunctionTarget implements SinkTarget {
 
   push(rows: OutputRows): void | Promise<void> {
     if (this.isFull) {
-      const text = `buffer full, drop message to the function: ${this.#most} calls are not settled (bufferLength)`;
+      const text = `buffer full, drop message to the function: ${this.#most} calls are pending (option bufferLength)`;
       throw new StreamFailure(text);
     }
-    // rows are shared with other rules, and the app may change what it gets
+    // rows are shared with other rules, and the app may change its copies
     const copies = rows.map((row) => ({ ...row }));
     const result = this.#call(copies) as void | Promise<void>;
     return isThenable(result) ? this.#track(result) : undefined;

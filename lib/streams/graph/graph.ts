@@ -19,32 +19,33 @@ import { Figures, Pulse, SAMPLE } from './figures.ts';
 import { type ConnectionFigures, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
 
-/** What a graph uses of its rule. */
+/** Dependencies of a graph on its rule. */
 interface GraphHost {
   readonly clock: Clock;
-  /** When samples for the status are due. Default: by the number of items alone. */
+  /** Determines when samples for the status are due. Default: by the number of items only. */
   readonly pulse?: Pulse;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
-  /** Something has failed for an item. */
+  /** Called when an operator fails on an item. */
   failed(node: string, error: unknown): void;
 }
 
 /**
- * Where the rows of a source enter a graph: the source and its preprocessor, which have one count.
+ * The entry of a source's rows into a graph: the source and its preprocessor, which share their counters.
  *
- * Most rows of a stream that many rules share are dropped by the filter of a rule. So its condition is evaluated here, and these rows are only counted.
+ * When many rules share a stream, most of its rows are dropped by the filter of a rule. The condition is therefore
+ * evaluated here, and these rows are only counted.
  */
 class Entry implements Consumer {
-  // what each row needs comes first, so that it is next to each other in memory
-  /** Rows that the figures do not have yet, and those of them that the filter has dropped. */
+  // fields that each row needs come first, so that they are adjacent in memory
+  /** Rows that the counters do not include yet, and those of them that the filter dropped. */
   #rows = 0;
   #dropped = 0;
-  /** Value of `#rows` at which a row belongs to the sample again. */
+  /** Value of `#rows` at which the next row is sampled. */
   #nextSample = 0;
-  /** Makes a tuple of a row; undefined: the row itself is one. */
+  /** Creates a tuple from a row; undefined if the row itself is the tuple. */
   readonly #tupleOf: ((row: Row) => Tuple) | undefined;
-  /** The condition of the node; undefined: it is no filter. */
+  /** The condition of the node; undefined if it is not a filter. */
   readonly #condition: Evaluate | undefined;
   readonly #node: Node;
   readonly #port: number;
@@ -71,7 +72,7 @@ class Entry implements Consumer {
     this.#condition = node.operator.condition;
   }
 
-  /** A row of the source. */
+  /** Process a row of the source. */
   push(row: Row): void {
     const condition = this.#condition;
     const item = this.#tupleOf === undefined ? row : this.#tupleOf(row);
@@ -97,18 +98,18 @@ class Entry implements Consumer {
     this.#node.pass(item);
   }
 
-  /** The rows of a table are these. */
+  /** Replace the rows of the table. */
   replace(rows: readonly Row[]): void {
     for (const row of rows) this.push(row);
     this.end();
   }
 
-  /** The rows of a table are complete. */
+  /** Note that the rows of a table are complete. */
   end(): void {
     this.#node.flush(this.#clock.now(), this.#port);
   }
 
-  /** Something of the source could not be read. */
+  /** Report that input of the source could not be read. */
   fail(error: unknown, cause?: Cause): void {
     this.#frame.cause = cause;
     this.#figures.arrived();
@@ -116,7 +117,7 @@ class Entry implements Consumer {
     this.#node.passError(error);
   }
 
-  /** Of the errors of the rows of one message, sinks get the first. */
+  /** A consumer for the rows of one message, of whose errors sinks receive only the first. */
   many(): Consumer {
     const frame = this.#frame;
     const many = { hasFailed: false };
@@ -134,7 +135,7 @@ class Entry implements Consumer {
     };
   }
 
-  /** The figures, and those of the node, with all rows so far. */
+  /** Update the counters, including those of the node, with all rows so far. */
   count(): Figures {
     this.#figures.add(this.#rows, this.#rows);
     this.#node.figures.add(this.#dropped, 0);
@@ -169,7 +170,7 @@ export class Graph {
   /** By position of the source. */
   readonly entries = new Map<number, Entry>();
 
-  /** @param output takes the emissions */
+  /** @param output receives the emissions */
   constructor(plan: StreamPlan, host: GraphHost, output: Next) {
     const { pulse = new Pulse() } = host;
     const nodeHost = {
@@ -207,12 +208,12 @@ export class Graph {
     return states;
   }
 
-  /** Take over the states of a checkpoint. Called before `open`. */
+  /** Load the states of a checkpoint. Called before `open`. */
   load(states: Readonly<Record<string, unknown>>): void {
     for (const { name, operator } of this.#order) if (name in states) operator.load?.(states[name]);
   }
 
-  /** The figures of sources and operators. @param connectionOf that of the source at a position */
+  /** The counters of sources and operators. @param connectionOf the connection of the source at a position */
   metrics(connectionOf: (position: number) => ConnectionFigures | undefined): [string, number | string][] {
     const entries = Array.from(this.entries, ([position, entry]) => {
       return { position, source: entry.source, figures: entry.count() };

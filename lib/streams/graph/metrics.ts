@@ -1,6 +1,6 @@
 import type { Figures } from './figures.ts';
 
-/** What the status shows of the connection of a source or a sink. */
+/** The connection state of a source or a sink in the status. */
 export interface ConnectionFigures {
   /** 1: connected, 0: connecting, -1: disconnected. */
   readonly status: 1 | 0 | -1;
@@ -11,7 +11,7 @@ export interface ConnectionFigures {
   readonly triedAt: number;
 }
 
-/** The figures of a node by name, in the documented order: `op_2_filter_0_records_in_total`. */
+/** The counters of a node by name, in the documented order: `op_2_filter_0_records_in_total`. */
 export function metricsOf(
   name: string,
   figures: Figures,

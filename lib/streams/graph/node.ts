@@ -8,25 +8,25 @@ import { type Collection, causeOf, type Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { Figures, type Pulse } from './figures.ts';
 
-/** What a node uses of its graph. */
+/** Dependencies of a node on its graph. */
 interface NodeHost {
   readonly clock: Clock;
   readonly pulse: Pulse;
   readonly tools: FunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
-  /** An item has failed: its error goes to the sinks. */
+  /** Called when an item fails: its error goes to the sinks. */
   failed(node: Node, error: unknown): void;
 }
 
-/** Takes what a node produces. */
+/** Receives the output of a node. */
 export interface Next {
   push(item: unknown, port: number): void;
   flush(time: number, port: number): void;
-  /** The error of an item before it. */
+  /** Pass on the error of an earlier item. */
   passError(error: unknown): void;
 }
 
-/** A running step: an operator with its figures. Errors of the operator end here. */
+/** A running step: an operator with its counters. Errors of the operator end here. */
 export class Node implements Next {
   readonly name: string;
   readonly figures: Figures;
@@ -35,7 +35,7 @@ export class Node implements Next {
   readonly #host: NodeHost;
   readonly #next: { readonly node: Next; readonly port: number }[] = [];
   readonly #output: Output<unknown>;
-  /** What cancels them. undefined: there have been none. */
+  /** Functions that cancel the timers. Undefined if there have been none. */
   #timers: Set<() => void> | undefined;
 
   constructor(plan: PlannedNode, host: NodeHost) {
@@ -61,7 +61,7 @@ export class Node implements Next {
     });
   }
 
-  /** Send what it produces to another node. */
+  /** Send the output to another node. */
   connect(node: Next, port: number): void {
     this.#next.push({ node, port });
   }
@@ -79,7 +79,7 @@ export class Node implements Next {
     }
   }
 
-  /** Take an item of the sample. */
+  /** Process a sampled item. */
   pushMeasured(item: unknown, port: number): void {
     this.figures.arrived();
     this.#pushMeasured(item, port);
@@ -91,7 +91,7 @@ export class Node implements Next {
     this.#output.push(item);
   }
 
-  /** The operator has failed for an item in `accepts`. */
+  /** Report that the operator failed for an item in `accepts`. */
   failed(error: unknown, item: unknown): void {
     this.figures.arrived();
     this.#fail(error, causeOf(item as Tuple | Collection));
@@ -137,7 +137,7 @@ export class Node implements Next {
     for (const { node, port } of this.#next) node.flush(time, port);
   }
 
-  /** @param cause what has led to the item that has failed @param times how often */
+  /** @param cause the rules that caused the failed item @param times number of failures */
   #fail(reason: unknown, cause?: Cause, times = 1): void {
     const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
     this.#host.tools.frame.cause = cause;
@@ -153,7 +153,7 @@ export class Node implements Next {
       now: () => clock.now(),
       at: (timeMs, run) => {
         const ring = () => {
-          // a wall clock that was set back, or a timer that rings early
+          // a wall clock that was set back, or a timer that fires early
           const leftMs = timeMs - clock.now();
           if (leftMs > 0) {
             timer = clock.setTimeout(ring, leftMs);

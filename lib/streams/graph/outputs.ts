@@ -4,7 +4,7 @@ import { StreamFailure } from '../values/values.ts';
 import type { Next } from './node.ts';
 import type { OutputRows, SinkNode } from './sink-node.ts';
 
-/** The end of a graph: its emissions go to the sinks, to functions of the app, and to those who iterate over them. */
+/** The end of a graph: emissions go to the sinks, to functions of the app, and to those who iterate over them. */
 export class Outputs implements Next {
   readonly #sinks: readonly SinkNode[];
   readonly #emitted: (rows: OutputRows) => void;
@@ -12,7 +12,7 @@ export class Outputs implements Next {
   readonly #frame: Pick<Frame, 'cause' | 'many'>;
 
   /**
-   * @param frame has the cause of what arrives, and the message with many rows to which it belongs
+   * @param frame contains the cause of an item, and the message with many rows to which the item belongs
    * @param emitted called with each emission, before the sinks
    */
   constructor(sinks: readonly SinkNode[], frame: Pick<Frame, 'cause' | 'many'>, emitted: (rows: OutputRows) => void) {
@@ -22,7 +22,7 @@ export class Outputs implements Next {
   }
 
   push(item: unknown): void {
-    const { cause } = this.#frame; // what the emission leads to at once may change it
+    const { cause } = this.#frame; // the immediate consequences of the emission may change it
     this.#emitted(item as OutputRows);
     for (const sink of this.#sinks) sink.push(item as OutputRows, cause);
   }

@@ -7,33 +7,36 @@ import { type ConnectionFigures, metricsOf } from './metrics.ts';
 /** Rows as the app and sinks see them. */
 export type OutputRows = readonly Record<string, unknown>[];
 
-/** What a sink node sends to. */
+/** The destination of a sink node. */
 export interface SinkTarget {
-  /** Send an emission. It has failed if this throws or rejects. @param cause what has led to it */
+  /** Send an emission. The attempt fails if this throws or rejects. @param cause the rules that caused it */
   push(rows: OutputRows, cause?: Cause): void | Promise<void>;
-  /** Items that are not sent yet. */
+  /** Number of items that are not sent yet. */
   readonly pending: number;
-  /** Send what is collected. @returns a promise that resolves when everything so far is sent or has failed; undefined: nothing is being sent */
+  /**
+   * Send collected items. @returns a promise that resolves when all items so far are sent or have failed; undefined if
+   * nothing is being sent
+   */
   idle?(): Promise<void> | undefined;
-  /** Whether further items would be dropped. Absent: never. */
+  /** True if further items would be dropped. Absent: never. */
   readonly isFull?: boolean;
-  /** undefined: it has no connection. */
+  /** Undefined if the target has no connection. */
   readonly connection?: ConnectionFigures | undefined;
   close(): Promise<void>;
 }
 
-/** What a sink node uses of its rule. */
+/** Dependencies of a sink node on its rule. */
 interface SinkNodeHost {
   readonly clock: Clock;
   readonly pulse: Pulse;
   /** The option `sendError`. */
   readonly sendsErrors: boolean;
   failed(node: string, error: unknown): void;
-  /** The sink has no room for further items, or has it again. */
+  /** Called when the sink has no room for further items, or has room again. */
   filled(node: SinkNode, isFull: boolean): void;
 }
 
-/** A sink of a running rule, with its figures. */
+/** A sink of a running rule, with its counters. */
 export class SinkNode {
   readonly name: string;
   readonly target: SinkTarget;
@@ -49,14 +52,17 @@ export class SinkNode {
     this.#host = host;
   }
 
-  /** Send an emission. @param cause what has led to it */
+  /** Send an emission. @param cause the rules that caused it */
   push(rows: OutputRows, cause: Cause | undefined): void {
     const { figures } = this;
     if (figures.arrived()) figures.seen(this.#host.clock.now());
     this.#send(rows, cause, true);
   }
 
-  /** An emission has failed, or an item before it. @param isSent false: it is only counted, because its message has sent one already */
+  /**
+   * Report that an emission, or an item before it, has failed. @param isSent false if it is only counted, because an
+   * error of its message was already sent
+   */
   passError(error: unknown, cause: Cause | undefined, isSent = true): void {
     const { figures } = this;
     figures.arrived();
@@ -64,7 +70,7 @@ export class SinkNode {
     if (this.#host.sendsErrors && isSent) this.#send([{ error: errorText(error) }], cause, false);
   }
 
-  /** @param isCounted it counts as sent */
+  /** @param isCounted whether it counts as sent */
   #send(rows: OutputRows, cause: Cause | undefined, isCounted: boolean): void {
     try {
       const sent = this.target.push(rows, cause);
@@ -97,7 +103,7 @@ export class SinkNode {
     this.#host.filled(this, isFull);
   }
 
-  /** Something has failed that belongs to no emission at hand, such as an attempt of the cache. */
+  /** Report a failure that belongs to no current emission, such as an attempt of the cache. */
   fail(error: unknown): void {
     this.#fail(error);
   }

@@ -13,8 +13,9 @@ import {
 import type { MakeOperator } from './operator.ts';
 
 /**
- * Make the operator of GROUP BY: a collection of rows becomes one of group rows, in the order in which the groups are first seen
- * [stream rules 17.21]. A tuple without a window is a collection of one. A row that cannot be aggregated makes its group fail, and no other.
+ * Make the operator of GROUP BY: a collection of rows becomes one of group rows, in the order of the first rows of the
+ * groups [stream rules 17.21]. A tuple without a window is a collection of one. A row that cannot be aggregated makes
+ * only its own group fail.
  */
 export function makeAggregate(spec: GroupSpec, frame: Frame): MakeOperator<Tuple | Collection, Collection> {
   return ({ output, failed }) => ({

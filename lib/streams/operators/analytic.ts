@@ -8,25 +8,28 @@ import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 /** A call of an analytic function. */
 interface AnalyticCall {
   readonly function: AnalyticFunction;
-  /** Arguments of `make` and `load` of the function. */
+  /** The names passed to `make` and `load` of the function. */
   readonly names: ArgumentNames;
   readonly args: readonly Evaluate[];
-  /** The slot of a tuple that takes the result. */
+  /** The slot of a tuple that receives the result. */
   readonly slot: number;
-  /** OVER (PARTITION BY ...): there is a state for each. */
+  /** OVER (PARTITION BY ...): each partition has a separate state. */
   readonly partitionBy: readonly Evaluate[];
-  /** OVER (WHEN ...): otherwise the function says what the result is, or the previous one of the partition is repeated. */
+  /**
+   * OVER (WHEN ...): if it is false, the function determines the result, or the previous one of the partition is
+   * repeated.
+   */
   readonly when?: Evaluate;
 }
 
 interface AnalyticSpec {
-  /** In the order in which they are computed; the arguments of one may use the slots of earlier ones. */
+  /** In the order in which they are computed; the arguments of a call may use the slots of earlier ones. */
   readonly calls: readonly AnalyticCall[];
-  /** How many slots tuples of the statement have. */
+  /** Number of slots of the statement's tuples. */
   readonly slots: number;
   readonly tools: FunctionTools;
   readonly frame: Frame;
-  /** The bound `groups`, for the partitions of each call. */
+  /** The limit `groups`, for the partitions of each call. */
   readonly mostGroups: number;
 }
 
@@ -37,7 +40,10 @@ interface Partition {
 
 type SavedCall = readonly (readonly [key: Key, state: unknown, result: Value])[];
 
-/** Make the operator that computes analytic functions, in front of WHERE [stream rules 6.7]. @returns its `push` throws StreamFailure */
+/**
+ * Make the operator that computes analytic functions, before WHERE [stream rules 6.7]. @returns its `push` throws
+ * StreamFailure
+ */
 export function makeAnalytic(spec: AnalyticSpec): MakeOperator<Tuple | Collection, Tuple | Collection> {
   return (setup) => new Analytic(spec, setup);
 }
@@ -84,7 +90,7 @@ class Analytic implements Operator<Tuple | Collection> {
   }
 }
 
-/** A call in a running rule. */
+/** The state of a call in a running rule. */
 class CallRun {
   readonly slot: number;
   readonly #call: AnalyticCall;
@@ -126,7 +132,7 @@ class CallRun {
     const { tools, mostGroups } = this.#spec;
     if (this.#partitions.size >= mostGroups)
       throw new StreamFailure(
-        `${this.#call.function.name} has at most ${mostGroups} partitions: partition by something with fewer values, or raise the bound groups`
+        `${this.#call.function.name} has at most ${mostGroups} partitions: partition by an expression with fewer values, or raise bounds.groups`
       );
     const partition = { state: this.#call.function.make(tools, this.#call.names), result: undefined };
     this.#partitions.set(key, partition);

@@ -14,9 +14,10 @@ interface Waiting {
 }
 
 /**
- * Make the operator behind SELECT of statements that call `delay`: emissions wait, in their order, until the calls before them have waited.
- * @param mostWaiting number of emissions that wait: the option `bufferLength`
- * @returns its `push` throws StreamFailure if more wait
+ * Make the operator after SELECT for statements that call `delay`: emissions wait, in order, until the delays of
+ * earlier calls have elapsed.
+ * @param mostWaiting maximum number of waiting emissions: the option `bufferLength`
+ * @returns its `push` throws StreamFailure if more would wait
  */
 export function makeDelay(tools: FunctionTools, mostWaiting: number): MakeOperator<Emission, Emission> {
   return (setup) => new Delay(tools, mostWaiting, setup);
@@ -26,7 +27,7 @@ class Delay implements Operator<Emission> {
   readonly #tools: Pick<FunctionTools, 'delayed' | 'frame'>;
   readonly #mostWaiting: number;
   readonly #setup: OperatorSetup<Emission>;
-  /** In their order, which is also that of their times. */
+  /** In order of arrival, which is also the order of their times. */
   #waiting: Waiting[] = [];
   #hasTimer = false;
 
@@ -48,7 +49,7 @@ class Delay implements Operator<Emission> {
       return;
     }
     if (this.#waiting.length >= this.#mostWaiting) {
-      delayed.until = this.#waiting[this.#waiting.length - 1].until; // the delay of this one is not added
+      delayed.until = this.#waiting[this.#waiting.length - 1].until; // the delay of this emission is not added
       const text = `${this.#waiting.length} emissions wait for delay(): make it shorter, or raise the option bufferLength`;
       throw new StreamFailure(text);
     }

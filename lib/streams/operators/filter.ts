@@ -5,10 +5,10 @@ import { GroupFailures } from './groups.ts';
 import type { MakeOperator } from './operator.ts';
 
 /**
- * Make the operator of WHERE and HAVING. Of a collection it keeps the tuples for which the condition is true; if there are none, nothing is emitted
- * [stream rules 5.1]. A collection that is empty already is passed on.
- * A group for which the condition fails is left out, with an error.
- * @param kept called for each tuple of a collection that is kept, before the next one, with the end of the window
+ * Make the operator of WHERE and HAVING. It keeps the tuples of a collection for which the condition is true; if there
+ * are none, nothing is emitted [stream rules 5.1]. A collection that is already empty is passed on. A group for which
+ * the condition fails is omitted, with an error.
+ * @param kept called for each tuple that is kept, before the next one, with the end of the window
  * @returns its `push` throws StreamFailure
  */
 export function makeFilter(
@@ -18,7 +18,7 @@ export function makeFilter(
 ): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
   return ({ output, failed }) => ({
-    condition: condition as (item: Tuple | Collection) => Value, // asked for rows alone
+    condition: condition as (item: Tuple | Collection) => Value, // called only with rows
     push(item) {
       if (!isCollection(item)) {
         if (accepts(item)) output.push(item);

@@ -6,20 +6,20 @@ import { StreamFailure, type Value } from '../values/values.ts';
 import { type Key, keyOf } from './keys.ts';
 import type { OperatorSetup } from './operator.ts';
 
-/** A call of an aggregate function. For `*`, the argument gives 1 or the columns of the row, as the function wants it. */
+/** A call of an aggregate function. For `*`, the argument is 1 or the columns of the row, as the function requires. */
 export interface AggregateCall {
   readonly function: AggregateFunction;
   readonly args: readonly Evaluate[];
 }
 
-/** How rows are grouped, and what is computed of each group. */
+/** The grouping of rows and the values computed for each group. */
 export interface GroupSpec {
-  /** The expressions of GROUP BY besides the window. Without any, all rows are one group. */
+  /** The expressions of GROUP BY besides the window. Without any, all rows form one group. */
   readonly keys: readonly Evaluate[];
-  /** Their results are the `aggregates` of the group rows, in this order. */
+  /** The results are the `aggregates` of the group rows, in this order. */
   readonly aggregates: readonly AggregateCall[];
   readonly tools: FunctionTools;
-  /** The bound `groups`. */
+  /** The limit `groups`. */
   readonly mostGroups: number;
 }
 
@@ -28,11 +28,14 @@ export interface Group {
   readonly key: Key;
   readonly first: Tuple;
   readonly accumulators: readonly Accumulator[];
-  /** Why a row of it could not be aggregated: the group has no result. */
+  /** The reason why a row could not be aggregated: the group has no result. */
   failure?: unknown;
 }
 
-/** The failures of one emission: those of some of its groups do not concern the others. All are counted, and the first is sent. */
+/**
+ * The failures of one emission: the failure of a group does not affect the others. All are counted, and the first is
+ * sent.
+ */
 export class GroupFailures {
   #first: unknown;
   #count = 0;
@@ -52,12 +55,12 @@ export class GroupFailures {
     const reason =
       others === 0
         ? this.#first
-        : new StreamFailure(`${errorText(this.#first)} (${others} more groups have failed)`, this.#first);
+        : new StreamFailure(`${errorText(this.#first)} (${others} more groups failed)`, this.#first);
     failed(reason, cause, this.#count);
   }
 }
 
-/** The rows of groups that have a result. */
+/** The rows of the groups that have a result. */
 export function groupRows(
   groups: Iterable<{
     readonly first: Tuple;
@@ -81,7 +84,9 @@ export function groupRows(
   return rows;
 }
 
-/** Make a function that adds a row to its group. What fails concerns this group alone, or this row if it has no group. */
+/**
+ * Make a function that adds a row to its group. A failure affects only this group, or only this row if it has no group.
+ */
 export function grouperOf(
   spec: GroupSpec,
   groups: GroupTable<Group>,
@@ -100,7 +105,7 @@ export function grouperOf(
   };
 }
 
-/** Groups by the values of their keys, in the order in which they were first seen. */
+/** Groups by the values of their keys, in the order of their first rows. */
 export class GroupTable<G extends { readonly key: Key }> {
   readonly #groups = new Map<Key, G>();
   readonly #keyOf: (tuple: Tuple) => Key;
@@ -117,14 +122,14 @@ export class GroupTable<G extends { readonly key: Key }> {
     return this.#groups.size;
   }
 
-  /** The group of a tuple; it is made for the first one. @throws StreamFailure if there are too many */
+  /** The group of a tuple; created for its first tuple. @throws StreamFailure if there are too many groups */
   of(tuple: Tuple): G {
     const key = this.#keyOf(tuple);
     const found = this.#groups.get(key);
     if (found !== undefined) return found;
     if (this.#groups.size >= this.#most)
       throw new StreamFailure(
-        `a window has at most ${this.#most} groups: group by something with fewer values, or raise the bound groups`
+        `a window has at most ${this.#most} groups: group by an expression with fewer values, or raise bounds.groups`
       );
     const group = this.#make(key, tuple);
     this.#groups.set(key, group);
@@ -148,12 +153,12 @@ export class GroupTable<G extends { readonly key: Key }> {
   }
 }
 
-/** Make a group without rows. */
+/** Create a group without rows. */
 export function newGroup({ aggregates, tools }: GroupSpec, key: Key, first: Tuple): Group {
   return { key, first, accumulators: aggregates.map((call) => call.function.make(tools)) };
 }
 
-/** Make a function that adds a row to the accumulators of its group. @returns it throws StreamFailure */
+/** Make a function that adds a row to the accumulators of its group. @returns a function that throws StreamFailure */
 function adderOf(aggregates: readonly AggregateCall[]): (accumulators: readonly Accumulator[], tuple: Tuple) => void {
   const rows = aggregates.map(({ args }) => ({ args, scratch: args.map((): Value => undefined) }));
   return (accumulators, tuple) => {
@@ -165,14 +170,14 @@ function adderOf(aggregates: readonly AggregateCall[]): (accumulators: readonly 
   };
 }
 
-/** A group as a tuple. Its slots are its own, because those of its first row do not know the group. */
+/** Convert a group to a tuple. Uses separate slots: those of the first row were filled before grouping. */
 function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow {
   const results = new Array<Value>(accumulators.length);
   for (let index = 0; index < accumulators.length; index++) results[index] = accumulators[index].result();
   return new GroupRow(first, results, first.slots.length === 0 ? first.slots : first.slots.slice());
 }
 
-/** The groups of an empty window: one if there are no keys, as for `count(*)` of nothing. */
+/** The groups of an empty window: one if there are no keys, as for `count(*)` without rows. */
 export function groupsOfNothing(spec: GroupSpec, time: number): GroupRow[] {
   if (spec.keys.length > 0) return [];
   const first = new Row({}, time);

@@ -5,7 +5,9 @@ import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { streamRow } from './stream-row.ts';
 
-/** A collection with the rows of tables, by the positions of these. An array is the same as long as its table does not change. */
+/**
+ * A collection with the rows of tables, by the position of the table. The array stays the same until its table changes.
+ */
 export interface AlignedCollection extends Collection {
   readonly tables: ReadonlyMap<number, readonly JoinedRow[]>;
 }
@@ -14,7 +16,10 @@ export interface AlignedCollection extends Collection {
 interface TableSpec {
   /** Position among the sources of the statement. */
   readonly source: number;
-  /** RETAIN_SIZE: how many of the latest rows it has. `all`: those up to its end, at which they replace the previous ones. */
+  /**
+   * RETAIN_SIZE: number of latest rows in the table. `all`: the rows up to its end, at which they replace the previous
+   * ones.
+   */
   readonly retain: number | 'all';
 }
 
@@ -22,7 +27,7 @@ interface AlignerSpec {
   readonly sources: number;
   /** In the order of the ports, from port 1 on. Port 0 is that of the stream or the window. */
   readonly tables: readonly TableSpec[];
-  /** The bound `windowRows`, for each table. */
+  /** The limit `windowRows`, for each table. */
   readonly mostRows: number;
 }
 
@@ -32,8 +37,8 @@ interface SavedTable {
 }
 
 /**
- * Make the operator that adds the present rows of tables to each row or window. Tables never trigger anything. `flush` at the port of a table says
- * that its source has come to its end, with any time [stream rules 5.4].
+ * Make the operator that adds the current rows of tables to each row or window. Tables never trigger evaluations.
+ * `flush` at the port of a table signals that its source has ended, with any time [stream rules 5.4].
  */
 export function makeJoinAligner(spec: AlignerSpec): MakeOperator<Tuple | Collection, AlignedCollection> {
   return (setup) => new JoinAligner(spec, setup);
@@ -77,9 +82,9 @@ class Table {
   readonly #sources: number;
   readonly #most: number;
   readonly #order: readonly number[];
-  /** The rows that are joined; a new array after each change, which is made when it is needed. */
+  /** The joined rows; a new array after each change, created when needed. */
   #rows: readonly JoinedRow[] = [];
-  /** Of a table with RETAIN_SIZE, all rows; of others, those after the last end. */
+  /** For a table with RETAIN_SIZE, all rows; otherwise the rows after the last end. */
   #coming: JoinedRow[] = [];
   #hasChanged = false;
 
@@ -94,13 +99,11 @@ class Table {
   /** @throws StreamFailure */
   add(row: Row): void {
     if (this.#retain === 'all' && this.#coming.length >= this.#most)
-      throw new StreamFailure(
-        `a table has at most ${this.#most} rows: use a smaller one, or raise the bound windowRows`
-      );
+      throw new StreamFailure(`a table has at most ${this.#most} rows: use a smaller one, or raise bounds.windowRows`);
     this.#coming.push(streamRow(row, this.source, this.#sources, this.#order));
     if (this.#retain === 'all') return;
     const most = Math.min(this.#retain, this.#most);
-    // Rows are dropped in batches, so that each costs the same.
+    // Rows are dropped in batches, so that the cost of each row is constant.
     if (this.#coming.length >= 2 * most) this.#coming = this.#coming.slice(-most);
     this.#hasChanged = true;
   }

@@ -10,9 +10,12 @@ interface JoinStep {
   readonly kind: JoinKind;
   /** Position of the joined stream or table among the sources of the statement. */
   readonly source: number;
-  /** The whole condition; absent: all pairs match. It gets the joined row. */
+  /** The whole condition, evaluated for the joined row; if absent, all pairs match. */
   readonly on?: Evaluate;
-  /** An equality that ON implies, if it has one: the side of the earlier sources and that of the joined one. It makes the join faster. */
+  /**
+   * An equality that ON implies, if there is one: the side of the earlier sources and that of the joined one. It makes
+   * the join faster.
+   */
   readonly equality?: { readonly left: Evaluate; readonly right: Evaluate };
 }
 
@@ -22,16 +25,17 @@ interface JoinSpec {
   readonly steps: readonly JoinStep[];
   /** The option `joinRows`. */
   readonly rows: 'merged' | 'pairs';
-  /** The bound `joinRows`. */
+  /** The limit `joinRows`. */
   readonly mostRows: number;
   readonly frame: Frame;
 }
 
 /**
- * Make the operator that joins the rows of each collection, from left to right. Its input is rows of `streamRow`, and tables by a join aligner.
+ * Make the operator that joins the rows of each collection, from left to right. Its input is rows of `streamRow`, with
+ * tables added by a join aligner.
  *
- * With `merged`, a row of LEFT, RIGHT, FULL and CROSS is joined with its first match only, as in the original [stream rules 5.4]. If nothing is
- * left, nothing is emitted. @returns its `push` throws StreamFailure
+ * With `merged`, a row of LEFT, RIGHT, FULL and CROSS is joined with its first match only, as in the original [stream
+ * rules 5.4]. If no row remains, nothing is emitted. @returns its `push` throws StreamFailure
  */
 export function makeJoin(spec: JoinSpec): MakeOperator<Collection | AlignedCollection, Collection> {
   return ({ output }) => ({
@@ -57,7 +61,7 @@ function rowsOfStream(tuples: readonly Tuple[], source: number): readonly Joined
 }
 
 interface StepOptions {
-  /** In which order columns are looked for. */
+  /** The order in which columns are looked up. */
   readonly order: readonly number[];
   readonly isMerged: boolean;
   readonly budget: JoinBudget;
@@ -82,7 +86,10 @@ class StepRun {
     return this.#rows;
   }
 
-  /** Add the matches of the rows of a side, and with an outer join those without any. @returns the rows of the other side that match */
+  /**
+   * Add the matches of the rows of a side and, for an outer join, the rows without a match. @returns the rows of the
+   * other side that match
+   */
   #outer(
     rows: readonly JoinedRow[],
     others: readonly JoinedRow[],
@@ -120,7 +127,7 @@ class StepRun {
     this.#rows.push(row);
   }
 
-  /** A row of one side alone. */
+  /** A row of one side only. */
   #ordered({ parts, slots }: JoinedRow): JoinedRow {
     return new JoinedRow(parts, this.#options.order, slots);
   }

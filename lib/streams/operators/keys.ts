@@ -1,15 +1,15 @@
 import type { Evaluate, Tuple } from '../values/tuple.ts';
 import { kindOf, printed, type Value } from '../values/values.ts';
 
-/** What groups, partitions and their maps are found by. Equal keys stand for equal values of the same types. */
+/** The key of groups, partitions and their maps. Equal keys stand for equal values of the same types. */
 export type Key = string | number | bigint | boolean | null;
 
-/** A string with this in front is the code of another value. */
+/** Prefix of a string that encodes another value. */
 const CODE = '\0';
 
 /**
- * Make a function that gives the key of a tuple for the values of expressions. Values of different types have different keys
- * [stream rules 4.6, rule 10]. The key of a single string or number is that value itself.
+ * Make a function that returns the key of a tuple for the values of expressions. Values of different types have
+ * different keys [stream rules 4.6, rule 10]. The key of a single string or number is that value itself.
  */
 export function keyOf(expressions: readonly Evaluate[]): (tuple: Tuple) => Key {
   if (expressions.length === 0) return () => null;
@@ -43,7 +43,7 @@ function joined(expressions: readonly Evaluate[], tuple: Tuple): string {
   return key;
 }
 
-/** A string for a value, which tells where it ends. */
+/** Encode a value as a self-delimiting string. */
 function codeOf(value: Value): string {
   switch (typeof value) {
     case 'string':

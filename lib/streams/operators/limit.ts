@@ -1,7 +1,7 @@
 import { type Collection, isCollection, type Tuple } from '../values/tuple.ts';
 import type { MakeOperator } from './operator.ts';
 
-/** Make the operator of LIMIT: at most so many tuples of each emission. */
+/** Make the operator of LIMIT: at most this many tuples of each emission. */
 export function makeLimit(most: number): MakeOperator<Tuple | Collection, Tuple | Collection> {
   return ({ output }) => ({
     push(item) {

@@ -4,9 +4,9 @@ import { StreamFailure, type Value, type ValueObject } from '../values/values.ts
 import { type Key, keyOfValues } from './keys.ts';
 import type { Timers } from './operator.ts';
 
-/** Most keys whose rows are cached; the oldest are dropped. */
+/** Maximum number of keys whose rows are cached; the oldest are dropped. */
 const MOST_KEYS = 10_000;
-/** A lookup that takes longer has failed, in milliseconds. */
+/** Time limit of a lookup, in milliseconds. */
 const FIND_MS = 30_000;
 
 type Rows = readonly ValueObject[];
@@ -22,7 +22,7 @@ interface CacheSpec {
   readonly cache?: { readonly ttlMs: number; readonly keepsMissing: boolean };
 }
 
-/** Finds rows of a lookup table: in the cache, by a lookup for the same values that is under way, or by a new one. */
+/** Finds rows of a lookup table: in the cache, by a pending lookup for the same values, or by a new one. */
 export class LookupCache {
   readonly #spec: CacheSpec;
   readonly #timers: Timers;
@@ -34,7 +34,7 @@ export class LookupCache {
     this.#timers = timers;
   }
 
-  /** @throws what the lookup throws */
+  /** @throws the errors of the lookup */
   find(values: readonly Value[]): Rows | Promise<Rows> {
     const key = keyOfValues(values);
     const cached = this.#cached.get(key);
@@ -52,14 +52,14 @@ export class LookupCache {
 
   #within(rows: Promise<Rows>): Promise<Rows> {
     return new Promise((resolve, reject) => {
-      const late = () => reject(new StreamFailure(`a lookup has not ended after ${FIND_MS} ms: check its source`));
+      const late = () => reject(new StreamFailure(`a lookup has not completed within ${FIND_MS} ms: check its source`));
       const cancel = this.#timers.at(this.#timers.now() + FIND_MS, late);
       Promise.resolve(rows).finally(cancel).then(resolve, reject);
     });
   }
 
   #keep(key: Key, rows: Rows): Rows {
-    if (!Array.isArray(rows)) throw new StreamFailure('the lookup has returned no list of rows');
+    if (!Array.isArray(rows)) throw new StreamFailure('the lookup did not return a list of rows');
     const { cache } = this.#spec;
     this.#cached.delete(key);
     if (cache === undefined || (rows.length === 0 && !cache.keepsMissing)) return rows;

@@ -20,28 +20,28 @@ interface LookupSpec {
   /** Position of the lookup table among the sources of the statement. */
   readonly source: number;
   readonly sources: number;
-  /** The columns of the table that ON compares, and the expressions that they are compared with. */
+  /** The columns of the table that ON compares, and the expressions with which they are compared. */
   readonly keys: readonly string[];
   readonly values: readonly Evaluate[];
-  /** What else ON demands; it gets the joined row. */
+  /** The rest of the ON condition, evaluated for the joined row. */
   readonly on?: Evaluate;
-  /** The lookup, which is open. */
+  /** The open lookup table. */
   readonly lookup: Pick<OpenLookup, 'find'>;
-  /** Absent: there is no cache. */
+  /** Absent if there is no cache. */
   readonly cache?: { readonly ttlMs: number; readonly keepsMissing: boolean };
-  /** How many rows or windows wait for their lookups: the option `bufferLength`. */
+  /** Maximum number of rows or windows that wait for their lookups: the option `bufferLength`. */
   readonly mostPending: number;
-  /** The bound `joinRows`. */
+  /** The limit `joinRows`. */
   readonly mostRows: number;
   readonly frame: Frame;
 }
 
-/** A row or window that waits. */
+/** A row or window that is waiting. */
 interface Pending {
   readonly item: Collection;
-  /** The time that has been reached behind it, before the next one. */
+  /** The time that was reached after it, before the next one. */
   time: number | undefined;
-  /** What is found for each tuple. */
+  /** The rows found for each tuple. */
   readonly found: (readonly ValueObject[])[];
   left: number;
   failure?: unknown;
@@ -54,8 +54,9 @@ interface SavedPending {
 }
 
 /**
- * Make the operator that joins rows with those of a lookup table. Emissions keep the order of rows, also if lookups end in another one.
- * @returns its `push` throws StreamFailure if too many rows wait; a lookup that fails is reported by `failed`
+ * Make the operator that joins rows with those of a lookup table. Emissions keep the order of rows even if lookups
+ * complete in another order.
+ * @returns its `push` throws StreamFailure if too many rows wait; a failed lookup is reported by `failed`
  */
 export function makeLookup(spec: LookupSpec): MakeOperator<Tuple | Collection, Collection> {
   return (setup) => new Lookup(spec, setup);
@@ -65,7 +66,7 @@ class Lookup implements Operator<Tuple | Collection> {
   readonly #spec: LookupSpec;
   readonly #setup: OperatorSetup<Collection>;
   readonly #cache: LookupCache;
-  /** In the order of arrival; the first one is not complete. */
+  /** In order of arrival; the first one is not complete. */
   readonly #pending: Pending[] = [];
   #restored: readonly Pending[] = [];
   #isClosed = false;
@@ -136,7 +137,7 @@ class Lookup implements Operator<Tuple | Collection> {
       settle([]);
     };
     if (values.some(isNull)) {
-      settle([]); // null is equal to nothing
+      settle([]); // null equals nothing
       return;
     }
     try {
@@ -148,7 +149,7 @@ class Lookup implements Operator<Tuple | Collection> {
     }
   }
 
-  /** The graph is not on the stack here, so that failures are reported to it. */
+  /** The graph is not on the call stack here, so failures are reported to it. */
   #drainLater(): void {
     if (this.#isClosed) return;
     try {
@@ -194,7 +195,7 @@ class Lookup implements Operator<Tuple | Collection> {
     if (rows.length > 0) this.#setup.output.push({ tuples: rows, range });
   }
 
-  /** A row that is not joined yet is of the stream after FROM. */
+  /** A row that is not joined yet belongs to the stream after FROM. */
   #joined(tuple: Tuple): JoinedRow {
     return tuple instanceof JoinedRow ? tuple : streamRow(tuple as Row, 0, this.#spec.sources);
   }

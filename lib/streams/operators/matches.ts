@@ -2,16 +2,16 @@ import type { Evaluate, JoinedRow } from '../values/tuple.ts';
 import { isNull, StreamFailure, type Value } from '../values/values.ts';
 import { testOf } from './condition.ts';
 
-/** Evaluations of ON for each row that a join may make. */
+/** Maximum number of evaluations of ON per row that a join may create. */
 const PAIRS_PER_ROW = 100;
 
-/** Types of values that can be compared with each other, as bits. Null is equal to nothing, and belongs to all. */
+/** Types of comparable values, as bits. Null equals nothing, and belongs to all types. */
 const NUMBERS = 1;
 const STRINGS = 2;
 const BOOLEANS = 4;
 const OTHERS = 8;
 
-/** What a join may take for one emission: the bound `joinRows`. */
+/** The limits of a join for one emission, derived from the limit `joinRows`. */
 export class JoinBudget {
   readonly #most: number;
   #rows = 0;
@@ -25,7 +25,7 @@ export class JoinBudget {
   addRow(): void {
     if (++this.#rows > this.#most)
       throw new StreamFailure(
-        `a join makes at most ${this.#most} rows: join on more columns, use a shorter window, or raise the bound joinRows`
+        `a join creates at most ${this.#most} rows: join on more columns, use a shorter window, or raise bounds.joinRows`
       );
   }
 
@@ -33,7 +33,7 @@ export class JoinBudget {
   addPair(): void {
     if (++this.#pairs > this.#most * PAIRS_PER_ROW)
       throw new StreamFailure(
-        `a join compares at most ${this.#most * PAIRS_PER_ROW} pairs of rows: join on an equality of columns, use a shorter window, or raise the bound joinRows`
+        `a join compares at most ${this.#most * PAIRS_PER_ROW} pairs of rows: join on an equality of columns, use a shorter window, or raise bounds.joinRows`
       );
   }
 }
@@ -48,10 +48,10 @@ interface Index {
 /** The indexes of rows that stay the same for several emissions, such as those of a table. */
 const indexes = new WeakMap<readonly JoinedRow[], WeakMap<Evaluate, Index>>();
 
-/** One side of a join, in which the matches of the rows of the other side are found. */
+/** The side of a join in which matches for the rows of the other side are searched. */
 interface SearchedSide {
   readonly rows: readonly JoinedRow[];
-  /** One side of an equality of ON; absent: all rows are compared. */
+  /** One side of an equality of ON; if absent, all rows are compared. */
   readonly key?: Evaluate;
 }
 
@@ -64,10 +64,11 @@ interface SearchingSide {
 /**
  * Call a function for each pair of rows that ON accepts, in the order of the rows.
  *
- * With an equality, rows are found by its value, if all values are of types that the equality accepts; otherwise all pairs are evaluated, so that a
- * comparison of different types fails as it should.
+ * With an equality, rows are found by its value, if all values are of types that the equality accepts; otherwise all
+ * pairs are evaluated, so that comparing different types fails as specified.
  * @param join the row of a pair, by the positions of its rows
- * @param found takes the position of a row; `matches` calls its function with the positions of matching rows until it returns true
+ * @param found takes the position of a row; `matches` calls its function with the positions of matching rows until it
+ *   returns true
  */
 export function eachMatch(
   searching: SearchingSide,
@@ -97,7 +98,7 @@ export function eachMatch(
 
 const NONE: readonly number[] = [];
 
-/** The candidates of a row; undefined: all rows. */
+/** The candidates for a row; undefined: all rows. */
 function candidatesOf(
   searching: SearchingSide,
   searched: SearchedSide
@@ -149,7 +150,10 @@ function typeOf(value: Value): number {
   }
 }
 
-/** Equal values are the same: integers are numbers. ON decides between two that are not told apart by this. */
+/**
+ * Map equal values to the same value: integers become numbers. ON decides between values that this does not
+ * distinguish.
+ */
 function hashed(value: Value): Value {
   if (typeof value === 'bigint') return Number(value);
   return value;

@@ -32,7 +32,10 @@ export function makeOrder(
   });
 }
 
-/** Values can be compared if all have the type of the first one; numbers are of one type, and times can be compared with numbers. */
+/**
+ * Values can be compared if all have the type of the first; numbers count as one type, and times can be compared with
+ * numbers.
+ */
 function checkTypes(values: readonly Value[]): void {
   const first = values.find((value) => !isNull(value));
   if (first === undefined) return;

@@ -19,13 +19,16 @@ import {
   type ValueObject
 } from '../values/values.ts';
 
-/** Adds the output rows of a tuple to a list: one, unless a function such as `unnest` makes several of it. @throws StreamFailure */
+/**
+ * Appends the output rows of a tuple to a list: one, unless a function such as `unnest` creates several. @throws
+ * StreamFailure
+ */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
 
 interface ProjectOptions {
-  /** Have null for columns without a value, instead of leaving them out. */
+  /** Output null for columns without a value instead of omitting them. */
   readonly sendNilField: boolean;
-  /** Add the metadata of the row, as `__meta`. */
+  /** Add the metadata of the row as `__meta`. */
   readonly sendMetaToSink: boolean;
 }
 
@@ -35,8 +38,9 @@ type Output = Record<string, Value>;
 type Write = (tuple: Tuple, output: Output) => void;
 
 /**
- * Make what computes the output of a statement. Columns are in the order of SELECT; of equal names, the last value is at the place of the first.
- * The values are those of `values.ts`: an integer is a bigint. The rows may be shared with other rules, so they are never changed.
+ * Make the function that computes the output of a statement. Columns are in the order of SELECT; of equal names, the
+ * last value stands at the position of the first. Values are those of `values.ts`: an integer is a bigint. The rows may
+ * be shared with other rules, so they are never changed.
  */
 export function makeProject(
   { fields }: Pick<BoundSelect, 'fields'>,
@@ -90,7 +94,7 @@ function withoutNull(columns: ValueObject): ValueObject {
   return output;
 }
 
-/** The most frequent form. The objects have one shape as long as no value is null. */
+/** The most frequent form. The objects share one shape as long as no value is null. */
 function fixedColumns(fields: readonly Column[], tools: FunctionTools, sendNilField: boolean): Project {
   const names = fields.map(({ name }) => name);
   const evaluates = fields.map(({ expression }) => expression.make(tools));
@@ -101,7 +105,7 @@ function fixedColumns(fields: readonly Column[], tools: FunctionTools, sendNilFi
       const value = evaluates[index](tuple);
       if (value !== null && value !== undefined) output[names[index]] = value;
       else if (sendNilField) output[names[index]] = null;
-      else if (output[names[index]] !== undefined) delete output[names[index]]; // of equal names, the last one counts
+      else if (output[names[index]] !== undefined) delete output[names[index]]; // of equal names, the last one is used
     }
     outputs.push(output);
   };
@@ -115,7 +119,7 @@ function writeOf(field: BoundField, tools: FunctionTools, sendNilField: boolean)
       const value = read(tuple);
       if (isNull(value)) return;
       if (!isStruct(value))
-        throw new StreamFailure(`${field.function.name}() has ${typeName(value)} instead of columns`);
+        throw new StreamFailure(`${field.function.name}() returned ${typeName(value)} instead of columns`);
       for (const name of Object.keys(value)) putUnlessNull(output, name, value[name], sendNilField);
     };
   }
@@ -163,7 +167,7 @@ function severalRows(
   return (tuple, outputs) => {
     const rows = read(tuple);
     if (isNull(rows)) return;
-    if (!isArray(rows)) throw new StreamFailure(`${field.function.name}() has ${typeName(rows)} instead of rows`);
+    if (!isArray(rows)) throw new StreamFailure(`${field.function.name}() returned ${typeName(rows)} instead of rows`);
     const known: KnownWeights = new Map();
     let weight = 0;
     for (const row of rows) {
@@ -174,15 +178,15 @@ function severalRows(
         for (const name of Object.keys(row)) putUnlessNull(output, name, row[name], sendNilField);
       else putUnlessNull(output, field.name, row, sendNilField);
       for (const write of behind) write(tuple, output);
-      // each of them has the other columns, which can be large
+      // each row contains the other columns, which can be large
       weight += weightOf(output, rowWeight, known);
-      if (weight > most) throw tooHeavy(`all that ${field.function.name}() makes of a row`, most);
+      if (weight > most) throw tooHeavy(`the result of ${field.function.name}() for a row`, most);
       outputs.push(output);
     }
   };
 }
 
-/** What gives the results of an expanding call: its slot, or the function itself. */
+/** The function that returns the results of an expanding call: it reads a slot or calls the function. */
 function resultOf({ function: row, names, args, slot }: Expanding, tools: FunctionTools): Evaluate {
   if (slot !== undefined) return (tuple) => tuple.slots[slot];
   const state: ExpandingState = row.make(tools, names);
@@ -200,7 +204,7 @@ function putUnlessNull(output: Output, name: string, value: Value, sendNilField:
   else if (Object.hasOwn(output, name)) delete output[name];
 }
 
-/** Set a column, also one whose name has a meaning for objects. */
+/** Set a column, including one whose name has a special meaning for objects. */
 function put(output: Output, name: string, value: Value): void {
   if (name !== '__proto__') output[name] = value;
   else Object.defineProperty(output, name, { value, writable: true, enumerable: true, configurable: true });

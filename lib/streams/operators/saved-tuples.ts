@@ -2,7 +2,7 @@ import type { Cause } from '../values/cause.ts';
 import { JoinedRow, PENDING, Row, type Tuple } from '../values/tuple.ts';
 import type { Value, ValueObject } from '../values/values.ts';
 
-/** Slots in a checkpoint: the value in an array, or 0 for one that is not computed. */
+/** Slots in a checkpoint: the value in an array, or 0 for one that has not been computed. */
 type SavedSlots = readonly (readonly [Value] | 0)[];
 type SavedRow = readonly [
   values: ValueObject,
@@ -20,7 +20,7 @@ interface SavedJoinedRow {
 /** A tuple in a checkpoint. */
 export type SavedTuple = SavedRow | SavedJoinedRow;
 
-/** A row or joined row as `v8.serialize` can write it. Groups are not kept by operators. */
+/** Convert a row or joined row to a form that `v8.serialize` can write. Operators do not store groups. */
 export function saveTuple(tuple: Tuple): SavedTuple {
   if (tuple instanceof Row) return saveRow(tuple);
   if (!(tuple instanceof JoinedRow))
@@ -29,7 +29,7 @@ export function saveTuple(tuple: Tuple): SavedTuple {
   return { parts, order: tuple.order, slots: saveSlots(tuple.slots) };
 }
 
-/** The tuple that `saveTuple` has saved. */
+/** Restore a tuple from the result of `saveTuple`. */
 export function loadTuple(saved: SavedTuple): Row | JoinedRow {
   if (!('parts' in saved)) return loadRow(saved);
   const parts = saved.parts.map((part) => part && loadRow(part));

@@ -2,8 +2,8 @@ import { JoinedRow, PENDING, type Row } from '../values/tuple.ts';
 import type { Value } from '../values/values.ts';
 
 /**
- * A row as one of several streams: a joined row with one part. Behind this, `columnOf` gives a column for its own stream only, and joins know where a
- * row belongs.
+ * A row as one of several streams: a joined row with one part. From here on, `columnOf` returns a column for its own
+ * stream only, and joins know to which stream a row belongs.
  */
 export function streamRow(
   row: Row,
@@ -16,7 +16,9 @@ export function streamRow(
   return new JoinedRow(parts, order, row.slots);
 }
 
-/** The slots of a joined row: for each, the value that one of the sides has computed; the first one wins. */
+/**
+ * The slots of a joined row: for each slot, the value that one of the sides has computed; the first takes precedence.
+ */
 export function joinSlots(first: Value[], second: Value[]): Value[] {
   if (first.length === 0 && second.length === 0) return first;
   const slots: Value[] = [];

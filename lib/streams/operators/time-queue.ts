@@ -1,16 +1,16 @@
-/** An item that waits, and its place among those of the same time. */
+/** A waiting item, and its position among those of the same time. */
 interface Timed<T> {
   readonly time: number;
   readonly number: number;
   readonly item: T;
 }
 
-/** Items that are taken are removed from the array when there are this many, and more than others. */
+/** Minimum number of taken items at which they are removed from the array; they must also outnumber the others. */
 const LEAST_TAKEN = 1024;
 
 /**
- * A queue by time; items of the same time keep their order. Those that come in order are in an array, which costs nothing to keep sorted;
- * stragglers are in a heap.
+ * A queue ordered by time; items of the same time keep their order. Items that arrive in order are in an array, which
+ * costs nothing to keep sorted; stragglers are in a heap.
  */
 export class TimeQueue<T> {
   #sorted: Timed<T>[] = [];
@@ -22,7 +22,7 @@ export class TimeQueue<T> {
     return this.#sorted.length - this.#head + this.#heap.length;
   }
 
-  /** Infinity if it is empty. */
+  /** Infinity if the queue is empty. */
   get firstTime(): number {
     return this.#first()?.time ?? Number.POSITIVE_INFINITY;
   }
@@ -77,7 +77,7 @@ export class TimeQueue<T> {
     heap[at] = entry;
   }
 
-  /** Take the first entry of the heap. */
+  /** Remove the first entry of the heap. */
   #sink(): void {
     const heap = this.#heap;
     const entry = heap.pop() as Timed<T>;

@@ -5,13 +5,13 @@ import { loadTuple, type SavedTuple, saveTuple } from './saved-tuples.ts';
 import { TimeQueue } from './time-queue.ts';
 
 interface WatermarkSpec {
-  /** How many streams there are; each is a port. */
+  /** Number of streams; each is a port. */
   readonly streams: number;
-  /** How far rows may be behind the latest one, in milliseconds. */
+  /** Maximum delay of rows behind the latest one, in milliseconds. */
   readonly lateTolerance: number;
-  /** After how many milliseconds without a row a stream does not hold back the others; 0: never. */
+  /** Time without rows, in milliseconds, after which a stream no longer holds back the others; 0: never. */
   readonly idleTimeout: number;
-  /** The bound `windowRows`: how many rows wait here. */
+  /** The limit `windowRows`: maximum number of waiting rows. */
   readonly mostRows: number;
 }
 
@@ -22,9 +22,11 @@ interface SavedWatermark {
 }
 
 /**
- * Make the operator in front of windows in the time of events. The watermark is the least of the latest times of the streams, less the tolerance;
- * it never goes back. A stream that is idle, because it has had no row for `idleTimeout`, does not count, unless all are. Rows are released in the order of their times when it reaches them, then it is passed on. Rows that are earlier than it are
- * dropped and counted as `late_total` [stream rules 5.3, 17.26].
+ * Make the operator before windows in event time. The watermark is the smallest of the latest times of the streams,
+ * minus the tolerance; it never decreases. A stream that is idle, because it has had no row for `idleTimeout`, does not
+ * count, unless all are idle. When the watermark reaches the time of waiting rows, they are released in the order of
+ * their times, then the watermark is passed on. Rows that are earlier than the watermark are dropped and counted as
+ * `late_total` [stream rules 5.3, 17.26].
  */
 export function makeWatermark(spec: WatermarkSpec): MakeOperator<Tuple, Tuple> {
   return (setup) => new Watermark(spec, setup);
@@ -35,7 +37,7 @@ class Watermark implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Tuple>;
   readonly #queue = new TimeQueue<Tuple>();
   #latest: number[];
-  /** When each stream has had its last row, by the clock. */
+  /** Time of the last row of each stream, by the clock. */
   readonly #seenAt: number[];
   readonly #isIdle: boolean[];
   #cancel: (() => void) | undefined;
@@ -49,7 +51,7 @@ class Watermark implements Operator<Tuple> {
     this.#isIdle = new Array(spec.streams).fill(false);
   }
 
-  /** Rows that wait. */
+  /** Number of waiting rows. */
   get pending(): number {
     return this.#queue.length;
   }
@@ -72,10 +74,10 @@ class Watermark implements Operator<Tuple> {
       this.#setup.count('late_total');
       return;
     }
-    if (!Number.isFinite(time)) throw new StreamFailure(`the time of a row is ${time}, which is no time`);
+    if (!Number.isFinite(time)) throw new StreamFailure(`row timestamp ${time} is not a finite number`);
     if (this.#queue.length >= this.#spec.mostRows)
       throw new StreamFailure(
-        `at most ${this.#spec.mostRows} rows wait for the watermark: check that all streams send rows, or raise the bound windowRows`
+        `at most ${this.#spec.mostRows} rows wait for the watermark: check that all streams send rows, or raise bounds.windowRows`
       );
     this.#queue.push(time, tuple);
     const hasRisen = time > this.#latest[port] && this.#rise(time, port);
@@ -94,7 +96,7 @@ class Watermark implements Operator<Tuple> {
     for (const [time, tuple] of rows) this.#queue.push(time, loadTuple(tuple));
   }
 
-  /** Note the latest time of a stream. @returns whether the watermark has risen */
+  /** Record the latest time of a stream. @returns whether the watermark has risen */
   #rise(time: number, port: number): boolean {
     this.#latest[port] = time;
     return this.#advance();
@@ -113,7 +115,7 @@ class Watermark implements Operator<Tuple> {
     return this.#spec.idleTimeout > 0 && this.#spec.streams > 1;
   }
 
-  /** A stream has a row. */
+  /** Record that a stream has had a row. */
   #note(port: number): void {
     this.#seenAt[port] = this.#setup.timers.now();
     if (!this.#isIdle[port]) return;
@@ -122,7 +124,7 @@ class Watermark implements Operator<Tuple> {
     if (this.#cancel === undefined) this.#watch();
   }
 
-  /** Look for idle streams when the next one can be. */
+  /** Check for idle streams at the next possible time. */
   #watch(): void {
     const { idleTimeout } = this.#spec;
     const next = Math.min(...this.#seenAt.filter((_, port) => !this.#isIdle[port])) + idleTimeout;

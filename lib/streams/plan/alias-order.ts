@@ -5,22 +5,23 @@ import { isPlaceFunction } from '../expressions/place-functions.ts';
 import type { Sources } from './sources.ts';
 import { MAX_LEVELS } from './walk.ts';
 
-/** The names of an expression that can mean an alias: those that no source qualifies. */
+/** The names in an expression that may refer to an alias: those without a source. */
 export function aliasesIn(node: Expression, sources: Sources, names = new Set<string>()): ReadonlySet<string> {
   if (node.type === 'path') {
     const [first] = node.steps;
     const isQualified = first?.type === 'key' && first.isArrow !== true && sources.position(node.name) !== undefined;
     if (!isQualified) names.add(node.name);
   }
-  if (node.type === 'call' && isPlaceFunction(node.name.toLowerCase())) return names; // `meta(topic)` names no column
+  if (node.type === 'call' && isPlaceFunction(node.name.toLowerCase())) return names; // `meta(topic)` does not refer to a column
   for (const child of childrenOf(node)) aliasesIn(child, sources, names);
   return names;
 }
 
 /**
- * The order in which the fields of SELECT are bound, by their numbers: each behind those whose aliases it uses, wherever they are written. Fields
- * whose aliases use each other are one group: in these a name means the column, as it does in the definition of an alias with this name.
- * @param aliases the numbers of the fields by their aliases
+ * The order in which the fields of SELECT are bound, as indexes: each follows the fields whose aliases it uses,
+ * regardless of their textual order. Fields whose aliases use each other form one group, in which a name refers to the
+ * column, as it does in the definition of an alias with this name.
+ * @param aliases the indexes of the fields by alias
  * @throws SqlError if aliases use each other in too many levels
  */
 export function bindingOrder(
@@ -29,10 +30,10 @@ export function bindingOrder(
   { sources, text }: { readonly sources: Sources; readonly text: string }
 ): readonly (readonly number[])[] {
   const groups: number[][] = [];
-  const numbers = new Map<number, number>(); // in the order in which they are visited
+  const numbers = new Map<number, number>(); // in the order of the visits
   const lowest = new Map<number, number>();
   const open: number[] = [];
-  // strongly connected components, by the algorithm of Tarjan: a group follows those that it depends on
+  // strongly connected components by Tarjan's algorithm: a group follows the groups that it depends on
   const visit = (at: number, level: number): void => {
     const field = fields[at];
     if (level > MAX_LEVELS)

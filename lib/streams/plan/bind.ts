@@ -25,14 +25,14 @@ import { hasCall } from './walk.ts';
 const SELECT: Clause = {};
 const GROUP_BY: Clause = { noAggregates: 'Not allowed to call aggregate functions in GROUP BY clause.' };
 const WINDOW: Clause = { noAggregates: 'Not allowed to call aggregate functions in a window.' };
-/** Analytic calls of joined rows are computed behind the join, which is behind the window. */
+/** Analytic calls over joined rows are computed after the join, which follows the window. */
 const WINDOW_OF_JOIN: Clause = {
   ...WINDOW,
   noAnalytics: 'Not allowed to call analytic functions in a window over several streams.'
 };
 
 /**
- * Find what the names of a statement mean, and check everything that can be checked without a row.
+ * Resolve the names of a statement, and check everything that can be checked without a row.
  * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND
  */
 export function bind(select: StreamSelect, context: BindContext): BoundSelect {
@@ -65,7 +65,7 @@ class Binder {
       where,
       limit
     } = this.#select;
-    // the fields come first, because the other clauses use their aliases
+    // fields come first, because the other clauses use their aliases
     const fields = this.#fields();
     const joins = joinNodes.map((join, index) => bindJoin(join, index, bindings));
     for (const join of joins) {
@@ -132,24 +132,24 @@ class Binder {
       );
   }
 
-  /** Rows of lookup tables are found behind all other joins. @throws SqlError for a join that needs them before */
+  /** Rows of lookup tables are found after all other joins. @throws SqlError for a join that needs them earlier */
   #checkBehindLookups({ kind, source, on }: BoundJoin): void {
     if (this.#sources.role(source) === 'lookup') return;
     for (let lookup = 1; lookup < source; lookup++) {
       if (this.#sources.role(lookup) !== 'lookup') continue;
       const { name } = this.#sources.node(lookup);
       const fault = on.some(({ uses }) => uses.certain.includes(lookup))
-        ? `ON of ${this.#sources.label(source)} reads the lookup table ${name}, which is joined behind all streams and scanned tables`
+        ? `ON of ${this.#sources.label(source)} reads the lookup table ${name}, which is joined after all streams and scanned tables`
         : this.#select.joins[lookup - 1].kind === 'inner' && (kind === 'right' || kind === 'full')
-          ? `the INNER JOIN of the lookup table ${name} cannot stand before a ${kind.toUpperCase()} JOIN`
+          ? `the INNER JOIN of the lookup table ${name} cannot precede a ${kind.toUpperCase()} JOIN`
           : undefined;
       if (fault !== undefined)
-        throw this.#error(fault, this.#sources.node(source), 'join the lookup table last, or in a rule of its own');
+        throw this.#error(fault, this.#sources.node(source), 'join the lookup table last, or in a separate rule');
     }
   }
 
   #keyHint(source: number): string {
-    return `rows are looked up by it: ON a = ${this.#sources.label(source)}.id`;
+    return `rows are looked up by this column: ON a = ${this.#sources.label(source)}.id`;
   }
 
   #fields(): BoundField[] {
@@ -168,16 +168,16 @@ class Binder {
     );
     if (rows.length > 1)
       throw this.#error(
-        'only one function of SELECT can have several rows',
+        'only one function of SELECT can return several rows',
         rows[1],
-        'use one unnest() in a statement'
+        'use only one unnest() in a statement'
       );
     return fields.flatMap((field, index) =>
       field.type === 'star' || field.isInvisible !== true ? (bound.get(index) ?? []) : []
     );
   }
 
-  /** The order in which fields are bound, so that they can use the aliases of others. */
+  /** The order in which fields are bound, so that each can use the aliases of others. */
   #order(): readonly (readonly number[])[] {
     const { fields } = this.#select;
     const aliases = new Map<string, number>();
@@ -190,7 +190,7 @@ class Binder {
   #star(star: Star): BoundField {
     const { stream, except = [], replace = [] } = star;
     const source = stream === undefined ? undefined : this.#sources.position(stream);
-    if (stream !== undefined && source === undefined) throw this.#error(`there is no source ${stream}`, star);
+    if (stream !== undefined && source === undefined) throw this.#error(`unknown source ${stream}`, star);
     this.#sources.all(source);
     const names = [...except, ...replace.flatMap(({ alias }) => (alias === undefined ? [] : [alias.name]))];
     for (const name of names) if (this.#sources.isUnknown(name, source)) throw this.#sources.unknownField(name, star);
@@ -201,7 +201,7 @@ class Binder {
     return { type: 'star', source: this.#sources.count === 1 ? undefined : source, except, replace: replaced };
   }
 
-  /** @param visible how many aliases it can use */
+  /** @param visible number of aliases that it can use */
   #selected({ expression, alias }: Selected, name: string, visible: number): BoundField {
     const expanding = this.#expanding(expression);
     if (expanding !== undefined) return this.#expand(expression as Call, expanding, name);
@@ -237,7 +237,9 @@ class Binder {
     };
   }
 
-  /** The keys by which a state window keeps its states: those that can be evaluated for a row of the only stream. */
+  /**
+   * The keys by which a state window separates its states: those that can be evaluated for a row of the only stream.
+   */
   #partitions({ kind }: Window, groupBy: readonly BoundExpression[]): readonly BoundExpression[] {
     const positions = Array.from({ length: this.#sources.count }, (_, position) => position);
     const streams = positions.filter((position) => this.#sources.role(position) === 'stream');

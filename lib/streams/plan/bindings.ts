@@ -34,22 +34,25 @@ import { lazily } from './slots.ts';
 import type { Sources } from './sources.ts';
 import { canonical, MAX_LEVELS, Measures } from './walk.ts';
 
-/** What statements are bound with. */
+/** The context in which statements are bound. */
 export interface BindContext {
-  /** The statement, for the positions of errors. */
+  /** The text of the statement, for the positions of errors. */
   readonly text: string;
   readonly catalogue: Catalogue;
-  /** By name in lower case. */
+  /** Functions by name in lower case. */
   readonly functions: ReadonlyMap<string, StreamFunction>;
-  /** Compiles regular expressions, so that those of the statement are checked. undefined: they are checked when the rule starts. */
+  /**
+   * Compiles regular expressions, so that those of the statement are checked. If undefined, they are checked when the
+   * rule starts.
+   */
   readonly pattern?: ((text: string) => Pattern) | undefined;
 }
 
-/** A place where expressions stand, and which calls it can have. */
+/** A clause that contains expressions, and the calls that it allows. */
 export interface Clause {
-  /** Why it has no aggregate calls; undefined: it can have them. */
+  /** The reason why aggregate calls are not allowed; undefined if they are. */
   readonly noAggregates?: string;
-  /** Why it has no analytic calls; undefined: it can have them. */
+  /** The reason why analytic calls are not allowed; undefined if they are. */
   readonly noAnalytics?: string;
 }
 
@@ -60,15 +63,15 @@ interface Alias {
   readonly expression: Expression;
   readonly bound: BoundExpression;
   readonly levels: number;
-  /** Its definition reads a column of the same name: `avg(t) AS t`. */
+  /** True if its definition reads a column of the same name: `avg(t) AS t`. */
   readonly hasColumn: boolean;
-  /** It costs no more to evaluate it than to read a slot. */
+  /** Cheap enough to evaluate again instead of caching. */
   readonly isTrivial: boolean;
   isUsed: boolean;
   slot: number | undefined;
 }
 
-/** What an expression uses, while it is checked. */
+/** Records the dependencies of an expression while it is checked. */
 class Recorder {
   readonly sources = new Set<number>();
   readonly certain = new Set<number>();
@@ -76,7 +79,7 @@ class Recorder {
   analytics = false;
   frame = false;
   chance = false;
-  /** Levels of the aliases that are used. */
+  /** Nesting depth of the aliases used. */
   levels = 0;
   readonly #read = new Set<readonly number[]>();
 
@@ -89,9 +92,9 @@ class Recorder {
     this.chance ||= uses.chance;
   }
 
-  /** Note that a name is read, and the sources that can have it. */
+  /** Note that a name is read, and the sources that may have it. */
   read(candidates: readonly number[]): void {
-    if (this.#read.has(candidates)) return; // a statement may have thousands of names and of sources
+    if (this.#read.has(candidates)) return; // a statement may have thousands of names and sources
     this.#read.add(candidates);
     for (const candidate of candidates) this.sources.add(candidate);
     if (candidates.length === 1) this.certain.add(candidates[0]);
@@ -104,17 +107,17 @@ class Recorder {
   }
 }
 
-/** An expression that is checked. */
+/** A checked expression. */
 interface Checked {
   readonly bound: BoundExpression;
   readonly levels: number;
   readonly compiled: Compiled;
 }
 
-/** Where the result of a call is found. */
+/** The location of the result of a call. */
 type Result = { readonly type: 'aggregate'; readonly index: number } | { readonly type: 'slot'; readonly slot: number };
 
-/** Binds the expressions of one statement: it knows the aliases, and collects the calls that have an operator of their own. */
+/** Binds the expressions of one statement: knows the aliases, and collects the calls that have a separate operator. */
 export class Bindings {
   readonly context: BindContext;
   readonly sources: Sources;
@@ -124,10 +127,10 @@ export class Bindings {
   readonly #measures = new Measures();
   readonly #aggregates: BoundAggregate[] = [];
   readonly #analytics: BoundAnalytic[] = [];
-  /** By the text of the call. */
+  /** Results by the text of the call. */
   readonly #known = new Map<string, Result>();
   readonly #results = new Map<Call, Result>();
-  /** The aliases that are compiled, for each start of the rule. */
+  /** The compiled aliases, for each start of the rule. */
   readonly #compiled = new WeakMap<FunctionTools, (Evaluate | undefined)[]>();
   #slotCount = 0;
   readonly #slotsOfEmission: number[] = [];
@@ -145,14 +148,14 @@ export class Bindings {
     return this.#analytics;
   }
 
-  /** The number of aliases up to now. */
+  /** The number of aliases so far. */
   get aliasCount(): number {
     return this.#aliases.length;
   }
 
   /**
    * Check an expression.
-   * @param visible how many aliases it can use, from the first one
+   * @param visible number of aliases that it can use, from the first
    * @throws SqlError
    */
   expression(node: Expression, clause: Clause, visible = this.aliasCount): BoundExpression {
@@ -172,15 +175,15 @@ export class Bindings {
     return { bound: { text: this.#measures.textOf(node), uses: recorder.uses(), make }, levels, compiled };
   }
 
-  /** The alias that a name means; undefined: it means none. */
+  /** The alias to which a name refers; undefined if there is none. */
   aliasOf(name: string, visible: number): number | undefined {
     const index = this.#aliasNumbers.get(name);
     return index !== undefined && index < visible ? index : undefined;
   }
 
   /**
-   * Define an alias, which the expressions that follow can use.
-   * @param visible how many aliases its definition can use
+   * Define an alias, which the following expressions can use.
+   * @param visible number of aliases that its definition can use
    * @throws SqlError
    */
   define(alias: Path, expression: Expression, clause: Clause, visible: number): BoundExpression {
@@ -196,14 +199,17 @@ export class Bindings {
     return { ...bound, make: (tools) => this.readAlias(index, tools) };
   }
 
-  /** Tell whether a name means the column and not its alias, because a clause cannot have the calls of the alias. */
+  /**
+   * Check whether a name refers to the column instead of its alias, because the clause does not allow the calls of the
+   * alias.
+   */
   meansColumn(index: number, { noAggregates, noAnalytics }: Clause): boolean {
     const { bound, hasColumn } = this.#aliases[index];
     const { aggregates, analytics } = bound.uses;
     return hasColumn && ((aggregates && noAggregates !== undefined) || (analytics && noAnalytics !== undefined));
   }
 
-  /** Note that an expression uses an alias. @returns what the alias uses */
+  /** Note that an expression uses an alias. @returns the dependencies of the alias */
   useAlias(index: number, recorder: Recorder): Uses {
     const alias = this.#aliases[index];
     alias.isUsed = true;
@@ -212,7 +218,7 @@ export class Bindings {
     return alias.bound.uses;
   }
 
-  /** What reads an alias, for a start of the rule. */
+  /** The function that reads an alias, for one start of the rule. */
   readAlias(index: number, tools: FunctionTools): Evaluate {
     let compiled = this.#compiled.get(tools);
     if (compiled === undefined) this.#compiled.set(tools, (compiled = []));
@@ -223,7 +229,7 @@ export class Bindings {
     return (compiled[index] = slot === undefined ? evaluate : lazily(slot, evaluate));
   }
 
-  /** Give a slot to each alias that is used by others. Call it when everything is bound. */
+  /** Assign a slot to each alias that others use. Call this when everything is bound. */
   slots(): BoundSlots {
     for (const alias of this.#aliases) {
       const { aggregates, frame } = alias.bound.uses;
@@ -238,7 +244,7 @@ export class Bindings {
     return slot;
   }
 
-  /** What reads the result of a call, for a start of the rule. */
+  /** The function that reads the result of a call, for one start of the rule. */
   readResult(call: Call): Evaluate {
     const result = this.#results.get(call);
     if (result === undefined) throw new TypeError(`${call.name}() is not bound`);
@@ -250,7 +256,7 @@ export class Bindings {
     return (tuple) => (tuple as GroupRow).aggregates[index];
   }
 
-  /** Note an aggregate call. @throws SqlError for arguments that it does not take */
+  /** Note an aggregate call. @throws SqlError for arguments that it does not accept */
   aggregate(call: Call, row: AggregateFunction, visible: number): void {
     const args = this.arguments(call, row, IN_AGGREGATE, visible);
     this.#once(call, visible, () => {
@@ -259,7 +265,7 @@ export class Bindings {
     });
   }
 
-  /** Note an analytic call. @returns its slot. @throws SqlError for arguments that it does not take */
+  /** Note an analytic call. @returns its slot. @throws SqlError for arguments that it does not accept */
   analytic(
     call: Call,
     row: AnalyticFunction | ExpandingFunction,
@@ -272,7 +278,7 @@ export class Bindings {
     const parts = [...args, ...partitionBy, ...(when === undefined ? [] : [when])];
     for (const { uses } of parts) recorder.add({ ...uses, chance: false });
     const isOverGroups = parts.some(({ uses }) => uses.aggregates || uses.frame);
-    // functions with several columns are computed for what is selected [stream rules 6.7]
+    // functions with several columns are computed for the selected columns [stream rules 6.7]
     const phase = row.kind !== 'analytic' ? 'results' : isOverGroups ? 'groups' : 'rows';
     const result = this.#once(call, visible, () => {
       const slot = this.#newSlot(isOverGroups);
@@ -293,8 +299,8 @@ export class Bindings {
   }
 
   /**
-   * Check a call with several results. If its function has a state, it is computed as analytic calls are.
-   * @throws SqlError for arguments that it does not take
+   * Check a call with several results. If its function has a state, it is computed in the same way as analytic calls.
+   * @throws SqlError for arguments that it does not accept
    */
   expanding(
     call: Call,
@@ -307,12 +313,12 @@ export class Bindings {
     return { args: [], slot: this.analytic(call, row, clause, { visible, recorder: new Recorder() }) };
   }
 
-  /** The column that an expression is; undefined: it is something else. */
+  /** The column that an expression consists of; undefined for other expressions. */
   columnOf(node: Expression): string | undefined {
     return this.#checked(node, {}, this.aliasCount).compiled.column?.name;
   }
 
-  /** The arguments of a call, checked. `*` is 1 or an object with all columns. @throws SqlError */
+  /** Check the arguments of a call. `*` is 1 or an object with all columns. @throws SqlError */
   arguments(call: Call, row: StreamFunction, clause: Clause, visible: number): BoundExpression[] {
     const scope = new BindScope(this, { clause, visible, tools: undefined, recorder: new Recorder() });
     const bound: BoundExpression[] = [];
@@ -328,12 +334,12 @@ export class Bindings {
     const { text } = this.context;
     const wildcard =
       row.kind === 'aggregate' || row.kind === 'analytic' ? row.wildcard : row.kind === 'columns' ? 'rows' : undefined;
-    if (wildcard === undefined) throw new SqlError(`${call.name}() does not take *`, text, arg.start);
+    if (wildcard === undefined) throw new SqlError(`${call.name}() does not accept *`, text, arg.start);
     const recorder = new Recorder();
     if (wildcard === 'ones') return { text: '*', uses: recorder.uses(), make: () => constantOf(1n).evaluate };
     const source = arg.stream === undefined ? undefined : this.sources.position(arg.stream);
     if (arg.stream !== undefined && source === undefined)
-      throw new SqlError(`there is no source ${arg.stream}`, text, arg.start);
+      throw new SqlError(`unknown source ${arg.stream}`, text, arg.start);
     recorder.read(this.sources.all(source));
     return { text: '*', uses: recorder.uses(), make: () => (tuple) => tuple.columns(source) };
   }
@@ -361,7 +367,7 @@ function isTrivialExpression(node: Expression, functions: ReadonlyMap<string, St
 interface ScopeOptions {
   readonly clause: Clause;
   readonly visible: number;
-  /** Absent: the expression is only checked, and the recorder is there. */
+  /** Absent if the expression is only checked; the recorder is then present. */
   readonly tools: FunctionTools | undefined;
   readonly recorder: Recorder | undefined;
 }
@@ -424,8 +430,13 @@ class BindScope implements Scope {
       return NEVER;
     }
     if (row.kind !== 'analytic') {
-      const hint = `its results are several ${row.kind}`;
-      throw new SqlError(`${row.name}() can only be a column of SELECT by itself`, this.text, call.start, hint);
+      const hint = `it returns several ${row.kind}`;
+      throw new SqlError(
+        `${row.name}() is allowed only as a column of SELECT, outside of other expressions`,
+        this.text,
+        call.start,
+        hint
+      );
     }
     this.#refuse(this.#clause.noAnalytics, call.start);
     this.#bindings.analytic(call, row, this.#clause, { visible: this.#visible, recorder });
@@ -454,5 +465,5 @@ class BindScope implements Scope {
   }
 }
 
-/** Stands for what is only checked. */
+/** Placeholder for an expression that is only checked. */
 const NEVER: Evaluate = () => null;

@@ -3,14 +3,16 @@ import type { ArgumentNames } from '../function.ts';
 import type { Sources } from './sources.ts';
 
 /**
- * The names of the columns of the output: the alias, the column, the function in lower case, or else `kuiper_field_N` with the first number that
- * is free. Those of `*` are empty.
+ * The names of the output columns: the alias, the column, the function in lower case, or else `kuiper_field_N` with the
+ * first unused number. The name of `*` is empty.
  */
 export function fieldNames(fields: readonly Field[], sources: Sources): string[] {
   return numbered(fields.map((field) => (field.type === 'star' ? '' : ownName(field, sources))));
 }
 
-/** The columns that the arguments of a call would be, named in the same way. Literals have no name, and `*` is undefined. */
+/**
+ * The column names of the arguments of a call, determined in the same way. Literals have no name, and `*` is undefined.
+ */
 export function argumentNames({ args }: Call, sources: Sources): ArgumentNames {
   const names = numbered(
     args.map((arg) => {

@@ -8,7 +8,7 @@ export interface PlannedStream {
   readonly position: number;
   /** The columns that the statement uses. */
   readonly needed: ReadonlySet<string> | 'all';
-  /** `lookup`: its rows are found by their keys, so it has no source node. */
+  /** `lookup`: the rows are found by their keys, so there is no source node. */
   readonly kind: 'stream' | 'table' | 'lookup';
 }
 
@@ -16,16 +16,16 @@ export interface PlannedStream {
 export interface PlannedNode {
   /** Name in the status and the topology: `op_2_filter`. */
   readonly name: string;
-  /** What it does, for EXPLAIN. */
+  /** Description, for EXPLAIN. */
   readonly about: string;
-  /** Begins the messages of its errors: `run Where error: `. */
+  /** Prefix of its error messages: `run Where error: `. */
   readonly prefix?: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
   readonly make: (setup: NodeSetup<any>) => Operator<any>;
   readonly inputs: readonly PlannedInput[];
 }
 
-/** A source of a plan: the rows of a stream or a table reach the operators through it. */
+/** A source of a plan, through which the rows of a stream or a table reach the operators. */
 export interface PlannedSource {
   /** Name of its preprocessor: `op_1_preprocessor_demo`. */
   readonly name: string;
@@ -33,7 +33,7 @@ export interface PlannedSource {
   readonly sourceName: string;
   /** Position among the sources of the statement, from 0. */
   readonly position: number;
-  /** Its rows become joined rows with one part, because the statement has several sources. */
+  /** True if its rows become joined rows with one part, because the statement has several sources. */
   readonly wraps: boolean;
 }
 
@@ -43,7 +43,7 @@ export function isSource(input: PlannedInput): input is PlannedSource {
   return 'position' in input;
 }
 
-/** What a plan is made for, besides its statement. */
+/** The settings of a plan, besides its statement. */
 export interface PlanSettings {
   readonly options: RuleOptions;
   readonly bounds: StreamBounds;
@@ -51,18 +51,18 @@ export interface PlanSettings {
   readonly sinks: readonly string[];
 }
 
-/** How a rule runs. It holds no state, so it can be started again. */
+/** The plan of a statement. It holds no state, so that the rule can be started again. */
 export interface StreamPlan {
   readonly streams: readonly PlannedStream[];
-  /** Number of sources of the statement, lookup tables included. */
+  /** Number of sources of the statement, including lookup tables. */
   readonly sourceCount: number;
   /** Slots of the rows of streams. */
   readonly slotCount: number;
-  /** Names that several columns of SELECT have: only the last of them is in the output. */
+  /** Names shared by several columns of SELECT: only the last of these columns is in the output. */
   readonly repeated: readonly string[];
-  /** The last operator, whose output are emissions. */
+  /** The last operator, which outputs the emissions. */
   readonly root: PlannedNode;
-  /** All operators in the order of their numbers. */
+  /** All operators, in the order of their numbers. */
   readonly nodes: readonly PlannedNode[];
   readonly topology: Topology;
   readonly explain: PlanNode;

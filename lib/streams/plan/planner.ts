@@ -29,14 +29,14 @@ import {
 } from './steps.ts';
 
 /**
- * Decide in which order a statement is evaluated, and by which operators.
- * @throws InvalidInput STREAM_RULE_INVALID: the options of the rule do not allow its window
+ * Determine the operators that evaluate a statement, and their order.
+ * @throws InvalidInput STREAM_RULE_INVALID if the options of the rule do not allow its window
  */
 export function planOf(select: BoundSelect, settings: PlanSettings): StreamPlan {
   return new Planner(select, settings).plan();
 }
 
-/** How the messages of errors of operators begin [stream rules 4.7]. */
+/** Prefixes of the error messages of operators [stream rules 4.7]. */
 const PREFIXES: Readonly<Record<string, string | undefined>> = {
   filter: 'run Where error: ',
   join: 'run Join error: ',
@@ -46,7 +46,7 @@ const PREFIXES: Readonly<Record<string, string | undefined>> = {
   project: 'run Select error: '
 };
 
-/** Numbers the operators of a statement, in the order of the data [stream rules 10.1]. */
+/** Numbers the operators of a statement, in the order of the data flow [stream rules 10.1]. */
 class Planner {
   readonly #select: BoundSelect;
   readonly #settings: PlanSettings;
@@ -74,7 +74,7 @@ class Planner {
     };
   }
 
-  /** The streams with their window, and the tables that are joined. */
+  /** The streams with their window, joined with the tables. */
   #joined(): PlannedInput {
     const { sources, joins } = this.#select;
     const settings = this.#settings;
@@ -96,7 +96,7 @@ class Planner {
     return end;
   }
 
-  /** Rows of streams, up to their window. */
+  /** The rows of streams, up to their window. */
   #windowed(streams: readonly BoundSource[]): PlannedInput {
     const select = this.#select;
     const { window } = select;
@@ -124,7 +124,7 @@ class Planner {
     return this.#add('window', step, ends[0], ends.slice(1));
   }
 
-  /** What is evaluated for rows, or for the rows of windows, up to the emissions. */
+  /** The operators for rows, or for the rows of windows, up to the emissions. */
   #evaluated(from: PlannedInput): PlannedNode {
     const select = this.#select;
     const { isGrouped, having, orderBy, limit, sources } = select;
@@ -142,7 +142,7 @@ class Planner {
     return select.isDelayed ? this.#add('delay', delayStep(this.#settings), project) : project;
   }
 
-  /** Whether the window aggregates its rows as they arrive: nothing stands between it and the groups. */
+  /** True if the window aggregates its rows as they arrive, because no operator lies between it and the groups. */
   get #aggregatesEarly(): boolean {
     const isAlone = this.#select.sources.length === 1;
     return isAlone && this.#partsBehind().length === 0 && canAggregateEarly(this.#select);
@@ -159,7 +159,7 @@ class Planner {
     return planned;
   }
 
-  /** The name of a source, or its alias if the statement has the source twice. */
+  /** The name of a source, or its alias if the statement uses the source twice. */
   #shownName({ position, name, label }: BoundSource): string {
     const isTwice = this.#select.sources.some((other) => other.position !== position && other.name === name);
     return isTwice ? label : name;
@@ -168,12 +168,12 @@ class Planner {
   /** The parts of WHERE that filter the rows of a source before the window. */
   #partsOf({ position }: BoundSource): readonly BoundPredicate[] {
     const { sources, where, window } = this.#select;
-    // in the time of events, and for windows that count rows, WHERE is evaluated behind the window [stream rules 5.1]
+    // in event time, and for windows that count rows, WHERE is evaluated after the window [stream rules 5.1]
     if (window !== undefined && (this.#settings.options.isEventTime || window.node.kind === 'count')) return [];
     return where.filter(({ movesTo, uses }) => (sources.length === 1 ? !uses.frame : movesTo === position));
   }
 
-  /** The parts of WHERE behind window and join. */
+  /** The parts of WHERE after window and join. */
   #partsBehind(): readonly BoundPredicate[] {
     const { sources, where } = this.#select;
     const isEarly = !this.#settings.options.isEventTime;

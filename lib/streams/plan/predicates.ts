@@ -10,9 +10,9 @@ const ON: Clause = {
 const WHERE: Clause = { noAggregates: 'Not allowed to call aggregate functions in WHERE clause.' };
 
 /**
- * The joins through which a filter on the rows of a source can be moved, by the side of the source. Rows on a side that is filled up with null
- * cannot be filtered before the join, because their partners would get null instead. Nor can the right side of CROSS: a merged row has
- * the columns of the first right row only.
+ * The joins through which a filter on the rows of a source can be moved, by the side of the source. Rows on a side that
+ * is padded with null cannot be filtered before the join, because their partners would get null instead. The same holds
+ * for the right side of CROSS: a merged row has only the columns of the first right row.
  */
 const KEEPS: Readonly<Record<JoinKind, { readonly left: boolean; readonly right: boolean }>> = {
   inner: { left: true, right: true },
@@ -32,7 +32,7 @@ export function bindWhere(where: Expression | undefined, joins: readonly Join[],
   });
 }
 
-/** Bind the condition of a join, part by part. @param index number of the join, from 0. @throws SqlError */
+/** Bind the condition of a join, part by part. @param index index of the join, from 0. @throws SqlError */
 export function bindJoin({ kind, on }: Join, index: number, bindings: Bindings): BoundJoin {
   const source = index + 1;
   const parts = conjunctsOf(on).map((node) => ({
@@ -42,7 +42,7 @@ export function bindJoin({ kind, on }: Join, index: number, bindings: Bindings):
   return { kind, source, on: parts };
 }
 
-/** Whether a filter on the rows of a source can be moved before all joins of a statement. */
+/** Check whether a filter on the rows of a source can be moved before all joins of a statement. */
 function passes(source: number, joins: readonly Join[]): boolean {
   return joins.every(({ kind }, index) => {
     const position = index + 1;
@@ -50,7 +50,7 @@ function passes(source: number, joins: readonly Join[]): boolean {
   });
 }
 
-/** The only source that an expression reads, if it has the same value wherever it is evaluated. */
+/** The only source that an expression reads, if its value does not depend on where it is evaluated. */
 function onlySource({ sources, aggregates, analytics, frame, chance }: Uses): number | undefined {
   return sources.length === 1 && !aggregates && !analytics && !frame && !chance ? sources[0] : undefined;
 }

@@ -9,12 +9,12 @@ import type { Path, StreamSelect, StreamSource } from '../../sql/tree.ts';
 import type { BoundSource, Catalogue, SourceRole } from '../expressions/bound.ts';
 import type { StreamDefinition } from '../types.ts';
 
-/** A column that a path begins with. */
+/** The column with which a path begins. */
 interface ColumnReference {
   readonly name: string;
-  /** undefined: the first source that has it. */
+  /** Undefined: the first source that has it. */
   readonly source: number | undefined;
-  /** The steps of the path that belong to the name. */
+  /** The number of path steps that belong to the name. */
   readonly taken: 0 | 1;
 }
 
@@ -34,17 +34,17 @@ interface Entry {
   needsAllMeta: boolean;
 }
 
-/** The sources of a statement: it finds the columns that names mean, and keeps which ones are needed. */
+/** The sources of a statement: resolves names to columns, and records the columns that are needed. */
 export class Sources {
   readonly #text: string;
   readonly #entries: readonly Entry[];
   readonly #positions: readonly number[];
-  /** By the names that they can be called by. */
+  /** Positions by the names with which a source can be referenced. */
   readonly #byName = new Map<string, number>();
-  /** The columns that names without a source mean. */
+  /** The columns to which names without a source refer. */
   readonly #unqualified = new Map<string, Found>();
 
-  /** @throws NotFound STREAM_NOT_FOUND; SqlError for two sources of one name */
+  /** @throws NotFound STREAM_NOT_FOUND; SqlError for two sources of the same name */
   constructor({ from, joins }: StreamSelect, text: string, catalogue: Catalogue) {
     this.#text = text;
     this.#entries = [from, ...joins.map(({ source }) => source)].map((node) => entryOf(node, catalogue));
@@ -78,15 +78,17 @@ export class Sources {
     return this.#entries[position].label;
   }
 
-  /** The position of a source. One with an alias can also be called by its own name, if no other one is. */
+  /**
+   * The position of a source. A source with an alias can also be referenced by its own name, if no other source has it.
+   */
   position(name: string): number | undefined {
     return this.#byName.get(name);
   }
 
   /**
-   * The column that a path begins with. It counts as needed from now on.
+   * The column with which a path begins; it is recorded as needed.
    * @returns the column, and the positions of the sources that may have it
-   * @throws SqlError for a name that does not exist or is ambiguous
+   * @throws SqlError for a name that is unknown or ambiguous
    */
   column(path: Path): Found {
     const [first] = path.steps;
@@ -117,14 +119,14 @@ export class Sources {
     return found;
   }
 
-  /** All columns of a source, or of all. @returns the positions */
+  /** All columns of a source, or of all sources. @returns the positions */
   all(source: number | undefined): readonly number[] {
     const positions = source === undefined ? this.#positions : [source];
     for (const position of positions) this.#entries[position].needsAll = true;
     return positions;
   }
 
-  /** A key of metadata, or all of them. @returns the positions of the sources that may have it */
+  /** A metadata key, or all of them. @returns the positions of the sources that may have it */
   meta(source: number | undefined, key: string | undefined): readonly number[] {
     const positions = source === undefined ? this.#positions : [source];
     for (const position of positions) {
@@ -135,7 +137,7 @@ export class Sources {
     return positions;
   }
 
-  /** Whether a schema rules out that there is a column of this name. */
+  /** Check whether the schemas rule out a column of this name. */
   isUnknown(name: string, source: number | undefined): boolean {
     const positions = source === undefined ? this.#positions : [source];
     return positions.every((position) => this.#columnOf(position, name) === undefined);
@@ -160,7 +162,10 @@ export class Sources {
     );
   }
 
-  /** Rows of a statement with one source are read without a position, which is faster. */
+  /**
+   * The position of a source; undefined if it is the only one, because its rows are then read without a position, which
+   * is faster.
+   */
   #only(source: number): number | undefined {
     return this.count === 1 ? undefined : source;
   }
@@ -169,7 +174,7 @@ export class Sources {
     return this.#entries[position].definition.columns !== undefined && this.#columnOf(position, name) !== undefined;
   }
 
-  /** The name of a column as the schema spells it; undefined: the schema does not have it. */
+  /** The name of a column as spelled in the schema; undefined if the schema does not have it. */
   #columnOf(position: number, name: string): string | undefined {
     const { columns } = this.#entries[position].definition;
     if (columns === undefined) return name;
@@ -202,7 +207,7 @@ function entryOf(node: StreamSource, catalogue: Catalogue): Entry {
       'sql',
       `a valid ${definition.kind}`,
       definition.sql,
-      `the ${definition.kind} ${definition.name} is not valid any more; replace it: ${definition.fault}`
+      `the ${definition.kind} ${definition.name} is no longer valid; replace it: ${definition.fault}`
     );
   const isLookup = definition.kind === 'table' && definition.options.KIND?.toLowerCase() === 'lookup';
   return {

@@ -33,7 +33,7 @@ import { plainRow, tooHeavy, type ValueObject } from '../values/values.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
 
-/** An operator of a plan, and what it does. */
+/** An operator of a plan, with its description. */
 export interface Step {
   readonly about: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
@@ -45,12 +45,12 @@ function step(about: string, make: (tools: FunctionTools) => MakeOperator<any, a
   return { about, make: (setup) => make(setup.tools)(setup) };
 }
 
-/** The operator of a part of WHERE. The condition is the conjunction of the parts. */
+/** The operator for a part of WHERE. The condition is the conjunction of the parts. */
 export function filterStep(parts: readonly BoundExpression[], word: string): Step {
   return step(`${word} ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
 }
 
-/** The operator of HAVING. It counts the groups that pass. */
+/** The operator of HAVING, which counts the groups that pass. */
 export function havingStep(having: BoundExpression): Step {
   return step(`HAVING ${having.text}`, (tools) => {
     const { groupHits } = tools;
@@ -70,7 +70,7 @@ export function watermarkStep(streams: number, { options, bounds }: PlanSettings
 
 /**
  * The window of a statement.
- * @param groups aggregate the rows as they arrive; undefined: keep them
+ * @param groups if given, rows are aggregated as they arrive; if undefined, they are stored
  */
 export function windowStep(window: BoundWindow, settings: PlanSettings, groups: BoundSelect | undefined): Step {
   const { options, bounds } = settings;
@@ -91,7 +91,7 @@ export function windowStep(window: BoundWindow, settings: PlanSettings, groups: 
   });
 }
 
-/** Whether the rows of a window can be aggregated as they arrive, with the same result. */
+/** Check whether the rows of a window can be aggregated as they arrive, with the same result. */
 export function canAggregateEarly(select: BoundSelect): boolean {
   const { window, isGrouped, aggregates, groupBy, slots } = select;
   if (window === undefined || !isGrouped || slots.ofEmission.length > 0) return false;
@@ -107,7 +107,7 @@ function shapeOf({ node, when, conditions, partitionBy }: BoundWindow, tools: Fu
   return shape.kind !== 'state' || tools === undefined ? shape : { ...shape, partitionBy: made(partitionBy, tools) };
 }
 
-/** OVER (WHEN ...) of a window: it counts the rows that trigger. */
+/** OVER (WHEN ...) of a window, which counts the rows that trigger. */
 function countingHits(when: BoundExpression): BoundExpression {
   return {
     ...when,
@@ -138,7 +138,7 @@ export function windowFilterStep(filter: BoundExpression): Step {
 
 /** The operator that adds the rows of tables. */
 export function alignerStep(tables: readonly BoundSource[], select: BoundSelect, { bounds }: PlanSettings): Step {
-  // sources keep the rows of tables, and hand on all of them after each change
+  // sources store the rows of tables, and pass on all of them after each change
   const specs = tables.map(({ position }) => ({ source: position, retain: 'all' as const }));
   const spec = { sources: select.sources.length, tables: specs, mostRows: bounds.windowRows };
   return step(`tables ${tables.map(({ name }) => name).join(', ')}`, () => makeJoinAligner(spec));
@@ -184,7 +184,7 @@ export function aggregateStep(select: BoundSelect, settings: PlanSettings): Step
   return step(about, (tools) => makeAggregate(groupSpec(select, settings, tools), tools.frame));
 }
 
-/** The operator behind a window that has aggregated its rows already. */
+/** The operator after a window that has already aggregated its rows. */
 export function aggregatedStep(select: BoundSelect): Step {
   const about = `groups by ${textOf(select.groupBy, ', ') || 'nothing'}, aggregated as rows arrive`;
   return step(about, () => (setup) => ({ push: (item) => setup.output.push(item) }));
@@ -207,7 +207,7 @@ export function orderStep({ orderBy }: BoundSelect): Step {
   });
 }
 
-/** The operator that lets emissions wait. */
+/** The operator that delays emissions. */
 export function delayStep({ options }: PlanSettings): Step {
   return step('emissions wait for delay()', (tools) => makeDelay(tools, Math.max(1, options.bufferLength)));
 }
@@ -235,7 +235,7 @@ export function withEmissionSlots(select: BoundSelect, { about, make }: Step): S
   };
 }
 
-/** The operator that makes emissions: arrays of plain objects. */
+/** The operator that creates emissions: arrays of plain objects. */
 export function projectStep(select: BoundSelect, { options }: PlanSettings): Step {
   const { sendNilField, sendMetaToSink } = options;
   return step('SELECT', (tools) => {
@@ -261,7 +261,7 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
               project(tuple, rows);
             } catch (error) {
               if (!(tuple instanceof GroupRow)) throw error;
-              failures.add(error); // of this group alone
+              failures.add(error); // affects only this group
             }
           }
           failures.report({ failed }, item.range.cause);
@@ -278,10 +278,13 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
   });
 }
 
-/** A row with shorter strings, and with numbers and booleans only, is not weighed. */
+/** A row that contains only shorter strings, numbers and booleans is not weighed. */
 const LONG_TEXT = 65_536;
 
-/** A row of an emission with plain values. Copied, and weighed by that, only if there is one that is not plain. @throws StreamFailure if it is too heavy */
+/**
+ * A row of an emission with plain values. It is copied, and thereby weighed, only if a value is not plain. @throws
+ * StreamFailure if it is too heavy
+ */
 function rowOfResult(row: ValueObject, most: number): ValueObject {
   let isLong = false;
   for (const name in row) {

@@ -4,15 +4,18 @@ import { Printer } from '../../sql/print.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
 import { Float } from '../../sql/values.ts';
 
-/** Most levels of an expression, those of the aliases that it uses included. */
+/** Maximum nesting of an expression, including the aliases that it uses. */
 export const MAX_LEVELS = 1000;
 
-/** What is known of the expressions of a statement, each of which is walked once: those of calls are asked for call by call, from the outside in. */
+/**
+ * Cached properties of the expressions of a statement, each of which is walked once: callers ask for each call in turn,
+ * from the outside in.
+ */
 export class Measures {
   readonly #levels = new WeakMap<Expression, number>();
   readonly #print = new Printer(STREAM_DIALECT, new WeakMap());
 
-  /** How many expressions are inside each other. */
+  /** The nesting depth of an expression. */
   levelsOf(node: Expression): number {
     const known = this.#levels.get(node);
     if (known !== undefined) return known;
@@ -29,8 +32,9 @@ export class Measures {
 }
 
 /**
- * The same text for expressions that have the same value in all rows.
- * @param names `aliasOf`: the number of the alias that a name means; `resultOf`: the result of a call inside, if an operator of its own computes it
+ * A text that is equal for expressions that have the same value in all rows.
+ * @param names `aliasOf`: the number of the alias to which a name refers; `resultOf`: the result of a nested call that
+ *   a separate operator computes
  */
 export function canonical(
   node: Expression,
@@ -49,7 +53,7 @@ export function canonical(
   });
 }
 
-/** Whether a part of a tree is a call of a function. @param name in lower case */
+/** Check whether a part of a tree calls a function. @param name in lower case */
 export function hasCall(node: unknown, name: string): boolean {
   if (typeof node !== 'object' || node === null) return false;
   const { type, name: own } = node as Partial<Call>;
@@ -57,7 +61,7 @@ export function hasCall(node: unknown, name: string): boolean {
   return Object.values(node).some((part) => hasCall(part, name));
 }
 
-/** The parts of a condition that all have to be true. */
+/** The parts of a condition that must all be true. */
 export function conjunctsOf(node: Expression | undefined): readonly Expression[] {
   if (node === undefined) return [];
   if (node.type !== 'binary' || node.operator !== 'AND') return [node];

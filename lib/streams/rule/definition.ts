@@ -11,38 +11,41 @@ import type {
 } from '../types.ts';
 import { readRuleOptions } from './rule-options.ts';
 
-/** Most bytes of UTF-8 of an id. */
+/** Maximum length of an id in bytes of UTF-8. */
 const LONGEST_ID = 256;
-/** Most sinks of a rule. */
+/** Maximum number of sinks of a rule. */
 const MOST_ACTIONS = 100;
-/** Most tags of a rule. */
+/** Maximum number of tags of a rule. */
 const MOST_TAGS = 100;
 
 /** A sink of a rule. */
 export interface PlannedAction {
-  /** Type of the sink; undefined: a function of the app. */
+  /** Type of the sink; undefined for a function of the app. */
   readonly type: string | undefined;
-  /** Number of the element of `actions`, from 0. Several keys of one element have the same number. */
+  /** Index of the element of `actions`, from 0. Several keys of one element share an index. */
   readonly index: number;
   readonly properties: Properties;
   readonly call: EmissionFunction | undefined;
 }
 
-/** A rule as it was given, checked. */
+/** A validated rule definition. */
 export interface ReadRule {
   readonly definition: StreamRuleDefinition;
   readonly actions: readonly PlannedAction[];
-  /** It is not in the store. */
+  /** True if the rule is not persisted. */
   readonly isTemporary: boolean;
-  /** Only of a rule in the store that is not valid in this version: why, and the JSON that the store has. It never runs. */
+  /**
+   * Set for a stored rule that is not valid in this version: the reason, and the JSON in the store. Such a rule never
+   * runs.
+   */
   readonly fault?: { readonly error: Error; readonly json: string };
 }
 
 const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp'];
 
 /**
- * Check a rule. The sentences about what is missing are those of the original.
- * @param isOfApp it is made by the app itself, so it needs no actions
+ * Validate a rule. The sentences about missing parts are those of the original.
+ * @param isOfApp whether the app itself created the rule, so that it needs no actions
  * @throws InvalidInput STREAM_RULE_INVALID, OPTION_UNKNOWN
  */
 export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOptions> = {}, isOfApp = false): ReadRule {
@@ -66,7 +69,9 @@ export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOpt
   };
 }
 
-/** Read a rule of the store. One that is not valid any more has a `fault`, and what can be shown of it. */
+/**
+ * Read a rule from the store. One that is no longer valid has a `fault`, along with the parts that can still be shown.
+ */
 export function readStoredRule(id: string, json: string, defaults: Partial<RuleOptions> | undefined): ReadRule {
   let given: Partial<Record<keyof StreamRuleDefinition, unknown>> = {};
   try {
@@ -98,7 +103,8 @@ function checkRuleId(id: unknown): string {
     const expected = `a string of at most ${LONGEST_ID} bytes without "/", control characters and unpaired surrogates`;
     throw invalid('id', expected, id);
   }
-  if (id === '.' || id === '..') throw invalid('id', 'another string than "." and "..", which paths cannot have', id);
+  if (id === '.' || id === '..')
+    throw invalid('id', 'a string other than "." and "..", which cannot be part of a path', id);
   return id;
 }
 

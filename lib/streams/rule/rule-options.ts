@@ -2,10 +2,10 @@ import { InvalidInput } from '../../base/errors.ts';
 import { checkObject, durationMs, unknownKey } from '../../base/options-table.ts';
 import type { RestartStrategy, RuleOptions } from '../types.ts';
 
-/** Reads a value of an option. @throws InvalidInput STREAM_RULE_INVALID */
+/** Validates and converts the value of an option. @throws InvalidInput STREAM_RULE_INVALID */
 type Read = (value: unknown, field: string) => unknown;
 
-/** Most milliseconds of a time option: 24.8 days, so that timers of any kind can hold it. */
+/** Maximum of a time option in milliseconds: 24.8 days, which any kind of timer can represent. */
 const LONGEST_MS = 2 ** 31 - 1;
 
 const boolean: Read = (value, field) => {
@@ -24,7 +24,7 @@ const milliseconds: Read = (value, field) => {
   return count(0, LONGEST_MS)(ms, field);
 };
 
-/** @param least below it, the message is that of the original */
+/** @param least for smaller values, the message is that of the original */
 function count(least: number, most: number): Read {
   return (value, field) => {
     if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
@@ -85,7 +85,7 @@ const ranges: Read = (value, field) => {
   });
 };
 
-/** The options of a rule: default, and how each is read. */
+/** The options of a rule, each with its default and its reader. */
 const OPTIONS: Readonly<Record<keyof RuleOptions, readonly [value: unknown, read: Read]>> = {
   isEventTime: [false, boolean],
   idleTimeout: [0, milliseconds],
@@ -109,12 +109,12 @@ const OPTIONS: Readonly<Record<keyof RuleOptions, readonly [value: unknown, read
   logFilename: ['', anyText]
 };
 
-/** The options of a rule that sets none. */
+/** The options of a rule that specifies none. */
 const PRESETS: RuleOptions = Object.freeze(
   Object.fromEntries(Object.entries(OPTIONS).map(([name, [preset]]) => [name, preset]))
 ) as unknown as RuleOptions;
 
-/** Options of later versions of the original that have no meaning here. They are accepted and left out. */
+/** Options of later versions of the original that have no meaning here. They are accepted and ignored. */
 const IGNORED = new Set([
   'planOptimizeStrategy',
   'enableRuleTracer',
@@ -126,11 +126,11 @@ const IGNORED = new Set([
   'sendNil'
 ]);
 
-/** Milliseconds between the checkpoints of a rule that delivers exactly once, unless it says otherwise. */
+/** Default interval in milliseconds between the checkpoints of a rule that delivers exactly once. */
 const EXACT_INTERVAL_MS = 1000;
 
 /**
- * Read the options of a rule over defaults.
+ * Validate the options of a rule and fill in defaults.
  * @throws InvalidInput STREAM_RULE_INVALID, OPTION_UNKNOWN
  */
 export function readRuleOptions(given: unknown, defaults: Partial<RuleOptions> = {}): RuleOptions {
@@ -138,7 +138,7 @@ export function readRuleOptions(given: unknown, defaults: Partial<RuleOptions> =
   const own = (given ?? {}) as Readonly<Record<string, unknown>>;
   for (const name of Object.keys(own))
     if (!(name in OPTIONS) && !IGNORED.has(name)) throw unknownKey(name, Object.keys(OPTIONS), 'the options of a rule');
-  if (Object.keys(own).length === 0 && Object.keys(defaults).length === 0) return PRESETS; // most rules share them
+  if (Object.keys(own).length === 0 && Object.keys(defaults).length === 0) return PRESETS; // shared by most rules
   const values = Object.entries(OPTIONS).map(([name, [preset, read]]) => {
     const value = own[name] ?? defaults[name as keyof RuleOptions];
     return [name, value === undefined ? preset : read(value, name)] as const;

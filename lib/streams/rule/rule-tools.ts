@@ -5,24 +5,24 @@ import { RowWork } from '../limits.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { StreamFailure } from '../values/values.ts';
 
-/** What the tools of the functions of a rule are made of. */
+/** The settings from which the tools for a rule's functions are made. */
 interface ToolSettings {
   readonly ruleId: string;
   readonly clock: Clock;
-  /** IANA name of the zone of times without one; undefined: that of the process. */
+  /** IANA name of the zone of times without a zone; undefined: the zone of the process. */
   readonly timezone: string | undefined;
-  /** Compiles regular expressions; undefined: the statement has none. */
+  /** The compiler for regular expressions; undefined if the statement has none. */
   patterns(): PatternCompiler | undefined;
-  /** The bound of this name. */
+  /** The limit of the same name. */
   readonly rowWeight: number;
-  /** Of a test: its time. */
+  /** The time limit of a test. */
   readonly time?: FunctionTools['time'];
 }
 
 /** Calls of functions in the text of a statement. */
 const CALL = /\b([a-z_]\w*)\s*\(/gi;
 
-/** What the functions of a rule use. */
+/** The tools for the functions of a rule. */
 export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }: ToolSettings): FunctionTools {
   return {
     ruleId,
@@ -46,12 +46,14 @@ export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }
   };
 }
 
-/** Offset of a zone from UTC at a time, in minutes. @param timezone IANA name; undefined: the zone of the process */
+/**
+ * Offset from UTC of a zone at a given time, in minutes. @param timezone IANA name; undefined: the zone of the process
+ */
 export function offsetMinutes(timezone: string | undefined, timeMs: number): number {
   return timezone === undefined ? -new Date(timeMs).getTimezoneOffset() : zoneOffsetMinutes(timezone, timeMs);
 }
 
-/** Whether texts of a rule call a function that takes a regular expression. */
+/** Check whether texts of a rule call a function that takes a regular expression. */
 export function usesPatterns(texts: readonly string[], functions: ReadonlyMap<string, StreamFunction>): boolean {
   const names = texts.flatMap((text) => [...text.matchAll(CALL)].map(([, name]) => name.toLowerCase()));
   return names.some((name) => functions.get(name)?.patternAt !== undefined);

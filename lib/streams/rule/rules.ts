@@ -36,31 +36,31 @@ export interface RuleEmission {
   readonly rows: readonly Record<string, unknown>[];
 }
 
-/** What the rules use of the service. */
+/** Dependencies of the rules on the service. */
 interface StreamRulesHost extends StreamRuleHost {
   readonly options: StreamsOptions;
-  /** Keeps the rules as JSON, by id. */
+  /** Stores the rules as JSON, by id. */
   readonly table: StreamTable<string>;
   /** @throws StateError STREAMS_STOPPED */
   checkRunning(): void;
   /** Run a plan over sample rows. */
   test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
   /**
-   * Hold the rows of the streams that two plans have in common.
+   * Hold back the rows of the streams that two plans have in common.
    * @param options of the rule with the next plan
-   * @param isChecked the running rule has a `qos` above 0
+   * @param isChecked whether the running rule has a `qos` above 0
    */
   hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows;
-  /** The properties of types of sinks. */
+  /** The property table of each sink type. */
   readonly propertiesOf: PropertiesOf;
   /** Delete the checkpoint of a rule. */
   forget(id: string): Promise<void>;
 }
 
-/** Most rules, unless the options say otherwise. */
+/** Default maximum number of rules. */
 const MOST_RULES = 10_000;
 
-/** `broker.streams.rules`. Changes are made one after the other. */
+/** `broker.streams.rules`. Changes are made one at a time. */
 export class StreamRules implements StreamRulesApi {
   readonly #host: StreamRulesHost;
   readonly #rules = new Map<string, StreamRule>();
@@ -75,11 +75,11 @@ export class StreamRules implements StreamRulesApi {
     return this.#rules.values();
   }
 
-  /** A rule has produced an emission. */
+  /** Pass an emission of a rule to its observers. */
   observe(rule: string, rows: readonly Record<string, unknown>[]): void {
     for (const [stream, of] of this.#observers)
       if (of === undefined || of === rule)
-        stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change what it gets
+        stream.push({ rule, rows: rows.map((row) => ({ ...row })) }, 200 * rows.length); // the app may change the rows that it receives
   }
 
   /** The rules whose statement uses a stream or table. */
@@ -87,7 +87,7 @@ export class StreamRules implements StreamRulesApi {
     return [...this.#rules.values()].filter(({ read }) => sourcesOf(read).includes(name)).map(({ id }) => id);
   }
 
-  /** Take over the rules of the options and of the store. Those that ran are started by `startAll`. */
+  /** Load the rules of the options and of the store. Those that were running are started by `startAll`. */
   restore(): void {
     const { options, table } = this.#host;
     for (const input of options.rules ?? []) {
@@ -97,13 +97,13 @@ export class StreamRules implements StreamRulesApi {
     for (const [id, json] of table) if (!this.#rules.has(id)) this.#add(readStoredRule(id, json, options.ruleDefaults));
   }
 
-  /** Start the rules that are to run. Those that cannot are stopped with the reason. */
+  /** Start the rules that should run. A rule that cannot start is stopped with the reason. */
   async startAll(): Promise<void> {
     for (const rule of this.#rules.values())
       if (rule.definition.triggered && !rule.isRunning) await rule.start().catch(() => undefined);
   }
 
-  /** Stop the rules that run or wait. Others keep the reason why they do not run. */
+  /** Stop the rules that run or wait. Others keep the reason why they are not running. */
   async stopAll(reason: string): Promise<void> {
     const going = [...this.#rules.values()].filter(({ isRunning, isWaiting }) => isRunning || isWaiting);
     await Promise.all(going.map((rule) => rule.stop(reason)));
@@ -117,7 +117,10 @@ export class StreamRules implements StreamRulesApi {
     return this.createAs(input, false);
   }
 
-  /** @param isOfApp the app has made it by `broker.streams.rule`, so it needs no actions and is not persisted */
+  /**
+   * @param isOfApp whether the app created it by `broker.streams.rule`, so that it needs no actions and is not
+   *   persisted
+   */
   createAs(input: StreamRuleInput, isOfApp: boolean): Promise<StreamRuleDefinition> {
     return this.#change(async () => {
       const { options } = this.#host;
@@ -127,12 +130,15 @@ export class StreamRules implements StreamRulesApi {
       if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
       const most = options.max ?? MOST_RULES;
       if (this.#rules.size >= most)
-        throw new StateError('STREAM_RULE_LIMIT', `there are ${most} rules, which are the most`);
+        throw new StateError(
+          'STREAM_RULE_LIMIT',
+          `there are already ${most} rules, which is the maximum; drop one, or raise the option max`
+        );
       await this.#check(read);
       const rule = this.#add(read);
       try {
         if (triggered) await rule.start();
-        await this.#persist(read); // not before: the store does not get the secrets of a rule that is refused
+        await this.#persist(read); // only now, so that the store never receives the secrets of a refused rule
       } catch (error) {
         this.#rules.delete(id);
         await rule.drop();
@@ -165,14 +171,17 @@ export class StreamRules implements StreamRulesApi {
     });
   }
 
-  /** Run another definition instead. If it cannot run, the present one goes on. */
+  /** Replace the definition of a rule. If the new one cannot run, the current one stays in use. */
   async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
     const { options, triggered } = read.definition;
     const next = triggered ? await this.#check(read) : undefined;
     await this.#holding(rule, next, options, () => this.#exchange(rule, read));
   }
 
-  /** Stop a rule and start it again, with the rows that the streams which it keeps produce meanwhile. @param next undefined: it is not started */
+  /**
+   * Stop a rule and start it again without losing the rows that its remaining streams produce in between. @param next
+   * undefined if it is not started
+   */
   async #holding(
     rule: StreamRule,
     next: RulePlan | undefined,
@@ -180,7 +189,7 @@ export class StreamRules implements StreamRulesApi {
     run: () => Promise<void>
   ): Promise<void> {
     const { plan, isRunning } = rule;
-    // in the turn in which the rule is stopped: each row is for the one or for the other
+    // in the turn in which the rule is stopped, so that each row goes to either the old or the new rule
     if (isRunning && plan !== undefined && next !== undefined)
       rule.hold(this.#host.hold(plan, next, options, rule.read.definition.options.qos > 0));
     try {
@@ -202,25 +211,27 @@ export class StreamRules implements StreamRulesApi {
       await rule.start();
     } catch (error) {
       rule.change(before);
-      await (goesOn ? rule.start() : rule.stop()).catch(() => undefined); // the reason is in its status
+      await (goesOn ? rule.start() : rule.stop()).catch(() => undefined); // the status shows the reason
       throw error;
     }
   }
 
-  /** Check a rule that is about to be imported, with the streams and tables that are imported with it. @throws as `create` */
+  /**
+   * Check a rule before its import, together with the streams and tables that are imported with it. @throws as `create`
+   */
   async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
     const actions = keepSecrets(input?.actions, this.#rules.get(input.id ?? '')?.definition.actions ?? []);
     await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), given);
   }
 
-  /** Let running rules use the present definitions of streams and tables. */
+  /** Restart running rules so that they use the current definitions of streams and tables. */
   restartUsersOf(names: readonly string[]): Promise<void> {
     return this.#change(async () => {
       for (const id of new Set(names.flatMap((name) => this.usersOf(name)))) {
         const rule = this.#find(id);
         if (!rule.isRunning) continue;
         await rule.stop();
-        await rule.start().catch(() => undefined); // the reason is in its status
+        await rule.start().catch(() => undefined); // the status shows the reason
       }
     });
   }
@@ -316,7 +327,7 @@ export class StreamRules implements StreamRulesApi {
     return stream;
   }
 
-  /** A rule without its secrets. */
+  /** A rule definition without its secrets. */
   #shown({ definition }: ReadRule): StreamRuleDefinition {
     return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
   }
@@ -334,7 +345,7 @@ export class StreamRules implements StreamRulesApi {
     return rule;
   }
 
-  /** Check that it can be planned, and has a schedule that can be read. */
+  /** Check that a rule can be planned and that its schedule is valid. */
   async #check(read: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
     await this.#host.schedule(read);
     return this.#host.plan(read, given);
@@ -347,14 +358,17 @@ export class StreamRules implements StreamRulesApi {
     });
   }
 
-  /** Remember whether it is to run after a restart. */
+  /** Record whether a rule should run after a restart. */
   async #trigger(rule: StreamRule, triggered: boolean): Promise<void> {
     if (rule.definition.triggered !== triggered) await this.#describe(rule, { triggered });
   }
 
-  /** Change a part of the definition that has no effect on how the rule runs. @throws why the rule of the store is not valid */
+  /**
+   * Change a part of the definition that does not affect how the rule runs. @throws the reason why the stored rule is
+   * not valid
+   */
   async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
-    if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it as it is
+    if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it unchanged
     const read = { ...rule.read, definition: { ...rule.definition, ...changed } };
     await this.#persist(read);
     rule.describe(read);
@@ -366,10 +380,10 @@ export class StreamRules implements StreamRulesApi {
   }
 }
 
-/** The streams and tables of statements. */
+/** The streams and tables of statements, cached. */
 const SOURCES = new WeakMap<ReadRule, readonly string[]>();
 
-/** The streams and tables of the statement of a rule; none, if it is invalid. */
+/** The streams and tables of a rule's statement; none if the statement is invalid. */
 export function sourcesOf(read: ReadRule): readonly string[] {
   let sources = SOURCES.get(read);
   if (sources === undefined) SOURCES.set(read, (sources = parsedSources(read.definition.sql)));
@@ -381,11 +395,11 @@ function parsedSources(sql: string): string[] {
     const { from, joins } = parseStreamStatement(sql);
     return [from.name, ...joins.map(({ source }) => source.name)];
   } catch {
-    return []; // it is checked when the rule starts
+    return []; // the statement is checked when the rule starts
   }
 }
 
-/** Whether a rule runs in the same way by two definitions, so that it need not be started again. */
+/** Check whether two definitions run in the same way, so that no restart is needed. */
 function runsAlike(a: ReadRule, b: ReadRule): boolean {
   const part = ({ definition: { sql, actions, options }, isTemporary }: ReadRule) =>
     JSON.stringify([sql, actions, options, isTemporary]);

@@ -18,10 +18,10 @@ export interface Imported {
   readonly rules: number;
 }
 
-/** Failures that a message names; of further ones it has the number. */
+/** Maximum number of failures that a message names; the others are only counted. */
 const MAX_NAMED = 20;
 
-/** Collects the items that fail, so that an error can name each. */
+/** Collects failed items, so that an error can name each of them. */
 class Failures {
   readonly #all: { readonly item: string; readonly error: unknown }[] = [];
 
@@ -37,7 +37,7 @@ class Failures {
     return this.#all[0]?.error;
   }
 
-  /** A line for each item; undefined: none has failed. */
+  /** A line for each failed item; undefined if there are none. */
   get text(): string | undefined {
     if (this.#all.length === 0) return undefined;
     const lines = this.#all.slice(0, MAX_NAMED).map(({ item, error }) => `${item}: ${errorText(error)}`);
@@ -47,8 +47,9 @@ class Failures {
 }
 
 /**
- * Define what does not exist, and replace what does. All items are checked before the first is changed.
- * @throws InvalidInput RULESET_INVALID if nothing was changed; StateError RULESET_INCOMPLETE if some items have failed. Both name each item
+ * Define the items that do not exist, and replace those that do. All items are checked before the first is changed.
+ * @throws InvalidInput RULESET_INVALID if nothing was changed; StateError RULESET_INCOMPLETE if some items have failed.
+ *   Both name each item
  */
 export async function importRuleset(ruleset: Ruleset, { catalogue, rules, replace }: Target): Promise<Imported> {
   const { definitions, inputs } = await checked(ruleset, { catalogue, rules });

@@ -4,7 +4,7 @@ import type { Ruleset, StreamRuleInput } from '../types.ts';
 const SECTIONS = ['streams', 'tables', 'rules'] as const;
 
 /**
- * Read what is to be imported. Sections may be missing.
+ * Validate a ruleset to be imported. Sections may be missing.
  * @throws InvalidInput RULESET_INVALID
  */
 export function readRuleset(given: unknown): Ruleset {
@@ -17,7 +17,7 @@ export function readRuleset(given: unknown): Ruleset {
   return { streams, tables, rules } as Ruleset; // the strings are checked one by one, as statements and as JSON
 }
 
-/** Read a rule of an import. @throws InvalidInput STREAM_RULE_INVALID */
+/** Parse a rule of an import. @throws InvalidInput STREAM_RULE_INVALID */
 export function readRuleJson(id: string, json: unknown): StreamRuleInput {
   try {
     return JSON.parse(String(json));

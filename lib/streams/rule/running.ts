@@ -11,30 +11,30 @@ import type { PlannedStream, StreamPlan } from '../plan/plan.ts';
 import { FirstRows } from '../sources/first-rows.ts';
 import type { Attachment } from '../sources/hub.ts';
 
-/** What a running rule uses of the service. */
+/** Dependencies of a running rule on the service. */
 interface RunningHost {
   readonly clock: Clock;
   /**
-   * Let the rows of a stream or table reach the rule.
+   * Attach a consumer of the rule to a stream or table.
    * @param first takes the first rows of a stream
-   * @throws why its source cannot be used
+   * @throws the reason why its source cannot be used
    */
   attach(stream: PlannedStream, consumer: Consumer, first: FirstRows | undefined): Attachment;
-  /** Rows reach the rule: those that were held for it come first. */
+  /** Note that rows reach the rule: those that were held back for it come first. */
   attached(stream: PlannedStream, consumer: Consumer): void;
-  /** An emission, for those who iterate. */
+  /** Pass an emission to those who iterate over emissions. */
   emitted(rows: OutputRows): void;
-  /** Work that continues after a call. */
+  /** Note that work continues after a call has returned. */
   during(work: Promise<unknown>): void;
-  /** The rule has ended before it had all rows of a message, or messages behind it. */
+  /** Report that the rule ended before it received all rows of a message, or the messages after it. */
   dropped(stream: PlannedStream, rows: number, messages: number): void;
-  /** Something has failed for an item, in a node. */
+  /** Report that a node failed to process an item. */
   failed(node: string, error: unknown): void;
-  /** The checkpoints of the rule; undefined: it makes none. */
+  /** The checkpoints of the rule; undefined if it makes none. */
   checkpoints?(graph: Graph): Checkpoints;
 }
 
-/** What a rule has opened before it runs. */
+/** The resources that are opened before a rule runs. */
 interface Opened {
   readonly pulse: Pulse;
   readonly tools: FunctionTools;
@@ -43,7 +43,7 @@ interface Opened {
   readonly lookups: ReadonlyMap<number, LookupTable>;
 }
 
-/** A rule that runs: its graph between sources and sinks. */
+/** A running rule: its graph between sources and sinks. */
 export class Running {
   readonly graph: Graph;
   readonly #plan: StreamPlan;
@@ -51,7 +51,7 @@ export class Running {
   readonly #host: RunningHost;
   readonly #attachments = new Map<number, Attachment>();
   readonly #checkpoints: Checkpoints | undefined;
-  /** Sinks without room; undefined: there have been none. */
+  /** Sinks without room; undefined if there have been none. */
   #full: Set<SinkNode> | undefined;
   #isClosed = false;
 
@@ -67,14 +67,14 @@ export class Running {
   }
 
   /**
-   * Let rows flow. Tables come first, so that streams find them.
-   * @throws why a source cannot be used; StreamFailure if the last checkpoint cannot be used
+   * Start the flow of rows. Tables come first, so that streams find their rows.
+   * @throws the reason why a source cannot be used; StreamFailure if the last checkpoint cannot be used
    */
   async begin(): Promise<void> {
     this.#checkpoints?.load();
     for (const kind of ['table', 'stream'] as const) {
       if (kind === 'stream') {
-        // in one turn: no window may end before it has its rows
+        // in one turn: a window must not end before it has its rows
         this.graph.open();
         this.#checkpoints?.replay();
       }
@@ -83,7 +83,7 @@ export class Running {
         const { position } = stream;
         const entry = this.graph.entries.get(position);
         if (entry === undefined) continue;
-        // a rule that continues has had the first rows
+        // a rule that continues from a checkpoint has already received the first rows
         const first = kind === 'table' || this.#checkpoints?.isContinued === true ? undefined : new FirstRows(entry);
         const behind = first ?? entry;
         const consumer = this.#checkpoints?.consumerOf(position, behind) ?? behind;
@@ -92,7 +92,7 @@ export class Running {
         if (this.#isFull) attachment.setFull(true);
         this.#host.attached(stream, consumer);
         if (first !== undefined && consumer === first)
-          attachment.fed.then(() => attachment.swap(entry)).catch(() => undefined); // `opened` says why
+          attachment.fed.then(() => attachment.swap(entry)).catch(() => undefined); // `opened` rejects with the reason
       }
       const attachments = streams.flatMap(({ position }) => this.#attachments.get(position) ?? []);
       await Promise.all(attachments.map((each) => (kind === 'table' ? each.fed : each.opened)));
@@ -100,7 +100,9 @@ export class Running {
     await this.#begun();
   }
 
-  /** Checkpoints are made when all first rows are there: after a crash before that, the rule gets them again. */
+  /**
+   * Make checkpoints only after all first rows have arrived: after a crash before that, the rule receives them again.
+   */
   async #begun(): Promise<void> {
     const checkpoints = this.#checkpoints;
     if (checkpoints === undefined) return;
@@ -111,7 +113,7 @@ export class Running {
     } else this.#host.during(fed.then(() => this.#isClosed || checkpoints.begun()));
   }
 
-  /** A sink has no room, or has it again: sources that can wait do not read meanwhile. */
+  /** Note that a sink has no room, or has room again. Sources that can wait do not read in between. */
   filled(sink: SinkNode, isFull: boolean): void {
     if (isFull) (this.#full ??= new Set()).add(sink);
     else this.#full?.delete(sink);
@@ -122,7 +124,7 @@ export class Running {
     return this.#full !== undefined && this.#full.size > 0;
   }
 
-  /** The figures of all nodes, in the order of the data. */
+  /** The counters of all nodes, in the order of the data flow. */
   metrics(): Record<string, number | string> {
     const operators = this.graph.metrics((position) => this.#attachments.get(position)?.connection);
     return Object.fromEntries([...operators, ...this.#opened.sinks.flatMap((sink) => sink.metrics())]);

@@ -43,32 +43,32 @@ import { Running } from './running.ts';
 import { sampleSteps } from './sample-run.ts';
 import type { StreamRule } from './stream-rule.ts';
 
-/** Time for a test, in milliseconds. */
+/** Time limit of a test, in milliseconds. */
 const TEST_MS = 1_000;
 
-/** What the runtime uses of the service. */
+/** Dependencies of the runtime on the service. */
 interface RuntimeHost {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
-  /** What the sink `mqtt` publishes. */
+  /** The messages published by the sink `mqtt`. */
   readonly messages: AllRuleMessages;
-  /** True if a rule with `qos` above 0 reads a stream. */
+  /** True if a rule with `qos` above 0 reads the stream. */
   isKept(stream: string): boolean;
-  /** Resolves when the change that is made at present, such as the start of the rules, is complete. */
+  /** Resolves when the change in progress, such as the start of the rules, is complete. */
   ready(): Promise<void>;
-  /** A rule has produced an emission. */
+  /** Called for each emission of a rule. */
   emitted(rule: string, rows: OutputRows): void;
 }
 
-/** What a rule that runs reports. */
+/** Reports of a running rule. */
 interface RuleReports {
-  /** Something has failed for an item, in a node. */
+  /** Called when a node fails to process an item. */
   failed(node: string, error: unknown): void;
-  /** The rule cannot go on. */
+  /** Called when the rule cannot continue. */
   broken(error: unknown): void;
 }
 
-/** Plans rules, and opens what they need to run. */
+/** Plans rules and opens the resources that they need to run. */
 export class StreamRuntime {
   readonly #host: StreamsHost;
   readonly #service: RuntimeHost;
@@ -76,7 +76,7 @@ export class StreamRuntime {
   readonly #bounds: StreamBounds;
   #patterns: PatternCompiler | undefined;
   #stopping = new AbortController();
-  /** What the store has of the rules with checkpoints, by id. */
+  /** The stored state of rules with checkpoints, by rule id. */
   readonly #logs = new Map<string, RuleLog>();
 
   constructor(host: StreamsHost, service: RuntimeHost) {
@@ -104,7 +104,7 @@ export class StreamRuntime {
     });
   }
 
-  /** @returns undefined: the text does not fit the pattern */
+  /** @returns undefined if the text does not match the pattern */
   readonly #parseTime = (text: string, pattern: string): number | undefined =>
     parseTime(text, pattern, (timeMs) => offsetMinutes(this.#host.options.timezone, timeMs));
 
@@ -112,20 +112,21 @@ export class StreamRuntime {
     this.#hub.push(stream, row, meta);
   }
 
-  /** Rules or streams have changed, or the service has started. */
+  /** Called when rules or streams have changed, or when the service has started. */
   tidy(): void {
     this.#hub.tidy(this.#stopping.signal);
   }
 
-  /** The service stops. */
+  /** Called when the service stops. */
   halt(): void {
     this.#stopping.abort();
     this.#stopping = new AbortController();
   }
 
   /**
-   * @param given streams and tables that count before those of the catalogue
-   * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput STREAM_RULE_INVALID, STREAM_INVALID,
+   * @param given streams and tables that take precedence over those of the catalogue
+   * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput
+   *   STREAM_RULE_INVALID, STREAM_INVALID,
    *   PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
   async plan(
@@ -147,10 +148,10 @@ export class StreamRuntime {
   }
 
   /**
-   * Hold the rows of the streams of a running rule while it is replaced, as far as the next plan has these streams as well. The rule is to be
-   * stopped in the same turn.
+   * Hold back the rows of a running rule's streams while it is replaced, as far as the next plan has these streams,
+   * too. The caller must stop the rule in the same turn.
    * @param options of the rule with the next plan
-   * @param isChecked the running rule has a `qos` above 0
+   * @param isChecked whether the running rule has a `qos` above 0
    */
   hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows {
     const { bufferLength, isEventTime, schemalessIntegers, qos } = options;
@@ -158,7 +159,7 @@ export class StreamRuntime {
       const { kind, position, definition } = stream;
       const other = before.streams.find((each) => each.position === position && each.definition.sql === definition.sql);
       if (kind !== 'stream' || other === undefined) return [];
-      return [{ ...stream, needed: united(stream.needed, other.needed) }]; // the previous rule may go on with them
+      return [{ ...stream, needed: united(stream.needed, other.needed) }]; // the previous rule may continue with them
     });
     const need = { isEventTime, integers: schemalessIntegers };
     const takesWhole = isChecked && qos > 0 && this.#host.records !== undefined;
@@ -167,13 +168,15 @@ export class StreamRuntime {
     );
   }
 
-  /** Open the sinks and lookup tables of a rule, and let rows flow. @throws what prevents it */
+  /** Open the sinks and lookup tables of a rule, and start the flow of rows. @throws the reason why it cannot start */
   async open(rule: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { id, read, held } = rule;
     const { clock } = this.#host;
     const failed = (node: string, error: unknown) => reports.failed(node, error);
     for (const name of plan.repeated)
-      this.#host.warn(`stream rule ${id}: several columns have the name ${name}, of which the last counts: use AS`);
+      this.#host.warn(
+        `stream rule ${id}: several columns have the name ${name}, and only the last one is kept: rename the others with AS`
+      );
     const pulse = new Pulse(clock);
     const opened = {
       pulse,
@@ -207,9 +210,9 @@ export class StreamRuntime {
         emitted: (rows) => this.#service.emitted(id, rows),
         during: (work) => this.#host.during(work),
         dropped: ({ definition: { name } }, rows, messages) => {
-          if (rule.held !== undefined) return; // the next definition gets them
-          const text = `stream rule ${id} has ended in a long message of ${name}: ${rows} of its rows are dropped`;
-          this.#host.warn(`${text}, and ${messages} messages behind it`);
+          if (rule.held !== undefined) return; // the next definition receives them
+          const text = `stream rule ${id} ended within a long message of ${name}: ${rows} of its rows are dropped`;
+          this.#host.warn(`${text}, and ${messages} messages after it`);
         },
         failed,
         ...this.#checkpointing(read, plan, opened, reports)
@@ -225,11 +228,11 @@ export class StreamRuntime {
       await running.close();
       throw error;
     }
-    if (options.qos === 0) this.forget(id); // not before it runs, because its previous definition goes on if it does not
+    if (options.qos === 0) this.forget(id); // only once the rule runs, because its previous definition stays in use otherwise
     return running;
   }
 
-  /** Delete what the store has of a rule. */
+  /** Delete the stored state of a rule. */
   forget(id: string): void {
     const { records } = this.#host;
     this.#service.messages.delete(id);
@@ -240,12 +243,12 @@ export class StreamRuntime {
     this.#logs.delete(id);
   }
 
-  /** Delete what the store has of rules that are not there any more. @param isKnown whether there is a rule of an id */
+  /** Delete the stored state of rules that no longer exist. @param isKnown whether a rule with this id exists */
   forgetOthers(isKnown: (id: string) => boolean): void {
     for (const id of this.#host.records?.rules() ?? []) if (!isKnown(id)) this.forget(id);
   }
 
-  /** How a rule makes checkpoints, if it does. */
+  /** The checkpoint settings of a rule, if it makes checkpoints. */
   #checkpointing(
     { definition: { id, sql, options } }: ReadRule,
     plan: RulePlan,
@@ -290,7 +293,7 @@ export class StreamRuntime {
 
   /**
    * Run a statement over sample rows, without its sinks, in slices.
-   * @throws as `plan`; InvalidInput ROW_INVALID; STREAM_RULE_INVALID if it takes too long
+   * @throws as `plan`; InvalidInput ROW_INVALID; STREAM_RULE_INVALID if the time limit is exceeded
    */
   async test(read: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest> {
     const plan = await this.plan(read);
@@ -337,7 +340,7 @@ export class StreamRuntime {
     return this.#hub.openLookup(definition, columns);
   }
 
-  /** What the functions of a rule use. */
+  /** The tools for the functions of a rule. */
   #toolsOf(ruleId: string, clock: Clock, time?: WorkTime): FunctionTools {
     const { timezone } = this.#host.options;
     const { rowWeight } = this.#bounds;
@@ -345,7 +348,10 @@ export class StreamRuntime {
   }
 }
 
-/** A string for the definition of a rule. An option that earlier versions do not have is left out while it has no effect, so that their checkpoints fit. */
+/**
+ * A fingerprint of a rule's definition. An option that earlier versions lack is omitted while it has no effect, so that
+ * their checkpoints stay usable.
+ */
 function fingerprintOf(sql: string, options: RuleOptions, streams: readonly string[]): string {
   const { idleTimeout, ...others } = options;
   return JSON.stringify([sql, idleTimeout === 0 ? others : options, streams]);
@@ -355,7 +361,7 @@ function united(a: ReadonlySet<string> | 'all', b: ReadonlySet<string> | 'all'):
   return a === 'all' || b === 'all' ? 'all' : new Set([...a, ...b]);
 }
 
-/** The columns that a source reads: those of the statement, and that of the time of events. */
+/** The columns that a source reads: those of the statement, and that of the event time. */
 function columnsOf(
   { options }: StreamDefinition,
   needed: ReadonlySet<string> | 'all',
@@ -371,6 +377,6 @@ function sinkName({ type = 'function', index }: PlannedAction): string {
 }
 
 function testTooLong(): InvalidInput {
-  const text = `the test takes more than ${TEST_MS} ms, and is ended: give it fewer rows, or make the statement cheaper`;
+  const text = `the test was stopped after ${TEST_MS} ms: give it fewer rows, or make the statement cheaper`;
   return new InvalidInput('STREAM_RULE_INVALID', 'rows', `a test of at most ${TEST_MS} ms`, undefined, text);
 }

@@ -14,53 +14,54 @@ import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../
 import { Row } from '../values/tuple.ts';
 import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
 
-/** Most rows of a test. */
+/** Maximum number of rows of a test. */
 const MOST_ROWS = 10_000;
-/** Most timers that fire in one test. */
+/** Maximum number of timers that fire in one test. */
 const MOST_TIMERS = 100_000;
-/** How long time goes on after the last row, so that windows that wait for it end: a day. */
+/** Time that passes after the last row, so that waiting windows end: a day. */
 const AFTER_MS = 86_400_000;
-/** Most emissions and errors that are kept. */
+/** Maximum number of emissions and errors that are kept. */
 const MOST_OUTPUTS = 10_000;
 
-/** Time that passes. */
+/** A step in which only time passes. */
 export interface PassingTime {
   /** Milliseconds. */
   readonly at: number;
   readonly stream?: undefined;
 }
 
-/** A step of a test of a statement: a row arrives, or only time passes. */
+/** A step of a test of a statement: a row arrives, or time passes. */
 export type SampleStep = TestRow | PassingTime;
 
-/** What a statement has produced at one time, in milliseconds: an emission, or the error of a row. */
+/** An output of a statement at a time in milliseconds: an emission, or the error of a row. */
 export type TimedOutput =
   | { readonly at: number; readonly rows: readonly Record<string, unknown>[] }
   | { readonly at: number; readonly error: string };
 
-/** What a test of a statement gives. */
+/** The result of a test of a statement. */
 export interface SampleRun extends StreamRuleTest {
-  /** The emissions and errors with their times, in their order. */
+  /** The emissions and errors with their times, in order. */
   readonly outputs: readonly TimedOutput[];
-  /** The figures of the operators at the end, by `KIND_NAME_INDEX_METRIC`. */
+  /** The counters of the operators at the end, by `KIND_NAME_INDEX_METRIC`. */
   readonly metrics: Readonly<Record<string, number | string>>;
 }
 
-/** What a test of a statement is run with. */
+/** The settings of a test run. */
 interface SampleSettings {
   readonly plan: StreamPlan;
   readonly options: RuleOptions;
-  /** When the first row arrives, unless it says otherwise: milliseconds since 1970. */
+  /** Default arrival time of the first row, in milliseconds since 1970. */
   readonly startsAt: number;
   readonly parseTime: ParseTime;
-  /** When the test ends, in milliseconds. Default: a day after the last row. */
+  /** End of the test, in milliseconds. Default: a day after the last row. */
   readonly until?: number | undefined;
   toolsOf(clock: Clock): FunctionTools;
 }
 
 /**
- * Run a plan over sample rows, on a clock of its own. Time passes from row to row; after the last one, a day passes
- * unless `until` is given, so that its windows end. It yields after each row, and after each time at which something happens.
+ * Run a plan over sample rows, on a separate clock. Time passes from row to row; after the last one, a day passes
+ * unless `until` is given, so that windows end. The generator yields after each row and after each time at which a
+ * timer fires.
  * @throws InvalidInput ROW_INVALID
  */
 export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettings): Generator<void, SampleRun> {
@@ -70,9 +71,9 @@ export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettin
     throw new InvalidInput(
       'STREAM_RULE_INVALID',
       'sql',
-      'no lookup table in a test',
+      'a statement without lookup tables',
       undefined,
-      'a test has no lookup tables: leave out their joins'
+      'a test has no lookup tables: remove their joins'
     );
   if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
   const clock = new SampleClock(rows[0]?.at ?? startsAt);
@@ -119,7 +120,7 @@ interface Place {
   readonly index: number;
   readonly options: RuleOptions;
   readonly parseTime: ParseTime;
-  /** The rows of tables up to now. */
+  /** The rows of tables so far. */
   readonly tables: Map<string, readonly Row[]>;
   readonly now: number;
 }
@@ -175,7 +176,7 @@ function eventTime(
   return time;
 }
 
-/** A clock that is advanced by hand, without waiting for anything. */
+/** A clock that is advanced explicitly, without waiting. */
 class SampleClock implements Clock {
   readonly #heap = new TimerHeap();
   #now: number;

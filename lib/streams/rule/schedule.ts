@@ -2,19 +2,22 @@ import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import { parseDuration } from '../../base/options-table.ts';
 import type { RuleOptions } from '../types.ts';
 
-/** When a rule runs. */
+/** The schedule of a rule. */
 export interface Schedule {
-  /** The next time to run at or after a time; one that has begun counts. Milliseconds since 1970. @returns `isOver`: there is none */
+  /**
+   * The next start at or after a time; a run in progress counts. Milliseconds since 1970. @returns `isOver` if there is
+   * none
+   */
   next(nowMs: number): { readonly startsAt: number; readonly isOver: boolean };
-  /** When a run ends that began at a time. undefined: not by itself */
+  /** The end of a run that began at a given time; undefined if it does not end on its own. */
   endOf(startedAt: number): number | undefined;
-  /** Whether it runs again after the end of a run. */
+  /** True if another run follows the end of a run. */
   readonly repeats: boolean;
 }
 
 /**
  * The schedule of a rule with the options `cron`, `duration` and `cronDatetimeRange`.
- * @returns undefined: it always runs
+ * @returns undefined if the rule always runs
  * @throws InvalidInput STREAM_RULE_INVALID; BrokerError PACKAGE_MISSING
  */
 export async function scheduleOf(options: RuleOptions): Promise<Schedule | undefined> {
@@ -24,11 +27,11 @@ export async function scheduleOf(options: RuleOptions): Promise<Schedule | undef
   if (duration !== '' && (durationMs === undefined || durationMs <= 0))
     throw new InvalidInput('STREAM_RULE_INVALID', 'duration', 'a duration such as 10m', duration);
   if (cron !== '' && durationMs === undefined)
-    throw new InvalidInput('STREAM_RULE_INVALID', 'duration', 'a duration such as 10m, beside cron', duration);
+    throw new InvalidInput('STREAM_RULE_INVALID', 'duration', 'a duration such as 10m, together with cron', duration);
   const times = cron === '' ? undefined : await cronTimes(cron);
   const ranges = cronDatetimeRange.map(({ begin, end }) => ({ from: Date.parse(begin), to: Date.parse(end) }));
   const rangeOf = (timeMs: number) => ranges.find(({ from, to }) => timeMs >= from && timeMs <= to);
-  /** The time of the schedule at which a run began that was started at a time. */
+  /** The scheduled begin of a run that was started at a given time. */
   const begunAt = (startedAt: number) => {
     const at = times?.(startedAt - (durationMs ?? 1));
     return at !== undefined && at <= startedAt ? at : startedAt;
@@ -37,7 +40,7 @@ export async function scheduleOf(options: RuleOptions): Promise<Schedule | undef
     repeats: times !== undefined || (ranges.length > 0 && durationMs === undefined),
     next(nowMs) {
       if (times === undefined) return ranges.length === 0 ? { startsAt: nowMs, isOver: false } : nextIn(ranges, nowMs);
-      // a run that has begun counts: a timer may ring late, and a broker may be started in the middle of it
+      // a run in progress counts: a timer may fire late, and a broker may be started during a run
       let at: number | undefined = times(nowMs - (durationMs ?? 1));
       while (at !== undefined && ranges.length > 0 && rangeOf(at) === undefined) {
         const later = ranges.filter(({ from }) => from > (at as number)).map(({ from }) => from);
@@ -60,7 +63,7 @@ function nextIn(ranges: readonly { readonly from: number; readonly to: number }[
   return starts.length === 0 ? { startsAt: 0, isOver: true } : { startsAt: Math.min(...starts), isOver: false };
 }
 
-/** @returns a function that gives the first time of a cron expression after a time */
+/** @returns a function that returns the first time of a cron expression after a given time */
 async function cronTimes(text: string): Promise<(afterMs: number) => number | undefined> {
   const { Cron } = await loadCron();
   let cron: InstanceType<typeof Cron>;

@@ -3,18 +3,18 @@ import { HIDDEN } from '../../base/hidden.ts';
 import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/url-secrets.ts';
 import type { ActionInput, Properties, PropertyTable } from '../types.ts';
 
-/** What the name of a secret contains, where no table tells which properties are. */
+/** Names that denote secrets, for properties that no table describes. */
 const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
-/** Most levels of objects and arrays in a property. */
+/** Maximum nesting of objects and arrays in a property. */
 const MOST_LEVELS = 64;
-const NO_PRESENT = `: ${HIDDEN} stands for the present value, and there is none`;
+const NO_PRESENT = `: ${HIDDEN} stands for the current value, but there is none`;
 
-/** The properties of a type of sinks. undefined: the type is not registered. */
+/** The property table of a sink type; undefined if the type is not registered. */
 export type PropertiesOf = (type: string) => PropertyTable | undefined;
 
 type Actions = readonly Readonly<Record<string, Properties>>[];
 
-/** Actions as they are shown, with `******` for secrets. Of a type that is not registered, all properties are hidden. */
+/** Actions with secrets shown as `******`. For a type that is not registered, all properties are hidden. */
 export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actions {
   return actions.map((action) =>
     mapped(action, (properties, type) => {
@@ -27,7 +27,7 @@ export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actio
   );
 }
 
-/** A value whose name is not that of a secret. */
+/** A value whose name does not denote a secret. */
 function hideIn(value: unknown): unknown {
   if (typeof value === 'string') return hideInUrls(value);
   if (Array.isArray(value)) return value.map(hideIn);
@@ -36,12 +36,12 @@ function hideIn(value: unknown): unknown {
 }
 
 /**
- * Replace `******` in actions by the values of the present rule. Actions belong together by their type and their position among those that
- * are not functions; elements of arrays and URLs of a string by their position, values of a query by their name.
- * @throws InvalidInput PROPERTY_INVALID: there is no present value, or a property has too many levels
+ * Replace `******` in actions by the values of the current rule. Actions are matched by their type and their position
+ * among those that are not functions; array elements and URLs within a string by position, query values by name.
+ * @throws InvalidInput PROPERTY_INVALID if there is no current value, or if a property has too many levels
  */
 export function keepSecrets<T>(given: T, present: Actions): T {
-  if (!Array.isArray(given)) return given; // it is refused later
+  if (!Array.isArray(given)) return given; // refused later
   let at = 0;
   const kept = given.map((action: ActionInput) => {
     if (typeof action === 'function') return action;
@@ -56,7 +56,7 @@ export function keepSecrets<T>(given: T, present: Actions): T {
   return kept as T;
 }
 
-/** @param path the property, and the fields and elements in it */
+/** @param path the property, followed by fields and elements */
 function keepIn(value: unknown, present: unknown, path: readonly string[]): unknown {
   if (value === HIDDEN) return present ?? refuse(path, NO_PRESENT);
   if (typeof value === 'string') return keepUrls(value, present, path);
@@ -69,7 +69,7 @@ function keepIn(value: unknown, present: unknown, path: readonly string[]): unkn
   return isList ? value.map(keep) : mapped(value, keep);
 }
 
-/** A string with the present secrets in its URLs. */
+/** A string with the current secrets in its URLs. */
 function keepUrls(text: string, present: unknown, path: readonly string[]): string {
   const kept = keepInUrls(text, present);
   return hasHiddenInUrls(kept) ? refuse(path, NO_PRESENT) : kept;
@@ -80,7 +80,7 @@ function refuse(path: readonly string[], reason: string, expected = 'a value'): 
   throw new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
 }
 
-/** @param name may differ from the table in upper and lower case */
+/** @param name matched without regard to case */
 function isSecret(table: PropertyTable, name: string): boolean {
   const lower = name.toLowerCase();
   const found = Object.entries(table).find(([known]) => known.toLowerCase() === lower);
@@ -98,7 +98,7 @@ function fieldOf(value: unknown, name: string | number): unknown {
     : undefined;
 }
 
-/** Whether a value is an object of no class. Objects of classes are those of the app, and stay as they are. */
+/** Check whether a value is a plain object. Instances of classes belong to the app and stay as they are. */
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype = Object.getPrototypeOf(value);

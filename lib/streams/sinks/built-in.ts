@@ -6,8 +6,8 @@ import { mqttSink } from './mqtt-sink.ts';
 import { LOG_SINK, NOP_SINK } from './plain-sinks.ts';
 
 /**
- * The types of sinks that need no adapter, and those of the app.
- * @param own those of the app: its `mqtt` becomes the part of ours that is for other servers
+ * The sink types that need no adapter, and those of the app.
+ * @param own those of the app; its `mqtt` becomes the part of the built-in type that serves other servers
  */
 export function builtInSinks(
   messages: Pick<StreamMessages, 'publish' | 'isOwn'>,

@@ -6,16 +6,16 @@ import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, KeptItem, keptContent } from './item.ts';
 
-/** An output that cannot be sent is kept, however old it is. */
+/** An output that cannot be sent is kept without an age limit. */
 const NO_AGE = Number.MAX_SAFE_INTEGER;
 const BACK_OFF_MS = 250;
 const MOST_BACK_OFF_MS = 60_000;
-/** A delivery that takes longer has failed; sinks have shorter limits of their own. */
+/** Time limit of a delivery; sinks have shorter limits. */
 const SEND_MS = 300_000;
-/** Most bytes that the cache of one sink takes, in memory. */
+/** Maximum bytes of the cache of one sink in memory. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** What a cache is made with. */
+/** Settings and dependencies of a cache. */
 interface CacheSetup {
   readonly outboxes: Pick<Outboxes, 'open'>;
   readonly ruleId: string;
@@ -24,14 +24,14 @@ interface CacheSetup {
   readonly type: string;
   readonly properties: CommonProperties;
   readonly kind: ItemKind;
-  /** The bytes of items are the JSON of their values. */
+  /** True if the bytes of items are the JSON of their values. */
   readonly isJson: boolean;
   failed(error: unknown): void;
 }
 
 /**
- * The outputs of a sink that are not sent yet, in an outbox: they are sent in their order, and again after a delay if this fails.
- * With a store they survive a restart. Values that JSON cannot express are read back as it expresses them.
+ * The unsent outputs of a sink, in an outbox: they are sent in order, and again after a delay if sending fails. With a
+ * store they survive a restart. Values that JSON cannot express are read back in the form in which JSON expresses them.
  */
 export class SinkCache {
   readonly #setup: CacheSetup;
@@ -58,7 +58,7 @@ export class SinkCache {
           await sink.send(new KeptItem(id, content as Buffer, kind.properties));
         } catch (error) {
           setup.failed(error);
-          const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP'; // at each attempt
+          const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP'; // fails at each attempt
           if (!isLoop && (retryCount === undefined || attempts + 1 < Math.max(1, retryCount))) throw error;
           throw new SendError((error as Error).message, { isFinal: true, cause: error });
         }
@@ -83,7 +83,7 @@ export class SinkCache {
     this.#outbox.add('', keptContent(item, this.#setup.kind.dynamic, this.#setup.isJson));
   }
 
-  /** The target can be reached again: end delays. */
+  /** End delays, because the target can be reached again. */
   retryNow(): void {
     this.#outbox.retryNow();
   }
@@ -94,7 +94,7 @@ export class SinkCache {
   }
 }
 
-/** The name of the outbox of a sink: a rule id may be longer than such a name. */
+/** The name of the outbox of a sink, which may be shorter than the rule id. */
 function cacheName(ruleId: string, index: number, type: string): string {
   return `${cachePrefix(ruleId)}${index}:${type}`;
 }
@@ -104,7 +104,7 @@ function cachePrefix(ruleId: string): string {
   return `sink:${id.length <= 100 ? id : `${id.slice(0, 50)}~${id.slice(-49)}`}:`;
 }
 
-/** Delete what the caches of a rule have kept in the store. The rule is stopped, and dropped. */
+/** Delete the stored caches of a rule that is stopped and dropped. */
 export function discardCaches(outboxes: Pick<Outboxes, 'kept' | 'discard'>, ruleId: string): void {
   for (const { name } of outboxes.kept()) if (name.startsWith(cachePrefix(ruleId))) outboxes.discard(name);
 }

@@ -2,14 +2,18 @@ import type { PropertyTable } from '../types.ts';
 
 const ACCEPTED = 'Accepted for compatibility, without effect.';
 
-/** The properties that all sinks have [stream rules 8.1]. Those of a sink with the same name come first. */
+/** The properties of all sinks [stream rules 8.1]. A sink's property of the same name takes precedence. */
 export const COMMON_SINK_PROPERTIES: PropertyTable = {
-  sendSingle: { type: 'boolean', default: false, about: 'Send each row of an output apart, instead of all as a list.' },
+  sendSingle: {
+    type: 'boolean',
+    default: false,
+    about: 'Send each row of an output separately, instead of all as a list.'
+  },
   omitIfEmpty: { type: 'boolean', default: false, about: 'Send nothing for an output without values.' },
-  dataTemplate: { type: 'string', about: "Template of what is sent, in the form of Go's text/template." },
-  dataField: { type: 'string', about: 'Send only what this column has; of several rows that of the first.' },
+  dataTemplate: { type: 'string', about: "Template of the data to be sent, in the form of Go's text/template." },
+  dataField: { type: 'string', about: 'Send only the value of this column; of several rows, that of the first.' },
   fields: { type: 'array', about: 'Send only these columns.' },
-  excludeFields: { type: 'array', about: 'Send all columns but these.' },
+  excludeFields: { type: 'array', about: 'Send all columns except these.' },
   format: {
     type: 'string',
     default: 'json',
@@ -21,32 +25,32 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
     type: 'string',
     choices: ['', 'none', 'gzip', 'zlib', 'flate'],
     default: 'none',
-    about: 'Compression of what is sent.'
+    about: 'Compression of the data.'
   },
   encryption: {
     type: 'string',
     choices: ['', 'none'],
-    about: 'Not supported: nothing is sent as if it were encrypted.'
+    about: 'Not supported: data is never sent as if it were encrypted.'
   },
   batchSize: {
     type: 'number',
     default: 0,
     range: [0, 1_000_000],
-    about: 'Collect so many rows, and send them as one output. 0: no collecting by number.'
+    about: 'Collect this many rows, and send them as one output. 0: no limit by number.'
   },
   lingerInterval: {
     type: 'number',
     unit: 'ms',
     default: 0,
     range: [0, Infinity],
-    about: 'Longest time for which rows are collected. 0: until there are batchSize.'
+    about: 'Maximum time for which rows are collected. 0: until there are batchSize rows.'
   },
   bufferLength: {
     type: 'number',
     default: 1024,
     range: [1, Infinity],
     about:
-      'Most outputs that wait for earlier ones to be sent. Beyond it an output is dropped and counted as an exception.'
+      'Maximum number of outputs that wait for earlier ones to be sent. Beyond it, an output is dropped and counted as an exception.'
   },
   runAsync: { type: 'boolean', default: false, about: 'Do not wait for earlier outputs; the order may be lost.' },
   concurrency: { type: 'number', default: 1, about: ACCEPTED },
@@ -54,28 +58,33 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
     type: 'boolean',
     default: false,
     about:
-      'Keep outputs that cannot be sent, and send them again in their order; they survive a restart if the broker has a store.'
+      'Keep outputs that cannot be sent, and send them again in order; they survive a restart if the broker has a store.'
   },
-  memoryCacheThreshold: { type: 'number', default: 1024, range: [0, Infinity], about: 'Outputs that are kept.' },
+  memoryCacheThreshold: {
+    type: 'number',
+    default: 1024,
+    range: [0, Infinity],
+    about: 'Maximum number of outputs that are kept.'
+  },
   maxDiskCache: {
     type: 'number',
     default: 1_024_000,
     range: [0, Infinity],
-    about: 'Outputs that are kept in addition. Beyond both the oldest one is dropped.'
+    about: 'Maximum number of further outputs that are kept. Beyond both limits, the oldest output is dropped.'
   },
   resendInterval: {
     type: 'number',
     unit: 'ms',
     range: [0, Infinity],
-    about: 'Time between two attempts. Default: from 250 ms on, doubled up to one minute.'
+    about: 'Time between two attempts. Default: 250 ms, doubled after each attempt up to one minute.'
   },
   retryInterval: { type: 'number', unit: 'ms', range: [0, Infinity], about: 'The earlier name of resendInterval.' },
   retryCount: {
     type: 'number',
     range: [0, Infinity],
-    about: 'Most attempts with the cache; then an output is dropped. Default: any number.'
+    about: 'Maximum number of attempts with the cache, after which an output is dropped. Default: no limit.'
   },
-  cleanCacheAtStop: { type: 'boolean', default: false, about: 'Drop what is kept when the rule stops.' },
+  cleanCacheAtStop: { type: 'boolean', default: false, about: 'Drop the outputs that are kept when the rule stops.' },
   bufferPageSize: { type: 'number', about: ACCEPTED },
   cacheLength: { type: 'number', about: ACCEPTED },
   cacheSaveInterval: { type: 'number', about: ACCEPTED },
@@ -85,7 +94,7 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
   resendDestination: { type: 'string', about: ACCEPTED }
 };
 
-/** The common properties, after they were read. */
+/** The common properties after validation. */
 export interface CommonProperties {
   readonly sendSingle: boolean;
   readonly omitIfEmpty: boolean;

@@ -5,15 +5,15 @@ import type { Properties, PropertyTable } from '../types.ts';
 /** The properties that are filled in for each output, by name. */
 export type DynamicProperties = ReadonlyMap<string, (rows: unknown) => unknown>;
 
-/** What property templates are made with. */
+/** Settings of property templates. */
 interface DynamicSetup {
   readonly tools: TemplateTools;
-  /** Most characters of one of them. */
+  /** Maximum number of characters of a filled-in template. */
   readonly most: number;
 }
 
 /**
- * Find the properties that are templates. If rows are not sent apart, fields are those of the first row.
+ * Find the properties that are templates. If rows are not sent separately, fields are those of the first row.
  * @throws InvalidInput PROPERTY_INVALID
  */
 export function findDynamic(table: PropertyTable, properties: Properties, setup: DynamicSetup): DynamicProperties {
@@ -26,7 +26,7 @@ export function findDynamic(table: PropertyTable, properties: Properties, setup:
   return dynamic;
 }
 
-/** @returns undefined if there is no template in a value */
+/** @returns undefined if a value contains no template */
 function fillOf(
   property: string,
   value: unknown,

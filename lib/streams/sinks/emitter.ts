@@ -17,31 +17,32 @@ import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, MadeItem } from './item.ts';
 import type { Output, Transform } from './transform.ts';
 
-/** A send that takes longer has failed. Sinks have shorter limits of their own; this one only keeps a queue from standing still. */
+/** Time limit of a send. Sinks have shorter limits; this one only prevents a queue from stalling. */
 const SEND_MS = 300_000;
-/** Longest time for which closing waits for what is being sent, and then for the sink. */
+/** Maximum time that closing waits for sends in progress, and then for the sink. */
 const CLOSE_MS = 5_000;
-/** Most rows that are collected without a batchSize: as many as it may be. */
+/** Maximum number of rows that are collected without a batchSize: the maximum of that property. */
 const MOST_COLLECTED = 1_000_000;
 
-/** What an emitter is made with. */
+/** Settings and dependencies of an emitter. */
 interface EmitterSetup {
-  /** For messages: `mqtt sink`. */
+  /** Name for messages: `mqtt sink`. */
   readonly what: string;
   readonly properties: CommonProperties;
   readonly transform: Transform;
   readonly kind: ItemKind;
   readonly clock: Clock;
-  /** Count a failure that belongs to no call of `push`. */
+  /** Report a failure that belongs to no call of `push`. */
   failed(error: unknown): void;
 }
 
 /**
- * An action of a running rule: it turns emissions into items, and sends them one after the other.
+ * An action of a running rule: converts emissions to items, and sends them one by one.
  *
- * `push` throws, or its promise rejects, if an item cannot be made or sent: without a cache it is lost then [stream rules 8.1]. If one of
- * several items fails, the others are sent all the same; the further failures are reported through `failed`. With a cache, `push` has
- * succeeded when the items are in the cache, and each failed attempt is reported through `failed`.
+ * `push` throws, or its promise rejects, if an item cannot be created or sent: without a cache the item is then lost
+ * [stream rules 8.1]. If one of several items fails, the others are still sent; the other failures are reported by
+ * `failed`. With a cache, `push` succeeds when the items are in the cache, and each failed attempt is reported by
+ * `failed`.
  */
 export class Emitter implements SinkTarget {
   readonly #setup: EmitterSetup;
@@ -54,9 +55,9 @@ export class Emitter implements SinkTarget {
   #isClosed = false;
   /** The end of the queue. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Rows that are collected. */
+  /** Collected rows. */
   #batch: Record<string, unknown>[] = [];
-  /** The deepest cause of these. */
+  /** The longest cause of these rows. */
   #batchCause: Cause | undefined;
   #timer: unknown;
 
@@ -83,34 +84,37 @@ export class Emitter implements SinkTarget {
     this.#state.disconnected(reason);
   }
 
-  /** Items that are not sent yet, with those in the cache. */
+  /** Number of items that are not sent yet, including those in the cache. */
   get pending(): number {
     return this.#pending + (this.#cache?.size ?? 0);
   }
 
-  /** undefined: the sink has reported nothing of a connection. */
+  /** Undefined if the sink has reported no connection. */
   get connection(): ConnectionFigures | undefined {
     return this.#usesConnection ? this.#state : undefined;
   }
 
-  /** Whether further items would be dropped. */
+  /** True if further items would be dropped. */
   get isFull(): boolean {
     return this.#pending >= this.#setup.properties.bufferLength;
   }
 
-  /** Send an emission. @throws StreamFailure; what the sink throws */
+  /** Send an emission. @throws StreamFailure; errors of the sink */
   push(rows: OutputRows, cause?: Cause): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
     return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows, cause) : this.#emit(rows, cause);
   }
 
-  /** Send what is collected. Resolves when everything that was pushed so far has been sent, or is in the cache, or has failed. */
+  /** Send the collected rows. Resolves when everything pushed so far has been sent, is in the cache, or has failed. */
   idle(): Promise<void> | undefined {
     this.#flushBatch();
     return this.#pending === 0 ? undefined : this.#last.then(() => undefined);
   }
 
-  /** Send what is collected, wait up to 5 s for what is being sent, and up to 5 s for the sink to close. @throws what the sink throws; StreamFailure */
+  /**
+   * Send the collected rows, wait up to 5 s for sends in progress, and up to 5 s for the sink to close. @throws errors
+   * of the sink; StreamFailure
+   */
   async close(): Promise<void> {
     const { clock, what } = this.#setup;
     await answered(clock, Promise.resolve(this.idle()), CLOSE_MS, `${what}: closing`).catch((error: unknown) =>
@@ -182,7 +186,7 @@ export class Emitter implements SinkTarget {
     }
     const { bufferLength, runAsync } = this.#setup.properties;
     if (this.#pending >= bufferLength) {
-      const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} wait (bufferLength)`;
+      const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} are waiting (option bufferLength)`;
       throw new StreamFailure(text);
     }
     if (!runAsync) return this.#track(this.#last.then(() => this.#deliver(item)));
@@ -191,11 +195,11 @@ export class Emitter implements SinkTarget {
   }
 
   #deliver(item: SinkItem): void | Promise<void> {
-    if (this.#isClosed) throw new StreamFailure(`the ${this.#setup.what} is closed: an output that waited is dropped`);
+    if (this.#isClosed) throw new StreamFailure(`the ${this.#setup.what} is closed: a waiting output is dropped`);
     return this.#sink?.send(item) as void | Promise<void>;
   }
 
-  /** What follows waits for this. */
+  /** Track a send for which later sends wait. */
   #track(sent: PromiseLike<void>): Promise<void> {
     this.#pending++;
     const limited = answered(this.#setup.clock, sent, SEND_MS, this.#setup.what).finally(() => {

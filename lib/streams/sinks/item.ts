@@ -5,19 +5,22 @@ import type { Cause } from '../values/cause.ts';
 import type { DynamicProperties } from './dynamic.ts';
 import type { Output } from './transform.ts';
 
-/** What all items of a sink have in common. */
+/** Properties shared by all items of a sink. */
 export interface ItemKind {
   readonly properties: Properties;
   readonly dynamic: DynamicProperties;
-  /** Begins the ids. */
+  /** Prefix of the ids. */
   readonly prefix: string;
   /** @throws StreamFailure */
   encode(value: unknown): Buffer;
-  /** What `encode` gives for a value that is not encoded yet, as text; undefined: the bytes are no text. @throws StreamFailure */
+  /**
+   * The result of `encode` as text, for a value that is not encoded yet; undefined if the format is binary. @throws
+   * StreamFailure
+   */
   readonly text: ((value: unknown) => string) | undefined;
 }
 
-/** An item that is sent from memory. Its bytes and properties are made when a sink asks for them. */
+/** An item that is sent from memory. Its bytes and properties are computed when a sink asks for them. */
 export class MadeItem implements SinkItem {
   readonly value: unknown;
   readonly cause: Cause | undefined;
@@ -86,7 +89,7 @@ export class KeptItem implements SinkItem {
 }
 
 interface KeptHead {
-  /** What the value is: the bytes, their text, the JSON in them, or the member `value`. */
+  /** The kind of the value: the bytes, their text, the JSON in them, or the member `value`. */
   readonly kind: 'bytes' | 'text' | 'json' | 'value';
   readonly value?: unknown;
   readonly filled: Readonly<Record<string, unknown>>;
@@ -94,8 +97,8 @@ interface KeptHead {
 }
 
 /**
- * The content of an entry of the cache: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
- * @param isJson the bytes are the JSON of the value, or the string that it is
+ * The content of a cache entry: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
+ * @param isJson whether the bytes are the JSON of the value, or the string itself
  * @throws StreamFailure
  */
 export function keptContent(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {

@@ -4,7 +4,7 @@ import type { SinkType } from '../types.ts';
 import { causedBy } from '../values/cause.ts';
 import { StreamFailure, type ValueObject } from '../values/values.ts';
 
-/** Publishes outputs to a topic of the memory, where sources of the type `memory` find them. Nothing is encoded. */
+/** Publishes outputs to a topic in memory, where sources of the type `memory` find them. Rows are not encoded. */
 export function memorySink(topics: MemoryTopics): SinkType {
   return {
     name: 'memory',
@@ -13,12 +13,12 @@ export function memorySink(topics: MemoryTopics): SinkType {
       topic: { type: 'string', required: true, isTemplate: true, about: 'Topic, such as devices/result.' },
       keyField: {
         type: 'string',
-        about: 'Column by whose value lookup tables keep rows. Default: the first column of their key.'
+        about: 'Column whose value identifies the rows of lookup tables. Default: the first column of their key.'
       },
       rowkindField: {
         type: 'string',
         about:
-          'Column that says what lookup tables do with a row: insert, update, upsert or delete. Default: all insert.'
+          'Column with the operation of lookup tables for a row: insert, update, upsert or delete. Default: insert for all rows.'
       }
     },
     open({ properties, ruleId }) {
@@ -35,13 +35,13 @@ export function memorySink(topics: MemoryTopics): SinkType {
   };
 }
 
-/** The rows of an item; after a template the object or the objects that its JSON has. @throws StreamFailure */
+/** The rows of an item; with a template, the object or objects that its JSON encodes. @throws StreamFailure */
 function rowsOf(value: unknown): readonly ValueObject[] {
   const rows: unknown =
-    typeof value === 'string' ? parseJson(value, 'memory sink: the template has made no JSON') : value;
+    typeof value === 'string' ? parseJson(value, 'memory sink: the output of the template is not valid JSON') : value;
   const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
   if (list.every(isRow)) return list;
-  throw new StreamFailure('memory sink: what is sent is no row and no list of rows');
+  throw new StreamFailure('memory sink: the output is neither a row nor a list of rows');
 }
 
 function isRow(value: unknown): value is ValueObject {

@@ -6,7 +6,7 @@ import type { OpenSink, PropertyTable, SinkType } from '../types.ts';
 
 const REMOTE = 'Only for another broker.';
 
-/** The properties of the sink `mqtt`. Those that only another broker uses are accepted without a server, too. */
+/** The properties of the sink `mqtt`. Those that apply only to another broker are also accepted without a server. */
 const MQTT_SINK_PROPERTIES: PropertyTable = {
   server: {
     type: 'string',
@@ -36,10 +36,10 @@ const MQTT_SINK_PROPERTIES: PropertyTable = {
   connectionSelector: { type: 'string', about: 'Accepted for compatibility, without effect.' }
 };
 
-/** What the sink `mqtt` uses of the service. */
+/** Dependencies of the sink `mqtt` on the service. */
 interface MqttSinkHost {
   readonly messages: Pick<StreamMessages, 'publish'> & Partial<Pick<StreamMessages, 'isOwn'>>;
-  /** The type that publishes at another broker; undefined: none is registered. */
+  /** The type that publishes at another broker; undefined if none is registered. */
   remote?(): SinkType | undefined;
 }
 
@@ -48,7 +48,10 @@ interface LocalSink extends OpenSink {
   readonly isLocal: true;
 }
 
-/** Publishes outputs as messages of this broker, without a connection; with a server that is no listener of it, at another one. */
+/**
+ * Publishes outputs as messages of this broker, without a connection; with a server that is not a listener of this
+ * broker, at that server.
+ */
 export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
   return {
     name: 'mqtt',
@@ -87,7 +90,7 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
 }
 
 /**
- * Make a check of the topics of a sink. Only a topic that differs from the one before is checked.
+ * Make a check of the topics of a sink. A topic is checked only if it differs from the previous one.
  * @param text the property: a topic, or a template whose values cannot begin a topic with "$"
  */
 function topicCheck(text: string): (topic: string) => void {
@@ -95,7 +98,7 @@ function topicCheck(text: string): (topic: string) => void {
   let last: string | undefined;
   return (topic) => {
     if (topic === last) return;
-    const reserved = `topic ${JSON.stringify(topic)}: only a topic whose first level is no template may begin with "$"`;
+    const reserved = `topic ${JSON.stringify(topic)}: only a topic whose first level contains no template may begin with "$"`;
     const fault = checkTopicName(topic) ?? (topic.startsWith('$') && !mayBeReserved ? reserved : undefined);
     if (fault !== undefined)
       throw new InvalidInput('PROPERTY_INVALID', 'topic', 'a topic name', topic, `mqtt sink: ${fault}`);

@@ -16,11 +16,11 @@ import { type DynamicProperties, findDynamic } from './dynamic.ts';
 import { Emitter } from './emitter.ts';
 import { makeTransform, type Transform } from './transform.ts';
 
-/** What the actions of rules are checked with. */
+/** Settings and dependencies for checking the actions of rules. */
 export interface SinkPlanSetup {
-  /** One object for all rules: their templates share functions. */
+  /** One object for all rules, whose templates share functions. */
   readonly tools: TemplateTools;
-  /** Most characters of one template: the bound of the same name. */
+  /** Maximum number of characters that one template creates: the limit of the same name. */
   readonly templateCharacters: number;
   /** Formats of the app and of plugins. */
   readonly formats?: readonly FormatType[];
@@ -28,35 +28,38 @@ export interface SinkPlanSetup {
   warn?(text: string): void;
 }
 
-/** What an action is opened with. */
+/** Settings and dependencies for opening an action. */
 interface SinkRun {
   readonly ruleId: string;
-  /** Number of the action, from 0. */
+  /** Index of the action, from 0. */
   readonly index: number;
   readonly clock: Clock;
   readonly dataDir: string | undefined;
   readonly outboxes: Pick<Outboxes, 'open'>;
-  /** Messages of this broker leave with the checkpoints of the rule, which needs no cache. A cache would forget them too early. Default false. */
+  /**
+   * True if messages of this broker are published with the checkpoints of the rule. This needs no cache, which would
+   * forget them too early. Default false.
+   */
   readonly isHolding?: boolean;
   /** Write a line to the log of the service. */
   log(text: string): void;
   warn(text: string): void;
-  /** Count a failure that belongs to no call of `push`. */
+  /** Report a failure that belongs to no call of `push`. */
   failed(error: unknown): void;
 }
 
-/** An action whose properties are checked. It holds no state, so that its rule can be started again. */
+/** An action with validated properties. It holds no state, so that its rule can be started again. */
 export interface SinkPlan {
   readonly type: SinkType;
-  /** Its properties and the common ones, with defaults. */
+  /** The properties of the type and the common ones, with defaults. */
   readonly properties: Properties;
-  /** Begin to accept outputs. @throws what the sink throws if it cannot be used at all; StateError OUTBOX_IN_USE */
+  /** Begin to accept outputs. @throws the errors of the sink if it cannot be used at all; StateError OUTBOX_IN_USE */
   open(run: SinkRun): Promise<Emitter>;
 }
 
 /**
  * Check the properties of an action, and prepare it.
- * @param definition the properties as they are in the definition of the rule
+ * @param definition the properties as written in the definition of the rule
  * @throws InvalidInput PROPERTY_INVALID; `field` is the property
  */
 export function planSink(type: SinkType, definition: unknown, setup: SinkPlanSetup): SinkPlan {
@@ -66,7 +69,7 @@ export function planSink(type: SinkType, definition: unknown, setup: SinkPlanSet
   const warn = type.properties === undefined ? undefined : setup.warn?.bind(setup);
   const properties = readProperties(table, definition, what, warn);
   const given = properties as unknown as CommonProperties;
-  // a sink with a property fields selects columns by itself, because it uses others as well
+  // a sink with a property `fields` selects columns itself, because it uses others as well
   const common = type.properties?.fields === undefined ? given : { ...given, fields: undefined };
   checkNames(common, what);
   const { tools, templateCharacters: most } = setup;
@@ -123,16 +126,16 @@ function checkNames({ fields, excludeFields }: CommonProperties, what: string): 
   for (const [name, list] of Object.entries({ fields, excludeFields })) {
     const wrong = list?.find((each) => typeof each !== 'string');
     if (wrong === undefined) continue;
-    const text = `${what}: property ${name} must be a list of names of columns`;
-    throw new InvalidInput('PROPERTY_INVALID', name, 'a list of names of columns', list, text);
+    const text = `${what}: property ${name} must be a list of column names`;
+    throw new InvalidInput('PROPERTY_INVALID', name, 'a list of column names', list, text);
   }
 }
 
 interface Encoder {
   encode(value: unknown): Buffer;
-  /** What `encode` gives, as text; undefined: the bytes are no text. */
+  /** The result of `encode` as text; undefined if the format is binary. */
   readonly text: ((value: unknown) => string) | undefined;
-  /** The bytes are the JSON of the value. */
+  /** True if the bytes are the JSON of the value. */
   readonly isJson: boolean;
 }
 
@@ -142,7 +145,7 @@ const COMPRESSIONS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   flate: (bytes) => deflateRawSync(bytes)
 };
 
-/** @param ownsCompression the sink compresses by itself @throws InvalidInput PROPERTY_INVALID */
+/** @param ownsCompression whether the sink compresses the data itself @throws InvalidInput PROPERTY_INVALID */
 function makeEncoder(
   properties: CommonProperties,
   what: string,

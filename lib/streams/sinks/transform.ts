@@ -6,15 +6,15 @@ import type { CommonProperties } from './common-properties.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Something to be sent. */
+/** An output to be sent. */
 export interface Output {
-  /** The rows, or one of them, as the rule has produced them: what templates of properties see. */
+  /** The rows, or one of them, as the rule produced them: the input of property templates. */
   readonly rows: OutputRows | Fields;
-  /** What is sent. */
+  /** The value to be sent. */
   readonly value: unknown;
 }
 
-/** Makes of an emission what is to be sent. @throws StreamFailure */
+/** Converts an emission to the outputs to be sent. @throws StreamFailure */
 export type Transform = (rows: OutputRows) => readonly Output[];
 
 /** Apply `sendSingle`, `omitIfEmpty`, the template, `dataField` and `fields`, in this order. @param fill the template */
@@ -42,7 +42,7 @@ export function makeTransform(properties: CommonProperties, fill: Template | und
   };
 }
 
-/** What a template has made, if rows are needed. */
+/** The rows that a template's output encodes, if rows are needed. */
 function decoded(text: string, isNeeded: boolean): unknown {
   try {
     const shown = text.length > 100 ? `${text.slice(0, 97)}...` : text;
@@ -58,7 +58,7 @@ function isEmptyRow(row: Fields): boolean {
   return true;
 }
 
-/** Whether it is the error of a row, which is sent whatever columns are selected. */
+/** Check whether it is the error of a row, which is sent regardless of the selected columns. */
 function isError(rows: OutputRows | Fields): boolean {
   const row = Array.isArray(rows) ? (rows.length === 1 ? (rows[0] as Fields) : undefined) : (rows as Fields);
   if (row === undefined || typeof row.error !== 'string') return false;
@@ -71,8 +71,7 @@ function makeSelect({ dataField, fields, excludeFields }: CommonProperties): ((v
   if (!hasField) return pick;
   return (value) => {
     const row: unknown = Array.isArray(value) ? value[0] : value;
-    if (typeof row !== 'object' || row === null)
-      throw new StreamFailure(`there is no row that has the dataField ${dataField}`);
+    if (typeof row !== 'object' || row === null) throw new StreamFailure(`no row has the dataField ${dataField}`);
     const part = (row as Fields)[dataField];
     return pick === undefined ? part : pick(part);
   };

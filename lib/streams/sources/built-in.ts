@@ -7,8 +7,8 @@ import { mqttSource } from './mqtt-source.ts';
 import { SIMULATOR } from './simulator.ts';
 
 /**
- * The types of sources that need no adapter, and those of the app.
- * @param own those of the app: its `mqtt` becomes the part of ours that is for other servers
+ * The source types that need no adapter, and those of the app.
+ * @param own those of the app; its `mqtt` becomes the part of the built-in type that serves other servers
  */
 export function builtInSources(
   messages: Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn' | 'retained'>>,

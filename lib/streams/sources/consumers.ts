@@ -2,9 +2,10 @@ import { type Consumer, NOBODY } from '../graph/consumer.ts';
 import type { Row } from '../values/tuple.ts';
 
 /**
- * The rules that get the rows of a source, in the order in which they were attached.
+ * The rules that receive the rows of a source, in the order in which they were attached.
  *
- * A rule that is attached in the middle of a row gets the next one; a rule that is detached gets nothing more.
+ * A rule that is attached while a row is being processed receives the next one; detached consumers receive no further
+ * rows.
  */
 export class Consumers {
   readonly #list: Consumer[] = [];
@@ -12,7 +13,7 @@ export class Consumers {
   #isBusy = false;
   #hasGaps = false;
 
-  /** @param failed called with what a rule has thrown; the others get the row all the same */
+  /** @param failed called with the error of a rule; the others still receive the row */
   constructor(failed: (error: unknown) => void) {
     this.#failed = failed;
   }
@@ -21,7 +22,7 @@ export class Consumers {
     this.#list.push(consumer);
   }
 
-  /** Replace a consumer at its place. */
+  /** Replace a consumer, keeping its position. */
   swap(consumer: Consumer, next: Consumer): void {
     const at = this.#list.indexOf(consumer);
     if (at !== -1) this.#list[at] = next;
@@ -37,7 +38,7 @@ export class Consumers {
     return true;
   }
 
-  /** Hand a row to all. It does not call itself. */
+  /** Push a row to every consumer. Not re-entrant. */
   push(row: Row): void {
     const list = this.#list;
     const count = list.length;
@@ -54,7 +55,7 @@ export class Consumers {
     if (this.#hasGaps) this.#compact();
   }
 
-  /** Call each, with the same care. */
+  /** Call a function for each consumer; an error is reported and does not stop the loop. */
   each(call: (consumer: Consumer) => void): void {
     const list = this.#list;
     const count = list.length;

@@ -5,7 +5,7 @@ import { StreamFailure, type ValueObject } from '../values/values.ts';
 import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { type Waiting, WaitingRows } from './waiting-rows.ts';
 
-/** Most rows that follow from each other, because rules send what they select to the same source. */
+/** Maximum depth of rows that trigger each other, because rules send their results to the same source. */
 const MAX_DEPTH = 100;
 
 /** Reports of a feed to its source. */
@@ -14,30 +14,30 @@ export interface FeedHost {
   readonly stream: string;
   /** The kind and the name of the stream. */
   readonly what: string;
-  /** Rows, or payloads that could not be read, have arrived. */
+  /** Called when rows, or payloads that could not be read, have arrived. */
   arrived(count: number): void;
-  /** An error of the source: it is counted. */
+  /** Count an error of the source. */
   count(error: unknown): void;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
-  /** There is no room, or there is again. */
+  /** Report that there is no room, or room again. */
   setFull(isFull: boolean): void;
 }
 
 /** Passes the messages of a source to those rules that take long messages in the same way. */
 export class Feed {
-  /** Replaced when one comes or goes: a row at hand goes to those that were there when it arrived. */
+  /** Replaced when a lane is added or removed: the current row goes to the lanes that existed when it arrived. */
   #lanes: readonly Lane[] = [];
   readonly #host: FeedHost;
-  /** Everything is taken in the turn in which it arrives. */
+  /** True if all messages are taken in the turn in which they arrive. */
   readonly #isWhole: boolean;
   readonly #waiting = new WaitingRows();
   #isBusy = false;
   /** True while waiting messages are taken in slices, one in each turn. */
   #isSlicing = false;
-  /** Number of rows that have led to the present one. */
+  /** Number of rows that triggered the current one. */
   #depth = 0;
   #isClosed = false;
 
@@ -54,7 +54,7 @@ export class Feed {
     this.#lanes = [...this.#lanes, lane];
   }
 
-  /** Number of rows of the present message that a rule still has to get, and of messages that wait behind it. */
+  /** Number of remaining rows of the current message for a rule, and of messages that wait after it. */
   leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
     let rows = 0;
     for (const lane of this.#lanes) rows += lane.leftOf(consumer);
@@ -66,13 +66,16 @@ export class Feed {
     if (lane?.isEmpty) this.#lanes = this.#lanes.filter((each) => each !== lane);
   }
 
-  /** Nothing that waits is taken any more. */
+  /** Stop taking waiting messages. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.clear();
   }
 
-  /** Messages that arrive in the middle of a row or of a message are taken after it, so that all rules see rows in the same order. */
+  /**
+   * Messages that arrive while a row or a message is being processed are taken after it, so that all rules receive rows
+   * in the same order.
+   */
   arrive(
     payload: Uint8Array | undefined,
     values: ValueObject,
@@ -101,7 +104,7 @@ export class Feed {
 
   #wait(waiting: Waiting): void {
     if (waiting.depth > MAX_DEPTH) {
-      const text = 'rules send rows to each other in a circle';
+      const text = 'rules send rows to each other in a cycle';
       this.#host.failed(new StreamFailure(text), `stream ${this.#host.stream}`);
       return;
     }
@@ -112,7 +115,10 @@ export class Feed {
     }
   }
 
-  /** Take the rest of the message at hand, and what waits. @param most most rows @returns whether something is left */
+  /**
+   * Take the rest of the current message, and waiting messages. @param most maximum number of rows @returns whether any
+   * are left
+   */
   #takeMore(most: number): boolean {
     for (let left = most; left > 0; ) {
       const passed = this.#slice(Math.min(left, SLICE_ROWS));
@@ -129,7 +135,7 @@ export class Feed {
     return this.#waiting.length > 0 || this.#lanes.some((lane) => lane.isInMessage);
   }
 
-  /** Pass on rows of the message at hand. @returns how many */
+  /** Pass on rows of the current message. @returns their number */
   #slice(most: number): number {
     for (const lane of this.#lanes) {
       const passed = lane.slice(most);
@@ -138,7 +144,7 @@ export class Feed {
     return 0;
   }
 
-  /** Sources that can wait do not read meanwhile. */
+  /** Take waiting messages in slices. Sources that can wait do not read in the meantime. */
   async #takeInSlices(): Promise<void> {
     this.#isSlicing = true;
     this.#host.setFull(true);
@@ -158,7 +164,7 @@ export class Feed {
     this.#host.setFull(false);
   }
 
-  /** @returns how many rows were passed on; 0: there are many, which follow in slices */
+  /** @returns the number of rows passed on; 0 if there are many, which follow in slices */
   #take(
     payload: Uint8Array | undefined,
     values: ValueObject,

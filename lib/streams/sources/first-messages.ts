@@ -6,7 +6,7 @@ import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 
 /** Units of first messages in one turn; see `unitsOf`. */
 const SLICE_UNITS = 100;
-/** Units of a step of the source that has found no message. */
+/** Units of a step in which the source has found no message. */
 const STEP_UNITS = 8;
 
 /** Reads the rows of a first message. */
@@ -15,15 +15,15 @@ type ReadFirst = ReturnType<Lane['reader']>;
 /** Dependencies of first messages on their source. */
 interface FirstMessagesHost {
   readonly isClosed: boolean;
-  /** A message has been taken: it is counted. */
+  /** Count a message that was taken. */
   taken(): void;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown): void;
   /** Wait for the next turn of the event loop. */
   pause(): Promise<void>;
 }
 
-/** Takes a step. @returns null: there are no more messages; undefined: the step has found none */
+/** Takes a step. @returns null if there are no more messages; undefined if the step has found none */
 type NextFirst = () => FirstMessage | undefined | null;
 
 /** Passes the first messages of a source to rules and tables, some in each turn. */
@@ -34,7 +34,10 @@ export class FirstMessages {
     this.#host = host;
   }
 
-  /** Pass the first rows to a rule. @returns resolves when it has all of them; undefined: there are none */
+  /**
+   * Pass the first rows to a rule. @returns a promise that resolves when the rule has received all of them; undefined
+   * if there are none
+   */
   feed(open: OpenSource, read: ReadFirst, first: FirstRows): Promise<void> | undefined {
     const next = this.#begin(open);
     if (next === undefined) return undefined;
@@ -60,7 +63,10 @@ export class FirstMessages {
     return this.#inSlices(() => first.pass(SLICE_UNITS));
   }
 
-  /** Fill a table with the first rows. @returns resolves when it has all of them; undefined: there are none */
+  /**
+   * Fill a table with the first rows. @returns a promise that resolves when the table has received all of them;
+   * undefined if there are none
+   */
   fill(open: OpenSource, lane: Lane, read: ReadFirst): Promise<void> | undefined {
     const next = this.#begin(open);
     if (next === undefined) return undefined;
@@ -86,7 +92,7 @@ export class FirstMessages {
     });
   }
 
-  /** @returns undefined: the source has no first messages */
+  /** @returns undefined if the source has no first messages */
   #begin(open: OpenSource): NextFirst | undefined {
     const messages = open.first?.();
     if (messages === undefined) return undefined;
@@ -98,7 +104,7 @@ export class FirstMessages {
         return value;
       } catch (error) {
         this.#host.failed(error);
-        return null; // what waits for the first messages goes on
+        return null; // the waiting rows are passed on
       }
     };
   }

@@ -2,27 +2,30 @@ import type { Consumer } from '../graph/consumer.ts';
 import type { Cause } from '../values/cause.ts';
 import type { Row } from '../values/tuple.ts';
 
-/** Units of first rows that are passed on with each row that arrives meanwhile, so that the number of rows that wait gets smaller. */
+/**
+ * Units of first rows that are passed on with each row that arrives in the meantime, so that the number of waiting rows
+ * decreases.
+ */
 const AHEAD = 8;
 /** Bytes of a payload that count as one unit. */
 const UNIT_BYTES = 4096;
 
-/** The units that a payload takes. */
+/** The number of units of a payload. */
 export function unitsOf(bytes: number): number {
   return 1 + Math.floor(bytes / UNIT_BYTES);
 }
 
 /**
- * Passes the first rows of a source to a rule, such as retained messages, before all others: rows that arrive meanwhile wait. Without first rows, and
- * after them, rows are passed on at once.
+ * Passes the first rows of a source to a rule, such as retained messages, before all others: rows that arrive in the
+ * meantime wait. Without first rows, and after them, rows are passed on immediately.
  */
 export class FirstRows implements Consumer {
   readonly #rule: Consumer;
-  /** Passes on the next first rows. @returns their units; 0: there are no more */
+  /** Passes on the next first rows. @returns their units; 0 if there are no more */
   #next: (() => number) | undefined;
   #isHolding = false;
   #isPassing = false;
-  /** The rows and errors that wait, from `#head` on. */
+  /** The waiting rows and errors, from `#head` on. */
   #waiting: (() => void)[] = [];
   #head = 0;
 
@@ -31,18 +34,21 @@ export class FirstRows implements Consumer {
     this.#rule = rule;
   }
 
-  /** There are first rows: let others wait. @param next passes on some of them. @returns their units; 0: there are no more */
+  /**
+   * Begin to hold back other rows because there are first rows. @param next passes on some of them. @returns their
+   * units; 0 if there are no more
+   */
   begin(next: () => number): void {
     this.#next = next;
     this.#isHolding = true;
   }
 
-  /** The consumer that takes the first rows of a message. @param isLong it has many, which come in several turns */
+  /** The consumer of the first rows of a message. @param isLong whether it has many, which arrive in several turns */
   takerOf(isLong: boolean): Consumer {
     return (isLong ? this.#rule.many?.() : undefined) ?? this.#rule;
   }
 
-  /** Pass on what comes next. @returns whether something is left */
+  /** Pass on the next rows. @returns whether any are left */
   pass(units: number): boolean {
     if (!this.#isHolding || this.#isPassing) return this.#isHolding;
     this.#isPassing = true;
@@ -54,7 +60,7 @@ export class FirstRows implements Consumer {
     return this.#isHolding;
   }
 
-  /** The rule gets no more first rows; what waits is passed on. */
+  /** End the first rows of the rule, and pass on the waiting rows. */
   end(): void {
     this.#next = undefined;
     this.pass(Infinity);

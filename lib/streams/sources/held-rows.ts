@@ -3,7 +3,7 @@ import type { PlannedStream } from '../plan/plan.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { Attachment } from './hub.ts';
 
-/** The rows of one stream that have arrived while no graph takes them. */
+/** The rows of one stream that arrived while no graph takes them. */
 class HeldStream implements Consumer {
   readonly takesWhole: boolean;
   readonly #most: number;
@@ -22,7 +22,7 @@ class HeldStream implements Consumer {
     this.#release = attachment.hold();
   }
 
-  /** No rule has taken its rows, so they are dropped. */
+  /** Drop the rows, because no rule has taken them. */
   async release(): Promise<void> {
     const detached = this.#attachment?.detach();
     this.#release();
@@ -43,16 +43,16 @@ class HeldStream implements Consumer {
     for (const pass of this.#waiting.splice(0)) pass(consumer);
     this.#release();
     if (this.#dropped === 0) return;
-    const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (bufferLength ${this.#most})`;
+    const text = `buffer full: ${this.#dropped} rows were dropped while the rule was updated (option bufferLength, ${this.#most})`;
     consumer.fail(new StreamFailure(text));
     this.#dropped = 0;
   }
 
-  /** The rest of a long message does not reach a rule that takes messages in another way. */
+  /** Report that the rest of a long message does not reach a rule that takes messages in another way. */
   #countLeft(next: Consumer): void {
     const { rows = 0, messages = 0 } = this.#attachment?.left ?? {};
     if (rows + messages === 0 || (next.takesWhole === true) === this.takesWhole) return;
-    const text = `the rule was updated with another qos in a long message: ${rows} rows of it, and ${messages} messages behind it, were dropped`;
+    const text = `the rule was updated with another qos during a long message: ${rows} rows of it, and ${messages} messages after it, were dropped`;
     next.fail(new StreamFailure(text));
   }
 
@@ -62,22 +62,23 @@ class HeldStream implements Consumer {
       return;
     }
     this.#waiting.push(pass);
-    if (this.#waiting.length === this.#most) this.#attachment?.setFull(true); // sources that can wait do
+    if (this.#waiting.length === this.#most) this.#attachment?.setFull(true); // sources that can wait do so
   }
 }
 
 /**
- * Holds the rows of streams while the running rule that uses them is replaced. The streams stay open meanwhile, so that each row is passed on once:
- * to the previous rule, or to the next one.
+ * Holds back the rows of streams while the running rule that uses them is replaced. The streams stay open in the
+ * meantime, so that each row is passed on once: either to the previous rule or to the next one.
  */
 export class HeldRows {
   readonly #streams = new Map<string, HeldStream>();
 
   /**
-   * Begin to hold rows. The previous rule is to be detached in the same turn.
-   * @param most most rows of each stream
-   * @param takesWhole both rules make checkpoints: they take long messages in the turn in which they arrive
-   * @param attach lets rows of a stream reach a consumer
+   * Begin to hold back rows. The caller must detach the previous rule in the same turn.
+   * @param most maximum number of rows of each stream
+   * @param takesWhole whether both rules make checkpoints, so that they take long messages in the turn in which they
+   *   arrive
+   * @param attach attaches a consumer to a stream
    */
   constructor(
     streams: readonly PlannedStream[],
@@ -92,7 +93,7 @@ export class HeldRows {
     }
   }
 
-  /** Pass the rows of a stream on to a rule that has been attached in the same turn, and hold no more of them. */
+  /** Pass the rows of a stream to a rule that was attached in the same turn, and stop holding them back. */
   passTo(consumer: Consumer, stream: PlannedStream): void {
     const held = this.#streams.get(keyOf(stream));
     if (held === undefined) return;
@@ -100,7 +101,7 @@ export class HeldRows {
     held.passTo(consumer);
   }
 
-  /** Drop what nobody has taken. Resolves when sources without rules are closed. */
+  /** Drop the rows that no rule has taken. Resolves when sources without rules are closed. */
   async release(): Promise<void> {
     const held = [...this.#streams.values()];
     this.#streams.clear();

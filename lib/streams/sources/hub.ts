@@ -15,33 +15,51 @@ import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
 import { SharedSource, type SourceFigures } from './shared-source.ts';
 import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
 
-/** A rule at its source. */
+/** A rule attached to its source. */
 export interface Attachment {
-  /** Resolves when the source is open, which may be before it is connected. @throws why the source cannot be used at all */
+  /**
+   * Resolves when the source is open, possibly before it is connected. @throws the reason why the source cannot be used
+   * at all
+   */
   readonly opened: Promise<void>;
-  /** Resolves when the rule, or the table, has all first rows of the source. Rejects as `opened`. */
+  /** Resolves when the rule, or the table, has received all first rows of the source. Rejects as `opened`. */
   readonly fed: Promise<void>;
   readonly connection: ConnectionFigures;
-  /** Of the source, since it was opened by its first rule. */
+  /** The counters of the source since its first rule opened it. */
   readonly figures: SourceFigures;
-  /** The rule has no room, or has it again. A source that can wait does not read while a rule has none; others produce rows all the same. */
+  /**
+   * Report that the rule has no room, or has room again. A source that can wait does not read while a rule has no room;
+   * others keep producing rows.
+   */
   setFull(isFull: boolean): void;
-  /** Hand the rows to another consumer, in place of the one that was attached. */
+  /** Pass the rows to another consumer instead of the attached one. */
   swap(next: Consumer): void;
-  /** The consumer stands for a rule that is being replaced: rows with an acknowledgement wait. @returns a function that ends it */
+  /**
+   * Mark the consumer as a placeholder for a rule that is being replaced: rows with an acknowledgement wait. @returns a
+   * function that ends this
+   */
   hold(): () => void;
-  /** Number of rows that the rule still has to get of a message whose rows come in several turns, and of messages that wait behind it. */
+  /**
+   * Number of remaining rows for the rule of a message whose rows arrive in several turns, and of messages that wait
+   * after it.
+   */
   readonly left: { readonly rows: number; readonly messages: number };
-  /** The rule gets nothing more. Resolves when the source is closed, if this was its last rule. Calls after the first do nothing. */
+  /**
+   * Detach the rule, which receives no further rows. Resolves when the source is closed, if this was its last rule.
+   * Calls after the first have no effect.
+   */
   detach(): Promise<void>;
 }
 
-/** The sources of streams. Rules on the same stream share one, which is opened with the first rule and closed with the last. */
+/**
+ * The sources of streams. Rules on the same stream share a source, which is opened with the first rule and closed with
+ * the last.
+ */
 export class SourceHub {
   readonly #ports: HubPorts;
-  /** By the text of the definition: a stream that has been replaced has two while rules use the previous one. */
+  /** Sources by the text of the definition: a replaced stream has two sources while rules use the previous one. */
   readonly #sources = new Map<string, SharedSource>();
-  /** Sources that are being closed, by the name of the stream: a new one is opened after it. */
+  /** Sources that are being closed, by the name of the stream: the next one is opened afterwards. */
   readonly #closing = new Map<string, Promise<void>>();
 
   constructor(ports: HubPorts) {
@@ -49,8 +67,8 @@ export class SourceHub {
   }
 
   /**
-   * Let a rule have the rows of a stream or a table.
-   * @param first takes the first rows of a stream, before all others; undefined: the rule gets none
+   * Attach a rule to a stream or a table.
+   * @param first takes the first rows of a stream, before all others; if undefined, the rule receives none
    * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
    */
   attach(definition: StreamDefinition, need: Need, consumer: Consumer, first?: FirstRows): Attachment {
@@ -58,13 +76,13 @@ export class SourceHub {
       const text = `stream ${definition.name} needs the option TIMESTAMP, because the rule has isEventTime`;
       throw new InvalidInput('STREAM_INVALID', 'TIMESTAMP', 'the name of a column', undefined, text);
     }
-    // the time of the rows of tables is when they have arrived
+    // the time of rows of tables is their arrival
     const own = definition.kind === 'table' ? { ...need, isEventTime: false } : need;
     const known = this.#sources.get(definition.sql);
     let fed: Promise<void> | undefined;
     const add = (to: SharedSource) => {
       fed = to.add(consumer, own, first);
-      fed.catch(() => undefined); // those that attach look at it
+      fed.catch(() => undefined); // handled by the callers of attach
     };
     const source = known ?? this.#open(definition, add);
     if (known !== undefined) add(source);
@@ -123,7 +141,8 @@ export class SourceHub {
   /**
    * Open a lookup table.
    * @param columns the columns that the statement uses
-   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND; why the source cannot be used
+   * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND; the reason why the source cannot
+   *   be used
    */
   async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<LookupTable> {
     const type = this.#ports.source(sourceTypeName(definition));
@@ -137,7 +156,7 @@ export class SourceHub {
   }
 
   /**
-   * Rules or streams have changed: open sources learn it, and other servers keep nothing that no stream needs.
+   * Notify open sources that rules or streams have changed, and remove state on other servers that no stream needs.
    * @param signal aborts when the service stops
    */
   tidy(signal: AbortSignal): void {
@@ -171,13 +190,16 @@ export class SourceHub {
     };
   }
 
-  /** Push a row into a stream, as if its source had produced it. Nothing happens if no rule uses it. The row is not changed afterwards. */
+  /**
+   * Push a row into a stream, as if its source had produced it. No effect if no rule uses the stream. The row must not
+   * be changed afterwards.
+   */
   push(stream: string, values: ValueObject, metadata?: Metadata): void {
     for (const source of [...this.#sources.values()])
       if (source.definition.name === stream) source.push(values, metadata);
   }
 
-  /** @param ready called before the source is opened, which may produce rows at once */
+  /** @param ready called before the source is opened, which may produce rows immediately */
   #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
     const { sourceConfig, parseTime } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));

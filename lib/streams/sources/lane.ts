@@ -16,38 +16,39 @@ import { Consumers } from './consumers.ts';
 import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';
 
-/** Most rows of a message that are passed on in one go; those of a longer one come in slices. */
+/** Maximum number of rows of a message that are passed on at once; longer messages are passed on in slices. */
 export const MAX_AT_ONCE = 1_000;
-/** Rows of such a slice. */
+/** Number of rows in such a slice. */
 export const SLICE_ROWS = 200;
 
-/** A message with many rows, of which some have not been passed on. */
+/** A message with many rows, some of which have not been passed on. */
 interface LongMessage {
   readonly payload: Uint8Array;
   rows: readonly ValueObject[];
-  /** Number of the next row. */
+  /** Index of the next row. */
   at: number;
   readonly metadata: Metadata;
   readonly arrivedAt: number;
   readonly cause: Cause | undefined;
-  /** The takers of its rows, by rule. */
+  /** The consumers of its rows, by rule. */
   readonly takers: Map<Consumer, Consumer>;
 }
 
-/** What a lane tells its source. */
+/** Reports of a lane to its source. */
 interface LaneHost {
-  /** A payload or a row could not be read: it is counted. */
+  /** Count a payload or a row that could not be read. */
   failed(error: unknown): void;
-  /** A rule has thrown. */
+  /** Called when a consumer throws. */
   broken(error: unknown): void;
   /** Wall-clock milliseconds. */
   now(): number;
 }
 
 /**
- * The rules that share the rows of a source: their numbers and times are read in the same way.
+ * The rules that share the rows of a source, because they read numbers and times in the same way.
  *
- * Rows have the columns that any of the rules needs. Decoding and conversion are compiled again, at the next row, when this changes.
+ * Rows have the columns that any of the rules needs. Decoding and conversion are recompiled, at the next row, when this
+ * changes.
  */
 export class Lane {
   readonly #settings: StreamSettings;
@@ -59,14 +60,14 @@ export class Lane {
   readonly #needs = new Map<Consumer, Need>();
   #format: Format | undefined;
   #convert: Convert = (values) => values;
-  /** Of a table: rows that wait until its first rows are read. undefined: none wait. */
+  /** For a table: rows that wait until its first rows are read. Undefined if none wait. */
   #held: Row[] | undefined;
   #long: LongMessage | undefined;
   readonly #isWhole: boolean;
-  /** Of a lane whose rules take slices as a whole: the rows of the slice at hand. */
+  /** For a lane whose rules take slices as a whole: the rows of the current slice. */
   #rows: Row[] | undefined;
 
-  /** @param isWhole its rules take all slices of a message in one turn, each as a whole */
+  /** @param isWhole whether the rules take all slices of a message in one turn, each as a whole */
   constructor(settings: StreamSettings, host: LaneHost, need: Need, isWhole: boolean) {
     const { isEventTime = false, integers = false } = need;
     this.#settings = settings;
@@ -103,13 +104,16 @@ export class Lane {
     return true;
   }
 
-  /** Number of rows of the present message that a rule still has to get. */
+  /** Number of remaining rows of the current message for a rule. */
   leftOf(consumer: Consumer): number {
     const long = this.#long;
     return long === undefined || !this.#needs.has(this.#takerOf(consumer)) ? 0 : long.rows.length - long.at;
   }
 
-  /** @param cause what has led to them @returns how many rows there were. Those of a long message are passed on by `slice` */
+  /**
+   * @param cause the rules that caused the bytes @returns the number of rows. Those of a long message are passed on by
+   *   `slice`
+   */
   bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): number {
     const format = this.#format ?? this.#compile();
     let decoded: ValueObject | readonly ValueObject[];
@@ -132,12 +136,12 @@ export class Lane {
     return decoded.length;
   }
 
-  /** Some rows of a message have not been passed on. */
+  /** True while some rows of a message have not been passed on. */
   get isInMessage(): boolean {
     return this.#long !== undefined;
   }
 
-  /** Pass on rows of the message at hand. @returns how many; 0: there are no more */
+  /** Pass on rows of the current message. @returns their number; 0 if there are no more */
   slice(most: number): number {
     const long = this.#long;
     if (long === undefined) return 0;
@@ -159,7 +163,7 @@ export class Lane {
     this.#row(values, metadata, arrivedAt, cause);
   }
 
-  /** Hand the rows of a rule to another consumer. */
+  /** Pass the rows of a rule to another consumer. */
   swap(consumer: Consumer, next: Consumer): void {
     const takers = this.#long?.takers;
     const taker = takers?.get(consumer);
@@ -167,7 +171,7 @@ export class Lane {
       this.#swap(consumer, next);
       return;
     }
-    takers.delete(consumer); // it goes on until the message ends
+    takers.delete(consumer); // it continues until the message ends
     takers.set(next, taker);
   }
 
@@ -183,18 +187,18 @@ export class Lane {
     return this.#table !== undefined;
   }
 
-  /** Of a table: let rows wait for the first ones, which follow. */
+  /** For a table: make rows wait for the first rows, which follow. */
   hold(): void {
     this.#held = [];
   }
 
-  /** Of a table: drop the rows that it does not keep, if there are many. */
+  /** For a table: drop the rows beyond its limit, if there are many. */
   trim(rows: Row[]): void {
     const most = this.#table?.most ?? Infinity;
     if (rows.length > 2 * most + MAX_AT_ONCE) rows.splice(0, rows.length - most);
   }
 
-  /** Of a table: it has the first rows, and then those that have waited. */
+  /** For a table: add the first rows, followed by the waiting ones. */
   release(first: readonly Row[]): void {
     const held = this.#held ?? [];
     this.#held = undefined;
@@ -203,8 +207,8 @@ export class Lane {
   }
 
   /**
-   * Make what reads first messages for a rule.
-   * @returns a function that calls `took` with each row, and `failed` for what cannot be read
+   * Make a function that reads first messages for a rule.
+   * @returns a function that calls `took` with each row, and `failed` for input that cannot be read
    */
   reader(need: Need): (message: FirstMessage, took: (row: Row) => void, failed: (error: unknown) => void) => void {
     const needed = this.#settings.payloadKeys(this.#columnsOf([need]));
@@ -233,12 +237,12 @@ export class Lane {
     if (this.#table?.end() === true) this.#replace(this.#table.rows);
   }
 
-  /** Tell the rules of an error, which has been counted. */
+  /** Report an error, which has been counted, to the rules. */
   fail(error: unknown, cause?: Cause): void {
     this.#consumers.each((consumer) => consumer.fail(error, cause));
   }
 
-  /** The rows of a message can come in several turns. */
+  /** True if the rows of a message can arrive in several turns. */
   get #canWait(): boolean {
     return this.#table?.isBatch !== true;
   }
@@ -254,7 +258,7 @@ export class Lane {
     takers.set(consumer, taker);
   }
 
-  /** The columns that rules need have changed. */
+  /** Recompile, because the columns that rules need have changed. */
   #readAgain(long: LongMessage): void {
     try {
       long.rows = this.#compile().decode(long.payload) as readonly ValueObject[];
@@ -294,11 +298,11 @@ export class Lane {
   #rowOf(convert: Convert, values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): Row {
     const converted = convert(values);
     const timestamp = this.#isEventTime ? this.#timeOf(converted) : arrivedAt;
-    // a row of a table leads to nothing
+    // rows of tables trigger nothing, so they carry no cause
     return new Row(converted, timestamp, metadata, undefined, this.#table === undefined ? cause : undefined);
   }
 
-  /** A column cannot be converted: only the rules that need it get an error. */
+  /** Report that a column cannot be converted to those rules only that need it. */
   #apart(rowOf: (convert: Convert) => Row, error: unknown, cause: Cause | undefined): void {
     this.#host.failed(error);
     const results = new Map<string, Row | StreamFailure>();
@@ -344,7 +348,7 @@ export class Lane {
       throw new StreamFailure(`cannot find timestamp field ${timestamp} in tuple ${shown(values)}`);
     const time = timeOf(value, timestampFormat, parseTime);
     if (time !== undefined) return time;
-    const text = `cannot convert timestamp field ${timestamp} to timestamp with error ${printed(value)} is no time`;
+    const text = `cannot convert timestamp field ${timestamp} to timestamp with error ${printed(value)} is not a time`;
     throw new StreamFailure(`${text}${timestampFormat === undefined ? '' : ` of the format ${timestampFormat}`}`);
   }
 
@@ -370,7 +374,9 @@ export class Lane {
     };
   }
 
-  /** @returns undefined: all columns. Tables have all, because rules are attached after their rows have arrived */
+  /**
+   * @returns undefined: all columns. Tables have all columns, because rules are attached after their rows have arrived
+   */
   #columnsOf(needs: readonly Need[]): string[] | undefined {
     const columns = new Set<string>();
     if (this.#table !== undefined) return undefined;

@@ -3,13 +3,14 @@ import type { MemoryMessage, MemoryTopics } from '../memory-topics.ts';
 import type { OpenLookup, OpenSource, SourceSetup, SourceType } from '../types.ts';
 import { isNumber, member, printed, type Value, type ValueObject } from '../values/values.ts';
 
-/** Most rows of a lookup table; the oldest ones are dropped. */
+/** Maximum number of rows of a lookup table; the oldest ones are dropped. */
 const MOST_ROWS = 1_000_000;
 
 /**
- * The source `memory`: what rules send to topics of the memory. DATASOURCE is a topic filter.
+ * The source `memory`: rows that rules send to topics in memory. DATASOURCE is a topic filter.
  *
- * A lookup table keeps the last row for each value of its KEY, from the time when the first rule uses it until the last one has stopped.
+ * A lookup table keeps the last row for each value of its KEY, from the time when the first rule uses it until the last
+ * one has stopped.
  */
 export function memorySource(topics: MemoryTopics): SourceType {
   const tables = new Map<string, SharedTable>();
@@ -84,7 +85,7 @@ class KeptRows {
 
   #take(row: ValueObject, { keyField = this.#key, rowkindField }: MemoryMessage): void {
     const id = keyField === undefined ? `row ${this.#count++}` : idOf(member(row, keyField));
-    this.#rows.delete(id); // it becomes the newest one
+    this.#rows.delete(id); // makes it the newest row
     if (rowkindField !== undefined && member(row, rowkindField) === 'delete') return;
     this.#rows.set(id, row);
     if (this.#rows.size <= MOST_ROWS) return;
@@ -93,7 +94,7 @@ class KeptRows {
   }
 }
 
-/** Equal for values that are equal: 1 of either type, but not "1". */
+/** A key that is equal for equal values: 1 of either type, but not "1". */
 function idOf(value: Value): string {
   return isNumber(value) ? `number ${exactNumber(value)}` : `${typeof value} ${printed(value)}`;
 }

@@ -11,21 +11,24 @@ import type { Cause } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
 import type { Value, ValueObject } from '../values/values.ts';
 
-/** Rules of streams see a message after the rules over events. */
+/** Stream rules receive a message after the rules over events. */
 const ORDER = 2 ** 52;
 
-/** With one of these properties, the messages are those of another server, unless it is a listener of this broker. */
+/**
+ * If one of these properties is set, the messages are those of another server, unless it is a listener of this broker.
+ */
 const REMOTE = ['server', 'servers', 'connectionSelector'];
 
-/** What the source uses of the broker. */
+/** Dependencies of the source on the broker. */
 type SourceMessages = Pick<StreamMessages, 'watch'> & Partial<Pick<StreamMessages, 'isOwn' | 'retained'>>;
 
 /**
- * The source `mqtt`: messages of this broker, without a connection; or those of another server, if a server is given.
+ * The source `mqtt`: messages of this broker, without a connection; or those of another server, if one is specified.
  *
- * DATASOURCE is a topic filter, or several with commas between them. A rule that starts gets the retained messages first. Metadata: `topic`, `messageid` (a string), `qos`, `retain`, `clientid`, `username`, and with MQTT 5.0
- * `properties`, which has the user properties by name, and the others such as `contentType`.
- * @param remote the source for other servers; undefined: the app has registered none
+ * DATASOURCE is one or more topic filters, separated by commas. A rule that starts receives the retained messages
+ * first. Metadata: `topic`, `messageid` (a string), `qos`, `retain`, `clientid`, `username`, and with MQTT 5.0
+ * `properties`, which contains the user properties by name, and the others such as `contentType`.
+ * @param remote the source for other servers; undefined if the app has registered none
  */
 export function mqttSource(messages: SourceMessages, remote?: SourceType): SourceType {
   const metadataOf = sharedMetadata();
@@ -51,7 +54,7 @@ function isRemote(
   if (!REMOTE.some((name) => properties[name] !== undefined && properties[name] !== '')) return false;
   const [first] = Array.isArray(properties.servers) ? (properties.servers as readonly unknown[]) : [];
   const server = properties.server ?? first;
-  // only a client can be a member of a share group
+  // only a client can be a member of a shared subscription
   return (
     typeof server !== 'string' ||
     topicFilters(datasource).some((filter) => parseSharedFilter(filter) !== undefined) ||
@@ -92,7 +95,7 @@ function* firstOf(messages: Iterator<Message | undefined, void>): Generator<Firs
   }
 }
 
-/** The rules that have led to a message. */
+/** The rules that caused a message. */
 function causeOf({ origin }: Message): Cause | undefined {
   return origin instanceof RulePublisher ? origin.chain : undefined;
 }
@@ -101,7 +104,7 @@ function causeOf({ origin }: Message): Cause | undefined {
 function checkFilters({ stream, datasource }: SourceSetup): readonly string[] {
   const fault = (text: string) =>
     new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'topic filters', datasource, `stream ${stream}: ${text}`);
-  if (datasource === '') throw fault('the option DATASOURCE is missing: it is a topic filter');
+  if (datasource === '') throw fault('the option DATASOURCE is missing: set it to a topic filter');
   const filters = topicFilters(datasource);
   for (const filter of filters) {
     const invalid = filter === '' ? 'a topic filter between its commas is empty' : checkTopicFilter(filter);
@@ -109,13 +112,13 @@ function checkFilters({ stream, datasource }: SourceSetup): readonly string[] {
     const shared = parseSharedFilter(filter);
     if (typeof shared === 'object')
       throw fault(
-        `DATASOURCE "${filter}": a stream sees all messages of this broker and shares none with clients; use "${shared.filter}"`
+        `DATASOURCE "${filter}": a stream receives all messages of this broker and shares none with clients; use "${shared.filter}"`
       );
   }
   return filters;
 }
 
-/** Makes the metadata of a message once for all streams that see it, which they do one after the other. */
+/** Creates the metadata of a message once for all streams that receive it in turn. */
 function sharedMetadata(): (message: Message) => Metadata {
   let last: Message | undefined;
   let metadata: Metadata = {};
@@ -126,7 +129,10 @@ function sharedMetadata(): (message: Message) => Metadata {
   };
 }
 
-/** @param retain whether the message was retained before the rule has started; as for a client, it is false for those that are published now */
+/**
+ * @param retain whether the message was retained before the rule started; as for a client, it is false for messages
+ *   that are published now
+ */
 function makeMetadata(message: Message, retain: boolean): Metadata {
   const { topic, qos, clientId, username, packetIdAt } = message;
   let messageid = '0';

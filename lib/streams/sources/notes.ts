@@ -2,7 +2,7 @@ import type { StreamTable } from '../host.ts';
 import type { SourceNotes, StreamDefinition } from '../types.ts';
 import { sourceTypeName } from './stream-settings.ts';
 
-/** The notes of a type of sources, in the table of all notes. */
+/** The notes of a source type, in the table of all notes. */
 export function notesOf(table: StreamTable<string>, type: string): SourceNotes {
   const prefix = `${type} `;
   return {
@@ -15,14 +15,14 @@ export function notesOf(table: StreamTable<string>, type: string): SourceNotes {
   };
 }
 
-/** A string for a stream and the place that it reads from: its name, type, DATASOURCE and CONF_KEY. */
+/** A string that identifies a stream and the place that it reads from: its name, type, DATASOURCE and CONF_KEY. */
 export function placeOf(definition: StreamDefinition): string {
   const { kind, name, options } = definition;
   const { DATASOURCE = '', CONF_KEY = '' } = options;
   return JSON.stringify([kind, name, sourceTypeName(definition), DATASOURCE, CONF_KEY]);
 }
 
-/** Read a result of `placeOf`. @returns the definition, without columns */
+/** Parse a result of `placeOf`. @returns the definition, without columns */
 export function definitionOfPlace(place: string): StreamDefinition {
   const [kind, name, TYPE, DATASOURCE, CONF_KEY] = JSON.parse(place);
   return { kind, name, columns: undefined, options: { TYPE, DATASOURCE, CONF_KEY }, sql: place };

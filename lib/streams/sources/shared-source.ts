@@ -20,7 +20,7 @@ import { Lane } from './lane.ts';
 import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
 
-/** What the status shows of a source. */
+/** The counters of a source in the status. */
 export interface SourceFigures {
   /** Rows, and payloads that could not be read. */
   readonly recordsIn: number;
@@ -32,28 +32,28 @@ export interface SourceFigures {
 
 const NO_VALUES: ValueObject = {};
 
-/** A source that is open for all rules that use its stream. */
+/** An open source, shared by all rules that use its stream. */
 export class SharedSource {
   readonly definition: StreamDefinition;
   readonly #type: SourceType;
   readonly #settings: StreamSettings;
   readonly #ports: HubPorts;
-  /** The rules that take long messages in slices, and those that take each message in its turn. */
+  /** The rules that take long messages in slices, and those that take each message in the turn of its arrival. */
   readonly #feeds: readonly [sliced: Feed, whole: Feed];
   readonly #first: FirstMessages;
   #isClosed = false;
   #opened: Promise<void> = Promise.resolve();
   #open: OpenSource | undefined;
-  /** What waits until the source is open. */
+  /** Callbacks that wait until the source is open. */
   readonly #beforeOpen: { opened(open: OpenSource): void; closed(): void; failed(error: unknown): void }[] = [];
-  /** Settle when tables have their first rows. */
+  /** Promises that settle when tables have received their first rows. */
   readonly #tables = new WeakMap<Lane, Promise<void>>();
-  /** Number of consumers that stand for a rule that is being replaced. */
+  /** Number of placeholders for rules that are being replaced. */
   #holds = 0;
-  /** Rows with an acknowledgement that wait until they can be given; those before `#deferredAt` have been. */
+  /** Rows with an acknowledgement that wait until they can be passed on; those before `#deferredAt` have been. */
   #deferred: (() => void)[] = [];
   #deferredAt = 0;
-  /** Number of rules that have no room. */
+  /** Number of rules without room. */
   #full = 0;
   #whenRoom: (() => void)[] = [];
   readonly #whenClosed = new Set<() => void>();
@@ -90,15 +90,18 @@ export class SharedSource {
     });
   }
 
-  /** Open it. @param before settles when a previous source of this stream is closed; undefined: there is none, and this one is opened at once */
+  /**
+   * Open the source. @param before settles when a previous source of this stream is closed; if undefined, there is
+   * none, and the source is opened immediately
+   */
   start(properties: Properties, before: Promise<void> | undefined): void {
     this.#opened = this.#start(properties, before);
     this.#opened.catch((error) => {
       for (const { failed } of this.#beforeOpen.splice(0)) failed(error);
-    }); // those that attach look at it
+    }); // handled by the callers of attach
   }
 
-  /** Resolves when the source is open. @throws why it cannot be used at all */
+  /** Resolves when the source is open. @throws the reason why it cannot be used at all */
   get opened(): Promise<void> {
     return this.#opened;
   }
@@ -120,8 +123,8 @@ export class SharedSource {
   }
 
   /**
-   * @param first takes the first rows, before all others; undefined: the rule gets none
-   * @returns a promise that resolves when all first rows are there. It rejects if the source cannot be opened
+   * @param first takes the first rows, before all others; if undefined, the rule receives none
+   * @returns a promise that resolves when all first rows have been passed on. Rejects if the source cannot be opened
    */
   add(consumer: Consumer, need: Need, first?: FirstRows): Promise<void> {
     const lane = this.#laneOf(this.#feeds[consumer.takesWhole === true ? 1 : 0], need);
@@ -152,7 +155,7 @@ export class SharedSource {
     return lane;
   }
 
-  /** Call a function with the open source, in the turn in which it is open. It is not called if the source is closed before. */
+  /** Call a function with the open source, in the turn in which it opens. Not called if the source is closed before. */
   #whenOpen(run: (open: OpenSource) => Promise<void> | undefined): Promise<void> {
     if (this.#open !== undefined) return run(this.#open) ?? this.#opened;
     return new Promise((resolve, reject) => {
@@ -160,12 +163,12 @@ export class SharedSource {
     });
   }
 
-  /** Hand the rows of a rule to another consumer. */
+  /** Pass the rows of a rule to another consumer. */
   swap(consumer: Consumer, next: Consumer): void {
     for (const lane of this.#lanes) lane.swap(consumer, next);
   }
 
-  /** Let rows with an acknowledgement wait, because a rule is being replaced. @returns a function that ends it */
+  /** Make rows with an acknowledgement wait, because a rule is being replaced. @returns a function that ends this */
   hold(): () => void {
     this.#holds++;
     let isHeld = true;
@@ -177,12 +180,12 @@ export class SharedSource {
     };
   }
 
-  /** Rules have changed. */
+  /** Called when rules have changed. */
   changed(): void {
     this.#open?.changed?.();
   }
 
-  /** Number of rows of the present message that a rule still has to get, and of messages that wait behind it. */
+  /** Number of remaining rows of the current message for a rule, and of messages that wait after it. */
   leftOf(consumer: Consumer): { readonly rows: number; readonly messages: number } {
     return this.#feeds[consumer.takesWhole === true ? 1 : 0].leftOf(consumer);
   }
@@ -191,7 +194,7 @@ export class SharedSource {
     for (const feed of this.#feeds) feed.delete(consumer);
   }
 
-  /** A row of the app, or one that needs no decoding. @param cause what has led to it */
+  /** Pass on a row of the app, or one that needs no decoding. @param cause the rules that caused it */
   push(
     values: ValueObject,
     metadata: Metadata = NO_METADATA,
@@ -201,7 +204,7 @@ export class SharedSource {
     this.#arrive(undefined, values, metadata, timestamp, cause);
   }
 
-  /** A rule has no room any more, or has it again. */
+  /** Note that a rule has no room, or has room again. */
   setFull(isFull: boolean): void {
     this.#full += isFull ? 1 : -1;
     this.#tellRoom();
@@ -272,7 +275,10 @@ export class SharedSource {
     };
   }
 
-  /** Resolves when the rules that are being started are there, or when the source closes: closing must not wait for the change that closes it. */
+  /**
+   * Resolves when the rules that are being started are ready, or when the source closes: closing must not wait for the
+   * change that closes it.
+   */
   #ready(): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
@@ -291,7 +297,7 @@ export class SharedSource {
     });
   }
 
-  /** The rows are given before this returns. */
+  /** Pass on rows before this method returns. */
   async #giveNow(give: () => void): Promise<void> {
     if (this.#isClosed || this.isUnused) throw new BrokerError('SOURCE_CLOSED', 'no rule reads the stream');
     const { records } = this.#ports;
@@ -300,12 +306,12 @@ export class SharedSource {
     if (records?.added !== before) await records?.committed();
   }
 
-  /** Rows with an acknowledgement are not given: a rule has no room, or is being replaced. */
+  /** True if rows with an acknowledgement have to wait: a rule has no room, or is being replaced. */
   get #mustWait(): boolean {
     return (this.#full > 0 || this.#holds > 0) && !this.#isClosed;
   }
 
-  /** Give the rows that have waited, in a microtask, because a rule may be in the middle of its work. */
+  /** Pass on the waiting rows in a microtask, because a rule may be processing a row. */
   #giveSoon(): void {
     if (this.#deferred.length === 0 || this.#mustWait) return;
     queueMicrotask(() => {
@@ -320,7 +326,7 @@ export class SharedSource {
     if (this.#full > 0 || this.#whenRoom.length === 0) return;
     const waiting = this.#whenRoom;
     this.#whenRoom = [];
-    // later: the rule is in the middle of its work
+    // later, because the rule is processing a row
     queueMicrotask(() => {
       for (const run of waiting) {
         try {

@@ -5,11 +5,11 @@ import type { ValueObject } from '../values/values.ts';
 /** Rows of a list, one after the other. */
 export const SIMULATOR: SourceType = {
   name: 'simulator',
-  about: 'Rows of a list, one in each interval, for trials.',
+  about: 'Rows of a list, one in each interval, for experiments.',
   properties: {
     data: { type: 'array', about: 'The rows, as objects.', required: true },
     interval: { type: 'number', about: 'Time between two rows.', default: 1000, range: [1, Infinity], unit: 'ms' },
-    loop: { type: 'boolean', about: 'Begin again after the last row.', default: true }
+    loop: { type: 'boolean', about: 'Start again after the last row.', default: true }
   },
   open
 };

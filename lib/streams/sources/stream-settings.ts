@@ -6,7 +6,7 @@ import { readProperties } from '../properties.ts';
 import type { Column, Properties, PropertyTable, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 import { TableRows } from './table-rows.ts';
 
-/** Properties that all sources have. */
+/** Properties of all sources. */
 const COMMON: PropertyTable = {
   concurrency: { type: 'number', about: 'Without effect: rows are read one after the other.', range: [1, Infinity] },
   bufferLength: {
@@ -17,11 +17,17 @@ const COMMON: PropertyTable = {
   format: { type: 'string', about: 'Without effect: the format is that of the stream.' }
 };
 
-/** Properties that all sources of lookup tables have; in the original they are in the object `lookup`, with seconds. */
+/** Properties of all sources of lookup tables; in the original they are in the object `lookup`, in seconds. */
 export const LOOKUP_PROPERTIES: PropertyTable = {
-  cache: { type: 'boolean', about: 'Keep the rows that were found.', default: false },
-  cacheTtl: { type: 'number', about: 'How long they are kept.', default: 60_000, range: [0, Infinity], unit: 'ms' },
-  cacheMissingKey: { type: 'boolean', about: 'Also keep that there are no rows.', default: false }
+  cache: { type: 'boolean', about: 'Cache the rows that were found.', default: false },
+  cacheTtl: {
+    type: 'number',
+    about: 'Time for which they are cached.',
+    default: 60_000,
+    range: [0, Infinity],
+    unit: 'ms'
+  },
+  cacheMissingKey: { type: 'boolean', about: 'Also cache that no rows were found.', default: false }
 };
 
 /** The type of the source of a stream or table, in lower case. */
@@ -29,12 +35,12 @@ export function sourceTypeName({ kind, options }: StreamDefinition): string {
   return (options.TYPE || (kind === 'table' ? 'file' : 'mqtt')).toLowerCase();
 }
 
-/** The options of a stream, read. */
+/** The validated options of a stream. */
 export class StreamSettings {
   readonly what: string;
   readonly columns: readonly Column[] | undefined;
   readonly isStrict: boolean;
-  /** Column of the time of events. */
+  /** Column with the event time. */
   readonly timestamp: string | undefined;
   readonly timestampFormat: string | undefined;
   readonly parseTime: ParseTime;
@@ -79,7 +85,7 @@ export class StreamSettings {
     return new TableRows(size === 0 && !this.#isBatch ? 1 : size);
   }
 
-  /** The keys of payloads that columns are read from: a schema tells how they are written. */
+  /** The keys of payloads from which columns are read, spelled as in the schema. */
   payloadKeys(needed: readonly string[] | undefined): readonly string[] | undefined {
     const { columns } = this;
     if (needed === undefined) return columns?.map(({ name }) => name);
@@ -89,11 +95,12 @@ export class StreamSettings {
   }
 }
 
-/** Most rows that RETAIN_SIZE can keep: the whole table is handed on with each row. */
+/** Maximum of RETAIN_SIZE: the whole table is passed on with each row. */
 const MOST_RETAINED = 10_000;
 
 /**
- * The properties of a source: the section that CONF_KEY names over `default`, and the sections of the options over those of the type.
+ * The properties of a source: the section that CONF_KEY names merged over `default`, and the sections of the options
+ * over those of the type.
  * @param warn called with a sentence for each property without effect
  * @throws InvalidInput PROPERTY_INVALID
  */
@@ -110,7 +117,7 @@ export function sourceProperties(
   const names = new Set([...Object.keys(type.sections ?? {}), ...Object.keys(given ?? {})]);
   if (key !== 'default' && !names.has(key)) {
     const known = [...names].sort().join(', ') || 'none';
-    const text = `${what}: there is no section ${show(key)} (CONF_KEY); known: ${known}`;
+    const text = `${what}: unknown section ${show(key)} (CONF_KEY); use one of ${known}`;
     throw new InvalidInput(
       'PROPERTY_INVALID',
       'CONF_KEY',
@@ -130,7 +137,7 @@ export function sourceProperties(
   return readProperties({ ...COMMON, ...type.properties }, properties, what, warn);
 }
 
-/** The object `lookup` of the properties, in which a number is one of seconds. */
+/** Convert the object `lookup` of the properties, in which numbers are seconds. */
 function inMilliseconds(lookup: unknown): Properties {
   if (typeof lookup !== 'object' || lookup === null) return {};
   const { cacheTtl, ...others } = lookup as Properties;

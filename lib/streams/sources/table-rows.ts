@@ -1,19 +1,17 @@
 import type { Row } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 
-/** Most rows of one table. */
+/** Maximum number of rows of one table. */
 const MOST_ROWS = 1_000_000;
 
-/**
- * The rows of a table: those of a batch, such as a file, when all of them are there; or the last ones that have arrived.
- */
+/** The rows of a table: for a batch, such as a file, all rows once they are complete; otherwise the latest rows. */
 export class TableRows {
-  /** 0: a batch. */
+  /** 0 for a batch. */
   readonly #retained: number;
   #next: Row[] = [];
   #rows: readonly Row[] = [];
 
-  /** @param retained number of rows that are kept; 0: those up to the end of a batch */
+  /** @param retained number of rows that are kept; 0: all rows up to the end of a batch */
   constructor(retained: number) {
     this.#retained = retained;
   }
@@ -22,17 +20,17 @@ export class TableRows {
     return this.#rows;
   }
 
-  /** Number of rows that are kept: the last ones; infinite for a batch, which refuses more. */
+  /** Maximum number of rows that are kept: the latest ones; infinite for a batch, which refuses more. */
   get most(): number {
     return this.#retained === 0 ? Infinity : this.#retained;
   }
 
-  /** It is complete when a batch ends. */
+  /** True if the table is complete when a batch ends. */
   get isBatch(): boolean {
     return this.#retained === 0;
   }
 
-  /** @returns whether the table has changed @throws StreamFailure: there are too many */
+  /** @returns whether the table has changed @throws StreamFailure if there are too many rows */
   add(row: Row): boolean {
     if (this.#retained > 0) {
       const kept = this.#retained === 1 ? [] : this.#rows.slice(1 - this.#retained);
@@ -40,19 +38,19 @@ export class TableRows {
       return true;
     }
     if (this.#next.length >= MOST_ROWS)
-      throw new StreamFailure(`the table has more than ${MOST_ROWS} rows; the rest is left out`);
+      throw new StreamFailure(`the table has more than ${MOST_ROWS} rows; the remaining rows are ignored`);
     this.#next.push(row);
     return false;
   }
 
-  /** Add rows at once. @returns whether the table has changed @throws StreamFailure: there are too many */
+  /** Add several rows. @returns whether the table has changed @throws StreamFailure if there are too many rows */
   addAll(rows: readonly Row[]): boolean {
     if (this.#retained === 0) return rows.reduce((hasChanged, row) => this.add(row) || hasChanged, false);
     this.#rows = [...this.#rows, ...rows].slice(-this.#retained);
     return rows.length > 0;
   }
 
-  /** The source has produced everything. @returns whether the table has changed */
+  /** Note that the source has produced all rows. @returns whether the table has changed */
   end(): boolean {
     if (this.#retained > 0) return false;
     this.#rows = this.#next;

@@ -2,30 +2,30 @@ import type { Cause } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
 import { StreamFailure, type ValueObject } from '../values/values.ts';
 
-/** Most payloads and rows that wait. */
+/** Maximum number of waiting payloads and rows. */
 const MAX_WAITING = 102_400;
-/** Most bytes of these payloads: 64 MiB. */
+/** Maximum bytes of these payloads: 64 MiB. */
 const MAX_BYTES = 67_108_864;
-/** Those that have been taken are removed from the list when there are this many. */
+/** Number of taken payloads and rows at which they are removed from the list. */
 const MAX_TAKEN = 1_024;
 
-/** A payload or a row that has arrived in the middle of another one. */
+/** A payload or a row that arrived while another one was being processed. */
 export interface Waiting {
   readonly payload: Uint8Array | undefined;
   readonly values: ValueObject;
   readonly metadata: Metadata;
   readonly arrivedAt: number;
   readonly cause: Cause | undefined;
-  /** The source counts it: not another one of its feeds. */
+  /** True if the source counts it here, rather than in another of its feeds. */
   readonly isCounted: boolean;
-  /** Number of rows that have led to it. */
+  /** Number of rows that triggered it. */
   readonly depth: number;
 }
 
-/** Messages that have arrived at a source in the middle of a row or of a message, in their order. */
+/** Messages that arrived at a source while a row or a message was being processed, in order. */
 export class WaitingRows {
   #list: Waiting[] = [];
-  /** Number of the next one in the list. */
+  /** Index of the next one in the list. */
   #head = 0;
   #bytes = 0;
 
@@ -38,15 +38,17 @@ export class WaitingRows {
     const { payload } = waiting;
     const bytes = this.#bytes + (payload?.length ?? 0);
     if (this.length >= MAX_WAITING)
-      throw new StreamFailure(`more than ${MAX_WAITING} rows wait for each other; one is dropped`);
+      throw new StreamFailure(`more than ${MAX_WAITING} rows are waiting for each other; one is dropped`);
     if (bytes > MAX_BYTES)
-      throw new StreamFailure(`more than ${MAX_BYTES} bytes wait for the rows of a message; a message is dropped`);
+      throw new StreamFailure(
+        `more than ${MAX_BYTES} bytes are waiting for the rows of a message; a message is dropped`
+      );
     this.#bytes = bytes;
     // the bytes of a payload may change when the turn ends
     this.#list.push(payload === undefined ? waiting : { ...waiting, payload: Uint8Array.from(payload) });
   }
 
-  /** @returns undefined: there is none */
+  /** @returns undefined if there is none */
   take(): Waiting | undefined {
     if (this.length === 0) return undefined;
     const next = this.#list[this.#head++];

@@ -19,22 +19,22 @@ import {
 } from './template-value.ts';
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 
-/** Most turns of all loops of one output, with the uses of templates. */
+/** Maximum number of iterations of all loops of one output, including the uses of templates. */
 const MOST_TURNS = 1_000_000;
-/** How much functions may read and make for one output, as a multiple of its bound: characters, elements and calls. */
+/** Maximum work of functions for one output, as a multiple of its limit: characters, elements and calls. */
 const MAX_WORK = 100;
-/** Functions that look at no elements of a list. */
+/** Functions that do not access the elements of a list. */
 const CHEAP: ReadonlySet<string> = new Set([
   ...['coalesce', 'default', 'dict', 'empty', 'first', 'index', 'kindIs', 'kindOf', 'last', 'len', 'list', 'not'],
   ...['ternary', 'tuple', 'typeOf']
 ]);
-/** Most templates that are used inside each other. */
+/** Maximum nesting of templates that use each other. */
 const MOST_DEPTH = 100;
 
 /** The state of one execution. */
 export class Run {
   dot: TemplateValue;
-  /** The variables of the template that is executed; the first one is `$`. */
+  /** The variables of the template being executed; the first one is `$`. */
   variables: TemplateValue[];
   out = '';
   turns = 0;
@@ -53,23 +53,26 @@ export class Run {
     if (this.out.length > this.most) throw tooLong(this.most);
   }
 
-  /** Count a turn of a loop, or the use of a template. @throws StreamFailure */
+  /** Count an iteration of a loop, or the use of a template. @throws StreamFailure */
   turn(): void {
     if (++this.turns > MOST_TURNS)
-      throw new StreamFailure(`the loops of a template have more than ${MOST_TURNS} turns`);
+      throw new StreamFailure(`the loops of a template have more than ${MOST_TURNS} iterations`);
   }
 
-  /** Count what a call reads or makes. @param isCheap not the elements of lists @throws StreamFailure */
+  /**
+   * Count the input or output of a call. @param isCheap whether the elements of lists are not counted @throws
+   * StreamFailure
+   */
   spend(value: TemplateValue, isCheap: boolean): void {
     this.work += typeof value === 'string' || (isList(value) && !isCheap) ? value.length : 1;
     if (this.work > MAX_WORK * this.most)
       throw new StreamFailure(
-        `the functions of a template read and make more than ${MAX_WORK * this.most} characters (bound templateCharacters)`
+        `the functions of a template read and create more than ${MAX_WORK * this.most} characters (bounds.templateCharacters)`
       );
   }
 }
 
-/** What follows an action: the next one, or the loop around it ends or goes on. */
+/** The continuation after an action: the next action, or the end or the next iteration of the enclosing loop. */
 type Signal = 'next' | 'break' | 'continue';
 type Action = (run: Run) => Signal;
 type Evaluate = (run: Run) => TemplateValue;
@@ -77,11 +80,11 @@ type Evaluate = (run: Run) => TemplateValue;
 /** Options of `compileTree`. */
 interface CompileOptions {
   readonly functions: BoundFunctions;
-  /** Fields of a list are those of its first element, instead of an error. */
+  /** If true, fields of a list are those of its first element, instead of an error. */
   readonly readsFirst: boolean;
 }
 
-/** Compile a template to closures. @param text for messages */
+/** Compile a template to closures. @param text the template, for messages */
 export function compileTree(tree: Tree, text: string, options: CompileOptions): (run: Run) => void {
   return new Compiler(tree, text, options).template(tree.body);
 }
@@ -90,7 +93,7 @@ class Compiler {
   readonly #tree: Tree;
   readonly #text: string;
   readonly #options: CompileOptions;
-  /** The definitions that are compiled already, or are being compiled. */
+  /** The definitions that are compiled or being compiled. */
   readonly #templates = new Map<string, { run: Action }>();
   /** The visible variables, by their slots. */
   #variables: string[] = ['$'];
@@ -225,7 +228,7 @@ class Compiler {
     let compiled = this.#templates.get(name);
     const body = this.#tree.definitions.get(name);
     if (compiled === undefined && body !== undefined) {
-      compiled = { run: () => 'next' }; // it may use itself
+      compiled = { run: () => 'next' }; // the template may use itself
       this.#templates.set(name, compiled);
       compiled.run = this.template(body);
     }
@@ -234,7 +237,7 @@ class Compiler {
       const value = evaluate(run);
       const { dot, variables } = run;
       run.turn();
-      if (++run.depth > MOST_DEPTH) throw new StreamFailure(`more than ${MOST_DEPTH} templates inside each other`);
+      if (++run.depth > MOST_DEPTH) throw new StreamFailure(`more than ${MOST_DEPTH} nested templates`);
       run.dot = value;
       run.variables = [value];
       compiled.run(run);
@@ -291,7 +294,7 @@ class Compiler {
     return evaluate;
   }
 
-  /** The field of what is no object. */
+  /** The field of a value that is not an object. */
   #field(expression: Expression, value: TemplateValue, name: string): TemplateValue {
     if (value === undefined) return undefined;
     if (value === null) return this.#fail(expression, `nil pointer evaluating interface {}.${name}`);
@@ -304,7 +307,7 @@ class Compiler {
     return this.#fail(expression, `can't evaluate field ${name} in type ${type}`);
   }
 
-  /** @param last the last argument: what the command before results in */
+  /** @param last the last argument: the result of the preceding command */
   #call(expression: Extract<Expression, { type: 'call' }>, last: Evaluate | undefined): Evaluate {
     const { name } = expression;
     const args = expression.args.map((arg) => this.#expression(arg));

@@ -2,15 +2,16 @@ import { StreamFailure } from '../values/values.ts';
 import { isList, isObject, type TemplateValue, typeOf } from './template-value.ts';
 
 /**
- * What a parameter takes. `int` is an integer, or a float without a fraction, as a number; `whole` is what can be read as an integer, as
- * bigint, and `float` what can be read as a number: both are 0 for anything else, as in the original.
+ * Kinds of parameters. `int` is an integer, or a float without a fraction, as a number; `whole` is any value that can
+ * be read as an integer, as bigint, and `float` any value that can be read as a number: both are 0 for other values, as
+ * in the original.
  */
 type ParameterKind = 'any' | 'string' | 'bool' | 'int' | 'whole' | 'float' | 'list' | 'object';
 
 /** A function of templates. */
 interface TemplateFunction {
   readonly params: readonly ParameterKind[];
-  /** The last parameter may occur any number of times. */
+  /** True if the last parameter may occur any number of times. */
   readonly isVariadic: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
   readonly run: (...args: any[]) => TemplateValue;
@@ -19,17 +20,17 @@ interface TemplateFunction {
 /** Functions of templates by name. */
 export type TemplateFunctions = Readonly<Record<string, TemplateFunction>>;
 
-/** Finds a function, ready to be called. @throws TypeError if there is none */
+/** Finds a function, prepared for calls. @throws TypeError if it does not exist */
 export type BoundFunctions = (name: string) => (args: readonly TemplateValue[]) => TemplateValue;
 
-/** Make a row of a table. @param params kinds with spaces in between; the last one may end in `...` */
+/** Make a row of a table. @param params kinds separated by spaces; the last one may end in `...` */
 export function fn(params: string, run: TemplateFunction['run']): TemplateFunction {
   const isVariadic = params.endsWith('...');
   const kinds = params.replace('...', '').split(' ');
   return { params: (params === '' ? [] : kinds) as readonly ParameterKind[], isVariadic, run };
 }
 
-/** Prepare a function: its arguments are counted, checked and converted at each call. */
+/** Prepare a function for calls, at which its arguments are counted, checked and converted. */
 export function bind({ params, isVariadic, run }: TemplateFunction): (args: readonly TemplateValue[]) => TemplateValue {
   const least = isVariadic ? params.length - 1 : params.length;
   const last = params[params.length - 1];
@@ -72,7 +73,7 @@ function convert(kind: ParameterKind, value: TemplateValue): unknown {
   throw new StreamFailure(`wrong type for value; expected ${kind}; got ${typeOf(value)}`);
 }
 
-/** A value as an integer: fractions are cut off, and 0 stands for what is no number. */
+/** Convert a value to an integer: fractions are truncated, and values that are not numbers become 0. */
 export function toInteger(value: TemplateValue): bigint {
   if (typeof value === 'bigint') return value;
   if (typeof value === 'string' && /^\s*[+-]?\d+\s*$/.test(value))
@@ -81,7 +82,7 @@ export function toInteger(value: TemplateValue): bigint {
   return Number.isFinite(number) ? BigInt(number) : 0n;
 }
 
-/** A value as a float; 0 stands for what is no number. */
+/** Convert a value to a float; values that are not numbers become 0. */
 export function toFloat(value: TemplateValue): number {
   switch (typeof value) {
     case 'number':

@@ -4,7 +4,10 @@ import { joined, printAll, printInner } from './print.ts';
 import { formatted } from './printf.ts';
 import { isList, isObject, isTruthy, memberOf, type TemplateValue, typeOf } from './template-value.ts';
 
-/** The functions of Go's text/template. `and` and `or` are part of the compiler. @param most characters */
+/**
+ * The functions of Go's text/template. `and` and `or` are part of the compiler. @param most maximum number of
+ * characters
+ */
 export function goFunctions(most: number): TemplateFunctions {
   const print = (values: readonly TemplateValue[]) => printAll(values, most);
   return {
@@ -92,7 +95,10 @@ function checkTypes(a: TemplateValue, b: TemplateValue): void {
     throw new StreamFailure(`incompatible types for comparison: ${typeOf(a)} and ${typeOf(b)}`);
 }
 
-/** An integer of the data that no float has exactly is the only one that is not a float: it is compared with floats all the same. */
+/**
+ * A data integer that cannot be represented exactly as a float is the only one that is not a float; it is nevertheless
+ * compared with floats.
+ */
 function isLargeBeside(a: TemplateValue, b: TemplateValue): boolean {
   return typeof a === 'bigint' && typeof b === 'number' && !Number.isSafeInteger(Number(a));
 }

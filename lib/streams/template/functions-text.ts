@@ -5,7 +5,7 @@ import { joined, printInner } from './print.ts';
 import { quoted } from './printf.ts';
 import { isList, makeObject, type TemplateValue, tooLong } from './template-value.ts';
 
-/** Functions of text, with the names of the sprig collection. @param most characters */
+/** Functions of text, with the names of the sprig collection. @param most maximum number of characters */
 export function textFunctions(most: number): TemplateFunctions {
   const print = (value: TemplateValue) => printInner(value, most);
   const present = (values: readonly TemplateValue[]) => values.filter((value) => value !== undefined && value !== null);
@@ -82,7 +82,7 @@ export function textFunctions(most: number): TemplateFunctions {
   };
 }
 
-/** Functions that make no text longer. */
+/** Functions whose results are never longer than their arguments. */
 const LETTER_FUNCTIONS: TemplateFunctions = {
   upper: fn('string', (text: string) => text.toUpperCase()),
   lower: fn('string', (text: string) => text.toLowerCase()),

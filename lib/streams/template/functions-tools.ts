@@ -7,12 +7,12 @@ import { fn, type TemplateFunctions } from './function-table.ts';
 import { type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';
 
-/** What templates use of the process. */
+/** Dependencies of templates on the process. */
 export type TemplateTools = Pick<FunctionTools, 'now' | 'pattern' | 'offsetMinutes'>;
 
-/** Functions of time, of regular expressions and of chance. @param most characters */
+/** Functions of time, regular expressions and random values. @param most maximum number of characters */
 export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools, most: number): TemplateFunctions {
-  /** A number is in seconds since 1970. */
+  /** Numbers are seconds since 1970. */
   const timeOf = (value: TemplateValue): Date => {
     if (value instanceof Date) return value;
     const isNumber = typeof value === 'bigint' || typeof value === 'number';

@@ -20,9 +20,12 @@ type List = readonly TemplateValue[];
 
 const COMPACT = { escapesHtml: true, indent: '' };
 
-/** Functions of numbers: those whose names end in f compute with floats, the others with integers, as the sprig collection has it. */
+/**
+ * Functions of numbers: those whose names end in f compute with floats, the others with integers, as in the sprig
+ * collection.
+ */
 export const NUMBER_FUNCTIONS: TemplateFunctions = {
-  // the result is of the type of the first argument, as before the original had sprig
+  // the result has the type of the first argument, as in the original before it included sprig
   add: fn('any any...', (first: TemplateValue, ...others: List) =>
     typeof first === 'number'
       ? others.reduce<number>((sum, each) => sum + toFloat(each), first)
@@ -52,7 +55,7 @@ export const NUMBER_FUNCTIONS: TemplateFunctions = {
   untilStep: fn('int int int', steps)
 };
 
-/** Most numbers that `until` makes. */
+/** Maximum number of elements that `until` creates. */
 const MOST_STEPS = 1_000_000;
 
 function steps(start: number, stop: number, step: number): bigint[] {
@@ -127,7 +130,7 @@ export const LIST_FUNCTIONS: TemplateFunctions = {
   )
 };
 
-/** The first ones of equal values. */
+/** The first of each group of equal values. */
 function distinct(list: List): List {
   const seen = new Set<TemplateValue>();
   return list.filter((value) => {
@@ -138,22 +141,22 @@ function distinct(list: List): List {
   });
 }
 
-/** A key of `dict` is printed if it is no string. */
+/** A key of `dict`, printed if it is not a string. */
 function keyOf(value: TemplateValue): string {
   return typeof value === 'string' ? value : printInner(value, 1000);
 }
 
 function checkMade(object: TemplateObject): object {
   if (isMade(object)) return object;
-  throw new StreamFailure('the rows of an output cannot be changed, but only objects that dict has made');
+  throw new StreamFailure('set and unset can change only objects that dict has created, not the rows of an output');
 }
 
-/** Whether two values are equal: of lists and objects only if they are the same one. */
+/** Check whether two values are equal; lists and objects only if they are identical. */
 function isSame(a: TemplateValue, b: TemplateValue): boolean {
   return Object.is(a, b) || ((a ?? null) === null && (b ?? null) === null);
 }
 
-/** Functions of any value. @param most characters */
+/** Functions of any value. @param most maximum number of characters */
 export function valueFunctions(most: number): TemplateFunctions {
   return {
     json: fn('any', (value) => jsonText(value, COMPACT, most)),
@@ -191,6 +194,6 @@ function parsed(text: string): TemplateValue {
   try {
     return parseJson(text) as TemplateValue;
   } catch {
-    return undefined; // as in the original; what is missing prints <no value>
+    return undefined; // as in the original; a missing value prints <no value>
   }
 }

@@ -1,15 +1,18 @@
 import { BoundedText } from './print.ts';
 import { isList, isObject, sortedKeys, type TemplateObject, type TemplateValue } from './template-value.ts';
 
-/** How JSON is written. */
+/** The style in which JSON is written. */
 interface JsonStyle {
-  /** Escape `<`, `>`, `&` as `\u003c`, `\u003e`, `\u0026`. */
+  /** True to escape `<`, `>`, `&` as `\u003c`, `\u003e`, `\u0026`. */
   readonly escapesHtml: boolean;
-  /** Of each level; empty: one line. */
+  /** Indentation of each level; if empty, the JSON is on one line. */
   readonly indent: string;
 }
 
-/** A value as JSON, with sorted keys. @param most characters @throws StreamFailure if there are more */
+/**
+ * Encode a value as JSON, with sorted keys. @param most maximum number of characters @throws StreamFailure if there are
+ * more
+ */
 export function jsonText(value: TemplateValue, style: JsonStyle, most: number): string {
   const out = new BoundedText(most);
   write(value, style, '', out);
@@ -44,7 +47,7 @@ function writeObject(object: TemplateObject, style: JsonStyle, margin: string, o
   out.add(separator === '{' ? '{}' : `${line}${margin}}`);
 }
 
-/** The margin of the next level, and what comes before it. */
+/** The indentation of the next level, and the line break in front of it. */
 function layout({ indent }: JsonStyle, margin: string): [inner: string, line: string] {
   return indent === '' ? ['', ''] : [margin + indent, '\n'];
 }

@@ -6,7 +6,7 @@ import { scan, type Token, unquote } from './scan.ts';
 import { TemplateError } from './template-error.ts';
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 
-/** Most blocks and parentheses inside each other. */
+/** Maximum nesting of blocks and parentheses. */
 const MOST_LEVELS = 100;
 const KEYWORDS: readonly string[] = [
   ...['block', 'break', 'continue', 'define', 'else', 'end', 'if', 'range', 'template', 'with']
@@ -14,14 +14,14 @@ const KEYWORDS: readonly string[] = [
 
 /**
  * Parse a template.
- * @param isFunction whether there is a function of a name
+ * @param isFunction whether a function of this name exists
  * @throws TemplateError
  */
 export function parseTemplate(text: string, isFunction: (name: string) => boolean): Tree {
   return new Parser(scan(text), isFunction).parse();
 }
 
-/** The nodes of a block, and what has ended it. */
+/** The nodes of a block, and the token that ended it. */
 interface Block {
   readonly nodes: Node[];
   readonly last: 'end' | 'else';
@@ -33,9 +33,9 @@ class Parser {
   readonly #definitions = new Map<string, readonly Node[]>();
   #at = 0;
   #level = 0;
-  /** Loops around the present node. */
+  /** Number of loops around the current node. */
   #loops = 0;
-  /** The variables that are visible. */
+  /** The visible variables. */
   #variables: string[] = ['$'];
 
   constructor(tokens: readonly Token[], isFunction: (name: string) => boolean) {
@@ -77,7 +77,7 @@ class Parser {
         this.#close();
         return 'end';
       case 'else':
-        return 'else'; // the block reads what follows
+        return 'else'; // the block reads the rest
       case 'if':
       case 'with':
       case 'range':
@@ -110,7 +110,7 @@ class Parser {
     return { type, pipeline, body, otherwise, start, end: this.#last.end };
   }
 
-  /** What follows `else`: `{{else}}`, `{{else if ...}}`, `{{else with ...}}`. */
+  /** Parse the part after `else`: `{{else}}`, `{{else if ...}}`, `{{else with ...}}`. */
   #otherwise(type: string, start: number): readonly Node[] {
     const { type: next, text, start: at } = this.#next;
     if (next === 'word' && text === type && type !== 'range') {
@@ -196,7 +196,7 @@ class Parser {
     return { variables, isAssignment, commands, start, end: this.#last.start };
   }
 
-  /** `$x :=`, `$x =`, and in loops `$index, $element :=`. */
+  /** Parse `$x :=`, `$x =`, and in loops `$index, $element :=`. */
   #declaration(where: string): Pick<Pipeline, 'variables' | 'isAssignment'> {
     const isSymbol = (at: number, ...texts: string[]) => {
       const { type, text } = this.#tokens[this.#at + at];
@@ -222,7 +222,7 @@ class Parser {
     return { variables, isAssignment };
   }
 
-  /** A value, or a function with its arguments, up to `|` or the end of the pipeline. */
+  /** Parse a value, or a function with its arguments, up to `|` or the end of the pipeline. */
   #command(where: string): Expression {
     const words: Expression[] = [];
     const isFunction = this.#next.type === 'word' && !isConstant(this.#next.text);
@@ -252,7 +252,7 @@ class Parser {
     );
   }
 
-  /** A term, and fields of it. */
+  /** Parse a term and its fields. */
   #operand(where: string): Expression {
     const of = this.#term(where);
     const names: string[] = [];

@@ -2,7 +2,7 @@ import { printedFloat } from '../values/values.ts';
 import { isList, isObject, sortedKeys, type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';
 
-/** Collects text up to a bound, so that lists inside lists cannot make more than memory holds. */
+/** Collects text up to a limit, so that nested lists cannot exhaust the memory. */
 export class BoundedText {
   text = '';
   readonly most: number;
@@ -18,7 +18,10 @@ export class BoundedText {
   }
 }
 
-/** A value as an action prints it: `<no value>` for what is missing or null. @throws StreamFailure if it is longer than `most` */
+/**
+ * A value as an action prints it: `<no value>` for missing values and null. @throws StreamFailure if it is longer than
+ * `most`
+ */
 export function printValue(value: TemplateValue, most: number): string {
   if (typeof value === 'string') return value;
   return value === undefined || value === null ? '<no value>' : printInner(value, most);
@@ -64,7 +67,7 @@ function writeInner(value: TemplateValue, out: BoundedText): void {
   } else out.add(printInner(value, out.most));
 }
 
-/** Join values. @param print the text of one of them @throws StreamFailure if there are more than `most` characters */
+/** Join values. @param print prints one of them @throws StreamFailure if there are more than `most` characters */
 export function joined(
   values: readonly TemplateValue[],
   separator: string,
@@ -76,7 +79,7 @@ export function joined(
   return out.text;
 }
 
-/** Print values as `print` does: with a space between two of which neither is a string. */
+/** Print values as `print` does: with a space between two values neither of which is a string. */
 export function printAll(values: readonly TemplateValue[], most: number): string {
   const out = new BoundedText(most);
   for (let i = 0; i < values.length; i++) {

@@ -10,7 +10,7 @@ interface Directive {
   readonly precision: number | undefined;
 }
 
-/** Format values as `printf` does. @param most characters @throws StreamFailure if there are more */
+/** Format values as `printf` does. @param most maximum number of characters @throws StreamFailure if there are more */
 export function formatted(format: string, values: readonly TemplateValue[], most: number): string {
   const out = new BoundedText(most);
   let used = 0;
@@ -121,7 +121,7 @@ function floatText(value: number, verb: string, directive: Directive): string | 
   return signed(verb === 'E' || verb === 'G' ? text.toUpperCase() : text, value, directive);
 }
 
-/** As `toFixed`, which changes to exponents from 1e21 on. */
+/** As `toFixed`, which switches to exponents from 1e21 on. */
 function fixed(value: number, digits: number): string {
   if (Math.abs(value) < 1e21) return value.toFixed(digits);
   return `${BigInt(value)}${digits === 0 ? '' : `.${'0'.repeat(digits)}`}`;
@@ -136,7 +136,7 @@ function general(value: number, digits: number): string {
   return size < -4 || size >= digits ? exponent(`${short}e${power}`) : short;
 }
 
-/** An exponent has at least two digits. */
+/** Pad an exponent to at least two digits. */
 function exponent(text: string): string {
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
@@ -147,7 +147,7 @@ function signed(text: string, value: TemplateValue, { flags }: Directive): strin
   return flags.includes('+') ? `+${text}` : flags.includes(' ') ? ` ${text}` : text;
 }
 
-/** A string in double quotes, with the escapes of Go. */
+/** Quote a string with double quotes and the escapes of Go. */
 export function quoted(text: string): string {
   const escaped = text.replace(/["\\\p{Cc}]/gu, (character) => {
     const short = SHORT[character];

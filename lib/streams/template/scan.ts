@@ -1,7 +1,7 @@
 import { decodeEscapes } from '../../sql/escapes.ts';
 import { TemplateError } from './template-error.ts';
 
-/** The smallest parts of a template. */
+/** The tokens of a template. */
 export interface Token {
   readonly type:
     | 'text'
@@ -15,20 +15,20 @@ export interface Token {
     | 'string'
     | 'symbol'
     | 'end of template';
-  /** Of a field its name without the dot; of text, and of a string, what it stands for; otherwise as it is written. */
+  /** For a field, its name without the dot; for text and strings, the decoded content; otherwise as written. */
   readonly text: string;
   readonly start: number;
   readonly end: number;
-  /** White space comes before it. */
+  /** True if white space precedes it. */
   readonly isSpaced: boolean;
 }
 
 const OPEN = '{{';
 const COMMENT = /\s*\/\*[\s\S]*?\*\/\s*(-?)\}\}/y;
-/** A number: its form is checked later. */
+/** A number, whose form is checked later. */
 const NUMBER = /[+-]?\.?\d(?:[\w.]|(?<=[eEpP])[+-])*/y;
 const NAME = /[\p{L}_][\p{L}\p{Nd}_]*/uy;
-/** What is in quotes, by its first character. */
+/** Quoted tokens, by their first character. */
 const QUOTED: Readonly<Record<string, QuotedForm>> = {
   '"': { type: 'string', name: 'quoted string', pattern: /"(?:[^"\\\n]|\\[^\n])*"/y, read: unquote },
   '`': {
@@ -69,7 +69,7 @@ class Scanner {
 
   scan(): Token[] {
     const text = this.#text;
-    let isTrimmed = false; // the action before ended with a trim marker
+    let isTrimmed = false; // the preceding action ended with a trim marker
     for (;;) {
       const open = text.indexOf(OPEN, this.#at);
       const end = open === -1 ? text.length : open;
@@ -86,7 +86,7 @@ class Scanner {
     return this.#tokens;
   }
 
-  /** @param inside where it begins behind its marker @returns whether it ends with a trim marker */
+  /** @param inside position of its content after the marker @returns whether it ends with a trim marker */
   #action(start: number, inside: number): boolean {
     const comment = match(COMMENT, this.#text, inside);
     if (comment !== undefined) {
@@ -152,7 +152,7 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-/** What a quoted string or character of Go stands for. @throws TemplateError */
+/** Decode a quoted string or character of Go. @throws TemplateError */
 export function unquote(quoted: string, start: number): string {
   return decodeEscapes(quoted.slice(1, -1), () => new TemplateError('invalid syntax in a quoted string', start));
 }

@@ -1,4 +1,4 @@
-/** A template cannot be read. It never leaves this folder. */
+/** A syntax error in a template. It never leaves this folder. */
 export class TemplateError extends Error {
   /** Offset in the text. */
   readonly at: number;
@@ -9,7 +9,7 @@ export class TemplateError extends Error {
   }
 }
 
-/** The place of an offset in messages, as the original has it: `template: sink:LINE:COLUMN`. */
+/** The position of an offset in messages, as in the original: `template: sink:LINE:COLUMN`. */
 export function placeOf(text: string, at: number): string {
   const before = text.slice(0, at);
   const line = before.split('\n').length;

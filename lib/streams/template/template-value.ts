@@ -1,8 +1,8 @@
 import { StreamFailure } from '../values/values.ts';
 
 /**
- * The values of templates. Floats are numbers and integers bigint, because templates compare and print them differently. undefined is
- * what is missing, and null what is null.
+ * The values of templates. Floats are numbers and integers bigint, because templates compare and print them
+ * differently. Missing values are undefined, and null is null.
  */
 export type TemplateValue =
   | string
@@ -17,10 +17,10 @@ export type TemplateValue =
 
 export type TemplateObject = { readonly [key: string]: TemplateValue };
 
-/** The objects that a template has made: only these can be changed. */
+/** The objects that a template has created: only these can be changed. */
 const made = new WeakSet<object>();
 
-/** An object of a template, which `set` can change. */
+/** Create an object of a template, which `set` can change. */
 export function makeObject(entries: Iterable<readonly [string, TemplateValue]> = []): Record<string, TemplateValue> {
   const object: Record<string, TemplateValue> = Object.create(null);
   for (const [key, value] of entries) object[key] = value;
@@ -41,8 +41,9 @@ export function isList(value: TemplateValue): value is readonly TemplateValue[] 
 }
 
 /**
- * Data as templates see it: numbers are floats, except for integers from 2^53 on; and what JSON cannot express is a string [stream rules 9].
- * @returns the same value if nothing has to be changed
+ * Convert data for templates: numbers are floats, except for integers from 2^53 on; values that JSON cannot express
+ * become strings [stream rules 9].
+ * @returns the same value if no conversion is necessary
  */
 export function asTemplateData(value: unknown): TemplateValue {
   switch (typeof value) {
@@ -88,12 +89,12 @@ function objectAsData(object: Readonly<Record<string, unknown>>): TemplateValue 
   return changed ?? (object as TemplateObject);
 }
 
-/** The value of a key, without those of prototypes. */
+/** The value of a key, ignoring prototypes. */
 export function memberOf(object: TemplateObject, key: string): TemplateValue {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Whether a value counts as true: it is neither missing, null, false, 0 nor empty. */
+/** Check whether a value counts as true: it is neither missing, null, false, 0 nor empty. */
 export function isTruthy(value: TemplateValue): boolean {
   if (typeof value === 'bigint') return value !== 0n;
   if (typeof value !== 'object' || value === null) return Boolean(value) || Number.isNaN(value);
@@ -101,7 +102,7 @@ export function isTruthy(value: TemplateValue): boolean {
   return value instanceof Date || Object.keys(value).length > 0;
 }
 
-/** The type of a value in messages, as the original has it. */
+/** The type of a value in messages, as in the original. */
 export function typeOf(value: TemplateValue): string {
   switch (typeof value) {
     case 'bigint':
@@ -118,12 +119,12 @@ export function typeOf(value: TemplateValue): string {
   return value instanceof Date ? 'time.Time' : 'map[string]interface {}';
 }
 
-/** The keys of an object in the order in which templates see them. */
+/** The keys of an object in the order in which templates iterate over them. */
 export function sortedKeys(object: TemplateObject): string[] {
   return Object.keys(object).sort((a, b) => (a < b ? -1 : 1));
 }
 
-/** The error for output that exceeds the bound. */
+/** The error for output that exceeds the limit. */
 export function tooLong(most: number): StreamFailure {
-  return new StreamFailure(`the output of the template is longer than ${most} characters (bound templateCharacters)`);
+  return new StreamFailure(`the output of the template is longer than ${most} characters (bounds.templateCharacters)`);
 }

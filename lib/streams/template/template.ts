@@ -11,28 +11,31 @@ import { parseTemplate } from './parse.ts';
 import { placeOf, TemplateError } from './template-error.ts';
 import { asTemplateData } from './template-value.ts';
 
-/** A template, ready to be filled in with rows. @throws StreamFailure why it cannot be, with the place in the template */
+/**
+ * A compiled template, which is filled in with rows. @throws StreamFailure with the reason and the position in the
+ * template
+ */
 export type Template = (data: unknown) => string;
 
 /** Options of `compileTemplate`. */
 interface TemplateOptions {
-  /** The property that the template is a value of, for messages. Default `dataTemplate`. */
+  /** The property that contains the template, for messages. Default `dataTemplate`. */
   readonly property?: string;
-  /** Most characters of one output; a loop cannot make more. Default 1048576. */
+  /** Maximum number of characters of one output, also for loops. Default 1048576. */
   readonly most?: number;
-  /** Fields of a list of rows are those of its first row, instead of an error. Default false. */
+  /** If true, fields of a list of rows are those of its first row, instead of an error. Default false. */
   readonly readsFirst?: boolean;
 }
 
-/** Most characters of one output. */
+/** Default maximum number of characters of one output. */
 const MOST_CHARACTERS = 1_048_576;
 
 /**
- * Compile a data template: the part of Go's text/template that the documentation lists, with the functions of the sprig collection that have
- * no effect outside of the template. It is parsed once, to closures.
+ * Compile a data template: the documented subset of Go's text/template, with the functions of the sprig collection that
+ * have no side effects. It is parsed once, to closures.
  *
- * Numbers of rows are floats, which print in their shortest form: `3`, `25.5`, `1.541152486013e+12`. What is missing or null prints
- * `<no value>`. `env`, and functions that make keys or certificates, do not exist.
+ * Numbers of rows are floats, which print in their shortest form: `3`, `25.5`, `1.541152486013e+12`. Missing values and
+ * null print `<no value>`. `env`, and functions that create keys or certificates, are not available.
  * @param tools templates with the same object share their functions
  * @throws InvalidInput PROPERTY_INVALID: `property dataTemplate TEXT is invalid: template: sink:LINE:COLUMN: REASON`
  */
@@ -62,7 +65,7 @@ export function compileTemplate(text: string, tools: TemplateTools, options: Tem
   }
 }
 
-/** The functions of a template, and those that were prepared for calls. Templates with the same tools share them. */
+/** The functions of a template, and those prepared for calls. Templates with the same tools share them. */
 interface Functions {
   readonly most: number;
   readonly table: TemplateFunctions;

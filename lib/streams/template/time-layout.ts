@@ -4,7 +4,7 @@ const MONTHS = [
 ];
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** The parts of a layout of Go: what they stand for is the time Mon Jan 2 15:04:05 MST 2006. */
+/** The elements of a Go layout, which represent the time Mon Jan 2 15:04:05 MST 2006. */
 const PARTS =
   /January|Jan|Monday|Mon|MST|2006|Z07:?00|-07:?00|-07|[.,]0+(?!\d)|[.,]9+(?!\d)|_2|002|0[1-6]|15|PM|pm|[1-5](?!\d)/g;
 
@@ -13,8 +13,8 @@ function two(number: number): string {
 }
 
 /**
- * Format a time by a layout of Go, such as `2006-01-02 15:04:05`.
- * @param offsetMinutes of the zone from UTC
+ * Format a time by a Go layout, such as `2006-01-02 15:04:05`.
+ * @param offsetMinutes offset of the zone from UTC
  */
 export function formatTime(time: Date, offsetMinutes: number, layout: string): string {
   const local = new Date(time.getTime() + offsetMinutes * 60_000);

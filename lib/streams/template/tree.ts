@@ -15,17 +15,17 @@ export type Expression = Placed &
     | { readonly type: 'pipeline'; readonly pipeline: Pipeline }
   );
 
-/** Commands of which each gets the result of the one before as its last argument. */
+/** A sequence of commands, each of which receives the result of the preceding one as its last argument. */
 export interface Pipeline extends Placed {
-  /** The variables that get the result; two in `range $index, $element := ...`. */
+  /** The variables that receive the result; two in `range $index, $element := ...`. */
   readonly variables: readonly string[];
-  /** `=` instead of `:=`: the variables exist already. */
+  /** True for `=` instead of `:=`: the variables already exist. */
   readonly isAssignment: boolean;
-  /** From the second one on, all are calls. */
+  /** From the second one on, all commands are calls. */
   readonly commands: readonly Expression[];
 }
 
-/** What a template consists of. */
+/** A node of a template. */
 export type Node = Placed &
   (
     | { readonly type: 'text'; readonly text: string }
@@ -40,7 +40,7 @@ export type Node = Placed &
     | { readonly type: 'break' | 'continue' }
   );
 
-/** A template and those that it defines. */
+/** A template and the templates that it defines. */
 export interface Tree {
   readonly body: readonly Node[];
   readonly definitions: ReadonlyMap<string, readonly Node[]>;

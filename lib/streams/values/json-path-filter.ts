@@ -1,21 +1,21 @@
 import type { PathScanner } from './json-path-scanner.ts';
 import { isNull, isNumber, type Value } from './values.ts';
 
-/** Counts what a query looks at. */
+/** Counts the values that a query visits. */
 export interface Work {
-  /** @throws StreamFailure if it is too much */
+  /** @throws StreamFailure if the limit is exceeded */
   take(count: number): void;
 }
 
 /** Evaluate a path or an operand of a filter. @param current the element that is tested */
 export type Select = (current: Value, root: Value, work: Work) => Value;
 
-/** Whether a filter keeps an element. */
+/** A filter condition: whether an element is kept. */
 export type Condition = (current: Value, root: Value, work: Work) => boolean;
 
 /**
  * Parse the condition of a filter: comparisons, arithmetic, `&&`, `||`, `!`, parentheses.
- * @param parsePath parses what follows `$` or `@`
+ * @param parsePath parses the path after `$` or `@`
  * @throws StreamFailure if it is invalid
  */
 export function parseCondition(scanner: PathScanner, parsePath: (scanner: PathScanner) => Select): Condition {
@@ -23,14 +23,14 @@ export function parseCondition(scanner: PathScanner, parsePath: (scanner: PathSc
   return (current, root, work) => isTrue(select(current, root, work));
 }
 
-/** A path without a comparison is true if it selects anything but null and false. */
+/** A path without a comparison is true if it selects a value other than null and false. */
 function isTrue(value: Value): boolean {
   return !isNull(value) && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
 type Operate = (left: Value, right: Value) => Value;
 
-/** Operators by level, from the weakest; longer ones first. */
+/** Operators by level, weakest first; within a level, longer ones first. */
 const LEVELS: readonly (readonly (readonly [string, Operate])[])[] = [
   [
     ['==', isEqual],
@@ -56,7 +56,7 @@ function isEqual(left: Value, right: Value): boolean {
   return left === right || (isNull(left) && isNull(right));
 }
 
-/** Numbers are compared with numbers, strings with strings; anything else is in no order. */
+/** Numbers are compared with numbers and strings with strings; other pairs are unordered. */
 function order(left: Value, right: Value, holds: (order: number) => boolean): boolean {
   if (isNumber(left) && isNumber(right)) return holds(Number(left) - Number(right));
   if (typeof left !== 'string' || typeof right !== 'string') return false;

@@ -6,7 +6,7 @@ const INTEGER = /-?\d{1,15}/y;
 const NUMBER = /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 
-/** Most levels of brackets and filters in a path. */
+/** Maximum nesting of brackets and filters in a path. */
 const MOST_LEVELS = 50;
 
 /** Reads the text of a JSON path from left to right. */
@@ -27,14 +27,14 @@ export class PathScanner {
     this.#match(SPACE);
   }
 
-  /** Consume a text, if it is next. */
+  /** Consume a text if it is next. */
   takes(text: string): boolean {
     if (!this.text.startsWith(text, this.at)) return false;
     this.at += text.length;
     return true;
   }
 
-  /** Consume a text behind white space. @throws StreamFailure if it is not next */
+  /** Skip white space and consume a text. @throws StreamFailure if it is not next */
   expect(text: string): void {
     this.skipSpace();
     if (!this.takes(text)) throw this.failure(`expected ${text}`);
@@ -54,7 +54,10 @@ export class PathScanner {
     return digits === undefined ? undefined : Number(digits);
   }
 
-  /** A string in single or double quotes. @returns undefined if there is none @throws StreamFailure if it does not end */
+  /**
+   * Consume a string in single or double quotes. @returns undefined if there is none @throws StreamFailure if it is not
+   * closed
+   */
   string(): string | undefined {
     const quote = this.text[this.at];
     if (quote !== '"' && quote !== "'") return undefined;
@@ -75,10 +78,10 @@ export class PathScanner {
         } else text += ESCAPES[escaped] ?? escaped;
       }
     }
-    throw this.failure('the string does not end');
+    throw this.failure('the string is not closed');
   }
 
-  /** Read what is one level deeper. @throws StreamFailure for too many levels */
+  /** Read a part one level deeper. @throws StreamFailure for too many levels */
   nested<T>(read: () => T): T {
     if (this.#level >= MOST_LEVELS) throw this.failure(`there are more than ${MOST_LEVELS} levels`);
     this.#level++;

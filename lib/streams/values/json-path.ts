@@ -6,19 +6,19 @@ import { type Condition, parseCondition, type Select, type Work } from './json-p
 import { PathScanner } from './json-path-scanner.ts';
 import { describe, isArray, isStruct, StreamFailure, type Value } from './values.ts';
 
-/** Longest path, in characters. */
+/** Maximum length of a path, in characters. */
 const MOST_CHARACTERS = 10_000;
-/** Most values that one query looks at. */
+/** Maximum number of values that one query visits. */
 const MOST_VISITED = 1_000_000;
 
-/** A path into a value, ready for use. */
+/** A compiled path. */
 export interface JsonPath {
   /**
-   * What the path selects: one value; or an array, if the path may select several.
-   * @throws StreamFailure if it selects nothing, but must select one value; or if it looks at too many values
+   * Query the path: one value, or an array if the path may select several.
+   * @throws StreamFailure if a path to one value selects none, or if it visits too many values
    */
   query(value: Value): Value;
-  /** The same, or undefined if it selects nothing. @throws StreamFailure if it looks at too many values */
+  /** As `query`, but undefined if the path selects nothing. @throws StreamFailure if it visits too many values */
   find(value: Value): Value;
 }
 
@@ -38,9 +38,9 @@ type Step =
   | { readonly type: 'filter'; readonly condition: Condition };
 
 /**
- * Compile a JSON path as of Goessner: `$.a.b`, `$.a[0]`, `$["my.key"]`, `$.a[*].b`, `$.a[1:3]`, `$..b`, `$.a[0,2]`,
- * `$.friends[? @.age > 60 && @.name != "Jane"].first`. A filter has comparisons, arithmetic, `&&`, `||`, `!` and parentheses; it is never run as
- * a script.
+ * Compile a JSON path in Goessner's syntax: `$.a.b`, `$.a[0]`, `$["my.key"]`, `$.a[*].b`, `$.a[1:3]`, `$..b`,
+ * `$.a[0,2]`, `$.friends[? @.age > 60 && @.name != "Jane"].first`. A filter has comparisons, arithmetic, `&&`, `||`,
+ * `!` and parentheses; it is never executed as a script.
  * @throws StreamFailure if the path is invalid
  */
 export function compileJsonPath(text: string): JsonPath {
@@ -64,13 +64,13 @@ export function compileJsonPath(text: string): JsonPath {
   };
 }
 
-/** Counts what a query looks at. */
+/** Counts the values that a query visits. */
 class Visits implements Work {
   #count = 0;
 
   take(count: number): void {
     this.#count += count;
-    if (this.#count > MOST_VISITED) throw new StreamFailure(`the JSON path looks at more than ${MOST_VISITED} values`);
+    if (this.#count > MOST_VISITED) throw new StreamFailure(`the JSON path visits more than ${MOST_VISITED} values`);
   }
 }
 
@@ -127,12 +127,12 @@ function selectorAt(scanner: PathScanner): Step {
   return { type: 'slice', from, to, by };
 }
 
-/** A path in a filter, behind `$` or `@`. */
+/** Parse a path in a filter, after `$` or `@`. */
 function parsePath(scanner: PathScanner): Select {
   return selection(parseSteps(scanner));
 }
 
-/** Select from a value: one value or undefined, or an array if the steps may select several. */
+/** Compile steps to a selection: one value or undefined, or an array if the steps may select several. */
 function selection(steps: readonly Step[]): Select {
   const singles = steps.filter((step) => step.type === 'key' || step.type === 'index');
   if (singles.length === steps.length)
@@ -206,7 +206,7 @@ function sliceOf(
   return by === 1 ? part : part.filter((_, index) => index % by === 0);
 }
 
-/** The value and everything below it, each before what is in it. */
+/** The value and its descendants, in pre-order. */
 function descendInto(result: Value[], value: Value, work: Work): void {
   const waiting: Value[] = [value];
   while (waiting.length > 0) {

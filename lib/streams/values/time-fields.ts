@@ -19,18 +19,18 @@ export const MONTHS: readonly string[] = [
   'December'
 ];
 
-/** From Sunday. */
+/** Beginning with Sunday. */
 export const DAYS: readonly string[] = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 
-/** A time as a clock in a zone shows it. */
+/** A time as shown by a clock in a time zone. */
 export interface Moment {
-  /** What it shows, as if it were of UTC. */
+  /** The time shown, as if it were in UTC. */
   readonly clock: Date;
   /** Offset of the zone from UTC. */
   readonly offsetMinutes: number;
 }
 
-/** What was read of a time. */
+/** The fields of a parsed time. */
 export interface TimeFields {
   year?: number | undefined;
   /** From 1. */
@@ -46,16 +46,16 @@ export interface TimeFields {
   offsetMinutes?: number | undefined;
 }
 
-/** A part of a time. */
+/** A field of a time pattern. */
 export interface Field {
   format(moment: Moment): string;
-  /** @returns the place behind the part; -1 if the text does not fit */
+  /** @returns the position after the field; -1 if the text does not match */
   read(text: string, at: number, values: TimeFields): number;
 }
 
 /**
- * The part that a run of a letter stands for. @returns undefined for what stands for itself
- * @throws StreamFailure if there is no such run
+ * The field denoted by a run of a letter. @returns undefined for literal characters
+ * @throws StreamFailure if the run is not supported
  */
 export function field(letter: string, length: number, pattern: string): Field | undefined {
   const name = letter === 'Y' ? 'y' : letter;
@@ -101,7 +101,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   G: { 1: { format: () => 'AD', read: (text, at) => (text.startsWith('AD', at) ? at + 2 : -1) } }
 };
 
-/** The number at a place. @returns undefined if there are fewer digits than `least` */
+/** Parse the number at a position. @returns undefined if there are fewer digits than `least` */
 function numberAt(text: string, at: number, least: number, most: number): { value: number; end: number } | undefined {
   let end = at;
   while (end < at + most && text[end] >= '0' && text[end] <= '9') end++;
@@ -134,7 +134,7 @@ function shortYear(): Field {
     read(text, at, values) {
       const number = numberAt(text, at, 2, 2);
       if (number === undefined) return -1;
-      // 69 to 99 are of the 20th century, as in the original
+      // 69 to 99 belong to the 20th century, as in the original
       values.year = number.value + (number.value >= 69 ? 1900 : 2000);
       return number.end;
     }
@@ -157,7 +157,7 @@ function fraction(length: number): Field {
   return {
     format: ({ clock }) =>
       `.${String(clock.getUTCMilliseconds()).padStart(3, '0').padEnd(length, '0').slice(0, length)}`,
-    // already read with the seconds
+    // already parsed with the seconds
     read: (text, at, values) =>
       values.ms !== undefined ? at : text[at] === '.' ? readFraction(text, at, length, length, values) : -1
   };
@@ -201,7 +201,7 @@ function half(): Field {
   };
 }
 
-/** The offset from UTC. `Z` is read, too: not specified, and unambiguous. */
+/** The offset from UTC. `Z` is accepted, too: not specified, and unambiguous. */
 function zone(separator: string, hasMinutes: boolean): Field {
   return {
     format: ({ offsetMinutes }) => offsetText(offsetMinutes, separator, hasMinutes),
@@ -233,7 +233,7 @@ function offsetText(offsetMinutes: number, separator: string, hasMinutes: boolea
   return `${offsetMinutes < 0 ? '-' : '+'}${hours}${minutes}`;
 }
 
-/** The name of a zone: UTC, or its offset, as zones without a name have it. Other names are read as UTC, as in the original. */
+/** The name of a zone: UTC, or the offset for zones without a name. Other names are read as UTC, as in the original. */
 function zoneName(): Field {
   return {
     format: ({ offsetMinutes }) =>

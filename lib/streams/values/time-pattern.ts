@@ -2,28 +2,29 @@ import { LRUCache } from 'lru-cache';
 import { type Field, field, type Moment, type TimeFields } from './time-fields.ts';
 import { StreamFailure } from './values.ts';
 
-/** Longest pattern, in characters. */
+/** Maximum length of a pattern, in characters. */
 const MOST_CHARACTERS = 1000;
 
-/** A pattern for times, such as `YYYY-MM-dd HH:mm:ss`, ready for use. */
+/** A compiled pattern for times, such as `YYYY-MM-dd HH:mm:ss`. */
 export interface TimePattern {
   /** @param offsetMinutes of the zone of the result, east of UTC @throws StreamFailure for an invalid time */
   format(time: Date, offsetMinutes: number): string;
   /**
-   * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
-   * @returns milliseconds since 1970; undefined if the text does not fit
+   * @param offsetAt offset from UTC, in minutes, for times without a zone; default: UTC
+   * @returns Unix time in milliseconds; undefined if the text does not match
    */
   parse(text: string, offsetAt?: OffsetAt): number | undefined;
 }
 
-/** Offset of a zone from UTC, in minutes, at a time in milliseconds since 1970. */
+/** The offset of a zone from UTC in minutes, at a Unix time in milliseconds. */
 type OffsetAt = (timeMs: number) => number;
 
 const COMPILED = new LRUCache<string, TimePattern>({ max: 100 });
 
 /**
- * Format a time [stream rules 6.6]. Letters of the pattern: `YYYY YY` (or `y`), `M MM MMM MMMM`, `d dd`, `EEE EEEE`, `HH`, `h hh`, `a`, `m mm`,
- * `s ss`, `S SS SSS ...` with the dot before it, `z`, `Z`, `X XX XXX`, `G`; `'text'`, `''`, and `\` before a letter that stands for itself.
+ * Format a time [stream rules 6.6]. Letters of the pattern: `YYYY YY` (or `y`), `M MM MMM MMMM`, `d dd`, `EEE EEEE`,
+ * `HH`, `h hh`, `a`, `m mm`, `s ss`, `S SS SSS ...` with the dot before it, `z`, `Z`, `X XX XXX`, `G`; `'text'`, `''`,
+ * and `\` before a literal letter.
  * @throws StreamFailure if the pattern or the time is invalid
  */
 export function formatTime(time: Date, pattern: string, offsetMinutes: number): string {
@@ -31,16 +32,16 @@ export function formatTime(time: Date, pattern: string, offsetMinutes: number): 
 }
 
 /**
- * Read a time by a pattern as of `formatTime`.
- * @param offsetAt offset from UTC, in minutes, of times without a zone; by default they are of UTC
- * @returns milliseconds since 1970; undefined if the text does not fit
+ * Parse a time by a pattern as in `formatTime`.
+ * @param offsetAt offset from UTC, in minutes, for times without a zone; default: UTC
+ * @returns Unix time in milliseconds; undefined if the text does not match
  * @throws StreamFailure if the pattern is invalid
  */
 export function parseTime(text: string, pattern: string, offsetAt?: OffsetAt): number | undefined {
   return compileTimePattern(pattern).parse(text, offsetAt);
 }
 
-/** Compile a pattern as of `formatTime`. @throws StreamFailure if it is invalid */
+/** Compile a pattern as in `formatTime`. @throws StreamFailure if it is invalid */
 export function compileTimePattern(pattern: string): TimePattern {
   const known = COMPILED.get(pattern);
   if (known !== undefined) return known;
@@ -88,7 +89,7 @@ function fieldsOf(pattern: string): readonly Field[] {
       at += 2;
     } else {
       const length = runLength(pattern, at);
-      // the dot before a fraction may be written
+      // the dot before a fraction is optional in the pattern
       if (letter === '.' && pattern[at + 1] === 'S') at++;
       else {
         fields.push(field(letter, length, pattern) ?? literal(letter.repeat(length)));
@@ -113,14 +114,14 @@ function literal(text: string): Field {
   };
 }
 
-/** A time as a clock in a zone shows it. @throws StreamFailure if it is invalid */
+/** A time as shown by a clock in a time zone. @throws StreamFailure if it is invalid */
 export function momentOf(time: Date, offsetMinutes: number): Moment {
   const clock = new Date(time.getTime() + offsetMinutes * 60_000);
-  if (Number.isNaN(clock.getTime())) throw new StreamFailure('the time is not valid: it is beyond the year 275760');
+  if (Number.isNaN(clock.getTime())) throw new StreamFailure('the time is invalid: it is beyond the year 275760');
   return { clock, offsetMinutes };
 }
 
-/** @returns undefined if there is no such time, such as February 30 */
+/** @returns undefined if the time does not exist, such as February 30 */
 function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): number | undefined {
   const { year = 1970, month = 1, day = 1, minute = 0, second = 0, ms = 0, hour12, isAfternoon } = values;
   let hour = values.hour ?? hour12 ?? 0;
@@ -134,7 +135,7 @@ function timeOf(values: TimeFields, offsetAt: OffsetAt | undefined): number | un
   return utcOf(clock.getTime(), values.offsetMinutes ?? offsetAt);
 }
 
-/** The time at which a clock shows a time. @param clockMs what it shows, as if it were of UTC */
+/** The time at which a clock shows a given time. @param clockMs the time shown, as if it were in UTC */
 function utcOf(clockMs: number, offset: number | OffsetAt | undefined): number {
   if (typeof offset !== 'function') return clockMs - (offset ?? 0) * 60_000;
   const near = clockMs - offset(clockMs) * 60_000;
@@ -144,17 +145,18 @@ function utcOf(clockMs: number, offset: number | OffsetAt | undefined): number {
 const COMMON =
   /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]\d{2}(?::?\d{2})?))?)?$/;
 
-/** A time that was read, and the zone that was written with it. */
+/** A parsed time and the zone that was written with it. */
 interface ReadTime {
-  /** Milliseconds since 1970. */
+  /** Unix time in milliseconds. */
   readonly timeMs: number;
   readonly offsetMinutes: number | undefined;
 }
 
 /**
- * Read a time in a common format: `2006-01-02`, `2006-01-02 15:04:05`, `2006-01-02T15:04:05.000Z`, with or without a zone.
- * @param offsetAt offset of times without a zone, in minutes; by default they are of UTC
- * @returns undefined if the text does not fit
+ * Parse a time in a common format: `2006-01-02`, `2006-01-02 15:04:05`, `2006-01-02T15:04:05.000Z`, with or without a
+ * zone.
+ * @param offsetAt offset from UTC, in minutes, for times without a zone; default: UTC
+ * @returns undefined if the text does not match
  */
 export function readTime(text: string, offsetAt?: OffsetAt): ReadTime | undefined {
   const found = COMMON.exec(text.length > 60 ? '' : text.trim());

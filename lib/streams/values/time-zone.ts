@@ -1,27 +1,27 @@
 import { LRUCache } from 'lru-cache';
 import { StreamFailure } from './values.ts';
 
-/** Not every version of Node has these zones. */
+/** Some versions of Node do not support these zones. */
 const FIXED = /^([+-])([01]\d|2[0-3]):?([0-5]\d)$/;
-/** Offsets of zones change only at quarters of an hour. */
+/** Offsets of zones change only at multiples of a quarter of an hour. */
 const QUARTER_MS = 900_000;
 
-/** A zone, and its offset as last computed, which takes microseconds. */
+/** A zone and its last computed offset; computing one takes microseconds. */
 interface Zone {
   readonly formatter: Intl.DateTimeFormat;
   quarter: number;
   offsetMinutes: number;
 }
 
-/** Zones, which are expensive to make. */
+/** Cached zones, because they are expensive to create. */
 const ZONES = new LRUCache<string, Zone>({ max: 50 });
 
 /**
- * Offset of a time zone from UTC at a time.
+ * Offset of a time zone from UTC at a given time.
  * @param zone an IANA name, such as `Asia/Shanghai`, or an offset, such as `+08:00`
  * @param timeMs milliseconds since 1970
  * @returns minutes east of UTC
- * @throws StreamFailure if there is no such zone, or the time is beyond the year 275760
+ * @throws StreamFailure if the zone is unknown, or if the time is beyond the year 275760
  */
 export function zoneOffsetMinutes(zone: string, timeMs: number): number {
   const fixed = FIXED.exec(zone);
@@ -44,8 +44,7 @@ function zoneOf(name: string): Zone {
 }
 
 function offsetOf(formatter: Intl.DateTimeFormat, timeMs: number): number {
-  if (Number.isNaN(new Date(timeMs).getTime()))
-    throw new StreamFailure(`${timeMs} is no time in milliseconds since 1970`);
+  if (Number.isNaN(new Date(timeMs).getTime())) throw new StreamFailure(`${timeMs} is not a Unix time in milliseconds`);
   const parts = formatter.formatToParts(timeMs);
   const read = (type: string) => Number(parts.find((part) => part.type === type)?.value);
   const isBefore = parts.some((part) => part.type === 'era' && part.value === 'BC');
@@ -67,6 +66,6 @@ function makeFormatter(zone: string): Intl.DateTimeFormat {
       timeZone: zone
     });
   } catch (cause) {
-    throw new StreamFailure(`unknown time zone ${zone.slice(0, 50)}; write one such as Asia/Shanghai`, cause);
+    throw new StreamFailure(`unknown time zone ${zone.slice(0, 50)}; use an IANA name such as Asia/Shanghai`, cause);
   }
 }

@@ -6,44 +6,45 @@
 import { type Cause, deeper } from './cause.ts';
 import { isNull, member, type Value, type ValueObject } from './values.ts';
 
-/** What a source says of a row besides its columns, such as its topic. */
+/** Metadata of a row, besides its columns, such as its topic. */
 export type Metadata = ValueObject;
 
 export const NO_METADATA: Metadata = {};
 
-/** A slot whose value has not been computed. */
+/** The content of a slot whose value has not been computed. */
 export const PENDING = Symbol('pending') as unknown as Value;
 
 const NO_SLOTS: Value[] = [];
 
 /**
- * What flows between operators: a row of one stream, a joined row or a group of rows.
+ * An item that flows between operators: a row of one stream, a joined row or a group of rows.
  *
- * Expressions name the stream of a column by its position among the sources of the statement, from 0; the planner knows the names.
+ * Expressions refer to the stream of a column by its position among the sources of the statement, from 0; the planner
+ * knows the names.
  */
 export interface Tuple {
-  /** Milliseconds since 1970: when the row arrived, or what its stream declares as its time. */
+  /** Arrival time in milliseconds since 1970, or the time column that the stream declares. */
   readonly timestamp: number;
-  /** The values of aliases that other clauses use, and of functions with a state; `PENDING` until they are computed. */
+  /** The values of aliases that other clauses use, and of stateful functions; `PENDING` until they are computed. */
   readonly slots: Value[];
-  /** What has led to it; undefined for most rows. */
+  /** The rules that caused the item; undefined for most rows. */
   readonly cause: Cause | undefined;
-  /** The value of a column, of the first stream that has it. undefined: there is none. */
+  /** The value of a column, from the first stream that has it; undefined if none has it. */
   column(name: string): Value;
   /** The value of a column of one stream. */
   columnOf(source: number, name: string): Value;
-  /** What a source says of a row. */
+  /** The value of a metadata field. */
   meta(name: string): Value;
   metaOf(source: number, name: string): Value;
-  /** All columns, or those of one stream. On equal names the first stream wins. */
+  /** All columns, or those of one stream. Of equal names, the first stream's column is used. */
   columns(source?: number): ValueObject;
-  /** Everything that the source says of a row, or that of one stream. */
+  /** All metadata, or that of one stream. */
   metadata(source?: number): Metadata;
-  /** A tuple with slots of its own. A shared tuple is never changed. */
+  /** A copy of the tuple with separate slots. A shared tuple is never changed. */
   with(slots: Value[]): Tuple;
 }
 
-/** A row of one stream. Rules share it, so it is never changed. */
+/** A row of one stream. Rules share rows, so they are never changed. */
 export class Row implements Tuple {
   readonly values: ValueObject;
   readonly timestamp: number;
@@ -99,11 +100,11 @@ export class Row implements Tuple {
   }
 }
 
-/** Rows of several streams: at most one of each. */
+/** Rows of several streams, at most one of each. */
 export class JoinedRow implements Tuple {
-  /** By position of the stream; undefined: no row of it matches. */
+  /** By position of the stream; undefined if no row of it matches. */
   readonly parts: readonly (Row | undefined)[];
-  /** The positions, in the order in which columns are looked for. */
+  /** The positions in the order in which columns are looked up. */
   readonly order: readonly number[];
   readonly slots: Value[];
 
@@ -121,7 +122,7 @@ export class JoinedRow implements Tuple {
     return 0;
   }
 
-  /** The deepest one of its rows. */
+  /** The cause with the longest chain among the rows. */
   get cause(): Cause | undefined {
     let cause: Cause | undefined;
     for (const position of this.order) cause = deeper(cause, this.parts[position]?.cause);
@@ -180,7 +181,7 @@ export class JoinedRow implements Tuple {
 /** The rows of a group. Its columns are those of its first row [stream rules 4.6]. */
 export class GroupRow implements Tuple {
   readonly first: Tuple;
-  /** The results of the aggregate calls of the statement, in the order of the plan. */
+  /** The results of the statement's aggregate calls, in the order of the plan. */
   readonly aggregates: readonly Value[];
   readonly slots: Value[];
 
@@ -231,13 +232,13 @@ export class GroupRow implements Tuple {
 export interface WindowRange {
   readonly start: number;
   readonly end: number;
-  /** When it was emitted. */
+  /** Time of the emission. */
   readonly trigger: number;
-  /** The deepest cause of its rows. Absent: they have none. */
+  /** The longest cause of its rows. Absent if they have none. */
   readonly cause?: Cause;
 }
 
-/** The tuples of one emission of a window; behind an aggregation, its groups. */
+/** The tuples of one emission of a window; after an aggregation, its groups. */
 export interface Collection {
   readonly tuples: readonly Tuple[];
   readonly range: WindowRange;
@@ -247,28 +248,31 @@ export function isCollection(item: Tuple | Collection): item is Collection {
   return 'tuples' in item;
 }
 
-/** What has led to an item. */
+/** The cause of an item. */
 export function causeOf(item: Tuple | Collection): Cause | undefined {
   return isCollection(item) ? item.range.cause : item.cause;
 }
 
-/** The bounds of a window, with what has led to it. */
+/** The bounds of a window with its cause. */
 export function rangeOf(start: number, end: number, cause: Cause | undefined): WindowRange {
   const range = { start, end, trigger: end };
   return cause === undefined ? range : { ...range, cause };
 }
 
-/** What expressions see besides their tuple. There is one for each running rule; operators set it before they evaluate. */
+/** The context of expressions besides their tuple. Each running rule has one; operators set it before they evaluate. */
 export interface Frame {
-  /** The window that is evaluated. */
+  /** The window being evaluated. */
   range: WindowRange | undefined;
   /** Number of the row in its emission, from 1. */
   rowNumber: number;
-  /** What has led to the emission, or to the item whose error is passed on. */
+  /** The cause of the emission, or of the item whose error is passed on. */
   cause?: Cause | undefined;
-  /** The message with many rows to which the row at hand belongs, and whether an error of it was sent. undefined: it belongs to none. */
+  /**
+   * The message with many rows to which the current row belongs, and whether an error of it was sent; undefined if
+   * there is none.
+   */
   many?: { hasFailed: boolean } | undefined;
 }
 
-/** An expression, ready to be evaluated. @throws StreamFailure */
+/** A compiled expression. @throws StreamFailure */
 export type Evaluate = (tuple: Tuple) => Value;

@@ -11,15 +11,16 @@ import { setKey } from '../../sql/values.ts';
  *
  * | type of SQL | in JavaScript |
  * |---|---|
- * | bigint | bigint, of 64 bits; more in rows of streams without a schema |
+ * | bigint | bigint, of 64 bits; larger in rows of streams without a schema |
  * | float | number |
  * | string, boolean | the same |
  * | datetime | Date |
  * | bytea | Uint8Array |
  * | array, struct | array, object |
- * | null, and what is absent | null, undefined |
+ * | null, and absent values | null, undefined |
  *
- * Rows of streams without a schema have the numbers of JSON, which are floats. Integers from 2^53 on are bigint, so that they keep their digits.
+ * Rows of streams without a schema have the numbers of JSON, which are floats. Integers from 2^53 on are bigint, so
+ * that they keep their digits.
  */
 export type Value =
   | string
@@ -72,12 +73,12 @@ export function isStruct(value: Value): value is ValueObject {
 }
 
 /**
- * The value of a key. An exact match first, then one that differs in upper and lower case [stream rules 3.1, 4.5].
+ * The value of a key. An exact match takes precedence over one that differs in case [stream rules 3.1, 4.5].
  * @returns undefined if there is none
  */
 export function member(object: ValueObject, key: string): Value {
   const value = object[key];
-  // most columns exist; what objects inherit are functions, which no value is, and __proto__
+  // most columns exist; inherited members are functions, which are never values, and __proto__
   if (value !== undefined && typeof value !== 'function' && key !== '__proto__') return value;
   return Object.hasOwn(object, key) ? value : similarMember(object, key);
 }
@@ -101,15 +102,15 @@ const TYPE_NAMES: Readonly<Record<Kind, string>> = {
   null: '<nil>'
 };
 
-/** The name of a value's type in messages, as the original has it: `int64`. */
+/** The name of a value's type in messages, as in the original: `int64`. */
 export function typeName(value: Value): string {
   return TYPE_NAMES[kindOf(value)];
 }
 
-/** Most levels of arrays and structs in a value that is printed or compared. */
+/** Maximum nesting of arrays and structs in a value that is printed or compared. */
 const MOST_LEVELS = 1000;
 
-/** A value in messages, as the original has it: `string(32)`. Long values are shortened. */
+/** A value in messages, as in the original: `string(32)`. Long values are shortened. */
 export function describe(value: Value): string {
   const text = brief(value, 3);
   return `${typeName(value)}(${text.length > 100 ? `${text.slice(0, 97)}...` : text})`;
@@ -127,12 +128,12 @@ function brief(value: Value, levels: number): string {
   return `map[${entries.sort().join(' ')}]`;
 }
 
-/** Most characters of an array or a struct that is printed. */
+/** Maximum length of a printed array or struct, in characters. */
 const MOST_PRINTED = 1_048_576;
 
 /**
  * A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`.
- * @throws StreamFailure for an array or a struct with more levels than 1000, or more than 1048576 characters
+ * @throws StreamFailure for an array or a struct with more than 1000 levels, or more than 1048576 characters
  */
 export function printed(value: Value): string {
   switch (kindOf(value)) {
@@ -157,12 +158,12 @@ export function printed(value: Value): string {
 
 let printedCount = 0;
 
-/** How many characters of arrays and structs have been printed: rules count them as work. */
+/** Total number of characters of printed arrays and structs: rules count them as work. */
 export function printedCharacters(): number {
   return printedCount;
 }
 
-/** Prints arrays and structs up to the bound. */
+/** Prints arrays and structs up to a limit. */
 class Printer {
   text = '';
 
@@ -196,7 +197,7 @@ class Printer {
   }
 }
 
-/** @throws StreamFailure if a value has more levels than 1000 */
+/** @throws StreamFailure if a value has more than 1000 levels */
 export function checkLevel(level: number): void {
   if (level >= MOST_LEVELS)
     throw new StreamFailure(`the value has more than ${MOST_LEVELS} levels of arrays and structs`);
@@ -220,19 +221,23 @@ export function integer(value: bigint): bigint {
 }
 
 /**
- * A value for the app and for JSON: integers are numbers where these are exact, null stands for NaN and infinity.
- * @throws StreamFailure for more levels than 1000
+ * Convert a value for the app and for JSON: integers become numbers where these are exact; NaN and infinity become
+ * null.
+ * @throws StreamFailure for more than 1000 levels
  */
 export function plain(value: Value): unknown {
   return new PlainCopy(Infinity).of(value, 0);
 }
 
-/** The same for a row of a result. It is weighed while it is copied. @throws StreamFailure for more levels than 1000, or if it is too heavy */
+/**
+ * Convert a row of a result in the same way, weighing it at the same time. @throws StreamFailure for more than 1000
+ * levels, or if it is too heavy
+ */
 export function plainRow(row: ValueObject, most: number): ValueObject {
   return new PlainCopy(most).of(row, 0) as ValueObject;
 }
 
-/** Copies values up to a bound of their weight, which is the same as in `weightOf`. */
+/** Copies values up to a limit of their weight, which is defined as in `weightOf`. */
 class PlainCopy {
   readonly #most: number;
   #rest: number;
@@ -281,12 +286,12 @@ class PlainCopy {
   }
 }
 
-/** @param what for the message: `the row` */
+/** @param what subject of the message: `the row` */
 export function tooHeavy(what: string, most: number): StreamFailure {
-  return new StreamFailure(`${what} is larger than ${most} bytes as JSON (the bound rowWeight)`);
+  return new StreamFailure(`${what} is larger than ${most} bytes as JSON (bounds.rowWeight)`);
 }
 
-/** The evaluation of an expression or an operator has failed for a row. `code` is `STREAM_FAILED`. */
+/** The failure to evaluate an expression or an operator for a row. `code` is `STREAM_FAILED`. */
 export class StreamFailure extends BrokerError {
   constructor(message: string, cause?: unknown) {
     super('STREAM_FAILED', message, cause === undefined ? undefined : { cause });

@@ -1,7 +1,10 @@
 import type { Clock } from '../../base/clock.ts';
 import { StreamFailure } from './values.ts';
 
-/** Wait for a promise up to a time. @param text what has failed, if the time is over @throws StreamFailure; what the promise rejects with */
+/**
+ * Wait for a promise for a limited time. @param text the operation that failed, if the time has elapsed @throws
+ * StreamFailure; the rejection of the promise
+ */
 export async function within<T>(clock: Clock, promise: PromiseLike<T>, ms: number, text: string): Promise<T> {
   let timer: unknown;
   const late = new Promise<never>((_, reject) => {

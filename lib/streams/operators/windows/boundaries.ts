@@ -3,15 +3,15 @@ import type { TimeUnit } from '../../../sql/tree.ts';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** What the numbers of a unit are multiples inside of: seconds count from the full minute. */
+/** The parent unit in which the numbers of a unit are multiples: seconds count from the full minute. */
 const PARENT_MS: Readonly<Record<TimeUnit, number>> = { ms: 1000, ss: 60_000, mi: HOUR_MS, hh: DAY_MS, dd: DAY_MS };
 
-/** The times at which windows of one rule end, in milliseconds since 1970. */
+/** The times at which the windows of a rule end, in milliseconds since 1970. */
 export interface Boundaries {
-  /** The first one of a rule that starts at a time. */
+  /** The first boundary of a rule that starts at a time. */
   first(time: number): number;
   next(end: number): number;
-  /** The first one of those that follow `end` which is later than a time. */
+  /** The first boundary after `end` that is later than a time. */
   skip(end: number, time: number): number;
 }
 
@@ -21,14 +21,14 @@ interface BoundaryOptions {
   /** `start`: the first window ends one interval after the start of the rule. */
   readonly align: 'clock' | 'start';
   readonly isEventTime: boolean;
-  /** Offset of the zone of the service from UTC at a time, in minutes. */
+  /** Offset from UTC of the service's zone at a time, in minutes. */
   readonly offsetMinutes: (timeMs: number) => number;
 }
 
 /**
- * Make the boundaries of a window. In the time of events they are multiples of the interval since 1970. In processing time, the first one is the
- * next multiple inside the parent unit, and the next midnight for days [stream rules 5.2]; those of hours and days follow the zone of the service
- * when its offset changes.
+ * Make the boundaries of a window. In event time they are multiples of the interval since 1970. In processing time, the
+ * first one is the next multiple within the parent unit, and the next midnight for days [stream rules 5.2]; those of
+ * hours and days follow the zone of the service when its offset changes.
  */
 export function boundariesOf(options: BoundaryOptions): Boundaries {
   const { intervalMs, unit, align, isEventTime, offsetMinutes } = options;
@@ -60,7 +60,7 @@ function utcOf(local: number, before: number, offsetMinutes: (timeMs: number) =>
   return time > before ? time : guess;
 }
 
-/** The first boundary after a time. Steps are longer than an hour, so that there are few. */
+/** The first boundary after a time. Steps are longer than an hour, so there are few. */
 function followedBy(end: number, time: number, next: (end: number) => number): number {
   let reached = end;
   while (reached <= time) reached = next(reached);

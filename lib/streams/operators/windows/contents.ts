@@ -5,14 +5,17 @@ import type { GroupFailures } from '../groups.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
 import { HeldCauses } from './held-causes.ts';
 
-/** What a window holds: rows, or groups that are aggregated as rows arrive. Rows are added in the order of their times. */
+/**
+ * The contents of a window: rows, or groups that are aggregated as rows arrive. Rows are added in the order of their
+ * times.
+ */
 export interface Contents {
-  /** Number of rows, also if they are not kept. */
+  /** Number of rows, even if they are not stored. */
   readonly length: number;
   /** Times of the first and the last row. */
   readonly firstTime: number;
   readonly lastTime: number;
-  /** The deepest cause of the rows; undefined: they have none. */
+  /** The longest cause of the rows; undefined if they have none. */
   readonly cause: Cause | undefined;
   /** @throws StreamFailure if there are too many rows */
   add(tuple: Tuple, time: number): void;
@@ -20,14 +23,17 @@ export interface Contents {
   dropBefore(time: number): void;
   /** Drop the oldest rows until this many are left. */
   dropTo(length: number): void;
-  /** The tuples of an emission. @param end the end of the window @param failures gets those of groups that have no result @throws StreamFailure */
+  /**
+   * The tuples of an emission. @param end the end of the window @param failures receives the failures of groups without
+   * a result @throws StreamFailure
+   */
   read(end: number, failures: GroupFailures): readonly Tuple[];
   clear(): void;
   save(): unknown;
   load(state: unknown): void;
 }
 
-/** How many rows the windows of an operator may hold together: the bound `windowRows`. */
+/** Counts the rows that the windows of an operator hold together, up to the limit `windowRows`. */
 export class RowBudget {
   readonly #most: number;
   #held = 0;
@@ -36,11 +42,11 @@ export class RowBudget {
     this.#most = most;
   }
 
-  /** @throws StreamFailure if all are taken */
+  /** @throws StreamFailure if the limit is reached */
   take(): void {
     if (this.#held >= this.#most)
       throw new StreamFailure(
-        `a window holds at most ${this.#most} rows: make it shorter, filter rows before it, or raise the bound windowRows`
+        `a window holds at most ${this.#most} rows: make it shorter, filter rows before it, or raise bounds.windowRows`
       );
     this.#held++;
   }
@@ -50,13 +56,13 @@ export class RowBudget {
   }
 }
 
-/** Rows that are dropped are removed from the arrays when there are this many, and more than others. */
+/** Minimum number of dropped rows at which they are removed from the arrays; they must also outnumber the others. */
 const LEAST_DROPPED = 1024;
 
 /** The state of `RowContents` in a checkpoint. */
 type SavedRows = readonly (readonly [time: number, tuple: SavedTuple])[];
 
-/** The rows of a window, in two arrays and the position of the first one that has not been dropped. */
+/** The rows of a window, in two arrays, with the position of the first row that has not been dropped. */
 export class RowContents implements Contents {
   readonly #budget: RowBudget;
   #tuples: (Tuple | undefined)[] = [];

@@ -10,7 +10,10 @@ interface SavedCount {
   readonly contents: unknown;
 }
 
-/** A count window: every so many rows it has the last `count` rows, once there are that many [stream rules 5.2]. */
+/**
+ * A count window: after each interval of rows it contains the last `count` rows, once there are that many [stream rules
+ * 5.2].
+ */
 export class CountWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
   readonly #contents: Contents;

@@ -3,12 +3,14 @@ import { GroupFailures } from '../groups.ts';
 import type { OperatorSetup, Timers } from '../operator.ts';
 import type { Contents } from './contents.ts';
 
-/** Emit what a window holds. If it cannot be read, the emission is an error. */
+/** Emit the contents of a window. If they cannot be read, the emission is an error. */
 export function emit(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
   emitThen(setup, contents, { start, end }, false);
 }
 
-/** Emit what a window holds, and begin anew. What the emission leads to at once belongs to the next window. */
+/**
+ * Emit the contents of a window and clear them. Rows that the emission causes immediately belong to the next window.
+ */
 export function emitAndClear(setup: OperatorSetup<Collection>, contents: Contents, start: number, end: number): void {
   emitThen(setup, contents, { start, end }, true);
 }
@@ -35,8 +37,8 @@ function emitThen(
 }
 
 /**
- * The times of the rows of one window, which never decrease. In processing time they are not after the present, so that no row keeps a window
- * from going on.
+ * The times of the rows of one window, which never decrease. In processing time they are never in the future, so that
+ * no row can stall a window.
  */
 export class RowTimes {
   readonly #timers: Timers;
@@ -68,7 +70,7 @@ export class RowTimes {
   }
 }
 
-/** One timer, which rings at most once. */
+/** A single timer, which fires at most once. */
 export class WindowTimer {
   readonly #timers: Timers;
   readonly #run: () => void;

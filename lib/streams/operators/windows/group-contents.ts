@@ -32,16 +32,16 @@ interface SavedGroups {
 }
 
 /**
- * The groups of a window whose rows leave all at once. Rows are aggregated as they arrive, and not kept.
+ * The groups of a window whose rows leave all at once. Rows are aggregated as they arrive, and not stored.
  *
- * A row that cannot be aggregated makes its group fail, as it does where rows are aggregated at the end. A row without a group, because its key
- * cannot be evaluated or there are too many groups, is left out with an error.
+ * A row that cannot be aggregated makes its group fail, as it does when rows are aggregated at the end. A row without a
+ * group, because its key cannot be evaluated or there are too many groups, is skipped with an error.
  */
 export class GroupContents implements Contents {
   readonly #spec: GroupSpec;
   readonly #groups: GroupTable<Group>;
   readonly #add: (tuple: Tuple) => void;
-  /** Of the first row without a group. */
+  /** The failure of the first row without a group. */
   #failure: unknown;
   length = 0;
   firstTime = Number.NaN;

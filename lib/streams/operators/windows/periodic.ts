@@ -5,7 +5,7 @@ import type { Contents } from './contents.ts';
 import { emit, emitAndClear, RowTimes, WindowTimer } from './emission.ts';
 import type { ShapeOf, WindowSpec } from './spec.ts';
 
-/** Most empty windows that are emitted one after the other when time has made a leap. */
+/** Maximum number of empty windows that are emitted in sequence when time has jumped. */
 const MOST_EMPTY = 1000;
 
 interface SavedPeriodic {
@@ -17,8 +17,8 @@ interface SavedPeriodic {
 /**
  * A tumbling or a hopping window.
  *
- * A window is half-open, in processing time and in the time of events: it has the rows at its start, and a row at its end is in the next one
- * [stream rules 5.2, 17.11]. A window that is due is emitted before a later row enters.
+ * A window is half-open, in processing time and in event time: it contains the rows at its start, and a row at its end
+ * belongs to the next one [stream rules 5.2, 17.11]. A window that is due is emitted before a later row enters.
  */
 export class PeriodicWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -30,7 +30,7 @@ export class PeriodicWindow implements Operator<Tuple> {
   readonly #isHopping: boolean;
   readonly #isEventTime: boolean;
   readonly #emitsEmpty: boolean;
-  /** End of the present window; undefined in the time of events before the first row. */
+  /** End of the current window; undefined in event time before the first row. */
   #end: number | undefined;
 
   constructor(
@@ -84,7 +84,7 @@ export class PeriodicWindow implements Operator<Tuple> {
     this.#contents.load(contents);
   }
 
-  /** The timer is set only while there is something to emit. */
+  /** Set the timer, only while there is something to emit. */
   #arm(): void {
     if (this.#contents.length > 0 || this.#emitsEmpty) this.#timer.set(this.#end as number);
   }

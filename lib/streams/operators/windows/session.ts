@@ -13,8 +13,9 @@ interface SavedSession {
 }
 
 /**
- * A session window: it ends when there is no row for the timeout, or at the second boundary of the longest duration after its first row. A row at
- * the end belongs to the next session, in processing time and in the time of events [stream rules 5.2, 17.11].
+ * A session window: it ends when no row has arrived for the timeout, or at the second boundary of the maximum duration
+ * after its first row. A row at the end belongs to the next session, in processing time and in event time [stream rules
+ * 5.2, 17.11].
  */
 export class SessionWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -27,7 +28,7 @@ export class SessionWindow implements Operator<Tuple> {
   readonly #isEventTime: boolean;
   /** A boundary in processing time, from which the others are counted. */
   #tick: number | undefined;
-  /** Where the session ends at the latest. */
+  /** The latest end of the session. */
   #latest = 0;
 
   constructor(spec: WindowSpec<ShapeOf<'session'>>, setup: OperatorSetup<Collection>, contents: Contents) {
@@ -80,7 +81,7 @@ export class SessionWindow implements Operator<Tuple> {
 
   #latestEnd(first: number): number {
     if (this.#isEventTime) return Math.floor(first / this.#lengthMs) * this.#lengthMs + 2 * this.#lengthMs;
-    // The first boundary that is not before the row, and the one after it.
+    // the first boundary that is not before the row, and the next one
     const { first: firstOf, skip, next } = this.#boundaries;
     const tick = this.#tick ?? firstOf(first);
     this.#tick = tick > first ? tick : skip(tick, first - 1);
@@ -102,7 +103,10 @@ export class SessionWindow implements Operator<Tuple> {
     if (!this.#isEventTime && this.#contents.length > 0) this.#timer.set(this.#end());
   }
 
-  /** Rows only note their times. The timer rings at the end that was seen when it was set, and is set again for what remains. */
+  /**
+   * Rows only record their times. The timer fires at the end that was known when it was set, and is set again for the
+   * remaining time.
+   */
   #ring(): void {
     this.#advance(this.#setup.timers.now());
     this.#arm();

@@ -21,22 +21,23 @@ interface SlidingGroup {
   first: number;
   last: number;
   rows: number;
-  /** Its rows that could not be aggregated. */
+  /** Number of its rows that could not be aggregated. */
   failed: number;
-  /** That of the last one of them. */
+  /** The failure of the last one of them. */
   failure: unknown;
 }
 
-/** Rows that are dropped are removed from the arrays when there are this many, and more than others. */
+/** Minimum number of dropped rows at which they are removed from the arrays; they must also outnumber the others. */
 const LEAST_DROPPED = 1024;
-/** The row has no group, because its keys could not be evaluated or there are too many groups. */
+/** Marks a row without a group, because its keys could not be evaluated or there are too many groups. */
 const NO_GROUP = -1;
 
 /**
- * The groups of a window whose rows leave one by one, in the order in which they came: each costs the same however long the window is. Arguments are
- * kept with the rows, because their evaluation need not give the same again.
+ * The groups of a window whose rows leave one by one, in order of arrival: the cost of a row does not depend on the
+ * length of the window. Arguments are stored with the rows, because evaluating them again may give another result.
  *
- * While a row is in the window that cannot be aggregated, its group fails; if it has no group, it is an error of each emission.
+ * While a row that cannot be aggregated is in the window, its group fails; if it has no group, it is an error of each
+ * emission.
  */
 export class SlidingGroupContents implements Contents {
   readonly #spec: GroupSpec;
@@ -50,12 +51,12 @@ export class SlidingGroupContents implements Contents {
   #tuples: (Tuple | undefined)[] = [];
   #times: number[] = [];
   #rowGroups: (SlidingGroup | undefined)[] = [];
-  /** How many accumulators have a row: all, unless it could not be aggregated. */
+  /** Number of accumulators that include a row: all, unless it could not be aggregated. */
   #added: number[] = [];
   /** Number of the next row of the same group. */
   #next: number[] = [];
   #args: Value[] = [];
-  /** Rows without a group, and why the last one of them has none. */
+  /** Rows without a group, and the reason for the last one. */
   #ungrouped = 0;
   #failure: unknown;
   readonly #causes = new HeldCauses();
@@ -129,7 +130,7 @@ export class SlidingGroupContents implements Contents {
     if (this.#ungrouped > 0) failures.add(this.#failure);
     if (this.length === 0) return groupsOfNothing(this.#spec, end);
     const groups = [...this.#groups.values()];
-    // A group is seen first at its first row that is left.
+    // the first row of a group is its first row that is still in the window
     let isSorted = true;
     for (let index = 1; index < groups.length && isSorted; index++)
       isSorted = groups[index - 1].first < groups[index].first;
@@ -174,7 +175,7 @@ export class SlidingGroupContents implements Contents {
     }
   }
 
-  /** Take a row out of its group. */
+  /** Remove a row from its group. */
   #remove(at: number): void {
     const group = this.#rowGroups[at];
     const added = this.#added[at];
@@ -196,7 +197,7 @@ export class SlidingGroupContents implements Contents {
     }
   }
 
-  /** Release what is before a position. */
+  /** Release the rows before a position. */
   #drop(end: number): void {
     if (end === this.#head) return;
     this.#budget.release(end - this.#head);

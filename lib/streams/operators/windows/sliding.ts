@@ -13,8 +13,9 @@ interface SavedSliding {
 }
 
 /**
- * A sliding window without a delay. In processing time each row triggers it; in the time of events each time that rows have, once the watermark has
- * reached it [stream rules 5.2, 5.3]. It has the rows from its length before the trigger up to it, both inclusive.
+ * A sliding window without a delay. In processing time each row triggers it; in event time each distinct row time, once
+ * the watermark has reached it [stream rules 5.2, 5.3]. It contains the rows from its length before the trigger up to
+ * the trigger, both inclusive.
  */
 export class SlidingWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -23,7 +24,7 @@ export class SlidingWindow implements Operator<Tuple> {
   readonly #lengthMs: number;
   readonly #isEventTime: boolean;
   readonly #isTrigger: Test;
-  /** The last time that has triggered, and the one that will when the watermark has reached it. */
+  /** The last time that triggered, and the next one to trigger when the watermark has reached it. */
   #triggered = Number.NEGATIVE_INFINITY;
   #pending: number | undefined;
 
@@ -72,8 +73,8 @@ export class SlidingWindow implements Operator<Tuple> {
 }
 
 /**
- * A sliding window with a delay: it is emitted that much later than its trigger, with the rows from its length before the trigger up to, and
- * without, the emission [stream rules 5.2].
+ * A sliding window with a delay: it is emitted after its trigger by the delay, with the rows from its length before the
+ * trigger up to, but not including, the emission [stream rules 5.2].
  */
 export class DelayedSlidingWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -84,7 +85,7 @@ export class DelayedSlidingWindow implements Operator<Tuple> {
   readonly #delayMs: number;
   readonly #isEventTime: boolean;
   readonly #isTrigger: Test;
-  /** Times of triggers that are not emitted, from `#head` on. There are at most as many as rows. */
+  /** Times of triggers that are not emitted yet, from `#head` on. There are at most as many as rows. */
   #pending: number[] = [];
   #head = 0;
 

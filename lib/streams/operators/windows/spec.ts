@@ -1,7 +1,7 @@
 import type { Expression, TimeUnit, Window } from '../../../sql/tree.ts';
 import type { Evaluate } from '../../values/tuple.ts';
 
-/** What a window is, by its kind. Lengths are in milliseconds. */
+/** The kind and size of a window. Lengths are in milliseconds. */
 export type WindowShape =
   | { readonly kind: 'tumbling'; readonly unit: TimeUnit; readonly lengthMs: number }
   | { readonly kind: 'hopping'; readonly unit: TimeUnit; readonly lengthMs: number; readonly intervalMs: number }
@@ -10,20 +10,20 @@ export type WindowShape =
   | { readonly kind: 'count'; readonly count: number; readonly interval: number }
   | { readonly kind: 'state'; readonly conditions: readonly Evaluate[]; readonly partitionBy: readonly Evaluate[] };
 
-/** How windows of a rule behave, besides their shape. */
+/** Settings of the windows of a rule, besides their shape. */
 interface WindowSettings {
-  /** FILTER (WHERE ...): other rows do not enter the window. */
+  /** FILTER (WHERE ...): rows for which it is false do not enter the window. */
   readonly filter?: Evaluate;
   readonly isEventTime: boolean;
   /** The option `windowAlign`. */
   readonly align: 'clock' | 'start';
   /** The option `emitEmptyWindows`, for tumbling and hopping windows. */
   readonly emitsEmpty: boolean;
-  /** Offset of the zone of the service from UTC at a time, in minutes. */
+  /** Offset from UTC of the service's zone at a time, in minutes. */
   readonly offsetMinutes: (timeMs: number) => number;
-  /** The bound `windowRows`. */
+  /** The limit `windowRows`. */
   readonly mostRows: number;
-  /** The bound `groups`, for the partitions of state windows. */
+  /** The limit `groups`, for the partitions of state windows. */
   readonly mostGroups: number;
 }
 
@@ -34,7 +34,7 @@ export type ShapeOf<K extends WindowShape['kind']> = Extract<WindowShape, { read
 
 const UNIT_MS: Readonly<Record<TimeUnit, number>> = { ms: 1, ss: 1000, mi: 60_000, hh: 3_600_000, dd: 86_400_000 };
 
-/** The shape of the window of a statement. @param compile makes an expression ready to be evaluated */
+/** The shape of the window of a statement. @param compile compiles an expression */
 export function windowShape(window: Window, compile: (expression: Expression) => Evaluate): WindowShape {
   const { kind, unit = 'ms', lengths, conditions, partitionBy } = window;
   const [first, second] = lengths;
@@ -58,7 +58,7 @@ export function windowShape(window: Window, compile: (expression: Expression) =>
 
 /**
  * Check a window when a rule is planned.
- * @returns what is wrong; undefined if it can be used
+ * @returns the reason why it cannot be used; undefined if it can
  */
 export function checkWindow(shape: WindowShape, isEventTime: boolean): string | undefined {
   switch (shape.kind) {
@@ -72,12 +72,12 @@ export function checkWindow(shape: WindowShape, isEventTime: boolean): string | 
       return undefined;
     case 'state':
       if (shape.conditions.length === 1 || shape.conditions.length === 2) return undefined;
-      return `statewindow needs one condition, or two for its begin and its end, but has ${shape.conditions.length}`;
+      return `statewindow needs one condition, or two for its beginning and its end, but has ${shape.conditions.length}`;
     case 'hopping':
       return checkLengths(shape.lengthMs, shape.intervalMs);
     case 'session':
       return checkLengths(shape.lengthMs, shape.timeoutMs);
-    case 'sliding': // with a delay, the length may be 0: the window has what follows its trigger
+    case 'sliding': // with a delay, the length may be 0: the window contains the rows after its trigger
       return shape.delayMs === 0
         ? checkLengths(shape.lengthMs)
         : checkLengths(shape.delayMs, ...(shape.lengthMs === 0 ? [] : [shape.lengthMs]));
@@ -91,7 +91,7 @@ function checkLengths(...lengths: readonly number[]): string | undefined {
   return wrong === undefined ? undefined : `the length ${wrong} ms of a window is not a positive integer`;
 }
 
-/** Whether rows of a window can be part of several emissions. */
+/** Check whether rows of a window can be part of several emissions. */
 export function overlaps(shape: WindowShape): boolean {
   switch (shape.kind) {
     case 'hopping':

@@ -13,8 +13,9 @@ interface SavedState {
 }
 
 /**
- * A state window. With a begin and an end, it has the rows from one that satisfies the begin up to a later one that satisfies the end, both
- * included. With one condition, each row that satisfies it ends the present window and begins the next one.
+ * A state window. With two conditions, it contains the rows from one that satisfies the first up to a later one that
+ * satisfies the second, both inclusive. With one condition, each row that satisfies it ends the current window and
+ * begins the next one.
  */
 export class StateWindow implements Operator<Tuple> {
   readonly #setup: OperatorSetup<Collection>;
@@ -66,7 +67,7 @@ export class StateWindow implements Operator<Tuple> {
     if (!this.#begins(tuple)) return;
     if (this.#open.size >= this.#most)
       throw new StreamFailure(
-        `a state window has at most ${this.#most} partitions: partition by something with fewer values, or raise the bound groups`
+        `a state window has at most ${this.#most} partitions: partition by an expression with fewer values, or raise bounds.groups`
       );
     const contents = this.#makeContents();
     contents.add(tuple, time);

@@ -12,7 +12,7 @@ import { SlidingGroupContents } from './sliding-groups.ts';
 import { overlaps, type WindowShape, type WindowSpec } from './spec.ts';
 import { StateWindow } from './state.ts';
 
-/** Make a window, whose emissions have the rows. */
+/** Make a window whose emissions contain the rows. */
 export function makeWindow(spec: WindowSpec): MakeOperator<Tuple, Collection> {
   return (setup) => {
     const budget = new RowBudget(spec.mostRows);
@@ -21,8 +21,9 @@ export function makeWindow(spec: WindowSpec): MakeOperator<Tuple, Collection> {
 }
 
 /**
- * Make a window whose emissions have the groups of its rows. It gives the same as `makeWindow` and `makeAggregate` one after the other, but rows are
- * aggregated as they arrive. Keys and arguments are evaluated before the window is known, so `window_start()` and the like cannot be part of them.
+ * Make a window whose emissions contain the groups of its rows. The result equals that of `makeWindow` followed by
+ * `makeAggregate`, but rows are aggregated as they arrive. Keys and arguments are evaluated before the window is known,
+ * so they cannot contain `window_start()` and similar functions.
  */
 export function makeIncrementalWindow(spec: WindowSpec, groups: GroupSpec): MakeOperator<Tuple, Collection> {
   return (setup) => {
@@ -32,7 +33,7 @@ export function makeIncrementalWindow(spec: WindowSpec, groups: GroupSpec): Make
   };
 }
 
-/** Whether aggregates allow `makeIncrementalWindow`. */
+/** Check whether the aggregates allow `makeIncrementalWindow`. */
 export function isIncremental(shape: WindowShape, aggregates: readonly Pick<AggregateCall, 'function'>[]): boolean {
   const canSlide = overlaps(shape);
   return aggregates.every(({ function: { isIncremental, makeSliding } }) =>
