@@ -10,9 +10,9 @@ import { DROP_REASONS, type DropRow } from './reasons.ts';
 /** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */
 const MAX_WARNINGS = 10;
 
-/** Keeps the last drops. */
+/** Records the last drops. */
 interface DropRecorder {
-  /** @param receiver client id; undefined: no receiver gets the message */
+  /** @param receiver client id; undefined if no receiver gets the message */
   add(
     topic: string,
     qos: QoS,
@@ -23,7 +23,7 @@ interface DropRecorder {
   ): void;
 }
 
-/** Counts and keeps dropped messages, and emits the events for dropped messages and errors. */
+/** Counts and records dropped messages, and emits the events for dropped messages and errors. */
 export class Announcer {
   readonly #events: Events;
   readonly #metrics: Metrics;
@@ -49,7 +49,10 @@ export class Announcer {
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
-  /** Count a run of QoS 0 messages without subscribers. There is no listener for their drops, because these would close the fast path. */
+  /**
+   * Count a run of QoS 0 messages without subscribers. Their drops have no listener, because listeners would close the
+   * fast path.
+   */
   droppedRun(topic: string, publisher: ClientInfo, count: number): void {
     const { counts } = this.#metrics;
     counts[Metric.messagesDropped] += count;
@@ -58,8 +61,8 @@ export class Announcer {
   }
 
   /**
-   * Emit an error that cannot be returned to a caller as an `error` event. If there is no listener, it becomes a process warning, unless a
-   * peer has caused it.
+   * Emit an error that cannot be returned to a caller as an `error` event. If there is no listener, it becomes a
+   * process warning, unless a peer caused it.
    */
   failed(thrown: unknown, during: string, client: ClientInfo | undefined): void {
     const error = asError(thrown);

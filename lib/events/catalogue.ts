@@ -13,13 +13,13 @@ import type { ListenerHandle } from '../records/listener.ts';
 import type { DisconnectReason, DropReason } from './reasons.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
-/** What a SUBSCRIBE has asked for one topic filter, and the answer. */
+/** The request of a SUBSCRIBE for one topic filter, and the answer. */
 export interface SubscribeResult {
   readonly filter: string;
-  /** The topic filter of the subscription, if a hook has put another one in place of `filter`. */
+  /** The topic filter of the subscription, if a hook has replaced `filter`. */
   readonly grantedFilter: string | undefined;
   readonly options: SubscriptionOptions;
-  /** The granted QoS, or from 0x80 the reason code of the refusal, as SUBACK has it. */
+  /** The granted QoS or, from 0x80, the reason code of the refusal, as in SUBACK. */
   readonly reasonCode: number;
 }
 
@@ -51,7 +51,10 @@ export interface FieldTypes<Data = unknown> {
 /** The fields of an event, with the names of their types. */
 export type EventFields = { readonly [field: string]: keyof FieldTypes };
 
-/** An event of the catalogue. The columns name the event elsewhere; undefined: the event does not exist there. */
+/**
+ * An event of the catalogue. The columns name the event in other interfaces; undefined if the event does not exist
+ * there.
+ */
 export interface EventRow<
   F extends EventFields = EventFields,
   N extends string | undefined = string | undefined,
@@ -73,7 +76,7 @@ export type EventValue<F extends EventFields, Data = unknown> = {
 };
 
 /**
- * All events of a broker, in the order in which they are documented. The types of events, the `$SYS` notices and the table of the README
+ * All events of a broker, in the documented order. The types of events, the `$SYS` notices and the table of the README
  * follow from these rows.
  */
 export const EVENTS = {
@@ -167,7 +170,7 @@ export const EVENTS = {
   ),
   'message.dropped': row(
     { message: 'Message', reason: 'DropReason', client: 'ClientInfo | undefined' },
-    // the second one for the drop for one receiver
+    // the second topic is for a drop for one receiver
     { action: 'message_dropped', ruleTopics: ['$events/message_dropped', '$events/delivery_dropped'] }
   ),
   'connection.closed': row({ client: 'ClientInfo', isAccepted: 'boolean' }),
@@ -193,7 +196,7 @@ export const EVENTS = {
   error: row({ error: 'Error', during: 'string', client: 'ClientInfo | undefined' })
 } as const satisfies Readonly<Record<string, EventRow>>;
 
-/** Name of an event, as `broker.on` takes it. */
+/** Name of an event, the argument of `broker.on`. */
 export type EventName = keyof typeof EVENTS;
 
 /** The events of a broker, and the value that listeners of each event receive (`broker.on`). */
@@ -206,7 +209,7 @@ export type NoticeName = {
   [E in EventName]: (typeof EVENTS)[E]['notice'] extends `clients/${string}` ? E : never;
 }[EventName];
 
-/** Names of all events, in the order in which they are documented. */
+/** Names of all events, in the documented order. */
 export const EVENT_NAMES = Object.keys(EVENTS) as readonly EventName[];
 
 function row<

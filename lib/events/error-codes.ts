@@ -21,7 +21,7 @@ export const ERROR_AREAS = {
 };
 
 /**
- * What the codes of errors mean, and what to do about them. Apps can show the remedy beside an error.
+ * The meaning and the remedy of each error code. Apps can show the remedy with an error.
  *
  * ```ts
  * console.log(error.message, ERROR_CODES[error.code]?.remedy);

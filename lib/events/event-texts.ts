@@ -1,35 +1,35 @@
 import type { EventName } from './catalogue.ts';
 
-/** What has happened when an event is emitted. The broker does not need it, so that bundlers leave it out of apps that do not show it. */
+/** Descriptions of the events. The broker does not need them, so bundlers omit them from apps that do not show them. */
 export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'broker.started': 'The broker has started: its listeners accept clients.',
   'broker.stopped': 'The broker has stopped.',
   'listener.attached': 'A listener was added to the started broker; it is opened next.',
   'listener.detached': 'A listener was removed from the started broker.',
   'listener.exposed':
-    'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: no hook and no source of authentication is asked, and `allowAnonymous` is not `true`.',
+    'The broker has started, or a listener was added, and anyone may connect at these listeners from other machines: neither a hook nor a source of authentication is consulted, and `allowAnonymous` is not `true`.',
   'client.connect': 'A well-formed CONNECT has arrived; no hook has been called yet.',
-  'client.connack': 'A CONNACK is about to be sent. `why`: why it refuses the client; the client is not told.',
+  'client.connack': 'A CONNACK is about to be sent. `why`: the reason of a refusal, which is not sent to the client.',
   'client.connected':
     'A successful CONNACK has been sent, followed by the messages in flight. `sessionPresent`: an existing session was resumed.',
   'client.disconnected':
     'The connection of an accepted client has ended. `reasonCode`: that of the DISCONNECT sent or received, 0x80 if there was none.',
   'client.rejected':
-    'The broker refuses a client, or closes its connection because of what it sends: a packet that is malformed or too large, a violation of the protocol, a login that is refused. `client` is undefined if a listener has closed the connection before: the TLS handshake has failed, for example. `reason`: one of `client.disconnected`, or of the listener.',
+    'The broker refuses a client, or closes its connection because of what it sends: a packet that is malformed or too large, a violation of the protocol, a login that is refused. `client` is undefined if a listener has closed the connection before, for example after a failed TLS handshake. `reason`: one of `client.disconnected`, or of the listener.',
   'client.subscribe': 'A SUBSCRIBE has arrived; one event for each topic filter, before the filter is authorized.',
   'client.suback': 'A SUBSCRIBE was answered: all its topic filters, with the reason codes of the SUBACK.',
   'client.unsubscribe': 'An UNSUBSCRIBE has arrived; one event for each topic filter.',
   'client.check_acl_complete':
-    'It was decided whether a client may publish or subscribe: for each PUBLISH, each will and each topic filter of a SUBSCRIBE. `isCached`: the connection has kept the decision since an earlier request. Later reviews of subscriptions are not reported.',
+    'It was decided whether a client may publish or subscribe: for each PUBLISH, each will and each topic filter of a SUBSCRIBE. `isCached`: the decision was cached by the connection at an earlier request. Later reviews of subscriptions are not reported.',
   'client.ping': 'A PINGREQ was answered.',
   'client.banned':
-    'A ban was made or replaced: by the app, an operator or the detection of flapping. `ban.kind` and `ban.who` name the clients.',
+    'A ban was created or replaced: by the app, an operator or the detection of flapping. `ban.kind` and `ban.who` name the clients.',
   'session.created': 'A session has begun; the CONNACK to its client follows.',
   'session.resumed': 'A new connection has resumed an existing session.',
   'session.takenover': 'Another connection with the same client id has taken over the session.',
   'session.discarded': 'A Clean Start has ended the previous session of the client id.',
   'session.subscribed':
-    'A subscription was made or changed: by SUBSCRIBE, by the application, or automatically at connect. `requestedFilters`: what the client has asked for, if a hook has changed it to `filter`.',
+    'A subscription was created or changed: by SUBSCRIBE, by the application, or automatically at connect. `requestedFilters`: the requested topic filters, if a hook has changed them to `filter`.',
   'session.unsubscribed':
     'A subscription was removed. Not emitted for subscriptions that end with their session. `requestedFilters` is as in `session.subscribed`.',
   'session.terminated': 'A session has ended, together with its connection or after it.',
@@ -45,34 +45,34 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
   'connection.closed':
     'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; `client.disconnected` is emitted for it as well, before or after.',
   'access.unguarded':
-    'The first record of a client id, user name or login was added while no hook or source of authentication is configured. Records are checked at the next CONNECT, but unknown clients still get in; `allowAnonymous: false` refuses them. `record`: what was added.',
+    'The first record of a client id, user name or login was added while no hook or source of authentication is configured. Records are checked at the next CONNECT, but unknown clients still get in; `allowAnonymous: false` refuses them. `record`: the kind of record.',
   'source.reloaded':
-    'A source of authentication or of access rules was loaded again. `error`: this has failed, and its previous content stays in force.',
+    'A source of authentication or of access rules was loaded again. `error`: loading failed, and the previous content remains in use.',
   'configuration.changed':
     'An option was changed at run time, or such a change was removed (`broker.configuration`). `key`: its name in EMQX, such as `zone.external.max_inflight`.',
   'bridge.connected':
     'A bridge is connected to its remote server. `sessionPresent`: the server has resumed the session of the bridge.',
   'bridge.disconnected':
-    'A bridge has lost the connection to its remote server. `error`: why; undefined if it was stopped.',
+    'A bridge has lost the connection to its remote server. `error`: the reason; undefined if it was stopped.',
   'rule.connected': 'A rule was attached: events of its topics reach it. `rule`: its id.',
   'rule.disconnected':
-    'A rule cannot run, because its statement or its actions cannot be used. This is tried again every minute.',
+    'A rule cannot run, because its statement or its actions cannot be used. The broker tries again every minute.',
   'rule.inspected':
     'A rule with the action `inspect` has an output. `output`, `columns` and `params`: the output, the columns of the event and the parameters of the action, as JSON.',
-  'streamRule.started': 'A stream rule runs. `rule`: its id.',
+  'streamRule.started': 'A stream rule has started. `rule`: its id.',
   'streamRule.stopped':
-    'A stream rule does not run any more. `reason`: why it has failed; undefined: it was stopped by a call or by its schedule.',
-  'streams.logged': 'A line of the sink `log`.',
-  'streams.warned': 'A source or a sink has a property that has no effect. `text`: which one.',
+    'A stream rule has stopped. `reason`: why it failed; undefined if it was stopped by a call or by its schedule.',
+  'streams.logged': 'The sink `log` has written a line.',
+  'streams.warned': 'A source or a sink has a property that has no effect. `text` names it.',
   'streams.stopped': 'The stream service has stopped; the broker keeps running.',
-  'streams.started': 'The stream service runs again.',
+  'streams.started': 'The stream service has started again.',
   'store.failed':
-    'Writing to the store has failed. Until `store.recovered`, the broker refuses everything that would have to be persisted.',
+    'Writing to the store has failed. Until `store.recovered`, the broker refuses all requests that would have to be persisted.',
   'store.recovered': 'The store can be written again after `store.failed`.',
   'store.upgraded':
-    'An earlier release has written the store, and some of its rules, streams and other definitions behave differently in this one: `count` is their number, `text` names them and the changes. Emitted once, after the first start with this release.',
+    'The store was written by an earlier release, and some of its rules, streams and other definitions behave differently in this one: `count` is their number, `text` names them and the changes. Emitted once, after the first start with this release.',
   'alarm.raised':
-    'A condition has begun that an operator should know: `broker.alarms.raise`, by the broker or the app.',
+    'A condition that an operator should know has begun: `broker.alarms.raise`, by the broker or the app.',
   'alarm.cleared': 'The condition of an alarm has ended.',
   error:
     'An error that cannot be returned to a caller, for example from a listener, a hook, a session or a stream. `during` names what failed. Protocol errors of clients (`ProtocolError`) and connections that a listener has refused (`ConnectionRefused`) are reported, too.'

@@ -17,8 +17,8 @@ interface Registration {
 /**
  * Typed events, built on eventemitter3.
  *
- * An error that a listener throws, or rejects with, never reaches the broker: it is emitted as an `error` event. If there is no `error`
- * listener, or if that listener fails, the error becomes a process warning, at most one for each event name.
+ * An error of a listener, thrown or rejected, never reaches the broker: it is emitted as an `error` event. If there is
+ * no `error` listener, or if that listener fails, the error becomes a process warning, at most one for each event name.
  */
 export class Events {
   /** True for each event that has a listener. The packet path reads these fields before it creates the value of an event. */
@@ -50,14 +50,14 @@ export class Events {
   }
 
   /**
-   * Add a listener for an event with a message, without closing the fast path. It is called for each message that is not on the fast path; the
-   * caller observes those topics whose messages it wants to see.
+   * Add a listener for an event with a message, without closing the fast path. It is called for each message that is
+   * not on the fast path; the caller observes the topics whose messages it needs.
    */
   onObserved<E extends EventName>(event: E, listener: Listener<E>): void {
     this.#add(event, listener, false, undefined, () => undefined);
   }
 
-  /** Whether a listener hears an event for all topics. */
+  /** Check whether a listener receives an event for all topics. */
   hearsAll(event: EventName): boolean {
     return this.#heardForAllTopics.has(event);
   }

@@ -26,8 +26,8 @@ export type Awaitable<T> = T | PromiseLike<T>;
 export interface Refusal {
   readonly allow: false;
   /**
-   * MQTT 5.0 reason code of 0x80 or above that is allowed in the packet that refuses (CONNACK, PUBACK or SUBACK). Any other code is
-   * reported (HOOK_ANSWER_INVALID) and replaced. For 3.x clients the code is translated.
+   * MQTT 5.0 reason code of 0x80 or above that is allowed in the refusing packet (CONNACK, PUBACK or SUBACK). Any other
+   * code is reported (HOOK_ANSWER_INVALID) and replaced. For 3.x clients the code is translated.
    */
   readonly reasonCode?: number;
   /** Reason String for v5 clients. */
@@ -35,8 +35,8 @@ export interface Refusal {
   /** Server Reference for v5 clients, with reason code 0x9C (use another server) or 0x9D (server moved); 0x9C if no code is given. */
   readonly serverReference?: string;
   /**
-   * Why, for the operator: in the log, the events `client.rejected` and `client.connack`, and traces. It is not sent to the client and must
-   * not contain secrets. Default: `reasonString`.
+   * The reason for the operator: in the log, the events `client.rejected` and `client.connack`, and traces. It is not
+   * sent to the client and must not contain secrets. Default: `reasonString`.
    */
   readonly why?: string;
 }
@@ -57,8 +57,8 @@ export interface AuthenticateRequest<Data = unknown> {
   /** State for the hook to use; the same map in all rounds of one authentication. */
   readonly state: Map<string, unknown>;
   /**
-   * Aborted when the connection closes or `hookTimeout` has passed. It is made when it is read for the first time, so a spread copy of the
-   * request lacks it.
+   * Aborted when the connection closes or `hookTimeout` has passed. It is created when it is first read, so a spread
+   * copy of the request lacks it.
    */
   readonly signal: AbortSignal;
 }
@@ -71,15 +71,17 @@ export interface Approval<Data = unknown> {
   /** Exempt the client from access control: authorizePublish and authorizeSubscribe hooks are not called for it. Default false. */
   readonly isSuperuser?: boolean;
   /**
-   * Access rules for this client alone; see `AccessRule`. They hold until its next authentication and are not persisted. What neither they
-   * nor anything else allows is denied, unless `aclNomatch` is set to `allow`.
+   * Access rules for this client only; see `AccessRule`. They apply until its next authentication and are not
+   * persisted. Operations that neither they nor any other rule allows are denied, unless `aclNomatch` is set to
+   * `allow`.
    */
   readonly rules?: readonly AccessRule[];
   /** Any value to be kept as `data` of the client, which hooks and events receive. It is not persisted. */
   readonly clientData?: Data;
   /**
-   * When the authentication expires, in milliseconds since 1970: the broker then closes the connection (`expired_token`). A time that has
-   * passed already refuses the client. Each authentication sets it anew, so a re-authentication without it removes it. Default: never.
+   * Expiry of the authentication, in milliseconds since 1970: the broker then closes the connection (`expired_token`).
+   * A time in the past refuses the client. Each authentication replaces the value, so a re-authentication without it
+   * removes it. Default: never.
    */
   readonly expiresAt?: number;
   /** Authentication Data for CONNACK, or for the AUTH that completes a re-authentication. */
@@ -93,17 +95,17 @@ export interface Challenge {
   readonly challenge: Buffer | undefined;
 }
 
-/** The answer of an `authorizeSubscribe` hook that allows another topic filter than the one that the client has asked for. */
+/** The answer of an `authorizeSubscribe` hook that allows a topic filter other than the requested one. */
 export interface ChangedFilter {
   readonly allow?: true;
-  /** The topic filter to subscribe to, without the mount point; with the share prefix, if the subscription is to be a shared one. */
+  /** The topic filter to subscribe to, without the mount point; with the share prefix for a shared subscription. */
   readonly filter: string;
   /** The maximum QoS to grant. Default: the requested one. */
   readonly qos?: QoS;
 }
 
 /** The answer of a hook that does not decide. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a good hook
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is a valid hook
 export type NoOpinion = undefined | void;
 
 /**
@@ -150,14 +152,18 @@ export interface Hooks<Data = unknown> {
     readonly message: Message;
     /** Aborted when `hookTimeout` has passed. Not when the connection closes, because the broker has received the message. */
     readonly signal: AbortSignal;
-    /** Say that the hook cannot decide, because what it has to ask has failed: the answer that follows is not kept (`cache: 'route'`). */
+    /**
+     * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
+     * cached (`cache: 'route'`).
+     */
     undecided(): void;
   }): Awaitable<Verdict>;
   /**
-   * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the highest QoS to grant, so 0 does not
-   * refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the subscription is refused, unless the option
-   * `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions` or for subscriptions that the application makes for a client. While there
-   * are sources that must be asked (`AuthSource.authorize`), it is called about a subscription again when they are.
+   * Decides whether a client may subscribe to a topic filter. A number from 0 to 2 allows it and is the maximum QoS to
+   * grant, so 0 does not refuse; a number of 0x80 or above refuses with that reason code. If no hook decides, the
+   * subscription is refused, unless the option `aclNomatch` is set to 'allow'. It is not called for `autoSubscriptions`
+   * or for subscriptions that the application creates for a client. While there are sources that query external systems
+   * (`AuthSource.authorize`), it is called again for a subscription whenever they are.
    */
   authorizeSubscribe?(request: {
     readonly client: ClientInfo<Data>;
@@ -166,8 +172,8 @@ export interface Hooks<Data = unknown> {
     /** Aborted when the connection closes or `hookTimeout` has passed. */
     readonly signal: AbortSignal;
     /**
-     * Say that the hook cannot decide, because what it has to ask has failed: the answer that follows is not kept, and the hooks are asked
-     * about a subscription that gets it again soon.
+     * Report that the hook cannot decide, because a system that it queries has failed: the following answer is not
+     * cached, and the hooks are soon asked again about a subscription that receives it.
      */
     undecided(): void;
   }): Awaitable<Verdict | number | ChangedFilter>;
@@ -182,16 +188,18 @@ export interface Hooks<Data = unknown> {
     readonly client: ClientInfo<Data> | undefined;
   }): Awaitable<MessageInput | boolean | NoOpinion | Refusal>;
   /**
-   * Decides whether one receiver gets a message, and may change it for this receiver. `true` or undefined delivers it as it is; `false`
-   * drops it for this receiver. An object with any of topic, payload, qos, retain and properties delivers a changed message: `qos` may only
-   * be lower than that of the message, `retain` is the flag of the packet, and a topic keeps the mount point of the client. Any other value
-   * (0, '', null, an empty object) drops it and is reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
+   * Decides whether one receiver gets a message, and may change it for this receiver. `true` or undefined delivers it
+   * unchanged; `false` drops it for this receiver. An object with any of topic, payload, qos, retain and properties
+   * delivers a changed message: `qos` may only be lower than that of the message, `retain` is the flag of the packet,
+   * and a topic keeps the mount point of the client. Any other value (0, '', null, an empty object) drops it and is
+   * reported (HOOK_ANSWER_INVALID; HOOK_INVALID for a promise).
    *
-   * It is synchronous and on the packet path, so it should be fast. It is called when the message is sent to the receiver, not when it is
-   * queued. The changed message is resent until it is acknowledged. The store keeps the message as it was published, so the hook is called
-   * again for a message that was in flight and is read from the store. Access rules are applied to a changed topic as well. It is not
-   * called for messages of the broker itself (`$SYS`). A message that is handed over to another member of a share group is handed over as
-   * it was published, as a new delivery.
+   * It is synchronous and on the packet path, so it should be fast. It is called when the message is sent to the
+   * receiver, not when it is queued. The changed message is resent until it is acknowledged. The store keeps the
+   * message as it was published, so the hook is called again for a message that was in flight and is read from the
+   * store. Access rules also apply to a changed topic. It is not called for messages of the broker itself (`$SYS`). A
+   * message that is reassigned to another member of a shared subscription is reassigned as it was published, as a new
+   * delivery.
    */
   deliver?(request: {
     readonly message: Message;
@@ -199,44 +207,50 @@ export interface Hooks<Data = unknown> {
   }): Partial<MessageInput> | boolean | NoOpinion;
 }
 
-/** Name of a hook, as `broker.hook` takes it. */
+/** Name of a hook, the first argument of `broker.hook`. */
 export type HookName = keyof Hooks;
 
-/** The function of one hook, as `broker.hook` takes it. */
+/** The function of one hook, the second argument of `broker.hook`. */
 export type Hook<N extends HookName, Data = unknown> = Required<Hooks<Data>>[N];
 
-/** How `broker.hook` registers a function. */
+/** Options of `broker.hook`. */
 export interface HookOptions {
-  /** Call the function before those that are registered already. Default: after them. */
+  /** Call the function before those that are already registered. Default: after them. */
   readonly isFirst?: boolean;
   /**
-   * For `authorizePublish` and `authorizeSubscribe`: the answer depends on client and topic alone, not on the payload, QoS or other
-   * properties of the packet. If all hooks of the name are registered so, the broker asks once for each connection and topic, within the
-   * limits of `aclCacheMaxSize` and `aclCacheTtl`, and QoS 0 messages stay on the fast path. `broker.access.invalidate` makes it ask again.
+   * For `authorizePublish` and `authorizeSubscribe`: the answer depends only on client and topic, not on the payload,
+   * QoS or other properties of the packet. If all hooks of the name are registered in this way, the broker asks once
+   * for each connection and topic, within the limits of `aclCacheMaxSize` and `aclCacheTtl`, and QoS 0 messages stay on
+   * the fast path. `broker.access.invalidate` makes it ask again.
    */
   readonly cache?: 'route' | undefined;
 }
 
-/** What a function of a hook stands for: the access rules that come before or after what is asked, or a source. */
+/** The origin of a hook function: the access rules that come before or after external queries, or a source. */
 export type HookOrigin = { readonly rules: 'first' | 'last' } | { readonly source: string };
 
-/** How the broker registers functions of its own and of sources (`AuthSource`). */
+/** Options with which the broker registers its own functions and those of sources (`AuthSource`). */
 interface SourceHookOptions extends HookOptions {
-  /** Time that an answer may take, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
+  /** Maximum time for an answer, in milliseconds; 0: the function limits it itself. Default: `hookTimeout`. */
   readonly timeoutMs?: number | undefined;
-  /** Call the function after all others, also after those that are registered later. Default false. */
+  /** Call the function after all others, including those that are registered later. Default false. */
   readonly isLast?: boolean;
-  /** The function asks something else, such as a server, and is asked again when its answer expires. Default false. */
+  /**
+   * The hook queries an external system, such as a server, and is asked again when its answer expires. Default false.
+   */
   readonly isAsking?: boolean;
-  /** What the function stands for. Default: a hook of the app. */
+  /** The origin of the function. Default: a hook of the app. */
   readonly origin?: HookOrigin;
-  /** False: the function alone does not close the broker to unknown clients and to what no rule allows. Default true. */
+  /**
+   * False if the function alone does not close the broker to unknown clients and to operations that no rule allows.
+   * Default true.
+   */
   readonly isDeciding?: boolean;
 }
 
-/** What aborts the signal of a request; `AbortController` is one. */
+/** An object that aborts the signal of a request; `AbortController` is one. */
 interface Abortable {
-  /** The signal is aborted already. */
+  /** True if the signal is already aborted. */
   readonly isAborted?: boolean;
   abort(reason: Error): void;
 }
@@ -259,25 +273,25 @@ export class HookRegistry {
   authorizeSubscribe: readonly Hook<'authorizeSubscribe'>[] = [];
   publish: readonly Hook<'publish'>[] = [];
   deliver: readonly Hook<'deliver'>[] = [];
-  /** What authorizeSubscribe hooks have still to answer. */
+  /** Pending questions to authorizeSubscribe hooks. */
   readonly questions = new OpenQuestions();
   readonly #clock: Clock;
   #timeoutMs: number;
   readonly #report: (error: unknown, during: string, client: ClientInfo | undefined) => void;
   readonly #work: WorkCount | undefined;
-  /** The functions whose answers may be kept. */
+  /** The functions whose answers may be cached. */
   readonly #cached = new WeakSet<object>();
-  /** The functions with a time limit of their own. */
+  /** The functions with a separate time limit. */
   readonly #timeouts = new WeakMap<object, number>();
   /** The functions that are called after all others. */
   readonly #last = new WeakSet<object>();
-  /** The functions that ask something else. */
+  /** The functions that query external systems. */
   readonly #asking = new WeakSet<object>();
   readonly #origins = new WeakMap<object, HookOrigin>();
-  /** For each hook, the number of functions that decide; see `decides`. */
+  /** The number of deciding functions of each hook; see `decides`. */
   readonly #deciding = new Map<HookName, number>();
 
-  /** @param work counts the calls of hooks that have not been answered yet */
+  /** @param work counts the pending calls of hooks */
   constructor(
     clock: Clock,
     timeoutMs: number,
@@ -290,7 +304,7 @@ export class HookRegistry {
     this.#work = work;
   }
 
-  /** Change the time that functions without a limit of their own may take. It applies to questions that are asked from now on. */
+  /** Change the time limit of functions without a separate limit. Applies to calls from now on. */
   limitTime(timeoutMs: number): void {
     this.#timeoutMs = timeoutMs;
   }
@@ -328,40 +342,44 @@ export class HookRegistry {
     };
   }
 
-  /** Count something that decides without a function of its own, such as a source whose records the broker holds. @returns removes it */
+  /**
+   * Count a decider without a hook function, such as a source whose records the broker holds. @returns a function that
+   * removes it
+   */
   decide(name: HookName): () => void {
     this.#deciding.set(name, (this.#deciding.get(name) ?? 0) + 1);
     return () => void this.#deciding.set(name, (this.#deciding.get(name) as number) - 1);
   }
 
-  /** Tell whether anything decides about an operation, so that what nobody allows is refused. */
+  /** Check whether there is a decider for an operation, so that an operation that no decider allows is refused. */
   decides(name: HookName): boolean {
     return (this.#deciding.get(name) ?? 0) > 0;
   }
 
-  /** Whether the answers of all functions of a hook may be kept (option `cache`). */
+  /** Check whether the answers of all functions of a hook may be cached (option `cache`). */
   isCached(name: 'authorizePublish' | 'authorizeSubscribe'): boolean {
     return this[name].every((hook) => this.#cached.has(hook));
   }
 
-  /** Whether a function asks something else, see `SourceHookOptions`. */
+  /** Check whether a function queries an external system, see `SourceHookOptions`. */
   isAsking(hook: object | undefined): boolean {
     return hook !== undefined && this.#asking.has(hook);
   }
 
-  /** What a function stands for; undefined: it is a hook of the app. */
+  /** The origin of a function; undefined for a hook of the app. */
   originOf(hook: object): HookOrigin | undefined {
     return this.#origins.get(hook);
   }
 
-  /** Whether some authorizeSubscribe function asks something else. */
+  /** True if an authorizeSubscribe function queries an external system. */
   get asksForSubscriptions(): boolean {
     return this.authorizeSubscribe.some((hook) => this.#asking.has(hook));
   }
 
   /**
-   * Call functions in order until one of them decides. Returns no promise unless one of them does.
-   * @returns the first answer that is neither undefined nor null; `onFailure` if a function failed or timed out; undefined if none decided
+   * Call functions in order until one of them decides. Returns a promise only if one of them does.
+   * @returns the first answer that is neither undefined nor null; `onFailure` if a function failed or timed out;
+   *   undefined if none decided
    */
   first<Q, A>(
     name: HookName,
@@ -410,7 +428,7 @@ export class HookRegistry {
     cancellation?: Abortable
   ): A | Promise<A> {
     const work = this.#work;
-    // the closure for each call is only made while a test clock is watching
+    // the closure for each call is created only while a test clock is watching
     if (work?.isWatched)
       return work.run((asked: Q) => this.#ask(name, hook, asked, onFailure, client, cancellation), request);
     const answer = this.#ask(name, hook, request, onFailure, client, cancellation);
@@ -457,13 +475,13 @@ export class HookRegistry {
       const fail = (error: unknown) => {
         // After the timeout a hook often rejects because its signal was aborted; that is not reported as a second failure.
         if (!isOpen) return;
-        if (cancellation?.isAborted !== true) this.#report(error, `hook ${name}`, client); // else the answer is not needed
+        if (cancellation?.isAborted !== true) this.#report(error, `hook ${name}`, client); // otherwise the answer is not needed
         settle(onFailure);
       };
       const expire = () => {
         const error = new BrokerError(
           'HOOK_TIMEOUT',
-          `hook ${name} gave no answer within ${limitMs} ms (option hookTimeout)`
+          `hook ${name} did not answer within ${limitMs} ms (option hookTimeout)`
         );
         fail(error);
         cancellation?.abort(error);
@@ -524,7 +542,7 @@ const ANSWER_VALUES: Readonly<Record<string, readonly [expected: string, isSound
   ]
 };
 
-/** Allowed answers of each hook, as error messages name them. */
+/** Allowed answers of each hook, as named in error messages. */
 const EXPECTED: Readonly<Record<HookName, string>> = {
   preConnect: 'true, false, undefined, { allow: true } or { allow: false }',
   authenticate: 'true, false, undefined, { allow: true }, { allow: false } or { challenge }',
@@ -565,7 +583,7 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
     if (rule === undefined || value === undefined || rule[1](value)) continue;
     throw new InvalidInput('HOOK_ANSWER_INVALID', `${key} of the hook ${name}`, rule[0], value);
   }
-  // without "allow: false" such an answer would be read as a change of the message that changes nothing
+  // without "allow: false", such an answer would be treated as a change of the message that changes nothing
   const { allow, reasonCode, reasonString, serverReference } = answer as Partial<Refusal>;
   const isHalf =
     name === 'publish' && allow === undefined && (reasonCode ?? reasonString ?? serverReference) !== undefined;
@@ -581,7 +599,7 @@ function checkAnswer(name: HookName, answer: unknown, request: unknown): void {
   throw new InvalidInput('HOOK_ANSWER_INVALID', `reasonCode of the hook ${name}`, expected, reasonCode);
 }
 
-/** Tell whether an object has a key that makes it an answer of this hook. */
+/** Check whether an object has a key that makes it an answer of this hook. */
 function hasAnswerKey(name: HookName, answer: object, keys: readonly string[]): boolean {
   const given = answer as Readonly<Record<string, unknown>>;
   if (name === 'publish' || name === 'deliver') return keys.some((key) => given[key] !== undefined);
@@ -608,14 +626,14 @@ function noteDecider(request: unknown, hook: object): void {
   if (request instanceof SubscribeQuestion) request.decidedBy(hook);
 }
 
-/** Tell whether a value is a promise. */
+/** Check whether a value is a promise. */
 export function isThenable<T>(value: T | Promise<T>): value is Promise<T> {
   return typeof (value as Promise<T> | undefined)?.then === 'function';
 }
 
 /**
- * Tell whether an operation is allowed about which no authorize hook decides. If anything decides, or the client has rules of its own, only
- * `aclNomatch` 'allow' allows it.
+ * Check whether an operation is allowed that no authorize hook decides. If there is a decider, or if the client has
+ * its own rules, only `aclNomatch` 'allow' allows it.
  */
 export function allowsUnmatched(
   { agreement, rules }: { readonly agreement: { readonly zone: Zone }; readonly rules: object | undefined },
@@ -627,8 +645,9 @@ export function allowsUnmatched(
 }
 
 /**
- * Read the refusal of a hook; values of the wrong type are left out.
- * @returns with a reason code from 0x80 to 0xFF: the one given, else 0x9C if there is a server reference, else `fallbackCode`
+ * Read the refusal of a hook; values of the wrong type are ignored.
+ * @returns with a reason code from 0x80 to 0xFF: the given one, otherwise 0x9C if there is a server reference,
+ *   otherwise `fallbackCode`
  */
 export function readRefusal(given: Partial<Refusal>, fallbackCode: number): Refusal & { readonly reasonCode: number } {
   const { reasonCode, reasonString, serverReference, why } = given;
@@ -642,7 +661,7 @@ export function readRefusal(given: Partial<Refusal>, fallbackCode: number): Refu
   };
 }
 
-/** Tell whether the answer of a hook allows: `true` or an object with `allow: true`. */
+/** Check whether the answer of a hook allows the operation: `true` or an object with `allow: true`. */
 export function isApproval(answer: unknown): boolean {
   return (
     answer === true || (typeof answer === 'object' && answer !== null && (answer as { allow?: unknown }).allow === true)

@@ -1,10 +1,10 @@
 import type { CounterName, GaugeName, PlainGaugeName } from './metrics.ts';
 
-// The broker does not need these explanations, so that bundlers leave them out of apps that do not show them.
+// The broker does not need these descriptions, so bundlers omit them from apps that do not show them.
 
 /**
- * What each counter counts. For acknowledgements, `missed` counts packet ids that are not in flight, and `inuse` those that are in flight but
- * expect another packet.
+ * Descriptions of the counters. For acknowledgements, `missed` counts packet ids that are not in flight, and `inuse`
+ * those that are in flight but expect another packet.
  */
 export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'bytes.received': 'Bytes received from clients',
@@ -40,7 +40,7 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'packets.pubcomp.inuse': 'PUBCOMP packets received for packet ids that expect another packet',
   'packets.subscribe.received': 'SUBSCRIBE packets received',
   'packets.subscribe.error':
-    'Topic filters in SUBSCRIBE packets that were refused for another reason than missing rights',
+    'Topic filters in SUBSCRIBE packets that were refused for reasons other than missing rights',
   'packets.subscribe.auth_error': 'Topic filters in SUBSCRIBE packets that were refused because of missing rights',
   'packets.suback.sent': 'SUBACK packets sent',
   'packets.unsubscribe.received': 'UNSUBSCRIBE packets received',
@@ -60,7 +60,7 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'messages.qos1.sent': 'Messages sent with QoS 1',
   'messages.qos2.received': 'Messages received with QoS 2',
   'messages.qos2.sent': 'Messages sent with QoS 2',
-  'messages.qos2.expired': 'Messages of QoS 2 whose PUBREL has not come in time (awaitRelTimeout)',
+  'messages.qos2.expired': 'Messages of QoS 2 whose PUBREL did not arrive in time (awaitRelTimeout)',
   'messages.qos2.dropped': 'Messages of QoS 2 refused because too many others await PUBREL (maxAwaitingRel)',
   'messages.publish': 'Messages published by clients, the app and the broker',
   'messages.dropped': 'Messages that no receiver got',
@@ -83,16 +83,16 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'client.connack': 'Answers to CONNECT',
   'client.connected': 'Clients that were accepted',
   'client.authenticate': 'Decisions about the credentials of clients',
-  'client.auth.anonymous': 'Clients admitted without a user name, because nothing decides about them',
+  'client.auth.anonymous': 'Clients admitted without a user name, because no hook or source decides about them',
   'client.auth.success': 'Clients approved by a hook or a source of authentication',
   'client.auth.failure': 'Clients refused by a hook or a source of authentication',
   'client.auth.ignore': 'Clients about which no hook or source of authentication has decided',
   'client.check_acl': 'Decisions about publishing and subscribing',
   'client.acl.allow': 'Messages, wills and subscriptions allowed by a hook, a source or a rule',
   'client.acl.deny': 'Messages, wills and subscriptions refused by a hook, a source or a rule',
-  'client.acl.ignore': 'Messages, wills and subscriptions that nothing decides about, so that aclNomatch does',
-  'client.acl.cache_hit':
-    'Verdicts used again from the cache of a connection; messages on the fast path are not counted',
+  'client.acl.ignore':
+    'Messages, wills and subscriptions about which no hook, source or rule decides, so that aclNomatch applies',
+  'client.acl.cache_hit': 'Decisions reused from the cache of a connection; messages on the fast path are not counted',
   'client.subscribe': 'Topic filters in SUBSCRIBE packets',
   'client.unsubscribe': 'Topic filters in UNSUBSCRIBE packets',
   'client.disconnected': 'Connections of accepted clients that have ended',
@@ -104,14 +104,14 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'connections.refused': 'Connections closed because there were too many',
   'overload.shed': 'Times at which queued messages of QoS 0 were dropped because memory was short',
   'outbox.sent': 'Entries of outboxes that were delivered to their target, such as webhook requests',
-  'outbox.failed': 'Deliveries of outboxes that have failed; they are repeated',
+  'outbox.failed': 'Deliveries of outboxes that failed and are repeated',
   'outbox.dropped': 'Entries of outboxes that were dropped: too many, too old, or refused by their target',
   'rules.matched': 'Events of the topics of rules, counted for each rule',
   'actions.success': 'Actions of rules that have succeeded',
   'actions.failure': 'Actions of rules that have failed'
 };
 
-/** What each gauge with a high-water mark shows. */
+/** Descriptions of the gauges with a high-water mark. */
 export const GAUGE_ABOUT: Readonly<Record<GaugeName, string>> = {
   connections: 'Clients that are connected',
   channels: 'Sessions, connected or not, under a second name',
@@ -129,7 +129,7 @@ export const GAUGE_ABOUT: Readonly<Record<GaugeName, string>> = {
   resources: 'Resources of rules'
 };
 
-/** What each gauge without a high-water mark shows. */
+/** Descriptions of the gauges without a high-water mark. */
 export const PLAIN_GAUGE_ABOUT: Readonly<Record<PlainGaugeName, string>> = {
   'messages.retained': 'Retained messages',
   'messages.delayed': 'Delayed messages that wait to be published',

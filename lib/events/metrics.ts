@@ -125,7 +125,7 @@ export const Metric = Object.freeze(Object.fromEntries(COUNTERS.map((name, at) =
   readonly [N in CounterName as Camel<N>]: number;
 };
 
-/** Names of the gauges that have a high-water mark: `<name>.count` is the present value, `<name>.max` the highest one. */
+/** Names of the gauges with a high-water mark: `<name>.count` is the current value, `<name>.max` the highest one. */
 export const GAUGES = [
   'connections',
   'channels',
@@ -146,13 +146,13 @@ export const GAUGES = [
 /** Name of a gauge that has a high-water mark. */
 export type GaugeName = (typeof GAUGES)[number];
 
-/** Names of the gauges without a high-water mark; the documented lists have them among the counters. */
+/** Names of the gauges without a high-water mark, which the documented lists contain among the counters. */
 export const PLAIN_GAUGES = ['messages.retained', 'messages.delayed', 'outbox.waiting'] as const;
 
 /** Name of a gauge without a high-water mark. */
 export type PlainGaugeName = (typeof PLAIN_GAUGES)[number];
 
-/** Functions that return the present value of each gauge; called only when gauges are read. */
+/** Functions that return the current value of each gauge; called only when gauges are read. */
 export type GaugeReaders = { readonly [N in GaugeName | PlainGaugeName]: () => number };
 
 /** The counters and gauges of one broker. */
@@ -183,7 +183,7 @@ export class Metrics {
   }
 
   /**
-   * Get the present value of one gauge.
+   * Get the current value of one gauge.
    * @throws InvalidInput METRIC_UNKNOWN, with a suggestion, if there is no such gauge
    */
   gauge(name: GaugeName | PlainGaugeName): number {

@@ -4,7 +4,7 @@ import type { Message } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
-/** The questions about subscriptions that are not answered yet. */
+/** The pending questions about subscriptions. */
 export class OpenQuestions {
   readonly #byClient = new Map<ClientInfo, Set<SubscribeQuestion>>();
 
@@ -21,7 +21,7 @@ export class OpenQuestions {
     if (known?.delete(question) && known.size === 0) this.#byClient.delete(question.client);
   }
 
-  /** The connection of a client has closed: its questions need no answer. */
+  /** Cancel the questions of a client whose connection has closed. */
   closed(client: ClientInfo): void {
     const questions = this.#byClient.size === 0 ? undefined : this.#byClient.get(client);
     if (questions === undefined) return;
@@ -30,22 +30,25 @@ export class OpenQuestions {
   }
 }
 
-/** What an authorize hook is asked. */
+/** A question to an authorize hook. */
 class Question extends Cancellation {
   #isUndecided = false;
 
-  /** A hook could not decide. */
+  /** True if a hook could not decide. */
   get isUndecided(): boolean {
     return this.#isUndecided;
   }
 
-  /** A hook says that it cannot decide: the answer is not to be kept. */
+  /** Called by a hook that cannot decide: the answer is not cached. */
   undecided(): void {
     this.#isUndecided = true;
   }
 }
 
-/** What an authorizePublish hook is asked. It is not aborted when the connection closes, because the broker has received the message. */
+/**
+ * A question to an authorizePublish hook. It is not aborted when the connection closes, because the broker has received
+ * the message.
+ */
 export class PublishQuestion extends Question {
   readonly client: ClientInfo;
   readonly message: Message;
@@ -57,7 +60,7 @@ export class PublishQuestion extends Question {
   }
 }
 
-/** What an authorizeSubscribe hook is asked. It is aborted when the connection closes. */
+/** A question to an authorizeSubscribe hook. It is aborted when the connection closes. */
 export class SubscribeQuestion extends Question {
   readonly client: ClientInfo;
   readonly filter: string;
@@ -76,7 +79,7 @@ export class SubscribeQuestion extends Question {
     open.add(this);
   }
 
-  /** The function whose answer was final; undefined: none has decided, or it has failed. */
+  /** The function whose answer was final; undefined if none has decided, or if it failed. */
   get decider(): object | undefined {
     return this.#decider;
   }
@@ -86,7 +89,7 @@ export class SubscribeQuestion extends Question {
     this.#decider = hook;
   }
 
-  /** Wait for the answer, which may never come. @param otherwise the answer if the question is aborted before */
+  /** Wait for the answer, which may never come. @param otherwise the result if the question is aborted first */
   wait<A>(answer: Promise<A>, otherwise: A): Promise<A> {
     return new Promise((resolve, reject) => {
       this.#giveUp = () => resolve(otherwise);
@@ -100,7 +103,7 @@ export class SubscribeQuestion extends Question {
     this.#giveUp?.();
   }
 
-  /** The question is answered. */
+  /** Note that the question is answered. */
   answered(): void {
     this.#open.delete(this);
   }

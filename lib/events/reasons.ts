@@ -8,19 +8,25 @@ import type { CounterName } from './metrics.ts';
 
 /** A row of `DISCONNECT_REASONS`. */
 export interface DisconnectRow {
-  /** What has happened, for people. */
+  /** Description for display. */
   readonly about: string;
   /** The reason code of the CONNACK or DISCONNECT, unless a hook, an operator or the client has chosen another one. */
   readonly reasonCode: number;
-  /** The reason codes of protocol errors that end a connection for this reason; those of no row are `protocol_error`. */
+  /**
+   * The reason codes of protocol errors that end a connection for this reason; codes that no row lists are
+   * `protocol_error`.
+   */
   readonly errors?: readonly number[];
-  /** The broker ends the connection because of what the client is, sends or lacks: reported by `client.rejected`. */
+  /**
+   * Set if the broker ends the connection because of the client's identity, packets or missing rights: reported by
+   * `client.rejected`.
+   */
   readonly isRejection?: true;
 }
 
 /** A row of `DROP_REASONS`. */
 export interface DropRow {
-  /** Why the message was dropped, for people. */
+  /** The reason of the drop, for display. */
   readonly about: string;
   /** The reason code of the acknowledgement to the publisher; undefined if the drop is not reported to it. */
   readonly reasonCode?: number;
@@ -31,8 +37,8 @@ export interface DropRow {
 }
 
 /**
- * Why a connection or a session ended. Most names are the documented ones of the management interface; where there is none, embermq has its
- * own.
+ * Reasons for which a connection or a session ended. Most names are the documented ones of the management interface;
+ * others are specific to embermq.
  */
 export const DISCONNECT_REASONS = {
   normal: { about: 'The client sent DISCONNECT.', reasonCode: ReasonCode.success },
@@ -115,7 +121,7 @@ export const DISCONNECT_REASONS = {
   },
   source_failed: {
     about:
-      'What decides about the subscriptions of the client has failed. A DISCONNECT carries 0x89, because it cannot carry 0x88.',
+      'The hook or source that decides about the subscriptions of the client has failed. A DISCONNECT carries 0x89, because it cannot carry 0x88.',
     reasonCode: ReasonCode.serverUnavailable
   },
   server_shutting_down: { about: 'The broker stopped.', reasonCode: ReasonCode.serverShuttingDown },
@@ -134,7 +140,7 @@ export const DISCONNECT_REASONS = {
   }
 } as const satisfies Record<string, DisconnectRow>;
 
-/** Why a message was dropped, for one receiver or for all. */
+/** Reasons for which a message was dropped, for one receiver or for all. */
 export const DROP_REASONS = {
   no_subscribers: {
     about: 'No subscription matches the topic.',
@@ -157,7 +163,7 @@ export const DROP_REASONS = {
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full']
   },
   qos0_msg: {
-    about: 'The QoS 0 message would have to wait, and is not queued (`mqueueStoreQos0`, or memory is short).',
+    about: 'The QoS 0 message would have to be queued, which is disabled (`mqueueStoreQos0`, or memory is short).',
     delivery: ['delivery.dropped', 'delivery.dropped.qos0_msg']
   },
   too_large: {
@@ -174,7 +180,7 @@ export const DROP_REASONS = {
     reasonCode: ReasonCode.topicNameInvalid
   },
   not_authorized: {
-    about: 'The publisher has no right to publish it, or the receiver none to receive it.',
+    about: 'The publisher has no right to publish it, or the receiver has no right to receive it.',
     reasonCode: ReasonCode.notAuthorized
   },
   slow_consumer: {
@@ -200,10 +206,10 @@ export const DROP_REASONS = {
   }
 } as const satisfies Record<string, DropRow>;
 
-/** Why a connection or a session ended. */
+/** The reason for which a connection or a session ended. */
 export type DisconnectReason = keyof typeof DISCONNECT_REASONS;
 
-/** Why a message was dropped, for one receiver or for all. */
+/** The reason for which a message was dropped, for one receiver or for all. */
 export type DropReason = keyof typeof DROP_REASONS;
 
 /** The reason for which a protocol error with this reason code ends a connection. */

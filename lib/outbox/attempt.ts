@@ -1,4 +1,4 @@
-/** One delivery of an outbox, as its function `send` sees it. */
+/** One delivery of an outbox, the argument of its function `send`. */
 export class Attempt {
   #controller: AbortController | undefined = undefined;
   #reason: Error | undefined = undefined;
@@ -13,12 +13,12 @@ export class Attempt {
     return this.#controller.signal;
   }
 
-  /** Why it was aborted; undefined if it was not. */
+  /** The reason why it was aborted; undefined if it was not. */
   get reason(): Error | undefined {
     return this.#reason;
   }
 
-  /** Call a function if the delivery is aborted, instead of the one given before. It costs less than `signal`. */
+  /** Call a function if the delivery is aborted, replacing the previous one. This costs less than `signal`. */
   onAbort(run: ((reason: Error) => void) | undefined): void {
     this.#run = run;
   }

@@ -5,39 +5,39 @@
 
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 
-/** Something to be delivered to the target of an outbox. */
+/** An entry to be delivered to the target of an outbox. */
 export interface OutboxEntry {
-  /** The same at each attempt, also after a restart of the process, and no other entry has it. */
+  /** A unique id, which is the same at each attempt, also after a restart of the process. */
   readonly id: string;
   /** Entries of one key are delivered in the order in which they were added. */
   readonly key: string;
   readonly content: string | Buffer;
-  /** Wall-clock milliseconds. */
+  /** Wall-clock time in milliseconds. */
   readonly addedAt: number;
-  /** Attempts of this process that have failed so far. */
+  /** Number of failed attempts of this process so far. */
   readonly attempts: number;
 }
 
-/** What has become of an entry that has left its outbox. */
+/** The reason why an entry has left its outbox. */
 export type Outcome =
-  /** It was delivered. */
+  /** The entry was delivered. */
   | 'sent'
-  /** The outbox was full, and it was the oldest one, or larger than the outbox. */
+  /** The outbox was full, and the entry was the oldest one or larger than the limit. */
   | 'overflow'
-  /** It has failed, and is older than `maxAge`. */
+  /** A delivery failed, and the entry is older than `maxAge`. */
   | 'too_old'
-  /** The target will never take it; see `SendError.isFinal`. */
+  /** The target will never accept the entry; see `SendError.isFinal`. */
   | 'refused'
-  /** It was removed by `clear`. */
+  /** The entry was removed by `clear`. */
   | 'removed';
 
-/** An entry as its record has it. */
+/** An entry as stored in its record. */
 export type StoredEntry = Omit<OutboxEntry, 'attempts'>;
 
-/** Approximate memory of an entry beside its content and key, in bytes. */
+/** Approximate memory of an entry besides its content and key, in bytes. */
 const OVERHEAD_BYTES = 250;
 
-/** An entry of `Entries`, and changed only by it. */
+/** An entry of `Entries`, which only that class modifies. */
 export class QueuedEntry implements OutboxEntry {
   readonly id: string;
   readonly key: string;
@@ -45,10 +45,10 @@ export class QueuedEntry implements OutboxEntry {
   readonly addedAt: number;
   readonly bytes: number;
   attempts = 0;
-  /** False: it must not be sent yet, because its record is not in the store. */
+  /** False if the entry must not be sent yet, because its record is not committed. */
   isCommitted: boolean;
   isSending = false;
-  /** The lane; undefined: the entry has left the outbox. */
+  /** The lane; undefined if the entry has left the outbox. */
   lane: Lane | undefined;
   /** The neighbours among all entries, and among those of the lane. */
   older: QueuedEntry | undefined = undefined;
@@ -67,14 +67,16 @@ export class QueuedEntry implements OutboxEntry {
   }
 }
 
-/** The entries of one key. As a timer, it rings when they may be sent again after a failure. */
+/** The entries of one key. As a timer, it fires when they may be sent again after a failure. */
 class Lane extends BaseTimer {
   readonly key: string;
-  /** `ready`: in the list of those that may send; `waiting`: for its timer; `resting`: it has nothing that may be sent. */
+  /**
+   * `ready`: in the list of lanes that may send; `waiting`: for its timer; `resting`: it has no entry that may be sent.
+   */
   state: 'resting' | 'ready' | 'sending' | 'waiting' = 'resting';
   oldest: QueuedEntry | undefined = undefined;
   newest: QueuedEntry | undefined = undefined;
-  /** Failures since the last success. */
+  /** Number of failures since the last success. */
   failures = 0;
   readonly owner: Entries;
 
@@ -89,9 +91,12 @@ class Lane extends BaseTimer {
   }
 }
 
-/** The entries of an outbox: in the order in which they came, and by key. They decide which of them may be sent, but not when. */
+/**
+ * The entries of an outbox, in order of arrival and by key. This class determines which entries may be sent, but not
+ * when.
+ */
 export class Entries {
-  /** Number of entries, with those being sent. */
+  /** Number of entries, including those being sent. */
   size = 0;
   bytes = 0;
   readonly #wheel: TimingWheel;
@@ -99,11 +104,14 @@ export class Entries {
   readonly #lanes = new Map<string, Lane>();
   #oldest: QueuedEntry | undefined;
   #newest: QueuedEntry | undefined;
-  /** Lanes that may send, in turn; those before `#readyAt` have been taken. A lane whose state is not `ready` any more is passed over. */
+  /**
+   * Lanes that may send, in turn; those before `#readyAt` have been taken. A lane whose state is no longer `ready` is
+   * skipped.
+   */
   #ready: Lane[] = [];
   #readyAt = 0;
 
-  /** @param onReady called when a lane may send that could not before */
+  /** @param onReady called when a lane becomes ready to send */
   constructor(wheel: TimingWheel, onReady: () => void) {
     this.#wheel = wheel;
     this.#onReady = onReady;
@@ -114,7 +122,10 @@ export class Entries {
     for (let entry = this.#oldest; entry !== undefined; entry = entry.newer) yield entry;
   }
 
-  /** Add the newest entry. @param isCommitted whether it may be sent already @param keptBytes memory that is kept for it beside its content */
+  /**
+   * Add the newest entry. @param isCommitted whether it may already be sent @param keptBytes memory that is retained
+   * for it besides its content
+   */
   add(stored: StoredEntry, isCommitted: boolean, keptBytes = 0): QueuedEntry {
     let lane = this.#lanes.get(stored.key);
     if (lane === undefined) this.#lanes.set(stored.key, (lane = new Lane(stored.key, this)));
@@ -133,7 +144,7 @@ export class Entries {
     return entry;
   }
 
-  /** The record of an entry is in the store: it may be sent. */
+  /** Note that the record of an entry is committed: it may be sent. */
   committed(entry: QueuedEntry): void {
     entry.isCommitted = true;
     if (entry.lane !== undefined) this.#wake(entry.lane);
@@ -141,11 +152,11 @@ export class Entries {
 
   /** The oldest entry that is not being sent. */
   get oldestAtRest(): QueuedEntry | undefined {
-    for (const entry of this) if (!entry.isSending) return entry; // those being sent are few, and old
+    for (const entry of this) if (!entry.isSending) return entry; // the entries being sent are few, and old
     return undefined;
   }
 
-  /** Remove an entry. @returns false if it has been removed already */
+  /** Remove an entry. @returns false if it has already been removed */
   remove(entry: QueuedEntry): boolean {
     const { lane, older, newer, before, after } = entry;
     if (lane === undefined) return false;
@@ -166,13 +177,16 @@ export class Entries {
     return true;
   }
 
-  /** Whether there is an entry that may be sent now. */
+  /** True if there is an entry that may be sent now. */
   get isReady(): boolean {
     this.#passOver();
     return this.#readyAt < this.#ready.length;
   }
 
-  /** Take entries to be sent, of the lanes in turn. An entry that has failed before is sent alone. @param most greatest number of entries */
+  /**
+   * Take entries to be sent, from the lanes in turn. An entry that has failed before is sent alone. @param most maximum
+   * number of entries
+   */
   take(most: number): QueuedEntry[] {
     const taken: QueuedEntry[] = [];
     while (taken.length < most && this.isReady) {
@@ -193,9 +207,9 @@ export class Entries {
   }
 
   /**
-   * Entries that were taken are not being sent any more. Those that were delivered, or are dropped, have been removed before.
-   * @param attempts to be added to those of the entries; 0: they have not failed
-   * @param delayMs until entries of their keys may be sent again, by the number of failures of the key
+   * Note that entries that were taken are no longer being sent. Delivered and dropped entries have been removed before.
+   * @param attempts number to be added to the attempts of the entries; 0 if they have not failed
+   * @param delayMs delay until entries of their keys may be sent again, by the number of failures of the key
    */
   settle(
     taken: readonly QueuedEntry[],
@@ -216,13 +230,13 @@ export class Entries {
       if (oldest === undefined) this.#forget(lane);
       else if (attempts === 0) this.#wake(lane);
       else {
-        lane.state = 'waiting'; // also if what has failed is dropped, because the next one would fail, too
+        lane.state = 'waiting'; // also if the failed entry is dropped, because the next one would fail, too
         this.#wheel.arm(lane, delayMs(lane.failures));
       }
     }
   }
 
-  /** The back-off of a lane is over. */
+  /** End the back-off of a lane. */
   rung(lane: Lane): void {
     if (lane.state !== 'waiting') return;
     lane.state = 'resting';
@@ -240,7 +254,7 @@ export class Entries {
   #wake(lane: Lane): void {
     if (lane.state !== 'resting' || !lane.oldest?.isCommitted) return;
     lane.state = 'ready';
-    // while nothing is taken, lanes come and go
+    // while nothing is taken, lanes are added and removed
     if (this.#ready.length > 64 && this.#ready.length - this.#readyAt > 2 * this.#lanes.size) this.#sweep();
     this.#ready.push(lane);
     this.#onReady();
@@ -252,7 +266,7 @@ export class Entries {
     this.#lanes.delete(lane.key);
   }
 
-  /** Forget the lanes that are not ready any more. */
+  /** Remove the lanes that are no longer ready. */
   #sweep(): void {
     const ready = new Set<Lane>();
     for (const lane of this.#ready.slice(this.#readyAt)) if (lane.state === 'ready') ready.add(lane);

@@ -8,26 +8,36 @@ export const OUTBOX_OPTIONS = {
   isPersisted: row(
     'boolean',
     false,
-    'Keep the entries in the store of the broker: what the broker acknowledged is sent after a crash, too. Without a store it has no effect.'
+    'Persist the entries in the store of the broker, so that they are sent even after a crash. Without a store, the option has no effect.'
   ),
-  maxEntries: row('integer', 10_000, 'Most entries that wait. Beyond it the oldest one is dropped.', { min: 1 }),
-  maxBytes: row('size', 32 * 1024 * 1024, 'Most bytes that wait. Beyond it the oldest entries are dropped.', {
-    min: 1024
+  maxEntries: row('integer', 10_000, 'Maximum number of waiting entries. Beyond it, the oldest one is dropped.', {
+    min: 1
   }),
+  maxBytes: row(
+    'size',
+    32 * 1024 * 1024,
+    'Maximum bytes of waiting entries. Beyond it, the oldest entries are dropped.',
+    {
+      min: 1024
+    }
+  ),
   maxAge: row('duration', 3_600_000, 'An entry of this age that fails is dropped instead of being sent again.', {
     unit: 'ms'
   }),
-  concurrency: row('integer', 8, 'Most deliveries in progress at the same time, each of other keys.', {
+  concurrency: row('integer', 8, 'Maximum number of concurrent deliveries, each of different keys.', {
     min: 1,
     max: 1000
   }),
-  batch: row('integer', 1, 'Most entries in one delivery.', { min: 1, max: 10_000 }),
-  timeout: row('duration', 5_000, 'A delivery that takes longer is aborted and has failed.', { unit: 'ms', min: 1 }),
-  backOff: row('duration', 250, 'Delay after the first failure. It doubles with each further one.', {
+  batch: row('integer', 1, 'Maximum number of entries in one delivery.', { min: 1, max: 10_000 }),
+  timeout: row('duration', 5_000, 'A delivery that takes longer is aborted and counts as failed.', {
     unit: 'ms',
     min: 1
   }),
-  maxBackOff: row('duration', 60_000, 'Longest delay after a failure.', { unit: 'ms', min: 1 })
+  backOff: row('duration', 250, 'Delay after the first failure. It doubles with each further failure.', {
+    unit: 'ms',
+    min: 1
+  }),
+  maxBackOff: row('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 })
 } as const;
 
 /** The limits of an outbox, in milliseconds and bytes. */
@@ -35,18 +45,19 @@ export type OutboxLimits = Values<typeof OUTBOX_OPTIONS>;
 
 /** Options of `broker.outboxes.open`. Durations are numbers of milliseconds or strings such as `5s`, sizes are bytes or strings such as `16MB`. */
 export interface OutboxOptions {
-  /** Identifies the target, such as `webhook:main`: 1 to 128 characters. The entries in the store belong to it. */
+  /** Identifies the target, such as `webhook:main`: 1 to 128 characters. Entries in the store belong to this name. */
   readonly name: string;
   /** The name of the target in alarms and errors. Default: `name`. */
   readonly label?: string | undefined;
   /**
-   * Deliver entries to the target. They are of one key, or of several if `batch` allows more than one entry. The attempt is aborted if
-   * this takes longer than `timeout`, or if the outbox is closed or the broker stops: `({ signal })`.
+   * Deliver entries to the target. They have the same key, or several keys if `batch` allows more than one entry. The
+   * attempt is aborted if it takes longer than `timeout`, or if the outbox is closed or the broker stops: `({ signal
+   * })`.
    *
-   * If it throws or rejects, the entries are sent again later; `SendError` can say more.
+   * If this throws or rejects, the entries are sent again later; `SendError` can be more specific.
    */
   readonly send: (entries: readonly OutboxEntry[], attempt: Attempt) => unknown;
-  /** Called when an entry has left the outbox. What it throws becomes an `error` event. */
+  /** Called when an entry has left the outbox. Its errors become `error` events. */
   readonly settled?: ((entry: OutboxEntry, outcome: Outcome, error: Error | undefined) => void) | undefined;
   /** Default false. */
   readonly isPersisted?: boolean | undefined;
@@ -75,7 +86,7 @@ export function readOutboxOptions(options: OutboxOptions): OutboxLimits {
   if (typeof name !== 'string' || name === '' || name.length > 128)
     throw new InvalidInput('OPTION_INVALID', 'outbox.name', '1 to 128 characters', name);
   if (label !== undefined && (typeof label !== 'string' || label === ''))
-    throw new InvalidInput('OPTION_INVALID', 'outbox.label', 'a string that is not empty', label);
+    throw new InvalidInput('OPTION_INVALID', 'outbox.label', 'a non-empty string', label);
   if (typeof send !== 'function') throw new InvalidInput('HANDLER_INVALID', 'outbox.send', 'a function', send);
   if (settled !== undefined && typeof settled !== 'function')
     throw new InvalidInput('HANDLER_INVALID', 'outbox.settled', 'a function', settled);

@@ -11,42 +11,42 @@ import { Entries, type OutboxEntry, type Outcome, type QueuedEntry, type StoredE
 import type { OutboxLimits, OutboxOptions } from './options.ts';
 import { SendError } from './send-error.ts';
 
-/** From this number of keys on that fail without a success in between, the target is down. */
+/** Number of keys that fail without a success in between, from which the target counts as down. */
 const DOWN_FROM_KEYS = 3;
-/** From this number of failures in a row on, there is an alarm. */
+/** Number of consecutive failures from which an alarm is raised. */
 const ALARM_FROM = 3;
-/** Delays vary by up to this part. */
+/** Fraction by which delays vary at most. */
 const JITTER = 0.25;
 
-/** What an outbox uses of the broker. */
+/** Dependencies of an outbox on the broker. */
 interface OutboxHost {
   readonly wheel: TimingWheel;
-  /** Wall-clock milliseconds. */
+  /** The wall-clock time in milliseconds. */
   now(): number;
-  /** An id that no other entry has. */
+  /** Create a unique id for an entry. */
   nextId(): string;
   /** Call a function when the turn of the event loop has ended. */
   later(run: () => void): void;
-  /** A delivery is in progress. */
+  /** Note that a delivery is in progress. */
   during(delivery: Promise<unknown>): void;
   /** A random number from 0 to 1. */
   random(): number;
-  /** An entry is to be added. @throws StateError BROKER_NOT_STARTED */
+  /** Called before an entry is added. @throws StateError BROKER_NOT_STARTED */
   check(): void;
-  /** An entry was added, and shall be persisted. @returns false: it is not persisted, and may be sent */
+  /** Called when an entry to be persisted was added. @returns false if it is not persisted and may be sent */
   added(entry: QueuedEntry): boolean;
-  /** An entry has left the outbox. */
+  /** Called when an entry has left the outbox. */
   removed(entry: QueuedEntry): void;
-  /** Count in the metrics of the broker. */
+  /** Increment a metric of the broker. */
   counted(what: 'sent' | 'failed' | 'dropped', count: number): void;
   raise(condition: 'failing' | 'overflow', summary: string): void;
   clear(condition: 'failing' | 'overflow'): void;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
   closed(outbox: Outbox): void;
 }
 
-/** What an outbox has done since it was opened. */
+/** The counters of an outbox since it was opened. */
 export interface OutboxFigures {
   readonly added: number;
   readonly sent: number;
@@ -65,15 +65,16 @@ interface Delivery {
 }
 
 /**
- * What is to be sent to a target outside of this process, in a bounded queue: `broker.outboxes.open`.
+ * A bounded queue of entries to be sent to a target outside of this process: `broker.outboxes.open`.
  *
- * Entries of one key are sent one after the other, those of different keys at the same time. What fails is sent again after a delay that
- * doubles each time; meanwhile only entries of its key wait. If three keys fail one after the other, the target counts as down: a single
- * delivery is tried after each delay, until one succeeds. A target that is slow or down never delays the broker: if the queue is full, the oldest
- * entry is dropped and counted, and an alarm is raised.
+ * Entries of one key are sent one by one, those of different keys concurrently. A failed delivery is repeated after a
+ * delay that doubles each time; meanwhile only entries of its key wait. If three keys fail without a success in
+ * between, the target counts as down: a single delivery is tried after each delay, until one succeeds. A target that is
+ * slow or down never delays the broker: if the queue is full, the oldest entry is dropped and counted, and an alarm is
+ * raised.
  *
- * An entry may be delivered more than once: if its answer was lost, it took longer than `timeout`, or the process has ended before its record was deleted. Its
- * id stays the same.
+ * An entry may be delivered more than once: if its answer was lost, if it took longer than `timeout`, or if the process
+ * ended before its record was deleted. Its id stays the same.
  */
 export class Outbox {
   readonly name: string;
@@ -86,7 +87,7 @@ export class Outbox {
   readonly #deliveries = new Set<Delivery>();
   /** The keys that have failed since the last success, at most `DOWN_FROM_KEYS`. */
   readonly #failing = new Set<string>();
-  /** Until it rings, nothing is sent. */
+  /** While it is running, nothing is sent. */
   readonly #pause = new FunctionTimer(() => this.#schedule());
   #failuresInARow = 0;
   #failuresWhileDown = 0;
@@ -114,7 +115,7 @@ export class Outbox {
     this.#entries = new Entries(host.wheel, () => this.#schedule());
   }
 
-  /** Number of entries, with those being sent. */
+  /** Number of entries, including those being sent. */
   get size(): number {
     return this.#entries.size;
   }
@@ -125,8 +126,9 @@ export class Outbox {
   }
 
   /**
-   * `stopped`: the broker is not started, or the outbox is closed; `down`: deliveries of several keys have failed, and are tried one at a time;
-   * `paused`: the target has asked for time; `failing`: the last deliveries have failed, and an alarm is raised.
+   * `stopped`: the broker is not started, or the outbox is closed; `down`: deliveries of several keys have failed, and
+   * are tried one at a time; `paused`: the target has requested a pause; `failing`: the last deliveries have failed,
+   * and an alarm is raised.
    */
   get state(): 'stopped' | 'down' | 'paused' | 'failing' | 'working' {
     if (!this.#isRunning) return 'stopped';
@@ -135,7 +137,7 @@ export class Outbox {
     return this.#failuresInARow < ALARM_FROM ? 'working' : 'failing';
   }
 
-  /** Why the last delivery has failed; undefined after a success. */
+  /** The reason why the last delivery failed; undefined after a success. */
   get lastError(): Error | undefined {
     return this.#lastError;
   }
@@ -144,15 +146,15 @@ export class Outbox {
     return { ...this.#figures, dropped: { ...this.#figures.dropped } };
   }
 
-  /** The entries, the oldest first. */
+  /** The entries, oldest first. */
   entries(): Iterable<OutboxEntry> {
     return this.#entries;
   }
 
   /**
-   * Add an entry. It is sent after the present turn of the event loop; a persisted one after its commit. What the broker acknowledges in the
-   * same turn waits for this commit.
-   * @param keptBytes memory that is kept for it beside its content; it counts for `maxBytes`
+   * Add an entry. It is sent after the current turn of the event loop or, if it is persisted, after its commit.
+   * Acknowledgements of the broker in the same turn wait for this commit.
+   * @param keptBytes memory that is retained for the entry besides its content; it counts towards `maxBytes`
    * @returns its id
    * @throws StateError OUTBOX_CLOSED; BROKER_NOT_STARTED if it is persisted and the store was never open
    */
@@ -164,7 +166,7 @@ export class Outbox {
     const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false, keptBytes);
     this.#figures.added++;
     while (this.#entries.size > maxEntries || this.#entries.bytes > maxBytes) {
-      // An entry that is larger than all may be goes itself, and no other for it.
+      // An entry that is larger than the limit is dropped itself, instead of others.
       const oldest = entry.bytes > maxBytes ? entry : this.#entries.oldestAtRest;
       if (oldest === undefined) break;
       this.#overflow();
@@ -180,12 +182,12 @@ export class Outbox {
     return this.#entries.add(stored, true);
   }
 
-  /** The record of an entry is in the store. @internal */
+  /** Note that the record of an entry is committed. @internal */
   committed(entry: QueuedEntry): void {
     this.#entries.committed(entry);
   }
 
-  /** Remove the entries that are not being sent. @param key only those of this key @returns their number */
+  /** Remove the entries that are not being sent. @param key limits this to one key @returns their number */
   clear(key?: string): number {
     let count = 0;
     for (const entry of [...this.#entries]) {
@@ -196,21 +198,24 @@ export class Outbox {
     return count;
   }
 
-  /** End all delays, and send now. */
+  /** End all delays, and send immediately. */
   retryNow(): void {
     this.#host.wheel.disarm(this.#pause);
     this.#entries.wakeAll();
     this.#schedule();
   }
 
-  /** Resolves when nothing is being sent, and nothing could be sent now: all entries are delivered, or wait for a delay. */
+  /**
+   * Resolves when nothing is being sent and no entry could be sent at present: all entries are delivered, or wait for a
+   * delay.
+   */
   idle(): Promise<void> {
     return this.#isIdle ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
   }
 
   /**
-   * Send nothing any more. Deliveries in progress are aborted. Persisted entries stay in the store, and the next outbox of this name continues with them; others are
-   * dropped.
+   * Stop sending. Deliveries in progress are aborted. Persisted entries stay in the store, and the next outbox of this
+   * name continues with them; others are dropped.
    */
   close(): void {
     if (this.#isClosed) return;
@@ -221,14 +226,14 @@ export class Outbox {
     this.#host.closed(this);
   }
 
-  /** The broker has started. @internal */
+  /** Called when the broker has started. @internal */
   begin(): void {
     if (this.#isClosed) return;
     this.#isRunning = true;
     this.retryNow();
   }
 
-  /** The broker has stopped: abort the deliveries in progress. They do not count as failures. @internal */
+  /** Called when the broker has stopped: abort the deliveries in progress. They do not count as failures. @internal */
   halt(): void {
     this.#isRunning = false;
     this.#host.wheel.disarm(this.#pause);
@@ -289,7 +294,7 @@ export class Outbox {
     } catch (error) {
       answer = Promise.reject(error);
     }
-    // A delivery that has been aborted is not in the set any more, and its answer has no effect.
+    // An aborted delivery is no longer in the set, and its answer has no effect.
     const ended = Promise.resolve(answer).then(
       () => this.#deliveries.has(delivery) && this.#delivered(delivery),
       (error: unknown) => this.#deliveries.has(delivery) && this.#failed(delivery, asError(error))
@@ -330,19 +335,20 @@ export class Outbox {
   #noteFailure({ keys }: Delivery, error: Error, retryAfterMs: number | undefined): void {
     const { backOff, maxBackOff } = this.limits;
     if (++this.#failuresInARow === ALARM_FROM) {
-      const text = `Deliveries to "${this.label}" fail: ${error.message}. They are repeated; ${this.size} entries wait.`;
+      const text = `Deliveries to "${this.label}" fail: ${error.message}. They are repeated; ${this.size} entries are waiting.`;
       this.#host.raise('failing', text);
     }
     for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);
     if (this.#failing.size >= DOWN_FROM_KEYS) this.#isDown = true;
-    // During a pause, deliveries fail that began before it: they are part of the same failure, however many they are.
+    // During a pause, deliveries that began before it may still fail: they count as part of the same failure,
+    // regardless of their number.
     const isNew = this.#isDown && !this.#isPaused;
     const downMs = isNew ? this.#delayMs(++this.#failuresWhileDown, backOff, maxBackOff) : 0;
     const pauseMs = Math.max(downMs, retryAfterMs ?? 0);
     if (pauseMs > 0) this.#host.wheel.armLater(this.#pause, pauseMs);
   }
 
-  /** @param attempts to be added to those of its entries; 0: they have not failed, or are refused */
+  /** @param attempts number to be added to the attempts of its entries; 0 if they have not failed, or are refused */
   #end(delivery: Delivery, attempts: number): void {
     const { backOff, maxBackOff } = this.limits;
     const { entries, keys, timer } = delivery;
@@ -357,7 +363,7 @@ export class Outbox {
     return delayMs * (1 - JITTER + 2 * JITTER * this.#host.random());
   }
 
-  /** An entry leaves the outbox. */
+  /** Remove an entry from the outbox. */
   #leave(entry: QueuedEntry, outcome: Outcome, error: Error | undefined): void {
     if (!this.#entries.remove(entry)) return;
     this.#host.removed(entry);
@@ -377,7 +383,8 @@ export class Outbox {
   #overflow(): void {
     if (this.#isOverflowing) return;
     this.#isOverflowing = true;
-    const why = this.#lastError === undefined ? 'it takes longer than the events come' : this.#lastError.message;
+    const why =
+      this.#lastError === undefined ? 'deliveries take longer than the events arrive' : this.#lastError.message;
     this.#host.raise('overflow', `The queue for "${this.label}" is full, and its oldest entries are dropped: ${why}.`);
   }
 
@@ -394,10 +401,10 @@ export class Outbox {
   }
 }
 
-/** What any error means that is no `SendError`. */
+/** The meaning of an error that is not a `SendError`. */
 const PLAIN = { retryAfterMs: undefined, isFinal: false };
 
-/** The keys of entries, of which those of one key follow each other. */
+/** The keys of entries, which are grouped by key. */
 function keysOf(entries: readonly QueuedEntry[]): string[] {
   const keys = [entries[0].key];
   for (const { key } of entries) if (key !== keys[keys.length - 1]) keys.push(key);

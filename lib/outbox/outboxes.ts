@@ -14,18 +14,18 @@ import type { QueuedEntry, StoredEntry } from './entries.ts';
 import { type OutboxOptions, readOutboxOptions } from './options.ts';
 import { Outbox } from './outbox.ts';
 
-/** What `Outboxes` uses of the broker. */
+/** Dependencies of `Outboxes` on the broker. */
 interface OutboxesHost {
   readonly wheel: TimingWheel;
-  /** undefined: there is no store. */
+  /** Undefined if there is no store. */
   readonly ledger: Ledger | undefined;
-  /** Whether the broker is started. */
+  /** The state of the broker. */
   readonly life: { readonly isRunning: boolean };
-  /** Wall-clock milliseconds. */
+  /** The wall-clock time in milliseconds. */
   now(): number;
   /** Call a function when the turn of the event loop has ended. */
   later(run: () => void): void;
-  /** A delivery is in progress. */
+  /** Note that a delivery is in progress. */
   during(delivery: Promise<unknown>): void;
   counted(what: 'sent' | 'failed' | 'dropped', count: number): void;
   raise(id: string, title: string, summary: string): void;
@@ -37,7 +37,7 @@ interface OutboxesHost {
 interface Recorded {
   readonly outbox: string;
   readonly entry: StoredEntry;
-  /** Its record is in the store. */
+  /** Called when its record is committed. */
   committed(): void;
 }
 
@@ -51,8 +51,8 @@ export interface OutboxRecord {
 const TITLES = { failing: 'deliveries fail', overflow: 'a queue of deliveries is full' } as const;
 
 /**
- * The outboxes of a broker, by name: `broker.outboxes`. What leaves the process on its own account goes through one: webhooks, actions of
- * rules, sinks.
+ * The outboxes of a broker, by name: `broker.outboxes`. Everything that the broker sends to external systems on its own
+ * goes through one: webhooks, actions of rules, sinks.
  */
 export class Outboxes {
   readonly #host: OutboxesHost;
@@ -60,12 +60,12 @@ export class Outboxes {
   readonly #open = new Map<string, Outbox>();
   /** The records of entries of open outboxes. */
   readonly #recorded = new Map<QueuedEntry, Recorded>();
-  /** The entries in the store whose outbox is not open, by its name. */
+  /** The entries in the store whose outbox is not open, by the name of the outbox. */
   readonly #kept = new Map<string, Recorded[]>();
-  /** Begins the ids of this process. */
+  /** Prefix of the ids of this process. */
   readonly #prefix = randomBytes(6).toString('base64url');
   #lastId = 0;
-  /** Whether the entries of the store are known. */
+  /** True if the entries of the store are loaded. */
   #isRestored: boolean;
 
   /** @internal */
@@ -84,13 +84,14 @@ export class Outboxes {
   }
 
   /**
-   * Open the outbox of a target. It continues with the entries that the store has for its name, as soon as the broker is started.
-   * @throws StateError OUTBOX_IN_USE if an outbox of this name is open; InvalidInput OPTION_UNKNOWN, OPTION_INVALID, HANDLER_INVALID
+   * Open the outbox of a target. It continues with the stored entries of its name, as soon as the broker is started.
+   * @throws StateError OUTBOX_IN_USE if an outbox of this name is open; InvalidInput OPTION_UNKNOWN, OPTION_INVALID,
+   *   HANDLER_INVALID
    */
   open(options: OutboxOptions): Outbox {
     const limits = readOutboxOptions(options);
     const { name, label = name } = options;
-    if (this.#open.has(name)) throw new StateError('OUTBOX_IN_USE', `outbox "${name}" is open already; close it first`);
+    if (this.#open.has(name)) throw new StateError('OUTBOX_IN_USE', `outbox "${name}" is already open; close it first`);
     const host = this.#host;
     const outbox: Outbox = new Outbox(options, limits, {
       wheel: host.wheel,
@@ -125,19 +126,19 @@ export class Outboxes {
     return this.#open.values();
   }
 
-  /** Number of entries of all open outboxes. */
+  /** Number of entries in all open outboxes. */
   get size(): number {
     let size = 0;
     for (const outbox of this.#open.values()) size += outbox.size;
     return size;
   }
 
-  /** The names of outboxes that have entries in the store and are not open, with the number of these entries. */
+  /** The names of outboxes that are not open and have entries in the store, with the number of these entries. */
   kept(): { readonly name: string; readonly size: number }[] {
     return [...this.#kept].map(([name, entries]) => ({ name, size: entries.length }));
   }
 
-  /** Delete the entries in the store of an outbox that is not open. @returns their number */
+  /** Delete the stored entries of an outbox that is not open. @returns their number */
   discard(name: string): number {
     const entries = this.#kept.get(name) ?? [];
     this.#kept.delete(name);
@@ -159,7 +160,7 @@ export class Outboxes {
     else if (!this.#kept.get(name)?.push(recorded)) this.#kept.set(name, [recorded]);
   }
 
-  /** The broker has started. @internal */
+  /** Called when the broker has started. @internal */
   begin(): void {
     for (const outbox of this.#open.values()) outbox.begin();
   }
@@ -169,12 +170,12 @@ export class Outboxes {
     await Promise.all([...this.#open.values()].map((outbox) => outbox.idle()));
   }
 
-  /** The broker has stopped. @internal */
+  /** Called when the broker has stopped. @internal */
   halt(): void {
     for (const outbox of this.#open.values()) outbox.halt();
   }
 
-  /** A new entry would come before those of the store, and take the number of one. */
+  /** Refuse new entries before the stored ones are loaded: they would precede the stored ones, and reuse a number. */
   #checkRestored(name: string): void {
     if (this.#isRestored) return;
     const text = `outbox "${name}": the store is not open; start the broker first`;

@@ -1,22 +1,28 @@
 import { BrokerError } from '../base/errors.ts';
 
-/** What a failed delivery means for the entries of the outbox. */
+/** The meaning of a failed delivery for the entries of the outbox. */
 export interface SendErrorOptions {
-  /** Milliseconds for which the target asks for nothing at all, such as those of the HTTP header `Retry-After`. */
+  /** Milliseconds for which the target requests a pause, for example by the HTTP header `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
-  /** The target will never take these entries: they are dropped at once. Default false: they are sent again. */
+  /**
+   * Set if the target will never accept these entries: they are dropped immediately. Default false: they are sent
+   * again.
+   */
   readonly isFinal?: boolean | undefined;
   readonly cause?: unknown;
 }
 
 /**
- * Thrown by the `send` of an outbox to say more than that the delivery has failed. Any other error means that the entries are sent again
- * after a back-off. `code` is `SEND_FAILED`.
+ * Thrown by the `send` of an outbox to specify how to continue after a failed delivery. Any other error means that the
+ * entries are sent again after a back-off. `code` is `SEND_FAILED`.
  */
 export class SendError extends BrokerError {
-  /** Nothing is sent to the target for this long, in milliseconds; undefined: only these entries wait, for the back-off. */
+  /**
+   * Time in milliseconds for which nothing is sent to the target; if undefined, only these entries wait for the
+   * back-off.
+   */
   readonly retryAfterMs: number | undefined;
-  /** The entries are dropped. */
+  /** True if the entries are dropped. */
   readonly isFinal: boolean;
 
   constructor(message: string, { retryAfterMs, isFinal = false, cause }: SendErrorOptions = {}) {

@@ -1,6 +1,6 @@
 import type { ClientInfo } from './client.ts';
 
-/** What an access rule decides about. */
+/** The actions about which an access rule decides. */
 export type RuleAction = 'publish' | 'subscribe';
 
 /**
@@ -11,11 +11,12 @@ export type RuleAction = 'publish' | 'subscribe';
  */
 export interface AccessRule {
   readonly access: 'allow' | 'deny';
-  /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are accepted as well. */
+  /** Default `pubsub`: both. The spellings `pub`, `sub` and `subpub` are also accepted. */
   readonly action?: RuleAction | 'pubsub' | 'pub' | 'sub' | 'subpub';
   /**
-   * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all topics except
-   * those under `$SYS`, to which only rules apply whose filter begins with `$SYS`. A filter that begins with `eq ` is refused unless `exact` is set.
+   * Topic filters. `%c` and `%u` as whole levels stand for the client id and the user name of the client. Default: all
+   * topics except those under `$SYS`, to which only rules with a filter that begins with `$SYS` apply. A filter that
+   * begins with `eq ` is refused unless `exact` is set.
    */
   readonly topic?: string | readonly string[];
   /** Compare topic names and topic filters with `topic` character by character. Default false. */
@@ -28,21 +29,21 @@ export interface AccessRule {
   readonly address?: string | readonly string[];
 }
 
-/** Access rules that the authentication of a client has given to it. */
+/** Access rules that a client received at its authentication. */
 export interface ClientRules {
-  /** Decide about a topic name. @returns undefined if no rule is about it */
+  /** Decide about a topic name. @returns undefined if no rule applies */
   decide(client: ClientInfo, action: RuleAction, topic: string): boolean | undefined;
-  /** Decide about a topic filter of a subscription. @returns undefined if no rule is about it */
+  /** Decide about a topic filter of a subscription. @returns undefined if no rule applies */
   decideFilter(client: ClientInfo, filter: string): boolean | undefined;
-  /** Find the rule that decides. @param isFilter `topic` is a topic filter */
+  /** Find the deciding rule. @param isFilter whether `topic` is a topic filter */
   find(client: ClientInfo, action: RuleAction, topic: string, isFilter: boolean): DecidingRule | undefined;
 }
 
 /** A rule that has decided. */
 export interface DecidingRule {
   readonly isAllow: boolean;
-  /** Its place in the list of rules, from 0; of rules that are set at run time, a number without meaning. */
+  /** Position in the list of rules, from 0; for rules that are set at run time, a number without meaning. */
   readonly order: number;
-  /** The rule as it was written, with one topic filter. */
+  /** The rule as written, with one topic filter. */
   readonly content: AccessRule;
 }

@@ -1,18 +1,18 @@
-/** How urgent an alarm is. */
+/** The urgency of an alarm. */
 export type AlarmSeverity = 'notice' | 'warning' | 'error' | 'critical';
 
-/** A condition that exists at present. */
+/** A current condition. */
 export interface PresentAlarm {
   readonly id: string;
   readonly severity: AlarmSeverity;
   readonly title: string;
   readonly summary: string;
-  /** In milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   readonly raisedAt: number;
 }
 
 /** A condition that has ended. */
 export interface PastAlarm extends PresentAlarm {
-  /** In milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   readonly clearedAt: number;
 }

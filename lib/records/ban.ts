@@ -1,4 +1,4 @@
-/** What a ban is about. */
+/** The kinds of bans. */
 export type BannedKind = 'clientId' | 'username' | 'address';
 
 /** A ban, as lists and look-ups show it. */
@@ -6,12 +6,12 @@ export interface Ban {
   readonly kind: BannedKind;
   /** The client id, the user name, or the IP address or network (`10.0.0.0/8`). */
   readonly who: string;
-  /** Who has made the ban. Default `user`. */
+  /** The author of the ban. Default `user`. */
   readonly by: string;
   readonly reason: string | undefined;
   /** More about the reason; absent if none was given. */
   readonly description?: string;
-  /** Time at which it was made, in milliseconds since 1970. */
+  /** Time of creation in milliseconds since 1970. */
   readonly at: number;
   /** Time at which it ends, in milliseconds since 1970; `Infinity`: never. */
   readonly until: number;

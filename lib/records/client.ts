@@ -2,7 +2,7 @@ import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 
 /** Address, transport and other facts of a connection, as a listener passes them to `broker.handle`. Only `transport` is required. */
 export interface TransportInfo {
-  /** How the bytes travel. `stream`: a Duplex of the application; `local`: a client inside this process. */
+  /** The transport. `stream`: a Duplex of the application; `local`: a client inside this process. */
   readonly transport: 'tcp' | 'tls' | 'ws' | 'wss' | 'unix' | 'stream' | 'local';
   /** Name of the listener, for example `tcp:1883`. */
   readonly listener?: string | undefined;
@@ -32,12 +32,15 @@ export interface TransportInfo {
   readonly headers?: Readonly<Record<string, string | string[] | undefined>> | undefined;
 }
 
-/** A client with a connection or a session, as hooks and events receive it. `Data` is the type that the app keeps with its clients. */
+/**
+ * A client with a connection or a session, as hooks and events receive it. `Data` is the type of the data that the app
+ * stores with its clients.
+ */
 export interface ClientInfo<Data = unknown> {
   readonly clientId: string;
   readonly username: string | undefined;
   readonly protocolVersion: ProtocolVersion;
-  /** Keep alive in force, in seconds; 0: off. Before CONNACK it is the one that the client has asked for. */
+  /** The current keep alive in seconds; 0: off. Before CONNACK, the requested one. */
   readonly keepalive: number;
   readonly cleanStart: boolean;
   /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
@@ -49,13 +52,13 @@ export interface ClientInfo<Data = unknown> {
   /** True if an authenticate hook exempted the client from access control. */
   readonly isSuperuser: boolean;
   /**
-   * What the authenticate hook or the source has stored with the client (`Approval.clientData`). It is not persisted, so a session from the
-   * store has none until its client returns.
+   * The data that the authenticate hook or the source has stored with the client (`Approval.clientData`). It is not
+   * persisted, so a session from the store has none until its client returns.
    */
   readonly data: Data | undefined;
-  /** Address, transport and handshake facts of the present connection, or of the last one. */
+  /** Address, transport and handshake facts of the current connection, or of the last one. */
   readonly transportInfo: TransportInfo;
-  /** User properties of CONNECT, in their order. */
+  /** User properties of CONNECT, in order. */
   readonly userProperties: readonly UserProperty[];
   /** Time of the CONNACK, in milliseconds since 1970; undefined while not connected. */
   readonly connectedAt: number | undefined;

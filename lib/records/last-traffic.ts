@@ -1,6 +1,6 @@
 import type { TrafficSource } from './session-figures.ts';
 
-/** The counters of a connection, in the order in which they are kept. */
+/** The counters of a connection, in the order in which they are stored. */
 export const TRAFFIC_COUNTERS = {
   recvOct: ({ reader }) => reader.receivedBytes,
   recvCnt: ({ reader }) => reader.receivedChunks,
@@ -17,20 +17,20 @@ export type TrafficCounter = keyof typeof TRAFFIC_COUNTERS;
 
 const NAMES = Object.keys(TRAFFIC_COUNTERS) as TrafficCounter[];
 const READERS = Object.values(TRAFFIC_COUNTERS);
-/** Numbers of a place: that of its session, and the counters. */
+/** Number of values stored for a session: its number and the counters. */
 const WIDTH = 1 + NAMES.length;
-/** Most sessions whose counters are kept. */
+/** Maximum number of sessions whose counters are kept. */
 const PLACES = 65_536;
 const PLACES_OF_CHUNK = 1_024;
 
 /**
- * The counters of the last connections of sessions, in at most 4.5 MiB. A session has its place by its number, so the counters of one of 65,536
- * sessions that were created in a row never replace those of another.
+ * The counters of the last connections of sessions, in at most 4.5 MiB. The number of a session determines its place,
+ * so among 65,536 sessions created in sequence, the counters of one never replace those of another.
  */
 export class LastTraffic {
   readonly #chunks: (Float64Array | undefined)[] = [];
 
-  /** Keep the counters of a connection that a session has had. @param number of the session; 0: it has no place */
+  /** Keep the counters of a session's last connection. @param number number of the session; 0 if it has no place */
   keep(number: number, connection: TrafficSource): void {
     if (number === 0) return;
     const place = number % PLACES;

@@ -11,12 +11,12 @@ export type ListenerProtocol =
 /** Address of a listener: host and port, or the path of a Unix socket. */
 export interface ListenerAddress {
   readonly host?: string;
-  /** The port in use, also if port 0 was requested. */
+  /** The actual port, even if port 0 was requested. */
   readonly port?: number;
   readonly path?: string;
 }
 
-/** Numbers of a listener, as the management interface shows them. */
+/** Counters of a listener, as the management interface shows them. */
 export interface ListenerFigures {
   /** Number of accept loops. */
   readonly acceptors: number;
@@ -55,7 +55,9 @@ export interface CountedStream {
   acceptedAt?: number | undefined;
 }
 
-/** A listener, as an adapter implements it. `broker.start` opens it, and `broker.stop` closes it before anything else. */
+/**
+ * A listener, implemented by an adapter. `broker.start` opens it, and `broker.stop` closes it before everything else.
+ */
 export interface ListenerHandle {
   /** Unique name, for example `tcp:1883`, `ws:8083`, `unix:/run/x.sock`. */
   readonly name: string;
@@ -68,28 +70,33 @@ export interface ListenerHandle {
    * The broker warns if anyone may connect there.
    */
   readonly exposure?: { readonly host: string; readonly zone: string } | undefined;
-  /** Whether it accepts clients. Without this property, a listener with an address counts as open. */
+  /** True if it accepts clients. Without this property, a listener with an address counts as open. */
   readonly isOpen?: boolean;
   /**
    * Called when the broker has added the listener.
-   * @param arriving to be called for each accepted connection that is not handed over at once, for example while its TLS handshake lasts.
-   *   Meanwhile the broker does no work that can wait, so that Node accepts the next connections soon
+   * @param arriving to be called for each accepted connection that is not passed on immediately, for example during its
+   *   TLS handshake. In the meantime the broker postpones work that can wait, so that Node accepts the next connections
+   *   soon
    */
   attached?(arriving: () => void): void;
   /**
-   * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` hands them over at once.
+   * Bind the address. Until `accept` is called, connections wait unread; a listener without `accept` passes them on
+   * immediately.
    * @throws BrokerError LISTENER_BIND_FAILED, with the address and the remedy in its message
    */
   open(): Promise<void>;
-  /** Start to serve clients. Called when all listeners of a starting broker are open, so that a start that fails serves no client. */
+  /**
+   * Start to serve clients. Called when all listeners of a starting broker are open, so that a failed start serves no
+   * client.
+   */
   accept?(): void;
   /** Stop accepting, and close the connections that wait for `accept`. The broker closes the connections that it has received. */
   close(): Promise<void>;
   /**
-   * Called when the broker has closed a connection of this listener at once, so that the listener can count it.
+   * Called when the broker has immediately closed a connection of this listener, so that the listener can count it.
    * @param reason `max_connections` or `max_connections_per_address`
    */
   refused?(reason: string): void;
-  /** Get the present numbers of the listener. */
+  /** The current counters of the listener. */
   info(): ListenerFigures;
 }

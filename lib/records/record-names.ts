@@ -9,7 +9,10 @@ const TABLES: Readonly<Record<'client' | 'connection' | 'session' | 'subscriptio
   subscription: SUBSCRIPTION_FIELDS
 };
 
-/** The fields of a record that an interface has: their names in the library by their names in the interface, in the order of the fields. */
+/**
+ * The fields of a record in an interface: their names in the library by their names in the interface, in the order of
+ * the fields.
+ */
 export function recordNames(
   record: 'client' | 'connection' | 'session' | 'subscription',
   dialect: Dialect

@@ -1,12 +1,15 @@
-/** The interfaces that give fields of records other names: revisions of the management interface, webhooks, and rules. */
+/**
+ * The interfaces that use other names for fields of records: revisions of the management interface, webhooks, and
+ * rules.
+ */
 export type Dialect = 'later' | 'earlier' | 'webhook' | 'rule';
 
 /** Units of fields. `ms`: wall-clock milliseconds since 1970. */
 type FieldUnit = 'ms' | 's' | 'bytes' | 'packets' | 'messages' | 'filters' | 'ids' | 'reads' | 'writes';
 
-/** A field of a record: where its value comes from, its unit, and its name in each dialect that has it. */
+/** A field of a record: the source of its value, its unit, and its name in each dialect that has it. */
 export interface Field<Source, Value> extends Partial<Readonly<Record<Dialect, string>>> {
-  /** Read the value. @param node name of the node that answers */
+  /** Read the value. @param node name of the answering node */
   readonly from: (source: Source, node: string) => Value;
   readonly unit?: FieldUnit;
 }
@@ -14,9 +17,12 @@ export interface Field<Source, Value> extends Partial<Readonly<Record<Dialect, s
 /** The fields of the record `R`, in the order in which they are listed. */
 export type RecordTable<Source, R> = { readonly [N in keyof R]-?: Field<Source, R[N]> };
 
-/** What records of a table are made from. */
+/** The precomputed form of the records of a table. */
 interface Shape {
-  /** All fields, without values. V8 makes a slow object of one to which many fields are added by name; a copy of this one stays fast. */
+  /**
+   * All fields, without values. V8 creates a slow object if many fields are added by name; a copy of this one stays
+   * fast.
+   */
   readonly blank: object;
   readonly rows: readonly { readonly name: string; readonly from: (source: never, node: string) => unknown }[];
 }
@@ -31,7 +37,7 @@ function shapeOf<R>(table: RecordTable<never, R>): Shape {
   return shape;
 }
 
-/** Build a record. @param node name of the node that answers */
+/** Build a record. @param node name of the answering node */
 export function recordOf<Source, R>(table: RecordTable<Source, R>, source: Source, node: string): R {
   const { blank, rows } = shapes.get(table) ?? shapeOf(table);
   const record: Record<string, unknown> = { ...blank };

@@ -7,7 +7,7 @@ import { TRAFFIC_COUNTERS, type TrafficCounter } from './last-traffic.ts';
 import type { RecordTable } from './record-table.ts';
 import type { Zone } from './zone.ts';
 
-/** What the figures of a connection are read from. */
+/** The source of the counters of a connection. */
 export interface TrafficSource {
   readonly reader: {
     readonly receivedBytes: number;
@@ -26,13 +26,13 @@ export interface TrafficSource {
   readonly pendingAcks: { readonly length: number } | undefined;
 }
 
-/** What the figures of a session are read from. A session has it. */
+/** The source of the counters of a session, which a session implements. */
 export interface FiguresSource {
   readonly createdAt: number;
   /** PUBLISH packets sent on earlier connections. */
   readonly delivered: number;
   readonly connection: TrafficSource | undefined;
-  /** Number of the session, by which the counters of its last connection are kept. */
+  /** Number of the session, by which the counters of its last connection are stored. */
   readonly number: number;
   readonly ports: { readonly lastTraffic: { count(number: number, name: TrafficCounter): number } };
   readonly client: { readonly agreement: { readonly window: number; readonly zone: Zone } };
@@ -44,22 +44,22 @@ export interface FiguresSource {
     readonly dropped: number;
     readonly enqueued: number;
   };
-  /** The session in the store; undefined if it is only in memory. */
+  /** The stored session; undefined if it is only in memory. */
   readonly log:
     | {
         readonly queue: { readonly waiting: number };
-        /** While the client is away. */
+        /** Set while the client is offline. */
         readonly offline: { readonly inflight: number; readonly awaitingRel: number } | undefined;
       }
     | undefined;
 }
 
 /**
- * The traffic of a connection. For a session without one, it is that of the last one: kept until the broker stops, for about 65,000 sessions
- * (otherwise 0); `sendPend` is 0.
+ * The traffic of a connection. For a session without one, it is that of its last connection, kept until the broker
+ * stops for about 65,000 sessions (otherwise 0); `sendPend` is then 0.
  *
- * Figures that begin with `recv` count what the client has sent, those with `send` what was sent to it: `Oct` counts bytes, `Cnt` reads and
- * writes of the stream, `Pkt` packets and `Msg` PUBLISH packets.
+ * Counters that begin with `recv` count input from the client, those with `send` output to it: `Oct` counts bytes,
+ * `Cnt` reads and writes of the stream, `Pkt` packets and `Msg` PUBLISH packets.
  */
 export interface ConnectionTraffic {
   readonly recvOct: number;
@@ -70,13 +70,13 @@ export interface ConnectionTraffic {
   readonly sendCnt: number;
   readonly sendPkt: number;
   readonly sendMsg: number;
-  /** Bytes that are written to the stream and not sent yet. */
+  /** Bytes that are written to the stream but not sent yet. */
   readonly sendPend: number;
 }
 
 /** The counts and limits of a session. For those that begin with `max`, 0 means unlimited. */
 export interface SessionCounts {
-  /** Time at which the session was created, in wall-clock milliseconds. */
+  /** Time at which the session was created, in milliseconds since 1970. */
   readonly createdAt: number;
   readonly subscriptions: number;
   readonly maxSubscriptions: number;
@@ -97,10 +97,10 @@ export interface SessionCounts {
   readonly enqueueMsg: number;
 }
 
-/** The figures of a session and of its connection, under their documented names. */
+/** The counters of a session and of its connection, under their documented names. */
 export type SessionFigures = SessionCounts & ConnectionTraffic;
 
-/** A counter of the connection, or of the last one. */
+/** A counter of the current or last connection. */
 export function countOf(name: TrafficCounter): (source: FiguresSource) => number {
   const read = TRAFFIC_COUNTERS[name];
   return ({ connection, ports, number }) =>

@@ -16,30 +16,30 @@ import {
 } from './session-figures.ts';
 import { plainAddress } from './transport-info.ts';
 
-/** What the records of a session are read from. A session has it. */
+/** The source of the records of a session, which a session implements. */
 export interface SessionSource extends FiguresSource {
   readonly client: FiguresSource['client'] & ClientInfo;
   readonly lifecycle: {
-    /** When the client connected last; also while it is not connected. */
+    /** Time of the last connect, also while the client is not connected. */
     readonly connectedAt: number | undefined;
   };
   readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
 }
 
-/** Fields that the records of a client, a connection and a session have in common. */
+/** Fields common to the records of a client, a connection and a session. */
 export interface CommonFacts {
   /** Name of the node that has the session. */
   readonly node: string;
   readonly clientId: string;
   /** Undefined if the client sent none. */
   readonly username: string | undefined;
-  /** Whether the last CONNECT asked for a new session. */
+  /** True if the last CONNECT requested a new session. */
   readonly cleanStart: boolean;
-  /** Packets of the client that the broker has received and that wait for the store. */
+  /** Number of received packets of the client that wait for the store. */
   readonly mailboxLen: number;
-  /** Bytes of the messages and the output that are in memory for the client. */
+  /** Bytes of messages and output in memory for the client. */
   readonly heapSize: number;
-  /** Packets that this connection, or the last one, has received and sent. */
+  /** Number of packets received and sent on this connection, or on the last one. */
   readonly reductions: number;
 }
 
@@ -52,15 +52,15 @@ export interface ConnectionFacts {
   readonly ipAddress: string | undefined;
   /** Undefined if the transport has no ports. */
   readonly port: number | undefined;
-  /** How the bytes travel; see `TransportInfo`. */
+  /** The transport; see `TransportInfo`. */
   readonly transport: string;
   /** Subject of the verified client certificate; undefined if there is none. */
   readonly certificate: string | undefined;
   readonly isBridge: boolean;
   readonly isConnected: boolean;
   /**
-   * When the client connected last, in wall-clock milliseconds. Undefined: it was connected when a broker before 0.3 stopped, or has disconnected
-   * from one.
+   * Time of the last connect, in milliseconds since 1970. Undefined if the client was connected when a broker before
+   * 0.3 stopped, or disconnected from one.
    */
   readonly connectedAt: number | undefined;
   /** Wall-clock milliseconds; undefined while connected. */
@@ -73,7 +73,7 @@ export interface ConnectionFacts {
 
 /** Fields of a session. */
 export interface SessionFacts {
-  /** Seconds for which the session outlives its connection; `Infinity`: it does not expire. */
+  /** Seconds for which the session outlives its connection; `Infinity` if it does not expire. */
   readonly sessionExpiry: number;
   /** `local` while the client is connected; otherwise undefined. */
   readonly binding: 'local' | undefined;
@@ -111,7 +111,7 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
     earlier: 'clean_start',
     rule: 'clean_start'
   },
-  // The last three name properties of a process that serves one client. These are what comes closest to them.
+  // The last three are named after properties of a process that serves one client; these are the closest equivalents.
   mailboxLen: {
     from: ({ connection }) => connection?.pendingAcks?.length ?? 0,
     unit: 'packets',

@@ -7,7 +7,7 @@ export interface SubscriptionRecord {
   /** Name of the node that has the session. */
   readonly node: string;
   readonly clientId: string;
-  /** The topic filter as the client sees it, without the mount point and including a share prefix. */
+  /** The topic filter as seen by the client, without the mount point and with a share prefix. */
   readonly filter: string;
   readonly qos: QoS;
   /** No Local: the client does not receive messages that it published itself. */
@@ -20,7 +20,7 @@ export interface SubscriptionRecord {
   readonly id: number | undefined;
 }
 
-/** What the record of a subscription is read from. */
+/** The source of the record of a subscription. */
 export interface SubscriptionSource {
   readonly subscriber: { readonly receiver: { readonly clientId: string } | undefined; readonly mountpoint: string };
   readonly filter: string;

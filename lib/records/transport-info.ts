@@ -34,13 +34,19 @@ export function transportInfoOf(stream: Duplex & SocketFacts & TlsFacts): Transp
   return { transport: transportOf(stream), remoteAddress, remotePort, localAddress, localPort, certificate };
 }
 
-/** Tell the transport of a socket. A missing address does not prove a Unix socket, because a TCP socket that was reset has none either. */
+/**
+ * Determine the transport of a socket. A missing address does not prove a Unix socket, because a TCP socket that was
+ * reset has none either.
+ */
 function transportOf({ encrypted, server, remoteAddress }: SocketFacts & TlsFacts): TransportInfo['transport'] {
   if (encrypted) return 'tls';
   return remoteAddress === undefined && typeof server?.address?.() === 'string' ? 'unix' : 'tcp';
 }
 
-/** Tell whether a server accepted the socket. If so, the caller may be the server's `connection` event, where errors cannot be caught. */
+/**
+ * Check whether a server accepted the socket. If so, the caller may be the server's `connection` event, where errors
+ * cannot be caught.
+ */
 export function isAccepted(stream: Duplex & SocketFacts): boolean {
   return typeof stream.server === 'object' && stream.server !== null;
 }
@@ -52,7 +58,7 @@ export function isAccepted(stream: Duplex & SocketFacts): boolean {
 export function verifiedCertificate(socket: TlsFacts): TransportInfo['certificate'] {
   const certificate = socket.authorized ? socket.getPeerX509Certificate?.() : undefined;
   if (certificate === undefined) return undefined;
-  // With several common names, it is not known which one the issuer meant to name the user: none is used.
+  // With several common names, it is unknown which one the issuer intended as the user name: none is used.
   const name = socket.getPeerCertificate?.().subject?.CN;
   const commonName = typeof name === 'string' ? name : undefined;
   // RFC 2253 writes the most specific part first

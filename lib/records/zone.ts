@@ -35,7 +35,7 @@ export const ZONE_OPTIONS = {
       unit: 'bytes',
       min: 16,
       max: 268_435_460,
-      leastChange: { min: 1024, why: 'with a smaller maximum, clients could not subscribe or publish any more' },
+      leastChange: { min: 1024, why: 'with a smaller maximum, clients could no longer subscribe or publish' },
       aliases: ['mqtt.max_packet_size']
     }
   ),
@@ -54,7 +54,7 @@ export const ZONE_OPTIONS = {
   serverKeepalive: row(
     'duration',
     0,
-    'Keep alive that v5 clients must use (Server Keep Alive); 0: each client chooses its own.',
+    'Keep alive that v5 clients must use (Server Keep Alive); 0: each client chooses one.',
     {
       unit: 's',
       max: 65_535
@@ -125,13 +125,13 @@ export const ZONE_OPTIONS = {
   limitFailedLogins: row(
     'boolean',
     true,
-    'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were right before at the address are checked nevertheless.',
+    'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were correct before at the address are still checked.',
     { change: 'now' }
   ),
   enableFlappingDetect: row(
     'boolean',
     false,
-    'Ban a client id that loses its connection again and again (option flappingDetectPolicy).',
+    'Ban a client id that loses its connection repeatedly (option flappingDetectPolicy).',
     { change: 'now' }
   ),
   aclNomatch: row(
@@ -143,7 +143,7 @@ export const ZONE_OPTIONS = {
   aclDenyAction: row(
     'choice',
     'ignore' as 'ignore' | 'disconnect',
-    'What happens after a PUBLISH is refused: the message is ignored, or the client is also disconnected.',
+    'The consequence of a refused PUBLISH: the message is ignored, or the client is also disconnected.',
     {
       choices: ['ignore', 'disconnect'],
       change: 'now'
@@ -232,7 +232,7 @@ export const ZONE_OPTIONS = {
   maxInflightBytes: row(
     'size',
     0,
-    'Maximum bytes of QoS 1 and 2 messages in flight to one client, in addition to maxInflight. A larger message is sent when nothing else is in flight. Messages that are sent again on reconnect are not delayed by this limit. 0: unlimited.',
+    'Maximum bytes of QoS 1 and 2 messages in flight to one client, in addition to maxInflight. A larger message is sent when no other message is in flight. Messages that are sent again on reconnect are not delayed by this limit. 0: unlimited.',
     { unit: 'bytes' }
   ),
   receiveMaximum: row(
@@ -260,7 +260,7 @@ export const ZONE_OPTIONS = {
   retryInterval: row(
     'duration',
     0,
-    'Interval at which unacknowledged messages are sent again to connected 3.x clients; 0: only on reconnect, which is all that MQTT requires.',
+    'Interval at which unacknowledged messages are sent again to connected 3.x clients; 0: only on reconnect, as required by MQTT.',
     { unit: 'ms' }
   ),
   sessionExpiryInterval: row('duration', 7_200, 'Session expiry of 3.x clients that connect with clean session 0.', {
@@ -270,7 +270,7 @@ export const ZONE_OPTIONS = {
   maxSessionExpiryInterval: row(
     'duration',
     Infinity,
-    'Maximum session expiry of v5 clients. A client that requests more gets the lower value in CONNACK.',
+    'Maximum session expiry of v5 clients. A client that requests more receives the lower value in CONNACK.',
     { unit: 's', max: Infinity }
   ),
   maxMessageExpiryInterval: row(
@@ -315,7 +315,7 @@ export const ZONE_OPTIONS = {
   )
 };
 
-/** The values that may be given for the options of a table, before they are read. */
+/** The values that may be given for the options of a table, before they are parsed. */
 export type Given<T> = {
   [N in keyof T]?:
     | (T[N] extends OptionRow<infer V>
@@ -331,7 +331,7 @@ export type Given<T> = {
     | undefined;
 };
 
-/** The settings of a zone after reading: durations in the unit of their row, sizes in bytes. */
+/** The settings of a zone after parsing: durations in the unit of their row, sizes in bytes. */
 export type Zone = Values<typeof ZONE_OPTIONS> & { readonly name: string };
 /** The settings of a zone as given by the application. */
 export type ZoneInput = Given<typeof ZONE_OPTIONS>;

@@ -16,7 +16,7 @@ import type {
   RuleTest
 } from './types.ts';
 
-/** What is changed of a resource. */
+/** The fields of a resource that are changed. */
 export type ResourceChange = Partial<Pick<ResourceInput, 'config' | 'description'>>;
 
 /**
@@ -26,27 +26,31 @@ export type ResourceChange = Partial<Pick<ResourceInput, 'config' | 'description
  */
 export interface ResourcesApi {
   /**
-   * Make a resource. It is persisted, also if its target cannot be reached at present.
-   * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`), RESOURCE_INVALID; StateError
-   *   RESOURCE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED, and what the type throws
+   * Create a resource. It is persisted, even if its target cannot be reached at present.
+   * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`),
+   *   RESOURCE_INVALID; StateError
+   * RESOURCE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED, and the errors of the type
    */
   create(input: ResourceInput): Promise<ResourceState>;
   /** Change a resource. Its queued entries are kept. @throws as `create`; NotFound RESOURCE_NOT_FOUND; StateError RESOURCE_OF_APP */
   update(id: string, change: ResourceChange): Promise<ResourceState>;
   /**
    * Delete a resource and its queued entries.
-   * @returns false: there is no such resource
+   * @returns false if the resource does not exist
    * @throws StateError RESOURCE_IN_USE, which names a rule; RESOURCE_OF_APP
    */
   delete(id: string): Promise<boolean>;
   get(id: string): Promise<ResourceState | undefined>;
-  /** All resources, or those of a type, in the order in which they were made. */
+  /** All resources, or those of a type, in the order in which they were created. */
   list(type?: string): Promise<ResourceState[]>;
-  /** Find out whether the target of a resource can be reached, without making the resource. @throws as `create`; BrokerError RESOURCE_DOWN */
+  /**
+   * Check whether the target of a resource can be reached, without creating the resource. @throws as `create`;
+   * BrokerError RESOURCE_DOWN
+   */
   test(input: ResourceInput): Promise<void>;
   /** Connect to the target now. @throws NotFound RESOURCE_NOT_FOUND; BrokerError RESOURCE_DOWN with the reason */
   start(id: string): Promise<void>;
-  /** Find out whether the target can be reached at present. @throws NotFound RESOURCE_NOT_FOUND */
+  /** Check whether the target can be reached at present. @throws NotFound RESOURCE_NOT_FOUND */
   check(id: string): Promise<boolean>;
 }
 
@@ -58,15 +62,20 @@ export interface ResourcesApi {
 export interface RulesApi {
   readonly resources: ResourcesApi;
   /**
-   * Make a rule, and attach it unless it is disabled. It is persisted, unless one of its actions is a function.
-   * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`); NotFound ACTION_NOT_FOUND;
-   *   StateError RULE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED (an action names a resource that does not exist, has the wrong type or cannot
-   *   be made), ACTION_FAILED (an action cannot be made), PACKAGE_MISSING (regular expressions need the package `re2js`)
+   * Create a rule, and attach it unless it is disabled. The rule is persisted, unless one of its actions is a function.
+   * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, PARAM_REQUIRED, PARAM_INVALID (the parameter is `field`);
+   *   NotFound ACTION_NOT_FOUND;
+   * StateError RULE_EXISTS; BrokerError RESOURCE_NOT_INITIALIZED (an action names a resource that does not exist, has
+   * the wrong type or cannot be created), ACTION_FAILED (an action cannot be created), PACKAGE_MISSING (regular
+   * expressions need the package `re2js`)
    */
   create(input: RuleInput): Promise<RuleState>;
   /** Change a rule without losing an event. @throws as `create`; NotFound RULE_NOT_FOUND; StateError RULE_OF_APP */
   update(id: string, change: RuleChange): Promise<RuleState>;
-  /** Delete a rule. What its actions have handed over is sent. @returns false: there is no such rule @throws StateError RULE_OF_APP */
+  /**
+   * Delete a rule. Entries that its actions have handed to resources are still sent. @returns false if the rule does
+   * not exist @throws StateError RULE_OF_APP
+   */
   delete(id: string): Promise<boolean>;
   get(id: string): Promise<RuleState | undefined>;
   /**
@@ -76,25 +85,32 @@ export interface RulesApi {
   actor(id: string): Promise<ActorRef>;
   /** The rules in the order in which they were made. */
   list(query?: RuleQuery): Promise<RuleState[]>;
-  /** Set the figures of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
+  /** Set the counters of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
   resetFigures(id: string): Promise<void>;
   /**
-   * Evaluate a statement for an event, without any action. It takes at most 1 s, in slices between the elements of FOREACH; longer tests fail, also within one element.
-   * @param event columns and their values; those that are absent have the defaults of the first topic of FROM
+   * Evaluate a statement for an event, without actions. The time limit is 1 s, spent in slices between the elements of
+   * FOREACH; a longer test fails, even within one element.
+   * @param event columns and their values; absent ones have the defaults of the first topic of FROM
    * @throws SqlError SQL_INVALID; SqlFailure SQL_FAILED; InvalidInput RULE_INVALID
    */
   test(sql: string, event?: Readonly<Record<string, unknown>>): Promise<RuleTest>;
-  /** Iterate over the outputs of a rule, or of all rules, from now on. It ends when the broker stops, or when the rule is deleted. */
+  /**
+   * Iterate over the outputs of a rule, or of all rules, from now on. The iteration ends when the broker stops or the
+   * rule is deleted.
+   */
   outputs(id?: string): AsyncIterableIterator<RuleOutput>;
-  /** The kinds of actions, in the order in which they were defined. */
+  /** The action types, in the order in which they were defined. */
   actions(): Promise<ActionInfo[]>;
-  /** The kinds of resources, sorted by their English title. */
+  /** The resource types, sorted by their English title. */
   resourceTypes(): Promise<ResourceTypeInfo[]>;
   /** The topics of events; the eight documented ones first. */
   events(): Promise<RuleEventInfo[]>;
-  /** Define a kind of action. @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
+  /** Define an action type. @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
   defineAction(type: ActionType): Promise<void>;
-  /** Define a kind of resource, with its actions. @throws InvalidInput RESOURCE_TYPE_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
+  /**
+   * Define a resource type, with its actions. @throws InvalidInput RESOURCE_TYPE_INVALID; StateError
+   * RESOURCE_TYPE_EXISTS, ACTION_EXISTS
+   */
   defineResourceType(type: ResourceType): Promise<void>;
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
   defineFunction(definition: SqlFunction): Promise<void>;

@@ -25,7 +25,10 @@ export function checkFunction(row: SqlFunction): void {
     }
 }
 
-/** A function of the app whose results are checked: what is no value of statements fails the evaluation. */
+/**
+ * A function of the app whose results are checked: a result that is not a value of statements makes the evaluation
+ * fail.
+ */
 export function checkedFunction(row: SqlFunction): SqlFunction {
   const { name, make } = row;
   return {
@@ -45,20 +48,20 @@ export function checkedFunction(row: SqlFunction): SqlFunction {
 function checkResult(name: string, result: unknown): Value {
   if (isValue(result)) return result;
   if (isThenable(result)) Promise.resolve(result).catch(() => undefined); // the evaluation fails in any case
-  throw new SqlFailure(`${name}() has returned ${kindOf(result)}; it must return a value such as JSON can represent`);
+  throw new SqlFailure(`${name}() returned ${kindOf(result)}; it must return a value that JSON can represent`);
 }
 
-/** Whether something is a value of statements, apart from what is inside of it. */
+/** Check whether a result is a SQL value, without checking its contents. */
 function isValue(result: unknown): result is Value {
   if (typeof result !== 'object' || result === null) return typeof result !== 'function' && typeof result !== 'symbol';
   if (Array.isArray(result) || result instanceof Uint8Array || result instanceof Float) return true;
   const prototype: unknown = Object.getPrototypeOf(result);
-  return prototype === null || Object.getPrototypeOf(prototype) === null; // a plain object, also one of another realm
+  return prototype === null || Object.getPrototypeOf(prototype) === null; // a plain object, possibly of another realm
 }
 
 function kindOf(result: unknown): string {
   if (typeof result === 'function') return 'a function';
   if (typeof result !== 'object' || result === null) return 'a symbol';
-  if (isThenable(result)) return 'a promise, but statements do not wait';
+  if (isThenable(result)) return 'a promise, which statements do not await';
   return `an object of the class ${result.constructor?.name}`;
 }

@@ -8,17 +8,17 @@ import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject, nearest } from '../base/options-table.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
-/** An action as the store has it. */
+/** An action as stored. */
 export interface ActionDefinition {
   readonly id: string;
   readonly name: string;
   readonly params: Params;
   readonly fallbacks: readonly ActionDefinition[];
-  /** A function of the app, which is not in the store. */
+  /** A function of the app, which is not stored. */
   readonly run?: RuleFunction;
 }
 
-/** A rule as the store has it. */
+/** A rule as stored. */
 export interface RuleDefinition {
   readonly sql: string;
   readonly actions: readonly ActionDefinition[];
@@ -26,45 +26,48 @@ export interface RuleDefinition {
   readonly isEnabled: boolean;
   readonly onActionFailed: 'continue' | 'stop';
   readonly createdAt: number;
-  /** Its place in the order of all rules. */
+  /** Position in the order of all rules. */
   readonly number: number;
 }
 
-/** A resource as the store has it. */
+/** A resource as stored. */
 export interface ResourceDefinition {
   readonly type: string;
   readonly config: Params;
   readonly description: string;
   readonly createdAt: number;
-  /** Its place in the order of all resources. */
+  /** Position in the order of all resources. */
   readonly number: number;
 }
 
-/** What is left out of URLs by clients, `.` and `..`, is no id. */
+/** `.` and `..` are excluded, because clients remove them from URLs. */
 const ID = /^(?!\.{1,2}$)[\w:.-]{1,64}$/;
-/** Most actions of a rule, with fallbacks. */
+/** Maximum number of actions of a rule, including fallbacks. */
 const MOST_ACTIONS = 100;
-/** Most levels of fallbacks. */
+/** Maximum nesting of fallbacks. */
 const MOST_LEVELS = 10;
 
 const RULE_FIELDS = ['sql', 'actions', 'description', 'isEnabled', 'onActionFailed'];
-/** `metrics` are in the records of rules that interfaces show, and have no effect, so that such a record can be sent back. */
+/**
+ * `metrics` occurs in the records of rules that interfaces show. It is accepted without effect, so that such a record
+ * can be sent back.
+ */
 const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks', 'metrics'];
 
-/** Other spellings of fields, as files and documents have them. */
+/** Other spellings of fields, as used in files and documents. */
 const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;
 
-/** The fields of a rule that were given, with their types checked. */
+/** The given fields of a rule, with their types checked. */
 type ReadRule = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
 
-/** The id of a rule or a resource. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
+/** Check the id of a rule or a resource. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
 export function checkRuleId(given: unknown, kind: 'rule' | 'resource' = 'rule'): string {
   if (typeof given === 'string' && ID.test(given)) return given;
   const code = kind === 'rule' ? 'RULE_INVALID' : 'RESOURCE_INVALID';
   throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."', given);
 }
 
-/** An id that was given, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
+/** The given id, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
 export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: string) => boolean): string {
   if (given !== undefined) return checkRuleId(given, kind);
   for (;;) {
@@ -73,10 +76,10 @@ export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: st
   }
 }
 
-/** Gives an action of this name its id. */
+/** Returns an id for an action of this name. */
 type ActionIds = (name: string) => string;
 
-/** Check a rule, as far as its types tell. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
+/** Check the types of a rule's fields. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
 export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
   checkObject(input, 'rule');
   const { id: _id, ...fields } = input;
@@ -86,7 +89,7 @@ export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<Rule
   return rule as ReturnType<typeof readRule>;
 }
 
-/** Check what is changed of a rule. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
+/** Check a change of a rule. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
 export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
   checkObject(given, 'rule');
   checkNames(given, [...RULE_FIELDS, ...Object.keys(ALIASES)], 'a rule');
@@ -106,16 +109,16 @@ export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
   };
 }
 
-/** Check a resource, as far as its types tell. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
+/** Check the types of a resource's fields. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
 export function readResource(input: ResourceInput): Pick<ResourceDefinition, 'type' | 'config' | 'description'> {
   checkObject(input, 'resource');
   checkNames(input, ['id', 'type', 'config', 'description'], 'a resource');
   const { type, config = {}, description = '' } = input;
-  if (typeof type !== 'string') throw invalidResource('type', 'the name of a type of resources', type);
+  if (typeof type !== 'string') throw invalidResource('type', 'the name of a resource type', type);
   return { type, ...readResourceChange({ config, description }) } as ReturnType<typeof readResource>;
 }
 
-/** Check what is changed of a resource. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
+/** Check a change of a resource. @throws InvalidInput RESOURCE_INVALID, OPTION_UNKNOWN */
 export function readResourceChange(change: { config?: unknown; description?: unknown }) {
   checkNames(change, ['config', 'description'], 'a change of a resource');
   const { config, description } = change;
@@ -125,7 +128,7 @@ export function readResourceChange(change: { config?: unknown; description?: unk
   return { ...(config !== undefined && { config }), ...(description !== undefined && { description }) };
 }
 
-/** Whether a rule has actions that cannot be persisted. */
+/** Check whether a rule has actions that cannot be persisted. */
 export function hasFunctions(actions: readonly ActionDefinition[]): boolean {
   return actions.some(({ run, fallbacks }) => run !== undefined || hasFunctions(fallbacks));
 }
@@ -160,7 +163,10 @@ class ActionReader {
   }
 }
 
-/** @throws InvalidInput OPTION_UNKNOWN. A stream rule names a sink by the key of an object, `{ mqtt: { ... } }`; an action of a rule has a name. */
+/**
+ * @throws InvalidInput OPTION_UNKNOWN. Detects the form of stream rules, which name a sink by the key of an object, `{
+ *   mqtt: { ... } }`; an action of a rule has a name.
+ */
 function checkForm(action: object, field: string): void {
   const [key, ...others] = Object.keys(action);
   if (key !== undefined && others.length === 0 && nearest(key, ACTION_FIELDS) === undefined) {
@@ -173,7 +179,10 @@ function checkForm(action: object, field: string): void {
 
 let lastNumber = 0n;
 
-/** New ids: the name of the action and a number that grows, nanoseconds as in the original products. @param nowMs wall-clock time */
+/**
+ * Makes new ids: the name of the action and an increasing number, in nanoseconds as in the original products. @param
+ * nowMs wall-clock time in milliseconds
+ */
 export function newActionIds(nowMs: number): ActionIds {
   return (name) => {
     const now = BigInt(Math.trunc(nowMs)) * 1_000_000n;
@@ -182,7 +191,7 @@ export function newActionIds(nowMs: number): ActionIds {
   };
 }
 
-/** The same ids at each start, for a rule that is not in the store: what waits in an outbox names them. */
+/** Makes the same ids at each start, for a rule that is not stored: entries waiting in an outbox refer to them. */
 export function fixedActionIds(ruleId: string): ActionIds {
   let count = 0;
   return (name) => `${name}_${ruleId}_${++count}`;

@@ -51,10 +51,10 @@ import type {
   RuleTest
 } from './types.ts';
 
-/** Time for a test, in milliseconds. */
+/** Time limit of a test, in milliseconds. */
 const TEST_MS = 1_000;
 
-/** The rules of a broker, when they are loaded: `broker.rules` calls it. */
+/** The loaded rule engine of a broker, called by `broker.rules`. */
 export class RuleEngine implements RulesApi {
   readonly resources: Resources;
   readonly #host: RulesHost;
@@ -62,16 +62,16 @@ export class RuleEngine implements RulesApi {
   readonly #planner: Planner;
   readonly #feeds: EventFeeds;
   readonly #rules = new Map<string, Rule>();
-  /** Those that have matched an event, whose speed is measured. */
+  /** Rules that have matched an event and whose speed is measured. */
   readonly #metered = new Set<Rule>();
   readonly #streams = new Map<BoundedIterable<RuleOutput>, string | undefined>();
-  /** Errors that were reported. */
+  /** Reports errors, with repetitions suppressed. */
   readonly #reports: ErrorReports;
   readonly #ruleHost: RuleHost;
   readonly #actionsHost: ActionsHost;
   readonly #tick = new FunctionTimer(() => this.#ticked());
   #lastNumber = 0;
-  /** The last change. Changes are made one after the other. */
+  /** The last change. Changes are made one at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(host: RulesHost) {
@@ -112,12 +112,12 @@ export class RuleEngine implements RulesApi {
     return this.#rules.size;
   }
 
-  /** Number of kinds of actions. */
+  /** Number of action types. */
   get actionCount(): number {
     return this.#kinds.actions().length;
   }
 
-  /** Make the resources and rules of the options and of the store. Called once, when the store is open. */
+  /** Create the resources and rules of the options and of the store. Called once, when the store is open. */
   async restore(): Promise<void> {
     const { options, rules } = this.#host;
     this.resources.restore((options.resources ?? []).filter((given): given is ResourceInput => !('make' in given)));
@@ -134,7 +134,7 @@ export class RuleEngine implements RulesApi {
     }
   }
 
-  /** The broker has started. */
+  /** Called when the broker has started. */
   begin(): void {
     this.resources.begin();
     for (const rule of this.#rules.values()) if (rule.state.state === 'disconnected') rule.awaitRetry(); // timers end at a stop
@@ -142,12 +142,15 @@ export class RuleEngine implements RulesApi {
     this.#feeds.begin();
   }
 
-  /** The broker has stopped, and the queues of resources with it. Resolves when the connections of resources are closed. */
+  /**
+   * Called when the broker has stopped, and the queues of resources with it. Resolves when the connections of resources
+   * are closed.
+   */
   halt(): Promise<void> {
     return this.resources.halt();
   }
 
-  /** The broker has stopped. */
+  /** End all iterations and timers, because the broker has stopped. */
   end(): void {
     for (const stream of [...this.#streams.keys()]) stream.end();
   }
@@ -296,7 +299,7 @@ export class RuleEngine implements RulesApi {
   #define(row: SqlFunction): void {
     checkFunction(row);
     if (this.#planner.functions.has(row.name))
-      throw new StateError('FUNCTION_EXISTS', `there is a function ${row.name}() already`);
+      throw new StateError('FUNCTION_EXISTS', `function ${row.name}() already exists`);
     this.#planner.define(row);
   }
 
@@ -335,7 +338,7 @@ export class RuleEngine implements RulesApi {
     return rule;
   }
 
-  /** @throws BrokerError why it cannot be used; the message names the rule */
+  /** @throws BrokerError with the reason why the rule cannot be used; the message names the rule */
   async #ruleOfOptions(id: string, input: RuleInput): Promise<Rule> {
     try {
       const read = readRule(input, fixedActionIds(id));
@@ -353,7 +356,7 @@ export class RuleEngine implements RulesApi {
     await rule.start();
   }
 
-  /** The actions of an enabled rule; those of a disabled one are only looked up. */
+  /** The actions of an enabled rule; those of a disabled rule are only looked up. */
   async #makeActions(id: string, definition: RuleDefinition): Promise<RuleActionList | undefined> {
     const list = await RuleActionList.make(id, definition, this.#actionsHost);
     if (definition.isEnabled) return list;
@@ -386,7 +389,7 @@ export class RuleEngine implements RulesApi {
     else this.#host.emit('rule.disconnected', { rule: id, reason });
   }
 
-  /** Report an error, but not each time. */
+  /** Report an error, with repetitions suppressed. */
   #report(ruleId: string, during: string, error: unknown): void {
     if (this.#reports.isFirst(ruleId, during, error)) this.#host.failed(error, during);
   }
@@ -409,7 +412,7 @@ export class RuleEngine implements RulesApi {
 
   #existing(id: string): Rule {
     const rule = this.#rules.get(id);
-    if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `there is no rule "${id}"`);
+    if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
     return rule;
   }
 
@@ -460,5 +463,5 @@ function isWanted({ id, definition, plan }: Rule, query: RuleQuery): boolean {
 }
 
 function exists(id: string): StateError {
-  return new StateError('RULE_EXISTS', `there is a rule "${id}" already`);
+  return new StateError('RULE_EXISTS', `rule "${id}" already exists`);
 }

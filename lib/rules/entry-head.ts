@@ -4,18 +4,21 @@ import { PlainEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import type { RuleEvent } from './types.ts';
 
-/** What an entry of an outbox belongs to: kept in front of its content, so that it is known after a restart, too. */
+/** The origin of an outbox entry, stored in front of its content so that it is still known after a restart. */
 export interface EntryHead {
   readonly actionId: string;
-  /** For what the action ran; undefined if nothing follows from its outcome. */
+  /** The output and the event for which the action ran; undefined if nothing follows from its outcome. */
   readonly origin: { readonly output: Value; readonly event: RuleEvent } | undefined;
 }
 
 const NEWLINE = 10;
-/** Marks bytes in JSON, which has none. An object that has this key itself is the value of another one. */
+/**
+ * Marks bytes in JSON, which has no type for them. An object that itself has this key is stored as the value of another
+ * one.
+ */
 const BYTES = '\u0000bytes';
 
-/** Put a head in front of a content. */
+/** Prepend a head to a content. */
 export function withHead({ actionId, origin }: EntryHead, content: string | Buffer): string | Buffer {
   const parts: Value[] = [actionId];
   if (origin !== undefined) parts.push(origin.event.name, packed(origin.event.columns()), packed(origin.output));
@@ -23,7 +26,7 @@ export function withHead({ actionId, origin }: EntryHead, content: string | Buff
   return typeof content === 'string' ? head + content : Buffer.concat([Buffer.from(head), content]);
 }
 
-/** The content behind the head. */
+/** The content after the head. */
 export function contentOf(whole: string | Buffer): string | Buffer {
   if (typeof whole === 'string') return whole.slice(whole.indexOf('\n') + 1);
   return whole.subarray(whole.indexOf(NEWLINE) + 1);
@@ -48,7 +51,7 @@ function readParts(whole: string | Buffer): readonly Value[] {
   return isList(parts) ? parts : [];
 }
 
-/** A value of which JSON loses nothing. */
+/** Convert a value to a form that JSON preserves. */
 function packed(value: Value): Value {
   if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString('base64') };
   if (isList(value)) return value.map(packed);

@@ -11,10 +11,10 @@ import { ruleEventOfTopic } from './events/topics.ts';
 import type { RulesHost } from './host.ts';
 import type { Rule } from './rule.ts';
 
-/** Those that hear an event: rules, and the publication of the event as a message. */
+/** The consumers of an event: rules, and the publication of the event as a message. */
 interface Feed {
   readonly rules: Set<Rule>;
-  /** The rules in the order in which they were made; undefined: the set has changed. */
+  /** The rules in the order in which they were created; undefined if the set has changed. */
   sorted: readonly Rule[] | undefined;
   publishQos: QoS | undefined;
   remove: (() => void) | undefined;
@@ -22,7 +22,7 @@ interface Feed {
 
 const SETTING = /^(on|off)(?:\s*,\s*qos([012]))?$/;
 
-/** Brings the events of the broker to the rules, and publishes them as messages if the options want that. */
+/** Passes the events of the broker to the rules, and publishes them as messages if the options say so. */
 export class EventFeeds {
   readonly #host: RulesHost;
   readonly #context: { readonly node: string; now(): number };
@@ -46,7 +46,7 @@ export class EventFeeds {
     }
   }
 
-  /** Let an event reach a rule. @returns a function that ends it */
+  /** Attach a rule to an event. @returns a function that detaches it */
   add(name: RuleEventName, rule: Rule): () => void {
     const feed = this.#feed(name);
     feed.rules.add(rule);
@@ -59,7 +59,7 @@ export class EventFeeds {
     };
   }
 
-  /** The event of a message that is published, which all rules of its topic share. undefined: it reaches no rule */
+  /** The event of a published message, shared by all rules of its topic. Undefined if it reaches no rule. */
   published(message: Message, shared: Shared): CatalogueEvent | undefined {
     if (shared.value !== undefined) return shared.value as CatalogueEvent;
     if (!this.#host.isSwitchedOn) return undefined;
@@ -81,7 +81,7 @@ export class EventFeeds {
     return feed;
   }
 
-  /** Listen to the event of the broker if somebody hears it. */
+  /** Subscribe to the broker event while a rule uses it. */
   #update(name: RuleEventName, feed: Feed): void {
     const isHeard = feed.rules.size > 0 || feed.publishQos !== undefined;
     if (!isHeard) {
@@ -102,7 +102,7 @@ export class EventFeeds {
     });
   }
 
-  /** Whether it is about a message of the broker itself. */
+  /** Check whether the event is about a message of the broker itself. */
   #isHidden(value: object): boolean {
     const { message } = value as { message?: Message };
     return message !== undefined && (message.isSystem || (this.#ignoresSystem && message.topic.startsWith('$SYS/')));
@@ -110,7 +110,7 @@ export class EventFeeds {
 }
 
 /**
- * Read the option `events`: the names of events with `on`, `off` or `on, qos1`. The default of the QoS is 1.
+ * Read the option `events`: the names of events with `on`, `off` or `on, qos1`. The default QoS is 1.
  * @throws InvalidInput OPTION_INVALID
  */
 function readEvents(given: Readonly<Record<string, unknown>> = {}): Partial<Record<RuleEventName, QoS>> {

@@ -6,7 +6,7 @@ import { SqlFailure } from '../sql/sql-error.ts';
 import { isObject, own, type Value } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 
-/** A function without arguments that gives a column. */
+/** A function without arguments that returns a column. */
 const reader = (name: string, column: string, returns: FunctionRow['returns'], about: string): FunctionRow => ({
   name,
   params: [],
@@ -22,7 +22,7 @@ function levelOf(topic: Value, number?: number | bigint): Value {
   if (number === undefined) return topic;
   const levels = typeof topic === 'string' ? topic.split('/') : [];
   if (number < 1 || number > levels.length)
-    throw new SqlFailure(`topic: the topic has ${levels.length} levels, and no level ${number}`);
+    throw new SqlFailure(`topic: the topic has ${levels.length} levels, so there is no level ${number}`);
   return levels[Number(number) - 1];
 }
 
@@ -31,7 +31,7 @@ function payloadAt(payload: Value, path?: string): Value {
   return valueAt(path.split('.'), typeof payload === 'string' ? decodeJson(payload) : payload);
 }
 
-/** A function of a list of objects with `topic` and `qos`. @param covers whether the topic of an object is what is asked for */
+/** A function of a list of objects with `topic` and `qos`. @param covers whether the topic of an object is a match */
 const search = (name: string, about: string, covers: (listed: Value, topic: string) => boolean): FunctionRow => ({
   name,
   params: ['list', 'string', 'integer?'],
@@ -92,12 +92,12 @@ export const EVENT_FUNCTIONS = family('event', [
   },
   search(
     'contains_topic',
-    'Whether a list of objects has one with this topic, and this QoS.',
+    'Whether a list of objects contains one with this topic and QoS.',
     (listed, topic) => listed === topic
   ),
   search(
     'contains_topic_match',
-    'Whether a list of objects has one with a topic that this topic filter matches, and with this QoS.',
+    'Whether a list of objects contains one with this QoS and a topic that this topic filter matches.',
     (listed, filter) => typeof listed === 'string' && matches(filter, listed)
   )
 ]);

@@ -7,15 +7,15 @@ import type { ValueObject } from '../sql/values.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { RULE_EVENTS } from './events/rows.ts';
 
-/** Events that a statement selects from. */
+/** The events from which a statement selects. */
 interface Origin {
   readonly filters: readonly string[];
   readonly events: ReadonlySet<RuleEventName>;
 }
 
 /**
- * Find what may be a mistake in a statement, although it is valid: a string in double quotes, which is the name of a column, and an alias of DO
- * in INCASE, which is evaluated before DO.
+ * Find possible mistakes in a valid statement: a string in double quotes, which is the name of a column, and an alias
+ * of DO in INCASE, which is evaluated before DO.
  */
 export function hintsOf(statement: Statement, sql: string, origin: Origin): string[] {
   const columns = columnsOf(origin);
@@ -32,9 +32,7 @@ export function hintsOf(statement: Statement, sql: string, origin: Origin): stri
   }
   for (const { name, steps, start } of pathsIn(statement))
     if (sql[start] === '"' && steps.length === 0 && !visible.has(name))
-      hints.add(
-        `"${name}" in double quotes is a column, and there is no such column: strings have single quotes, '${name}'`
-      );
+      hints.add(`"${name}" in double quotes is a column that does not exist; put strings in single quotes: '${name}'`);
   return [...hints];
 }
 
@@ -43,12 +41,14 @@ export function decodedColumns(statement: Statement): string[] {
   return [...new Set(pathsIn(statement).flatMap(({ name, steps }) => (steps.length === 0 ? [] : [name])))];
 }
 
-/** Find the columns that a statement reads as JSON, and that are almost JSON. @param names see `decodedColumns` */
+/**
+ * Check the columns that a statement reads as JSON for texts that are nearly JSON. @param names see `decodedColumns`
+ */
 export function jsonHints(names: readonly string[], columns: ValueObject): string[] {
   return names.flatMap((name) => {
     const text = Object.hasOwn(columns, name) ? columns[name] : undefined;
     if (typeof text !== 'string' || !/^\s*[[{]/.test(text) || decodeJson(text) !== undefined) return [];
-    return [`${name} is not valid JSON, so that everything below it is absent: ${faultOf(text)}`];
+    return [`${name} is not valid JSON, so all values below it are absent: ${faultOf(text)}`];
   });
 }
 

@@ -11,13 +11,13 @@ import type { RuleActions, RuleRun } from './chart.ts';
 import type { ResourceDefinition, RuleDefinition } from './definition.ts';
 import type { RulesOptions } from './types.ts';
 
-/** What `Table` of the broker has that the engine uses. */
+/** The methods of the broker's `Table` that the engine uses. */
 interface RuleTable<V> extends Iterable<readonly [key: string, value: V]> {
   set(key: string, value: V): Promise<void>;
   delete(key: string): Promise<boolean>;
 }
 
-/** What the rule engine uses of the broker. */
+/** Dependencies of the rule engine on the broker. */
 export interface RulesHost {
   readonly options: RulesOptions;
   readonly node: string;
@@ -26,35 +26,35 @@ export interface RulesHost {
   readonly outboxes: Outboxes;
   readonly rules: RuleTable<RuleDefinition>;
   readonly resources: RuleTable<ResourceDefinition>;
-  /** Whether the broker is started. */
+  /** True if the broker is started. */
   readonly isStarted: boolean;
-  /** Whether events reach the rules: the feature `rules` is started. */
+  /** True if events reach the rules: the feature `rules` is started. */
   readonly isSwitchedOn: boolean;
   /** Start the chart of a rule. */
   startChart(actions: RuleActions, id: string): RuleRun;
   /** Let a watcher see the messages of topics. @returns a function that ends it */
   watch(filter: string, watcher: Watcher): () => void;
-  /** Listen to an event of the broker. @returns a function that ends it */
+  /** Listen to an event of the broker. @returns a function that removes the listener */
   listen<E extends EventName>(event: E, listener: (value: BrokerEvents[E]) => void): () => void;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
-  /** Whether an event has listeners. */
+  /** Check whether an event has listeners. */
   isHeard(event: EventName): boolean;
-  /** The client that published a message; undefined: it was no client. */
+  /** The client that published a message; undefined if it was not published by a client. */
   publisherOf(message: Message): ClientInfo | undefined;
-  /** Publish a message of a rule at once. @throws InvalidInput, NotAuthorized, BrokerError */
+  /** Publish a message of a rule immediately. @throws InvalidInput, NotAuthorized, BrokerError */
   republish(input: MessageInput, publisher: NamedPublisher): number | Promise<number>;
   /** Publish a message of the broker itself. */
   publishSystem(topic: string, payload: string, qos: QoS): void;
-  /** Count in the metrics of the broker. */
+  /** Increment a metric of the broker. */
   counted(what: 'rules.matched' | 'actions.success' | 'actions.failure'): void;
-  /** Keep the highest number of them. */
+  /** Record the number of rules or resources, whose maximum is kept. */
   noted(gauge: 'rules' | 'resources', count: number): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
   /** Wait for the next slice of long work. */
   pause(): Promise<void>;
-  /** Work of another process is in progress. */
+  /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
 }

@@ -13,29 +13,29 @@ import { checkStatement, Planner } from './plan.ts';
 import { testSteps } from './rule-test.ts';
 import type { RuleEventInfo, RuleTest } from './types.ts';
 
-/** A function of statements, for documents. */
+/** A function of statements, for documentation. */
 export type RuleFunctionInfo = Pick<SqlFunction, 'name' | 'family' | 'params' | 'returns' | 'about'>;
 
 /** Options of `compileRule`. */
 export interface CompileOptions {
   /** Functions of the app. Default: none. */
   readonly functions?: readonly SqlFunction[] | undefined;
-  /** `is_null` is also true for the null of JSON. Default false. */
+  /** If true, `is_null` is also true for JSON null. Default false. */
   readonly nullIsNull?: boolean | undefined;
-  /** Wall-clock milliseconds. Default: `Date.now`. */
+  /** Returns the wall-clock time in milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined;
   /** Name of the node in the column `node`. Default `embermq@127.0.0.1`. */
   readonly node?: string | undefined;
 }
 
-/** A statement that is ready to be evaluated. */
+/** A compiled statement. */
 export interface CompiledRule {
-  /** The names after FROM, in their order. */
+  /** The names after FROM, in order. */
   readonly topics: readonly string[];
   readonly isForeach: boolean;
   /**
-   * Evaluate it for an event.
-   * @param event columns and their values; those that are absent have the defaults of the first topic of FROM
+   * Evaluate the statement for an event.
+   * @param event columns and their values; absent ones have the defaults of the first topic of FROM
    * @throws SqlFailure SQL_FAILED; InvalidInput RULE_INVALID
    */
   run(event?: Readonly<Record<string, unknown>>): RuleTest;
@@ -68,7 +68,10 @@ export async function compileRule(sql: string, options: CompileOptions = {}): Pr
   };
 }
 
-/** Parse a statement and print it in one form: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID */
+/**
+ * Format a statement: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput
+ * RULE_INVALID
+ */
 export function formatRule(sql: string): string {
   checkStatement(sql);
   return printStatement(parseStatement(sql, DIALECT), DIALECT);

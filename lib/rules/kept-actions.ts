@@ -3,17 +3,17 @@ import type { ActionDefinition } from './definition.ts';
 import { keepSecrets } from './params.ts';
 import type { ActionState, Params, ParamTable } from './types.ts';
 
-/** The actions of a rule at present. */
+/** The current actions of a rule. */
 interface Present {
   readonly definitions: readonly ActionDefinition[];
-  /** As interfaces show them, with `******` for secrets. */
+  /** The actions as interfaces show them, with `******` for secrets. */
   readonly states: readonly ActionState[];
 }
 
 /**
- * The actions of a change. If they are as they are shown, they are the present ones, with their ids and figures. Otherwise `******` stands for
- * the secret of the present action in the same place, if that has the same name.
- * @param paramsOf the parameters of a kind of actions; undefined: there is no such kind
+ * The actions of a change. If they equal the actions as shown, they are the current ones, with their ids and counters.
+ * Otherwise, `******` stands for the secret of the current action in the same place, if it has the same name.
+ * @param paramsOf the parameters of an action type; undefined if the type does not exist
  */
 export function keptActions(
   given: readonly ActionDefinition[],
@@ -38,7 +38,7 @@ function withSecrets(
   });
 }
 
-/** What a rule says of an action. A function of the app is equal to itself only. */
+/** The definition of an action. A function of the app equals only itself. */
 function contentOf(action: ActionDefinition | ActionState): object {
   const { name, params, fallbacks } = action;
   const run = 'run' in action ? action.run : undefined;

@@ -5,7 +5,7 @@ import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo
 
 const NAME = /^[\w.-]{1,64}$/;
 
-/** The kinds of actions and resources that a broker has. */
+/** The action types and resource types of a broker. */
 export class Kinds {
   readonly #actions = new Map<string, ActionType>();
   readonly #resources = new Map<string, ResourceType>();
@@ -19,16 +19,16 @@ export class Kinds {
   #checkAction(type: ActionType): void {
     checkKind(type, 'ACTION_INVALID', 'an action type');
     const known = this.#actions.get(type.name);
-    // several types of resources can have the same action
+    // several resource types can share an action
     if (known !== undefined && known !== type)
-      throw new StateError('ACTION_EXISTS', `there is an action "${type.name}" already`);
+      throw new StateError('ACTION_EXISTS', `action "${type.name}" already exists`);
   }
 
   /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
   defineResource(type: ResourceType): void {
-    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a type of resources, such as webHook(),');
+    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a resource type, such as webHook(),');
     if (this.#resources.has(type.name))
-      throw new StateError('RESOURCE_TYPE_EXISTS', `there is a type of resources "${type.name}" already`);
+      throw new StateError('RESOURCE_TYPE_EXISTS', `resource type "${type.name}" already exists`);
     for (const action of type.actions ?? []) this.#checkAction(action); // all of them, before one is defined
     for (const action of type.actions ?? []) this.defineAction(action);
     this.#resources.set(type.name, type);
@@ -41,13 +41,13 @@ export class Kinds {
     throw new NotFound('ACTION_NOT_FOUND', missing(`action "${name}"`, name, this.#actions.keys()));
   }
 
-  /** The parameters of an action; undefined: this broker does not have the action. */
+  /** The parameters of an action; undefined if this broker does not have the action. */
   paramsOf(name: string): ParamTable | undefined {
     const type = this.#actions.get(name);
     return type && (type.params ?? {});
   }
 
-  /** undefined: this broker does not have the type. */
+  /** Undefined if this broker does not have the type. */
   findResource(name: string): ResourceType | undefined {
     return this.#resources.get(name);
   }
@@ -56,8 +56,8 @@ export class Kinds {
   resource(name: string): ResourceType {
     const type = this.#resources.get(name);
     if (type !== undefined) return type;
-    const remedy = 'the option rules.resources of the broker defines types';
-    const why = missing(`type of resources "${name}"`, name, this.#resources.keys(), remedy);
+    const remedy = 'define types with the option rules.resources of the broker';
+    const why = missing(`resource type "${name}"`, name, this.#resources.keys(), remedy);
     throw new NotFound('RESOURCE_TYPE_NOT_FOUND', why);
   }
 
@@ -111,5 +111,5 @@ function checkKind(type: Kind, code: string, expected: string): void {
 function missing(what: string, name: string, names: Iterable<string>, remedy?: string): string {
   const similar = nearest(name, [...names]);
   const hint = similar === undefined ? remedy : `did you mean "${similar}"?`;
-  return `there is no ${what}${hint === undefined ? '' : `; ${hint}`}`;
+  return `unknown ${what}${hint === undefined ? '' : `; ${hint}`}`;
 }

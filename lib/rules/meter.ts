@@ -5,7 +5,7 @@ export const TICK_SEC = 10;
 /** Ticks in five minutes. */
 const TICKS_OF_5M = 30;
 
-/** Counts what becomes of the events of a rule. */
+/** Counts the events of a rule by their result. */
 export class Meter {
   #matched = 0;
   #passed = 0;
@@ -15,22 +15,22 @@ export class Meter {
   #speeds: number[] = [];
   #speedMax = 0;
 
-  /** An event of the topics of the rule. @returns whether it is the first one */
+  /** Count an event of the topics of the rule. @returns whether it is the first one */
   match(): boolean {
     return this.#matched++ === 0;
   }
 
-  /** The event has an output. */
+  /** Count an event with an output. */
   pass(): void {
     this.#passed++;
   }
 
-  /** WHERE has excluded the event. */
+  /** Count an event that WHERE excluded. */
   exclude(): void {
     this.#noResult++;
   }
 
-  /** The statement has failed for the event. */
+  /** Count an event for which the statement failed. */
   fail(): void {
     this.#exception++;
   }

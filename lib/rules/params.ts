@@ -4,7 +4,7 @@ import { parseDuration } from '../base/options-table.ts';
 import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
 import type { ParamRow, Params, ParamTable } from './types.ts';
 
-/** Most bytes of all parameters together, approximately, and most levels of objects and lists inside each other. */
+/** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
 const MOST_BYTES = 1024 * 1024;
 const MOST_LEVELS = 32;
 
@@ -20,8 +20,9 @@ export const RESOURCE_PARAM: ParamRow = {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Check the parameters of an action or a resource. Parameters that the table does not have are kept, and defaults are not filled in.
- * @param what whose parameters they are, for messages: `the action "republish"`
+ * Check the parameters of an action or a resource. Parameters that are not in the table are kept, and defaults are not
+ * filled in.
+ * @param what the owner of the parameters, for messages: `the action "republish"`
  * @returns a copy
  * @throws InvalidInput PARAM_REQUIRED, PARAM_INVALID; `field` is the parameter
  */
@@ -33,7 +34,7 @@ export function checkParams(table: ParamTable, given: unknown, what: string): Pa
   return copy;
 }
 
-/** Parameters as they are shown: with `******` for secrets, also in URLs. Of an object that is secret each value is hidden. */
+/** Parameters with secrets shown as `******`, including those in URLs. All values of a secret object are hidden. */
 export function hideSecrets(table: ParamTable, params: Params): Params {
   const hide = (value: unknown, row: ParamRow): unknown => {
     if (row.isSecret === true) return isFields(value) ? mapFields(value, () => HIDDEN) : HIDDEN;
@@ -43,14 +44,17 @@ export function hideSecrets(table: ParamTable, params: Params): Params {
   return mapFields(params, (value, name) => (Object.hasOwn(table, name) ? hide(value, table[name]) : value));
 }
 
-/** The parameters of a kind that is not registered, as they are shown: it is not known which are secrets, so all but `$resource` are hidden. */
+/**
+ * Parameters of a kind that is not registered. It is unknown which of them are secret, so all but `$resource` are
+ * hidden.
+ */
 export function hideAll(params: Params): Params {
   return mapFields(params, (value, name) => (name === '$resource' ? value : HIDDEN));
 }
 
 /**
- * Replace `******` by the present value of a secret. Without a present value it stays, and `checkParams` refuses it.
- * @param given what is to be checked afterwards
+ * Replace `******` by the current value of a secret. Without a current value it stays, and `checkParams` refuses it.
+ * @param given the parameters, to be checked afterwards
  */
 export function keepSecrets(table: ParamTable, given: unknown, before: Params): unknown {
   const keep = (value: unknown, row: ParamRow, present: unknown): unknown => {
@@ -80,7 +84,7 @@ function checkFields(table: ParamTable, fields: Fields, what: string, path: stri
 
 function checkValue(row: ParamRow, value: unknown, what: string, field: string): void {
   if (row.isSecret === true ? isHidden(value) : typeof value === 'string' && hasHiddenInUrls(value)) {
-    const expected = `the value itself; ${HIDDEN} stands for the present one in a change`;
+    const expected = `the value itself; ${HIDDEN} stands for the current one in a change`;
     throw invalid(what, field, expected, HIDDEN);
   }
   if (!isGood(row, value)) throw invalid(what, field, expectedOf(row), row.isSecret === true ? undefined : value);
@@ -143,7 +147,7 @@ function invalid(what: string, field: string, expected: string, got: unknown): I
   return new InvalidInput('PARAM_INVALID', field, expected, got, text);
 }
 
-/** Copies what JSON can express, up to the limits. */
+/** Copies values that JSON can express, up to the limits. */
 class Copier {
   readonly #what: string;
   #bytes = 0;
@@ -152,7 +156,9 @@ class Copier {
     this.#what = what;
   }
 
-  /** @param path the parameter that has them, and a dot; empty for all @throws InvalidInput PARAM_INVALID */
+  /**
+   * @param path the parameter that contains them, followed by a dot; empty for all @throws InvalidInput PARAM_INVALID
+   */
   fields(given: Fields, path: string, level: number): Fields {
     return mapFields(given, (value, name) => {
       this.#count(name.length, path + name);
@@ -174,11 +180,16 @@ class Copier {
   #count(bytes: number, field: string): void {
     this.#bytes += bytes;
     if (this.#bytes > MOST_BYTES)
-      throw invalid(this.#what, field, `shorter: all parameters together have at most ${MOST_BYTES} bytes`, undefined);
+      throw invalid(
+        this.#what,
+        field,
+        `shorter: all parameters together may have at most ${MOST_BYTES} bytes`,
+        undefined
+      );
   }
 }
 
-/** A plain object. */
+/** Check whether a value is a plain object. */
 function isFields(value: unknown): value is Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -193,7 +204,7 @@ function ownField(fields: Fields, name: string): unknown {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }
 
-/** A copy with other values, without those that are undefined. No name has a special meaning. */
+/** A copy with other values, without undefined ones. No name has a special meaning. */
 function mapFields(fields: Fields, change: (value: unknown, name: string) => unknown): Fields {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries.map(([name, value]) => [name, change(value, name)]));

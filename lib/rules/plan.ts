@@ -19,31 +19,37 @@ import type { RuleEventName } from './events/event-name.ts';
 import { eventsOfFilter, messageFilterOf, unknownEvent } from './events/topics.ts';
 import { decodedColumns, hintsOf } from './hints.ts';
 
-/** A statement, ready to be evaluated. */
+/** A compiled statement with its metadata. */
 export interface Plan {
   readonly sql: string;
   readonly isForeach: boolean;
-  /** The names after FROM, in their order. */
+  /** The names after FROM, in order. */
   readonly topics: readonly string[];
-  /** The filters of the messages that it selects from when they are published, each once. */
+  /** The filters of the published messages from which it selects, each once. */
   readonly filters: readonly string[];
-  /** The other events that it selects from. */
+  /** The other events from which it selects. */
   readonly events: ReadonlySet<RuleEventName>;
-  /** Whether it uses the column `metadata`. */
+  /** True if it uses the column `metadata`. */
   readonly usesMetadata: boolean;
-  /** The statement of the store cannot be compiled at present, for example because a function of the app is not defined. */
+  /**
+   * Set if the stored statement cannot be compiled at present, for example because a function of the app is not
+   * defined.
+   */
   readonly isMissing?: true;
   /** Possible mistakes in the statement. */
   readonly hints: readonly string[];
   /** The columns whose JSON it reads, by paths such as payload.temp. */
   readonly decoded: readonly string[];
-  /** @param hints receives what may be a mistake in the statement @returns the outputs; undefined: WHERE is not true @throws SqlFailure */
+  /**
+   * @param hints receives remarks on possible mistakes in the statement @returns the outputs; undefined if WHERE is not
+   *   true @throws SqlFailure
+   */
   run(row: Row, hints?: string[]): readonly Value[] | undefined;
-  /** The same in steps, for tests: it yields after each element of FOREACH. */
+  /** The same in steps, for tests: the generator yields after each element of FOREACH. */
   steps(row: Row, hints?: string[]): Generator<void, readonly Value[] | undefined>;
 }
 
-/** Stands for a statement that cannot be compiled at present. */
+/** The placeholder for a statement that cannot be compiled at present. */
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
@@ -56,14 +62,14 @@ function* noSteps(): Generator<void, undefined> {
   return undefined;
 }
 
-/** What a planner uses of the process. */
+/** Dependencies of a planner on the process. */
 interface PlannerHost {
   now(): number;
   random(): number;
   readonly nullIsNull: boolean;
 }
 
-/** Turns statements of rules into plans. All of them share the table of `kv_store_put`. */
+/** Compiles statements of rules to plans. All of them share the table of `kv_store_put`. */
 export class Planner {
   readonly #dialect: CompileContext['dialect'];
   readonly #functions: Map<string, SqlFunction>;
@@ -89,7 +95,7 @@ export class Planner {
 
   /**
    * Parse and compile a statement. The package for regular expressions is loaded if the statement needs it.
-   * @param time of a test: each call of a function fails when it is over
+   * @param time the time limit of a test: each function call fails when it is exceeded
    * @throws SqlError; InvalidInput RULE_INVALID; BrokerError PACKAGE_MISSING
    */
   async plan(sql: string, time?: Pick<WorkTime, 'isOver'>): Promise<Plan> {
@@ -109,12 +115,12 @@ export class Planner {
   }
 }
 
-/** @throws InvalidInput RULE_INVALID if a statement is no string */
+/** @throws InvalidInput RULE_INVALID if a statement is not a string */
 export function checkStatement(sql: unknown): asserts sql is string {
   if (typeof sql !== 'string') throw new InvalidInput('RULE_INVALID', 'sql', 'a statement', sql);
 }
 
-/** What FROM selects from. @throws SqlError */
+/** The events from which FROM selects. @throws SqlError */
 function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' | 'steps' | 'hints' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();

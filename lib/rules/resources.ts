@@ -14,17 +14,17 @@ import { checkParams, keepSecrets } from './params.ts';
 import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource } from './rule-resource.ts';
 import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
 
-/** What `Resources` uses of the engine. */
+/** Dependencies of `Resources` on the engine. */
 interface ResourcesHost {
   readonly broker: RulesHost;
   readonly kinds: Kinds;
-  /** Make changes one after the other. */
+  /** Run changes one at a time. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
-  /** A rule that uses a resource; undefined: none. */
+  /** A rule that uses a resource; undefined if there is none. */
   userOf(resourceId: string): string | undefined;
-  /** A resource can be used that could not before, or was changed. */
+  /** Called when a resource has become usable or was changed. */
   changed(resourceId: string): Promise<void>;
-  /** There is a resource more. */
+  /** Called when a resource was added. */
   added(): void;
   settled: ResourceHost['settled'];
 }
@@ -37,7 +37,7 @@ export class Resources implements ResourcesApi {
   /** The tests in progress. */
   readonly #tests = new Set<AbortController>();
   #lastNumber = 0;
-  /** The broker has stopped. */
+  /** True if the broker has stopped. */
   #isHalted = false;
 
   constructor(host: ResourcesHost) {
@@ -63,7 +63,7 @@ export class Resources implements ResourcesApi {
     return this.#all.get(id);
   }
 
-  /** Make the resources of the options and the store. */
+  /** Create the resources of the options and the store. */
   restore(given: readonly ResourceInput[]): void {
     const { broker } = this.#host;
     for (const input of given) {
@@ -78,18 +78,18 @@ export class Resources implements ResourcesApi {
     }
   }
 
-  /** Look again whether the targets can be reached that were alive: at each tick. */
+  /** At each tick, check again whether the targets that were alive can be reached. */
   checkAlive(): void {
     for (const resource of this.#all.values()) if (resource.isAlive) void resource.check();
   }
 
-  /** The broker has started. */
+  /** Called when the broker has started. */
   begin(): void {
     this.#isHalted = false;
     for (const resource of this.#all.values()) resource.begin();
   }
 
-  /** The broker has stopped: close what resources have made. */
+  /** Close the resources, because the broker has stopped. */
   async halt(): Promise<void> {
     this.#isHalted = true;
     const stopped = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
@@ -97,7 +97,7 @@ export class Resources implements ResourcesApi {
     await Promise.all([...this.#all.values()].map((resource) => resource.halt()));
   }
 
-  /** Try to make those again that have no type. */
+  /** Try again to create the resources whose type was missing. */
   async remake(): Promise<void> {
     for (const resource of this.#all.values()) {
       if (resource.isMade || !this.#tryToMake(resource)) continue;
@@ -170,14 +170,14 @@ export class Resources implements ResourcesApi {
       if (rule !== undefined)
         throw new StateError(
           'RESOURCE_IN_USE',
-          `the resource "${id}" is used by the rule "${rule}"; delete that first`
+          `the resource "${id}" is used by the rule "${rule}"; delete the rule first`
         );
       await this.#remove(resource);
       return true;
     });
   }
 
-  /** Delete a resource, even if a rule uses it: such a rule is disconnected. */
+  /** Delete a resource even if a rule uses it: such a rule is disconnected. */
   remove(id: string): Promise<void> {
     return this.#host.inTurn(async () => {
       if (!this.#all.has(id)) return;
@@ -258,7 +258,7 @@ export class Resources implements ResourcesApi {
 
   #existing(id: string): RuleResource {
     const resource = this.#all.get(id);
-    if (resource === undefined) throw new NotFound('RESOURCE_NOT_FOUND', `there is no resource "${id}"`);
+    if (resource === undefined) throw new NotFound('RESOURCE_NOT_FOUND', `resource "${id}" does not exist`);
     return resource;
   }
 
@@ -270,7 +270,7 @@ export class Resources implements ResourcesApi {
 }
 
 function exists(id: string): StateError {
-  return new StateError('RESOURCE_EXISTS', `there is a resource "${id}" already`);
+  return new StateError('RESOURCE_EXISTS', `resource "${id}" already exists`);
 }
 
 function down(error: unknown): BrokerError {

@@ -15,18 +15,18 @@ import { checkParams, hideAll, hideSecrets, RESOURCE_PARAM } from './params.ts';
 import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
-/** Most calls of one action that are in progress at the same time. */
+/** Maximum number of concurrent calls of one action. */
 const MOST_CALLS = 1000;
 
-/** What the actions of rules use of the engine. */
+/** Dependencies of the actions of rules on the engine. */
 export interface ActionsHost {
   readonly kinds: Kinds;
   readonly node: string;
-  /** undefined: there is none of this id. */
+  /** Undefined if the resource does not exist. */
   resource(id: string): RuleResource | undefined;
   /** Count an outcome in the metrics of the broker. */
   counted(isSuccess: boolean): void;
-  /** An action has failed. */
+  /** Report that an action has failed. */
   failed(ruleId: string, actionId: string, error: unknown): void;
 }
 
@@ -41,27 +41,33 @@ interface RunningAction {
   counts: Counts;
 }
 
-/** The figures of an action. What replaces the action takes them over, because outcomes of the former one may still be awaited. */
+/**
+ * The counters of an action. An action that replaces it takes them over, because outcomes of the former one may still
+ * be pending.
+ */
 interface Counts {
   taken: number;
   success: number;
   failed: number;
-  /** Calls in progress. */
+  /** Number of calls in progress. */
   calls: number;
 }
 
 /** Called when the outcome of an action is known. */
 type Done = (isSuccess: boolean) => void;
 
-/** Most characters that the actions of a rule send because of one event. The queue of a resource has room for half of it. */
+/**
+ * Maximum number of characters that the actions of a rule send for one event. The queue of a resource has room for half
+ * of it.
+ */
 const MOST_PREPARED = 67_108_864;
 
 /** The event for which actions run. */
 export interface Cause {
   readonly event: RuleEvent;
-  /** Memory that is kept with each of its outputs, approximately. */
+  /** Approximate memory that is retained with each of its outputs. */
   readonly bytes: number;
-  /** Characters that have been prepared for sending so far. */
+  /** Number of characters prepared for sending so far. */
   prepared: number;
 }
 
@@ -71,7 +77,7 @@ export function causeOf(event: RuleEvent, count: number): Cause {
   return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
 }
 
-/** Let an event outlive the turn without the memory that its packet was received in. */
+/** Allow an event to outlive the current turn without retaining the memory into which its packet was received. */
 export function keep(event: RuleEvent): void {
   messageOf(event)?.detach();
 }
@@ -80,13 +86,13 @@ function messageOf(event: RuleEvent): Message | undefined {
   return event instanceof CatalogueEvent ? event.message : undefined;
 }
 
-/** The actions of a rule. They are made when it is attached, and replaced as a whole. */
+/** The actions of a rule. They are created when the rule is attached, and replaced as a whole. */
 export class RuleActionList {
   readonly #ruleId: string;
   readonly #host: ActionsHost;
   readonly #mode: RuleDefinition['onActionFailed'];
   readonly #actions: readonly RunningAction[];
-  /** Outcomes that are awaited. The actions are closed when there are none left. */
+  /** Number of pending outcomes. The actions are closed when there are none left. */
   #awaited = 0;
   #isRetired = false;
   #isClosed = false;
@@ -104,8 +110,9 @@ export class RuleActionList {
   }
 
   /**
-   * Make the actions of a rule.
-   * @throws NotFound ACTION_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID; BrokerError RESOURCE_NOT_INITIALIZED, ACTION_FAILED
+   * Create the actions of a rule.
+   * @throws NotFound ACTION_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID; BrokerError
+   *   RESOURCE_NOT_INITIALIZED, ACTION_FAILED
    */
   static async make(
     ruleId: string,
@@ -126,23 +133,25 @@ export class RuleActionList {
     return this.#actions.map(stateOf);
   }
 
-  /** Set the figures to 0. */
+  /** Set the counters to 0. */
   reset(): void {
     for (const { counts } of everyOf(this.#actions)) counts.taken = counts.success = counts.failed = 0;
   }
 
-  /** Take over the figures of the actions that another list has as well. */
+  /** Take over the counters of the actions that the previous list also contains. */
   adoptFigures(before: RuleActionList): void {
     const known = new Map([...everyOf(before.#actions)].map(({ definition, counts }) => [definition.id, counts]));
     for (const action of everyOf(this.#actions)) action.counts = known.get(action.definition.id) ?? action.counts;
   }
 
-  /** Run the actions for the outputs of an event: for each, one after the other. */
+  /** Run the actions for the outputs of an event, one after the other for each output. */
   run(output: Value, cause: Cause): void {
     this.#runFrom(0, output, cause);
   }
 
-  /** The outcome of an action is known that has run before a restart: run what follows from it, unless the actions are closed. */
+  /**
+   * Continue after an action that ran before a restart and whose outcome is now known, unless the actions are closed.
+   */
   resume(
     actionId: string,
     isSuccess: boolean,
@@ -160,7 +169,7 @@ export class RuleActionList {
     if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, cause);
   }
 
-  /** The rule does not use them any more. They are closed when all their outcomes are known. */
+  /** Stop using the actions for the rule. They are closed when all their outcomes are known. */
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
@@ -175,7 +184,7 @@ export class RuleActionList {
       const done = follows || action.fallbacks.length > 0 ? this.#then(action, output, cause, follows, at) : undefined;
       const outcome = this.#act(action, output, cause, follows, done);
       if (outcome === undefined) {
-        if (follows) return; // the later ones wait for the outcome
+        if (follows) return; // the later actions wait for the outcome
         continue;
       }
       if (outcome) continue;
@@ -191,7 +200,10 @@ export class RuleActionList {
     }
   }
 
-  /** What follows from the outcome of an action. It is made only if something does, because it keeps output and event in memory. */
+  /**
+   * The continuation after an action. Created only if there are fallbacks or a next action, because it keeps output and
+   * event in memory.
+   */
   #then(action: RunningAction, output: Value, cause: Cause, follows: boolean, at: number): Done {
     return (isSuccess) => {
       if (!isSuccess) this.#fallBack(action, output, cause);
@@ -202,8 +214,8 @@ export class RuleActionList {
   /**
    * Run one action.
    * @param follows whether later actions wait for its outcome
-   * @param done what follows from its outcome
-   * @returns whether it has succeeded; undefined: `done` is called when that is known
+   * @param done the continuation after its outcome
+   * @returns whether it succeeded; undefined if `done` is called when the outcome is known
    */
   #act(
     action: RunningAction,
@@ -237,7 +249,7 @@ export class RuleActionList {
         return undefined;
       }
       if (counts.calls >= MOST_CALLS)
-        throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of it are in progress`);
+        throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of the action are in progress`);
       const answer = made.run(output, event);
       if (!isThenable(answer)) return this.#count(action, true, undefined);
       if (done !== undefined) keep(event);
@@ -326,31 +338,31 @@ async function makeOf(
   } catch (error) {
     if (error instanceof BrokerError) throw error;
     const why = errorText(error);
-    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${why}`, { cause: error });
+    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be created: ${why}`, { cause: error });
   }
   if (!isAction(made)) {
     const fault = 'make() must return an object with run() or prepare()';
-    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be made: ${fault}`);
+    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be created: ${fault}`);
   }
   if ('prepare' in made && resource === undefined)
-    throw new BrokerError('ACTION_FAILED', `the action "${type.name}" sends, but uses no resource`);
+    throw new BrokerError(
+      'ACTION_FAILED',
+      `the action "${type.name}" has prepare(), but uses no resource: list the resource types in types, or use run()`
+    );
   return made;
 }
 
-/** Whether an action type of the app has made what it has to make. */
+/** Check whether an action type of the app has returned a valid action. */
 function isAction(made: unknown): boolean {
   if (typeof made !== 'object' || made === null) return false;
   return typeof ('prepare' in made ? made.prepare : (made as Partial<LocalAction>).run) === 'function';
 }
 
-/** @throws BrokerError ACTION_FAILED if an action type of the app has prepared something that cannot be sent */
+/** @throws BrokerError ACTION_FAILED if an action type of the app has prepared a value that cannot be sent */
 function checkContent(content: unknown): void {
   if (typeof content === 'string' || content instanceof Uint8Array) return;
   if (isThenable(content)) Promise.resolve(content).catch(() => undefined); // the action has failed in any case
-  throw new BrokerError(
-    'ACTION_FAILED',
-    `prepare() must return a string or a Buffer, but has returned ${show(content)}`
-  );
+  throw new BrokerError('ACTION_FAILED', `prepare() must return a string or a Buffer, but returned ${show(content)}`);
 }
 
 /** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */
@@ -361,7 +373,7 @@ function resourceFor({ name, types = [] }: ActionType, params: Params, host: Act
   };
   const resource = host.resource(id);
   const fail = (why: string) => new BrokerError('RESOURCE_NOT_INITIALIZED', why);
-  if (resource === undefined) throw fail(`there is no resource "${id}"`);
+  if (resource === undefined) throw fail(`resource "${id}" does not exist`);
   if (!types.includes(resource.definition.type))
     throw fail(
       `the action "${name}" uses resources of type ${types.join(' or ')}, but "${id}" is a ${resource.definition.type}`

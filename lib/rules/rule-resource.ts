@@ -15,32 +15,32 @@ import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, hideSecrets } from './params.ts';
 import type { Resource, ResourceContext, ResourceState } from './types.ts';
 
-/** Time between two attempts to reach a target that is not alive, in milliseconds. */
+/** Interval between attempts to reach a target that is not alive, in milliseconds. */
 const RETRY_MS = 60_000;
-/** A check that takes longer has failed. */
+/** Time limit of a check, in milliseconds. */
 const CHECK_MS = 5_000;
 
-/** What resources use of the engine. */
+/** Dependencies of resources on the engine. */
 export interface ResourceHost {
   readonly kinds: Kinds;
   readonly wheel: TimingWheel;
   readonly outboxes: Pick<Outboxes, 'open' | 'discard'>;
   contextOf(id: string): ResourceContext;
-  /** Work of another process is in progress. */
+  /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
-  /** An entry that was added before the present start of the process has left the outbox. */
+  /** Called when an entry that was added before the current start of the process has left the outbox. */
   settled(ruleId: string, head: EntryHead, isSent: boolean, error: Error | undefined): void;
 }
 
 /** Called when the outcome of an entry is known. */
 export type Settled = (isSent: boolean, error: Error | undefined) => void;
 
-/** An entry that has left the outbox, and why. */
+/** An entry that has left the outbox, with the reason. */
 type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
 
-/** A resource: what its type has made, its outbox, and whether its target can be reached. */
+/** A resource: the connection that its type has created, its outbox, and whether its target can be reached. */
 export class RuleResource {
   readonly id: string;
   readonly isPersisted: boolean;
@@ -52,13 +52,16 @@ export class RuleResource {
   #lastError: Error | undefined;
   /** The check in progress. */
   #checking: { readonly limit: AbortController; readonly answer: Promise<boolean> } | undefined;
-  /** The broker has stopped, and what was made is closed. */
+  /** True if the broker has stopped and the connection is closed. */
   #isHalted = false;
-  /** What was closed last. */
+  /** The connection that was closed last. */
   #closed: Resource | undefined;
   readonly #retry = new FunctionTimer(() => void this.check());
   readonly #pending = new Map<string, Settled>();
-  /** What has left the full outbox for a new entry, or is too large itself. While there is some, nothing more is added. */
+  /**
+   * Entries that left the full outbox for a new entry, or are too large themselves. While there are any, no more
+   * entries are added.
+   */
   #dropped: OutcomeOfEntry[] | undefined = undefined;
 
   constructor(id: string, definition: ResourceDefinition, isPersisted: boolean, host: ResourceHost) {
@@ -68,7 +71,7 @@ export class RuleResource {
     this.#host = host;
   }
 
-  /** Whether its type was there, and has made it. */
+  /** True if its type was registered and has created it. */
   get isMade(): boolean {
     return this.#made !== undefined;
   }
@@ -85,7 +88,10 @@ export class RuleResource {
     };
   }
 
-  /** Make what the type makes, and the outbox. @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID, and what the type throws */
+  /**
+   * Create the connection and the outbox. @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED,
+   * PARAM_INVALID, and the errors of the type
+   */
   make(): void {
     const made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
     try {
@@ -100,7 +106,7 @@ export class RuleResource {
   /**
    * Change the configuration. Queued entries are kept, unless the limits of the outbox change and it is not persisted.
    * @param persist writes the definition to the store
-   * @throws as `make`, and what `persist` throws: nothing has changed then
+   * @throws as `make`, and the errors of `persist`; nothing has then changed
    */
   async change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
     const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
@@ -123,26 +129,27 @@ export class RuleResource {
     await this.#close(before);
   }
 
-  /** Take over a definition that differs in what people read. */
+  /** Take over a definition that differs only in its description. */
   describe(definition: ResourceDefinition): void {
     this.definition = definition;
   }
 
-  /** Note why it cannot be made: it counts as down. */
+  /** Record why it cannot be created: it counts as down. */
   failed(error: Error): void {
     this.#down(error);
   }
 
-  /** Whether an entry with this head has to be known after a restart. */
+  /** True if an entry with this head has to be known after a restart. */
   get isDurable(): boolean {
     return this.#outbox?.limits.isPersisted ?? false;
   }
 
   /**
-   * Send something.
+   * Add a content to be sent.
    * @param settled called when the outcome is known, if that is in this process
-   * @param keptBytes memory that `settled` keeps
-   * @throws BrokerError RESOURCE_NOT_INITIALIZED; ENTRY_DROPPED for the fallback of an entry that was dropped, which would drop the next one
+   * @param keptBytes memory that `settled` retains
+   * @throws BrokerError RESOURCE_NOT_INITIALIZED; ENTRY_DROPPED for the fallback of an entry that was dropped, which
+   *   would drop the next one
    */
   add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
     if (this.#outbox === undefined) throw this.#lastError ?? notMade(this.id);
@@ -159,7 +166,7 @@ export class RuleResource {
     }
   }
 
-  /** Find out whether the target can be reached. Calls at the same time have one answer. */
+  /** Check whether the target can be reached. Concurrent calls share one result. */
   check(): Promise<boolean> {
     const made = this.#made;
     if (made === undefined || this.#isHalted) return Promise.resolve(false);
@@ -170,7 +177,7 @@ export class RuleResource {
     return this.#checking.answer;
   }
 
-  /** Release everything, and drop what is in the queue, also in the store. */
+  /** Release the connection, and drop the entries of the queue, including those in the store. */
   async close(): Promise<void> {
     const { outboxes, wheel } = this.#host;
     const outbox = this.#outbox;
@@ -186,7 +193,7 @@ export class RuleResource {
     await this.#close(made);
   }
 
-  /** The broker has stopped: close what was made. The queue stays as it is. */
+  /** Close the connection, because the broker has stopped. The queue stays unchanged. */
   async halt(): Promise<void> {
     this.#isHalted = true;
     this.isAlive = false;
@@ -194,11 +201,11 @@ export class RuleResource {
     await this.#close(this.#made);
   }
 
-  /** The broker has started, perhaps after a stop: make again what was closed, and find out whether the target can be reached. */
+  /** Reopen a closed connection, because the broker has started, and check whether the target can be reached. */
   begin(): void {
     if (this.#isHalted) {
       this.#isHalted = false;
-      void this.#close(this.#made); // if it was made while the broker was stopped
+      void this.#close(this.#made); // if it was created while the broker was stopped
       this.#makeAgain();
     }
     void this.check();
@@ -217,7 +224,7 @@ export class RuleResource {
     return `resource/${this.definition.type}/${this.id}/down`;
   }
 
-  /** Close what the type has made, once. */
+  /** Close the connection, once. */
   async #close(made: Resource | undefined): Promise<void> {
     if (made === undefined || made === this.#closed) return;
     this.#closed = made;
@@ -250,7 +257,7 @@ export class RuleResource {
     };
   }
 
-  /** Tell those whose entries were not persisted, and have left with the outbox. */
+  /** Notify the senders of entries that were not persisted and were lost with the outbox. */
   #failLost(): void {
     const kept = new Set<string>();
     for (const { id } of this.#outbox?.entries() ?? []) kept.add(id);
@@ -261,7 +268,9 @@ export class RuleResource {
     }
   }
 
-  /** @param limit of the check in progress; its answer has no effect if there is another one by then, or none */
+  /**
+   * @param limit identifies the check in progress; the result has no effect if there is another check by then, or none
+   */
   async #check(made: Resource, limit: AbortController): Promise<boolean> {
     const { wheel, during } = this.#host;
     const done = checkWithin(made, limit, wheel);
@@ -307,13 +316,13 @@ export class RuleResource {
     this.#host.raise(this.#alarm, `resource ${this.id} is down`, summary);
   }
 
-  /** Tell the outcome of an entry. */
+  /** Report the outcome of an entry. */
   #conclude(...[entry, outcome, error]: OutcomeOfEntry): void {
     const pending = this.#pending.get(entry.id);
     const isSent = outcome === 'sent';
-    // what the target has taken shows that it can be reached again
+    // an entry that the target has accepted shows that it can be reached again
     if (isSent && !this.isAlive) void this.check();
-    const why = error ?? new BrokerError('ENTRY_DROPPED', `it was dropped: ${outcome}`);
+    const why = error ?? new BrokerError('ENTRY_DROPPED', `the entry was dropped: ${outcome}`);
     if (pending !== undefined) {
       this.#pending.delete(entry.id);
       pending(isSent, isSent ? undefined : why);
@@ -322,9 +331,9 @@ export class RuleResource {
 }
 
 /**
- * Find out whether the target of a resource can be reached.
- * @param limit aborts when it takes too long. If it is aborted before, this ends as well
- * @throws why the target cannot be reached
+ * Check whether the target of a resource can be reached.
+ * @param limit aborted when the check takes too long. If the caller aborts it earlier, the check ends, too
+ * @throws the reason why the target cannot be reached
  */
 export function checkWithin(made: Resource, limit: AbortController, wheel: TimingWheel): Promise<void> {
   const { signal } = limit;
@@ -345,7 +354,7 @@ export function checkWithin(made: Resource, limit: AbortController, wheel: Timin
   });
 }
 
-/** Make what a type makes. @throws as `RuleResource.make` */
+/** Create the connection of a resource type. @throws as `RuleResource.make` */
 export function makeResource(
   { type: name, config }: Pick<ResourceDefinition, 'type' | 'config'>,
   kinds: Kinds,
@@ -355,19 +364,19 @@ export function makeResource(
   const made = type.make(checkParams(type.params ?? {}, config, `a resource of type ${name}`), context);
   if (isResource(made)) return made;
   const fault = 'make() must return an object with check(), send() and close()';
-  throw new BrokerError('RESOURCE_NOT_INITIALIZED', `the type of resources "${name}": ${fault}`);
+  throw new BrokerError('RESOURCE_NOT_INITIALIZED', `the resource type "${name}": ${fault}`);
 }
 
-/** Whether a type of the app has made what it has to make. */
+/** Check whether a type of the app has returned a valid resource. */
 function isResource(made: Partial<Resource> | null | undefined): boolean {
   return [made?.check, made?.send, made?.close].every((method) => typeof method === 'function');
 }
 
-/** The name of the outbox of a resource: `x` and `resource:x` have the same one. */
+/** The name of the outbox of a resource: `x` and `resource:x` share one. */
 export function outboxName(id: string): string {
   return id.startsWith('resource:') ? id : `resource:${id}`;
 }
 
 function notMade(id: string): BrokerError {
-  return new BrokerError('RESOURCE_NOT_INITIALIZED', `the resource "${id}" is not made`);
+  return new BrokerError('RESOURCE_NOT_INITIALIZED', `the resource "${id}" could not be created`);
 }

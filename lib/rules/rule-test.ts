@@ -13,8 +13,8 @@ import type { RuleTest } from './types.ts';
 const TEST_ID = 'test';
 
 /**
- * Evaluate a statement for an event that is given by its columns. It yields after each element of FOREACH.
- * @param defaults the columns that are not given
+ * Evaluate a statement for an event that is given by its columns. The generator yields after each element of FOREACH.
+ * @param defaults values of the columns that are not given
  * @throws SqlFailure; InvalidInput RULE_INVALID
  */
 export function* testSteps(
@@ -36,7 +36,7 @@ export function* testSteps(
   return { result: outputs === undefined ? 'where' : 'matched', isForeach, outputs: outputs ?? [], hints };
 }
 
-/** Plain data as values of statements. */
+/** Convert plain data to values of statements. */
 function columnsOf(given: object): ValueObject {
   const columns: Record<string, Value> = {};
   for (const [name, value] of Object.entries(given)) {

@@ -11,8 +11,9 @@ export const SETTING_PREFIX = 'rule_engine.';
 const EVENT = 'events.';
 
 /**
- * Check the option `rules`, as far as that is possible without the rule engine: the rest is checked when the broker starts.
- * @param settings the documented settings `rule_engine.ignore_sys_message` and `rule_engine.events.<name>`, without the prefix
+ * Check the option `rules` as far as possible without the rule engine; the rest is checked when the broker starts.
+ * @param settings the documented settings `rule_engine.ignore_sys_message` and `rule_engine.events.<name>`, without the
+ *   prefix
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
 export function readRulesOptions(given: RulesOptions, settings: ReadonlyMap<string, unknown>): RulesOptions {

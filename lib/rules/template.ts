@@ -3,7 +3,7 @@ import { decodeJson, encodeJson, stringOf } from '../sql/json.ts';
 import { isObject, own, type Value } from '../sql/values.ts';
 import { checkTopicName } from '../topics/topic.ts';
 
-/** What a template has between its placeholders, and the paths of these. There is one string more than paths. */
+/** The texts of a template between its placeholders, and the paths of these. There is one string more than paths. */
 interface Parts {
   readonly texts: readonly string[];
   readonly paths: readonly (readonly string[])[];
@@ -12,9 +12,9 @@ interface Parts {
 /**
  * Compile a template: `${name}` and `${a.b.c}` stand for values of the output of a rule.
  *
- * A name has any characters but dots and braces: `${device-id}`. A path leads through objects and JSON text. A value
- * that is absent gives `undefined`, a list or an object gives JSON. `${item}` is the output itself if that is no object with an `item`, as the element that
- * FOREACH without DO gives.
+ * A name may contain any characters except dots and braces: `${device-id}`. A path leads through objects and JSON text.
+ * An absent value yields `undefined`, a list or an object yields JSON. `${item}` is the output itself unless that is an
+ * object with an `item`, so that it is the element in a FOREACH without DO.
  * @param encode changes the text of each value, for example to escape it
  * @returns a function that throws SqlFailure if a value has too many levels
  */
@@ -44,15 +44,16 @@ export function compileBytes(text: string): (output: Value) => string | Buffer {
   };
 }
 
-/** As `compileBytes`, for actions that forward: without a template the whole output is sent, as JSON. */
+/** As `compileBytes`, for actions that forward: without a template, the whole output is sent as JSON. */
 export function compilePayload(text: string | undefined): (output: Value) => string | Buffer {
   return text === undefined || text === '' ? encodeJson : compileBytes(text);
 }
 
 /**
- * As `compileTemplate`, for topics. Only the template decides whether a topic begins with `$`: what a device sends must not become a message of `$SYS`.
+ * As `compileTemplate`, for topics. Only the template determines whether a topic begins with `$`, so that data from a
+ * device cannot turn a message into one of `$SYS`.
  * @param param the parameter, for messages
- * @param prefix stands before the topic
+ * @param prefix precedes the topic
  * @returns a function that throws InvalidInput TOPIC_NAME_INVALID
  */
 export function compileTopic(param: string, text: string, prefix = ''): (output: Value) => string {
@@ -84,7 +85,7 @@ function split(text: string): Parts {
   return { texts, paths };
 }
 
-/** Finds the values of paths in one output, and decodes JSON text once for several paths that lead through it. */
+/** Finds the values of paths in one output, and decodes JSON text once for all paths that lead through it. */
 class Lookup {
   readonly #output: Value;
   #text: string | undefined = undefined;
@@ -112,7 +113,7 @@ class Lookup {
   }
 }
 
-/** Whether the first step of a path means the output itself. */
+/** Check whether the first step of a path refers to the output itself. */
 function isElement(output: Value, step: string): boolean {
   return step === 'item' && !(isObject(output) && Object.hasOwn(output, 'item'));
 }

@@ -10,41 +10,41 @@ import type { SqlFunction } from '../sql/functions/function.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
 import type { RuleEventName } from './events/event-name.ts';
 
-/** A string for people, in the languages of the documented interface. */
+/** A string for display, in the languages of the documented interface. */
 export interface Localized {
   readonly en: string;
   readonly zh: string;
 }
 
-/** Definition of a parameter of an action or a resource, as the management interface shows it. */
+/** The definition of a parameter of an action or a resource, as shown by the management interface. */
 export interface ParamRow {
   readonly type: 'string' | 'number' | 'float' | 'boolean' | 'object' | 'array';
   readonly title: Localized;
   readonly description: Localized;
-  /** Place in a form, from 0. */
+  /** Position in a form, from 0. */
   readonly order?: number;
-  /** It must be given. A `default` is shown, but never filled in. */
+  /** True if the parameter must be given. A `default` is shown, but never filled in. */
   readonly required?: boolean;
   readonly default?: unknown;
-  /** The values that it can have. */
+  /** The permitted values. */
   readonly enum?: readonly unknown[];
-  /** `url`: begins with http:// or https://; `duration`: `30s`; others are only shown. */
+  /** `url`: must begin with http:// or https://; `duration`: `30s`; other formats are only shown. */
   readonly format?: string;
-  /** Least and greatest value of a number. */
+  /** Smallest and largest permitted number. */
   readonly range?: readonly [number, number];
   readonly input?: 'textarea' | 'password' | 'file';
   /** Parameters of the object. */
   readonly schema?: ParamTable;
   /** Definition of the items of an array. */
   readonly items?: object;
-  /** It is shown as `******`, and `******` in a change means the present value. */
+  /** Set if the value is shown as `******`. In a change, `******` stands for the current value. */
   readonly isSecret?: true;
 }
 
-/** The parameters of an action or a resource, by name. Others are accepted, kept and ignored. */
+/** The parameters of an action or a resource, by name. Other parameters are accepted, kept and ignored. */
 export type ParamTable = Readonly<Record<string, ParamRow>>;
 
-/** Parameters as they were given. They satisfy the table of their type. */
+/** Parameters as given. They satisfy the table of their type. */
 export type Params = Readonly<Record<string, unknown>>;
 
 /** The event for which a rule has produced an output. */
@@ -56,7 +56,7 @@ export interface RuleEvent {
   columns(): ValueObject;
 }
 
-/** What an action is made for. */
+/** The argument of `ActionType.make`. */
 export interface ActionContext {
   readonly ruleId: string;
   /** Id of the action: its name, `_` and a number. */
@@ -67,30 +67,33 @@ export interface ActionContext {
   readonly config: Params;
 }
 
-/** An action that does its work in this process. */
+/** An action that runs in this process. */
 export interface LocalAction {
-  /** Act for one output. The action has failed if this throws, or if the promise that it returns rejects. */
+  /** Run for one output. The action fails if this throws, or if the returned promise rejects. */
   run(output: Value, event: RuleEvent): unknown;
-  /** The action is not used any more. */
+  /** Called when the action is no longer used. */
   close?(): void;
 }
 
-/** An action that sends something to the target of its resource: over the outbox of the resource, in the order of the rule. */
+/**
+ * An action that sends entries to the target of its resource: through the outbox of the resource, in the order of the
+ * rule.
+ */
 export interface SendingAction {
-  /** What is to be sent for an output. The action has failed if this throws. */
+  /** Prepare the content to be sent for an output. The action fails if this throws. */
   prepare(output: Value, event: RuleEvent): string | Buffer;
   close?(): void;
 }
 
-/** A kind of action: `inspect`, `republish`, or one of the app. */
+/** An action type: `inspect`, `republish`, or one of the app. */
 export interface ActionType {
   /** Letters, digits, `_`, `-` and `.`. */
   readonly name: string;
-  /** Who provides it. Default: `app`. */
+  /** The provider. Default: `app`. */
   readonly app?: string;
-  /** The events that it is meant for, for people. Default `$any`. */
+  /** The events for which it is intended, for display. Default `$any`. */
   readonly for?: string;
-  /** The types of resources that it can use. It then has a required parameter `$resource`. Default: none. */
+  /** The resource types that it can use. If given, the action has a required parameter `$resource`. Default: none. */
   readonly types?: readonly string[];
   /** Default `other`. */
   readonly category?: 'debug' | 'data_forward' | 'other';
@@ -98,84 +101,87 @@ export interface ActionType {
   readonly description: Localized;
   readonly params?: ParamTable;
   /**
-   * Make an action for a rule. Called when the rule is attached.
+   * Create an action for a rule. Called when the rule is attached.
    * @param params satisfy `params`
-   * @throws why it cannot be made: the rule is refused, or disconnected with this reason
+   * @throws the reason why it cannot be created: the rule is refused, or disconnected with this reason
    */
   make(params: Params, context: ActionContext): Awaitable<LocalAction | SendingAction>;
 }
 
-/** An action that is a function of the app. It has failed if it throws or rejects. */
+/** An action that is a function of the app. It fails if the function throws or rejects. */
 export type RuleFunction = (output: Value, event: RuleEvent) => unknown;
 
-/** Something to be sent to the target of a resource. */
+/** An entry to be sent to the target of a resource. */
 export interface ResourceEntry {
-  /** The same at each attempt, also after a restart of the process. */
+  /** An id that is the same at each attempt, also after a restart of the process. */
   readonly id: string;
-  /** What the action has prepared. */
+  /** The content that the action has prepared. */
   readonly content: string | Buffer;
   readonly ruleId: string;
   readonly actionId: string;
 }
 
-/** What a resource is made for. */
+/** The argument of `ResourceType.make`. */
 export interface ResourceContext {
   readonly id: string;
   /** Name of the node of the broker. */
   readonly node: string;
   readonly clock: Clock;
-  /** Report an error that has no caller. */
+  /** Report an error that cannot be returned to a caller. */
   failed(error: unknown, during: string): void;
 }
 
 /** A connection to a target outside of this process, which actions share. */
 export interface Resource {
-  /** The limits of its outbox, `isPersisted` among them. */
+  /** The limits of its outbox, including `isPersisted`. */
   readonly outbox?: Omit<OutboxOptions, 'name' | 'send' | 'settled'>;
   /**
-   * Find out whether the target can be reached: connect, unless there is a connection.
-   * @param signal aborts when it takes too long
-   * @throws why the target cannot be reached
+   * Check whether the target can be reached: connect, unless there is a connection.
+   * @param signal aborted when the check takes too long
+   * @throws the reason why the target cannot be reached
    */
   check(signal: AbortSignal): Awaitable<void>;
   /**
-   * Send entries: of one rule each, in their order.
-   * @throws if they are to be sent again; `SendError` can say more
+   * Send entries, those of each rule in order.
+   * @throws if they should be sent again; `SendError` can be more specific
    */
   send(entries: readonly ResourceEntry[], attempt: Attempt): Awaitable<void>;
-  /** Release everything. Called once: the resource was changed or deleted, or the broker has stopped, which makes it again when it starts again. */
+  /**
+   * Release all resources. Called once, when the resource was changed or deleted, or when the broker has stopped; after
+   * a restart of the broker, `make` is called again.
+   */
   close(): Awaitable<void>;
 }
 
-/** A kind of resource: `web_hook`, `bridge_mqtt`, or one of the app. */
+/** A resource type: `web_hook`, `bridge_mqtt`, or one of the app. */
 export interface ResourceType {
   readonly name: string;
-  /** Who provides it. Default: `app`. */
+  /** The provider. Default: `app`. */
   readonly provider?: string;
   readonly title: Localized;
   readonly description: Localized;
   readonly params?: ParamTable;
-  /** The actions that come with it. */
+  /** The actions that it defines. */
   readonly actions?: readonly ActionType[];
   /**
-   * Make a resource. It connects when `check` is called.
+   * Create a resource. It connects when `check` is called.
    * @param config satisfies `params`
-   * @throws InvalidInput why the configuration cannot be used
+   * @throws InvalidInput with the reason why the configuration cannot be used
    */
   make(config: Params, context: ResourceContext): Resource;
 }
 
-/** An action of a rule, as it is given: an object, the name of an action without parameters, or a function of the app. */
+/** An action of a rule, as given: an object, the name of an action without parameters, or a function of the app. */
 export type ActionGiven = ActionInput | RuleFunction | string;
 
 export interface ActionInput {
   readonly name: string;
   readonly params?: Params | undefined;
-  /** Run in this order if the action has failed. */
+  /** Actions that run, in this order, if the action has failed. */
   readonly fallbacks?: readonly ActionGiven[] | undefined;
 }
 
-/** A rule, as it is given. The documented names `rawsql`, `enabled` and `on_action_failed` are accepted as well. */
+/** A rule, as given. The documented names `rawsql`, `enabled` and `on_action_failed` are also accepted. */
 export interface RuleInput {
   /** 1 to 64 letters, digits, `:`, `_`, `-` and `.`. Default: `rule:` and 8 hexadecimal digits. */
   readonly id?: string | undefined;
@@ -185,33 +191,33 @@ export interface RuleInput {
   readonly description?: string | undefined;
   /** Default true. */
   readonly isEnabled?: boolean | undefined;
-  /** Whether the later actions run for an output if one has failed. Default `continue`. */
+  /** Continue with the later actions of an output after a failed one, or stop. Default `continue`. */
   readonly onActionFailed?: 'continue' | 'stop' | undefined;
 }
 
-/** What is changed of a rule. Its id and its figures stay; new actions begin with figures of 0. */
+/** The fields of a rule that are changed. Its id and counters stay; the counters of new actions begin at 0. */
 export type RuleChange = Partial<Omit<RuleInput, 'id'>>;
 
-/** The figures of a rule since it was made, or since they were reset. */
+/** The counters of a rule since it was created or reset. */
 export interface RuleFigures {
-  /** Events of its topics. */
+  /** Number of events of its topics. */
   readonly matched: number;
-  /** Events with an output. */
+  /** Number of events with an output. */
   readonly passed: number;
-  /** Events without one: `exception` and `noResult`. */
+  /** Number of events without an output: `exception` and `noResult`. */
   readonly failed: number;
-  /** Events for which the evaluation has failed. */
+  /** Number of events for which the evaluation failed. */
   readonly exception: number;
-  /** Events that WHERE has excluded. */
+  /** Number of events that WHERE excluded. */
   readonly noResult: number;
   /** Matched events per second, over the last 10 s. */
   readonly speed: number;
   readonly speedMax: number;
-  /** Mean of the last 5 minutes. */
+  /** Mean speed over the last 5 minutes. */
   readonly speedLast5m: number;
 }
 
-/** The figures of an action. */
+/** The counters of an action. */
 export interface ActionFigures {
   readonly taken: number;
   readonly success: number;
@@ -223,7 +229,7 @@ export interface ActionState {
   readonly id: string;
   /** `function` for a function of the app. */
   readonly name: string;
-  /** As they were given, with `******` for secrets. */
+  /** As given, with `******` for secrets. */
   readonly params: Params;
   readonly figures: ActionFigures;
   readonly fallbacks: readonly ActionState[];
@@ -233,27 +239,30 @@ export interface ActionState {
 export interface RuleState {
   readonly id: string;
   readonly sql: string;
-  /** The topic filters of FROM, in their order. */
+  /** The topic filters of FROM, in order. */
   readonly topics: readonly string[];
   readonly description: string;
   readonly isEnabled: boolean;
   readonly onActionFailed: 'continue' | 'stop';
   /** `idle`: disabled; `connected`: events reach it; `disconnected`: stopped, see `reason`. */
   readonly state: 'idle' | 'connected' | 'disconnected';
-  /** Why it is disconnected. */
+  /** The reason why it is disconnected. */
   readonly reason: string | undefined;
-  /** Wall-clock milliseconds. */
+  /** Time of creation in milliseconds since 1970. */
   readonly createdAt: number;
-  /** False: the app has made it with functions, or it is in the options. It ends with the process, or is made again by it. */
+  /**
+   * False if the app has created it with functions, or if it is in the options. Such a rule ends with the process, or
+   * is created again at each start.
+   */
   readonly isPersisted: boolean;
   readonly figures: RuleFigures;
   readonly actions: readonly ActionState[];
 }
 
-/** What a list of rules is limited to. */
+/** Criteria for a list of rules. */
 export interface RuleQuery {
   readonly isEnabled?: boolean | undefined;
-  /** A topic filter that FROM has. */
+  /** A topic filter that FROM contains. */
   readonly for?: string | undefined;
   /** A part of the id. */
   readonly likeId?: string | undefined;
@@ -265,7 +274,7 @@ export interface RuleQuery {
   readonly likeDescription?: string | undefined;
 }
 
-/** A resource, as it is given. */
+/** A resource, as given. */
 export interface ResourceInput {
   /** As for rules. Default: `resource:` and 8 hexadecimal digits. */
   readonly id?: string | undefined;
@@ -279,27 +288,27 @@ export interface ResourceInput {
 export interface ResourceState {
   readonly id: string;
   readonly type: string;
-  /** As it was given, with `******` for secrets. */
+  /** As given, with `******` for secrets. */
   readonly config: Params;
   readonly description: string;
-  /** As the last check has found it. */
+  /** The result of the last check. */
   readonly isAlive: boolean;
-  /** Why it is not alive, or why the last delivery has failed. */
+  /** The reason why it is not alive, or why the last delivery failed. */
   readonly lastError: Error | undefined;
-  /** Number of entries that wait to be sent. */
+  /** Number of entries waiting to be sent. */
   readonly size: number;
   readonly createdAt: number;
-  /** False: it is in the options. */
+  /** False if it is in the options. */
   readonly isPersisted: boolean;
 }
 
-/** A kind of action, as it is listed. Absent fields of `ActionType` have their defaults. */
+/** An action type, as listed. Absent fields of `ActionType` have their defaults. */
 export type ActionInfo = Required<Omit<ActionType, 'make'>>;
 
-/** A kind of resource, as it is listed. */
+/** A resource type, as listed. */
 export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions'>>;
 
-/** A rule topic, for people. */
+/** A rule topic with its description. */
 export interface RuleEventInfo {
   /** `$events/client_connected`. */
   readonly event: string;
@@ -308,15 +317,15 @@ export interface RuleEventInfo {
   /** Columns with their defaults in a test. */
   readonly testColumns: ValueObject;
   readonly columns: readonly string[];
-  /** A statement that can be used. */
+  /** A valid example statement. */
   readonly example: string;
 }
 
-/** What a statement gives for an event. */
+/** The result of a statement for an event. */
 export interface RuleTest {
   /** `topic`: no filter of FROM matches the topic; `where`: WHERE is not true. */
   readonly result: 'matched' | 'topic' | 'where';
-  /** FOREACH gives a list of outputs. */
+  /** True if FOREACH returns a list of outputs. */
   readonly isForeach: boolean;
   readonly outputs: readonly Value[];
   /** Possible mistakes in the statement or in the event, such as a string in double quotes; empty if there are none. */
@@ -332,9 +341,9 @@ export interface RuleOutput {
 
 /** The option `rules` of `createBroker`. */
 export interface RulesOptions {
-  /** Kinds of resources, such as `webHook()` of `embermq/webhook`, and resources of such a kind: `{ id, type, config }`. */
+  /** Resource types, such as `webHook()` of `embermq/webhook`, and resources of such a type: `{ id, type, config }`. */
   readonly resources?: readonly (ResourceType | ResourceInput)[] | undefined;
-  /** Kinds of actions. */
+  /** Action types. */
   readonly actions?: readonly ActionType[] | undefined;
   /** Functions for statements. */
   readonly functions?: readonly SqlFunction[] | undefined;
@@ -342,8 +351,8 @@ export interface RulesOptions {
   readonly rules?: readonly RuleInput[] | undefined;
   /** Events that are published as messages to their topics: `{ client_connected: 'on, qos1' }`. Default: none. */
   readonly events?: Readonly<Record<string, string>> | undefined;
-  /** Messages below `$SYS` reach no rule. Default true. */
+  /** If true, messages below `$SYS` reach no rule. Default true. */
   readonly ignoreSysMessage?: boolean | undefined;
-  /** `is_null` is also true for the null of JSON. Default false. */
+  /** If true, `is_null` is also true for JSON null. Default false. */
   readonly nullIsNull?: boolean | undefined;
 }

@@ -32,7 +32,7 @@ function errorsOf(broker: Broker): string[] {
   return errors;
 }
 
-const TIMED_OUT = (name: HookName) => `hook ${name}: hook ${name} gave no answer within 1000 ms (option hookTimeout)`;
+const TIMED_OUT = (name: HookName) => `hook ${name}: hook ${name} did not answer within 1000 ms (option hookTimeout)`;
 
 describe('Order of hooks', () => {
   it('calls preConnect, authenticate; authorizeSubscribe; authorizePublish, publish, deliver', async () => {

@@ -387,7 +387,7 @@ describe('Re-authentication', () => {
     await refused(waits, 0x80);
     assert.deepEqual(errors, [
       'hook authenticate: broken',
-      'hook authenticate: hook authenticate gave no answer within 1000 ms (option hookTimeout)'
+      'hook authenticate: hook authenticate did not answer within 1000 ms (option hookTimeout)'
     ]);
   });
 

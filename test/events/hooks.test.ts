@@ -136,7 +136,7 @@ describe('HookRegistry.first', () => {
     assert.equal(abort.signal.reason.code, 'HOOK_TIMEOUT');
     await new Promise(setImmediate);
     assert.deepEqual(reports, [
-      'hook authenticate of c1: hook authenticate gave no answer within 5000 ms (option hookTimeout)'
+      'hook authenticate of c1: hook authenticate did not answer within 5000 ms (option hookTimeout)'
     ]);
   });
 

@@ -58,7 +58,7 @@ const REFUSALS: readonly Refusal[] = [
     '/rules',
     { ...RULE, actions: [{ name: 'inspect', fallbacks: [{ name: 'nothing' }] }] },
     400,
-    /^Bad Arguments: there is no action "nothing"/
+    /^Bad Arguments: unknown action "nothing"/
   ],
   ['POST', '/rules', republish({}), 400, /^Bad Arguments: required_field_missing: .*"target_topic"/],
   [
@@ -174,7 +174,7 @@ for (const { revision, errors } of MOUNTS)
     it('hints at a possible mistake in a statement that does not match, but not when answering as the original products', async () => {
       const rawsql = 'SELECT qos FROM "t" WHERE clientid = "c_emqx"';
       const { body } = await served.call('POST', '/api/rules?test', { rawsql, ctx: { topic: 't' } });
-      const hint = '; "c_emqx" in double quotes is a column, and there is no such column: strings have single quotes, ';
+      const hint = '; "c_emqx" in double quotes is a column that does not exist; put strings in single quotes: ';
       assert.equal(body.message, `SQL Not Match${errors === 'documented' ? `${hint}'c_emqx'` : ''}`);
     });
 

@@ -377,7 +377,7 @@ describe('the log', () => {
     const [line] = lines.filter(({ fields }) => fields.event === 'rule.disconnected');
     assert.deepEqual(brief([line]), ['warn: rule cannot run']);
     assert.equal(line.fields.rule, 'hot');
-    assert.match(String(line.fields.reason), /there is no action "inspec"/);
+    assert.match(String(line.fields.reason), /unknown action "inspec"/);
   });
 
   it('logs a store that fails and recovers', async () => {

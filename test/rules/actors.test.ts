@@ -51,7 +51,7 @@ describe('The actor of a rule', () => {
     });
     const { rules } = kit.broker;
     const { state, reason } = (await rules.get('r'))!;
-    assert.deepEqual([state, reason], ['disconnected', 'the action "fragile" cannot be made: not yet']);
+    assert.deepEqual([state, reason], ['disconnected', 'the action "fragile" cannot be created: not yet']);
     await kit.clock.advance('61s');
     assert.equal(attempts, 2);
     isThere = true;

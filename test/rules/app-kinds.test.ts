@@ -21,12 +21,12 @@ function resourceType(make: () => unknown, actions: readonly ActionType[] = []):
 
 describe('A function of the app for statements', () => {
   const faults: readonly [string, () => unknown, RegExp][] = [
-    ['a promise', () => Promise.resolve(1), /f\(\) has returned a promise/],
-    ['a promise that rejects', () => Promise.reject(new Error('late')), /f\(\) has returned a promise/],
-    ['a function', () => () => 1, /f\(\) has returned a function/],
-    ['a symbol', () => Symbol('s'), /f\(\) has returned a symbol/],
-    ['a Date', () => new Date(0), /f\(\) has returned an object of the class Date/],
-    ['a Map', () => new Map(), /f\(\) has returned an object of the class Map/]
+    ['a promise', () => Promise.resolve(1), /f\(\) returned a promise/],
+    ['a promise that rejects', () => Promise.reject(new Error('late')), /f\(\) returned a promise/],
+    ['a function', () => () => 1, /f\(\) returned a function/],
+    ['a symbol', () => Symbol('s'), /f\(\) returned a symbol/],
+    ['a Date', () => new Date(0), /f\(\) returned an object of the class Date/],
+    ['a Map', () => new Map(), /f\(\) returned an object of the class Map/]
   ];
   for (const [what, result, message] of faults)
     it(`fails the evaluation if it returns ${what}`, async () => {
@@ -77,7 +77,7 @@ describe('A kind of action of the app', () => {
       await using kit = await ruleKit({ rules: { actions: [action('own', () => made)] } });
       await assert.rejects(kit.broker.rules.create({ sql: 'SELECT * FROM "a"', actions: ['own'] }), {
         code: 'ACTION_FAILED',
-        message: /the action "own" cannot be made: make\(\) must return an object with run\(\) or prepare\(\)/
+        message: /the action "own" cannot be created: make\(\) must return an object with run\(\) or prepare\(\)/
       });
     });
 
@@ -122,8 +122,7 @@ describe('A kind of resource of the app', () => {
     it(`cannot be used if make() returns ${what}`, async () => {
       await using kit = await ruleKit({ rules: { resources: [resourceType(() => made)] } });
       const { resources } = kit.broker.rules;
-      const message =
-        /the type of resources "own": make\(\) must return an object with check\(\), send\(\) and close\(\)/;
+      const message = /the resource type "own": make\(\) must return an object with check\(\), send\(\) and close\(\)/;
       await assert.rejects(resources.create({ type: 'own', config: {} }), {
         code: 'RESOURCE_NOT_INITIALIZED',
         message

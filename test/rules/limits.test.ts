@@ -98,7 +98,7 @@ describe('A resource that cannot be made', () => {
     await using kit = await ruleKit({ store });
     const [{ id, summary }] = kit.broker.alarms.present();
     assert.equal(id, 'resource/fake/r/down');
-    assert.match(summary, /there is no type of resources "fake"/);
+    assert.match(summary, /unknown resource type "fake"/);
     await kit.broker.rules.defineResourceType(type);
     await kit.clock.settle();
     assert.deepEqual(kit.broker.alarms.present(), []);

@@ -183,7 +183,7 @@ describe('Secrets', () => {
     ]) {
       const error = faultOf(keepSecrets(TABLE, { ...URL_GIVEN, ...given }, URL_GIVEN));
       assert.equal(error.code, 'PARAM_INVALID');
-      assert.match(error.expected, /stands for the present one in a change/);
+      assert.match(error.expected, /stands for the current one in a change/);
     }
   });
 });

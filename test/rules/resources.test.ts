@@ -232,7 +232,10 @@ describe('Actions that send', () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;
     const rule = { sql: 'SELECT * FROM "a"', actions: [TO_FAKE] };
-    await assert.rejects(rules.create(rule), { code: 'RESOURCE_NOT_INITIALIZED', message: /there is no resource "r"/ });
+    await assert.rejects(rules.create(rule), {
+      code: 'RESOURCE_NOT_INITIALIZED',
+      message: /resource "r" does not exist/
+    });
     await assert.rejects(rules.create({ ...rule, actions: ['to_fake'] }), {
       code: 'PARAM_REQUIRED',
       field: '$resource'
@@ -343,10 +346,10 @@ describe('What is persisted', () => {
     const { rules } = kit.broker;
     const [rule] = await rules.list();
     assert.equal(rule.state, 'disconnected');
-    assert.match(rule.reason!, /there is no action "to_fake"/);
+    assert.match(rule.reason!, /unknown action "to_fake"/);
     const [resource] = await rules.resources.list();
     assert.deepEqual([resource.type, resource.isAlive], ['fake', false]);
-    assert.match(resource.lastError!.message, /there is no type of resources "fake"/);
+    assert.match(resource.lastError!.message, /unknown resource type "fake"/);
     const connected = kit.broker.nextEvent('rule.connected');
     await rules.defineResourceType(target.type());
     assert.deepEqual(await connected, { rule: 'one' });

@@ -228,7 +228,7 @@ describe('What is refused of a rule', () => {
       'an event that does not exist',
       { sql: 'SELECT * FROM "$events/client_conected"' },
       'SQL_INVALID',
-      /is the topic of no event; did you mean "\$events\/client_connected"\?/
+      /does not match any event; did you mean "\$events\/client_connected"\?/
     ],
     [
       'an event with no similar name',

@@ -81,7 +81,7 @@ export const ACCESS_CODES = {
   },
   SOURCE_NAME_IN_USE: { about: 'Another source has this name.', remedy: 'Set the option `name`.' },
   SOURCE_NOT_RELOADED: {
-    about: 'A source could not be loaded again; its previous content stays in force.',
+    about: 'A source could not be loaded again; the previous content remains in use.',
     remedy: 'The message names the cause.'
   },
   SOURCE_STOPPED: { about: 'The source is stopped.', remedy: 'Start it first.' },

@@ -19,12 +19,12 @@ export const ADAPTER_CODES = {
   BRIDGE_REFUSED: { about: 'A server refused the bridge.', remedy: 'Check its credentials and rights there.' },
   BRIDGE_SESSION: {
     about: 'The session of a bridge at this broker was deleted.',
-    remedy: 'Leave that session to the bridge, which connects again by itself.'
+    remedy: 'Leave that session to the bridge, which connects again on its own.'
   },
   BRIDGE_STOPPED: { about: 'The bridge was stopped while it connected.', remedy: 'Start it again.' },
   BRIDGE_TIMEOUT: {
-    about: 'The remote server of a bridge does not answer any more.',
-    remedy: 'It connects again by itself.'
+    about: 'The remote server of a bridge no longer answers.',
+    remedy: 'It connects again on its own.'
   },
   DESCRIPTORS_SHORT: {
     about: 'The process has few file descriptors left, and a listener closes new connections.',

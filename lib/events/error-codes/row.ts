@@ -1,7 +1,7 @@
-/** What a code of an error means. */
+/** The meaning of an error code. */
 export interface ErrorCodeRow {
-  /** What has happened, for people. */
+  /** Description for display. */
   readonly about: string;
-  /** What to do about it. The message of an error is more exact, if it names a remedy. */
+  /** The remedy. The message of an error is more specific, if it names one. */
   readonly remedy: string;
 }

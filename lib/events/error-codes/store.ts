@@ -21,7 +21,7 @@ export const STORE_CODES = {
   },
   STORE_FAILED: {
     about: 'A change could not be persisted; `cause` says why.',
-    remedy: 'Free space, or correct permissions; the broker then continues by itself.'
+    remedy: 'Free space, or correct permissions; the broker then continues on its own.'
   },
   STORE_IN_USE: {
     about: 'The store is still in use by this process.',

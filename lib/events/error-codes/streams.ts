@@ -13,14 +13,14 @@ export const STREAM_CODES = {
   FILE_INVALID: { about: 'The path is not a file.', remedy: 'Correct the path.' },
   FILE_OUTSIDE: { about: 'A link leads out of the folder.', remedy: 'Remove the link, or change the folder.' },
   FILE_TOO_LARGE: { about: 'A file is larger than the limit.', remedy: 'Split it, or raise `maxFileBytes`.' },
-  FORMAT_EXISTS: { about: 'There is a format of this name already.', remedy: 'Use another name.' },
+  FORMAT_EXISTS: { about: 'A format of this name already exists.', remedy: 'Use another name.' },
   FORMAT_INVALID: { about: 'A format is invalid.', remedy: 'See `expected` of the error.' },
   FUNCTION_NOT_FOUND: { about: 'There is no function of this name.', remedy: 'List the functions.' },
   LINE_TOO_LONG: { about: 'A line is longer than the limit, so it was skipped.', remedy: 'Correct the file.' },
   PLUGINS_BUSY: { about: 'Too many changes of plugins wait.', remedy: 'Wait until they have ended.' },
   PLUGINS_CLOSED: { about: 'The plugins are closed.', remedy: 'Start the broker again.' },
   PLUGINS_FULL: {
-    about: 'There are as many plugins as `maxPlugins` allows.',
+    about: 'The maximum number of plugins (`maxPlugins`) is reached.',
     remedy: 'Delete one, or raise the option.'
   },
   PLUGINS_STATE_FAILED: { about: 'The list of plugins cannot be read or written.', remedy: 'Check the folder.' },
@@ -30,7 +30,7 @@ export const STREAM_CODES = {
     remedy: 'Restart, or use another name.'
   },
   PLUGIN_DOWNLOAD_FAILED: { about: 'A plugin cannot be downloaded.', remedy: 'Check the URL and the server.' },
-  PLUGIN_EXISTS: { about: 'There is a plugin of this name already.', remedy: 'Delete it first, or use another name.' },
+  PLUGIN_EXISTS: { about: 'A plugin of this name already exists.', remedy: 'Delete it first, or use another name.' },
   PLUGIN_FILE_INVALID: {
     about: 'The address of the file of a plugin is invalid.',
     remedy: 'See `expected` of the error.'
@@ -54,7 +54,7 @@ export const STREAM_CODES = {
   },
   PLUGIN_SCRIPT_REFUSED: {
     about: 'An archive has `install.sh`, and the option `installScripts` is false.',
-    remedy: 'Install by hand what the plugin needs, and remove `install.sh` from the archive.'
+    remedy: 'Install the dependencies of the plugin by hand, and remove `install.sh` from the archive.'
   },
   PLUGIN_TYPE_UNKNOWN: { about: 'There is no such type of plugins.', remedy: 'Use one that the message names.' },
   PROPERTY_INVALID: {
@@ -77,12 +77,12 @@ export const STREAM_CODES = {
   },
   SCRIPT_INVALID: { about: 'A JavaScript function is invalid.', remedy: 'The message names the fault.' },
   SCRIPT_NOT_FOUND: { about: 'There is no JavaScript function of this name.', remedy: 'List the functions.' },
-  SINK_EXISTS: { about: 'There is a type of sinks of this name already.', remedy: 'Use another name.' },
+  SINK_EXISTS: { about: 'A type of sinks of this name already exists.', remedy: 'Use another name.' },
   SINK_FAILED: { about: 'A sink could not write.', remedy: 'The message names the cause.' },
   SINK_INVALID: { about: 'A type of sinks is invalid.', remedy: 'See `expected` of the error.' },
   SINK_NOT_FOUND: { about: 'There is no type of sinks of this name.', remedy: 'Add it to the option `streams`.' },
-  SOURCE_DOWN: { about: 'A source has no connection.', remedy: 'Check the server; it connects again by itself.' },
-  SOURCE_EXISTS: { about: 'There is a type of sources of this name already.', remedy: 'Use another name.' },
+  SOURCE_DOWN: { about: 'A source has no connection.', remedy: 'Check the server; it connects again on its own.' },
+  SOURCE_EXISTS: { about: 'A type of sources of this name already exists.', remedy: 'Use another name.' },
   SOURCE_NOT_FOUND: { about: 'There is no type of sources of this name.', remedy: 'Add it to the option `streams`.' },
   SQL_NAME_INVALID: { about: 'The name cannot be used for a table or a column.', remedy: 'Use another name.' },
   SQL_ROWS_INVALID: {
@@ -92,7 +92,7 @@ export const STREAM_CODES = {
   SQL_ROWS_TOO_MANY: { about: 'A query has too many rows.', remedy: 'Limit it.' },
   SQL_TIMEOUT: { about: 'A database did not answer in time.', remedy: 'Check the database and the query.' },
   STREAMS_STOPPED: { about: 'The stream service is stopped.', remedy: 'Start it again.' },
-  STREAM_EXISTS: { about: 'There is a stream or table of this name already.', remedy: 'Drop it, or use another name.' },
+  STREAM_EXISTS: { about: 'A stream or table of this name already exists.', remedy: 'Drop it, or use another name.' },
   STREAM_FAILED: { about: 'A value could not be computed.', remedy: 'The message names the function or the value.' },
   STREAM_INVALID: {
     about: 'A stream, table or format, or what is passed as a stream, is invalid.',
@@ -101,7 +101,7 @@ export const STREAM_CODES = {
   STREAM_LIMIT: { about: 'The maximum number of streams and tables is reached.', remedy: 'Drop one.' },
   STREAM_NOT_FOUND: { about: 'There is no stream or table of this name.', remedy: 'List them.' },
   STREAM_OF_APP: { about: 'The stream is in the options of the broker.', remedy: 'Change it there.' },
-  STREAM_RULE_EXISTS: { about: 'There is a stream rule of this id already.', remedy: 'Use another id.' },
+  STREAM_RULE_EXISTS: { about: 'A stream rule of this id already exists.', remedy: 'Use another id.' },
   STREAM_RULE_INVALID: { about: 'A stream rule has an invalid field.', remedy: 'See `expected` of the error.' },
   STREAM_RULE_LIMIT: { about: 'The maximum number of stream rules is reached.', remedy: 'Delete one.' },
   STREAM_RULE_NOT_FOUND: { about: 'There is no stream rule of this id.', remedy: 'List the rules.' },

@@ -18,7 +18,7 @@ const DO_NOTHING: ActionType = {
   make: () => ({ run: () => undefined })
 };
 
-/** The actions that every broker has. */
+/** The built-in actions. */
 export function ownActions(host: RulesHost): readonly ActionType[] {
   return [inspectAction(host, APP), republishAction(host, APP), DO_NOTHING];
 }

@@ -2,7 +2,10 @@ import { encodeJson } from '../../sql/json.ts';
 import type { RulesHost } from '../host.ts';
 import type { ActionType } from '../types.ts';
 
-/** The action that shows outputs: as an event `rule.inspected` of the broker, or on standard output if nobody listens to it. */
+/**
+ * The action that shows outputs: as an event `rule.inspected` of the broker, or on standard output if the event has no
+ * listener.
+ */
 export function inspectAction(host: RulesHost, app: string): ActionType {
   return {
     name: 'inspect',

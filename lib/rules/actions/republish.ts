@@ -9,9 +9,9 @@ import type { RulesHost } from '../host.ts';
 import { compileBytes, compileTopic } from '../template.ts';
 import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
 
-/** Most actions in a row that publish because of each other. */
+/** Maximum number of actions that publish because of each other in a chain. */
 const MOST_HOPS = 16;
-/** Most messages that one event leads to. */
+/** Maximum number of messages that one event may cause. */
 const MOST_MESSAGES = 1000;
 
 const PARAMS: ParamTable = {
@@ -58,7 +58,7 @@ const PARAMS: ParamTable = {
     order: 4,
     title: { en: 'Retain', zh: '保留消息' },
     description: {
-      en: 'Whether the new message is retained. Without it, as the original message.',
+      en: 'Whether the new message is retained. Default: as the original message.',
       zh: '新消息是否为保留消息；不设置时与原消息相同。'
     }
   },
@@ -91,7 +91,7 @@ export function republishAction(host: RulesHost, app: string): ActionType {
 class Republish {
   readonly #host: RulesHost;
   readonly #id: string;
-  /** The chain of a message that no other action has led to. */
+  /** The chain of a message that no other action caused. */
   readonly #ownChain: readonly string[];
   readonly #topic: (output: Value) => string;
   readonly #payload: (output: Value) => string | Buffer;
@@ -110,7 +110,7 @@ class Republish {
     this.#hasProperties = params.mqtt_properties !== false;
   }
 
-  /** @throws InvalidInput TOPIC_NAME_INVALID; BrokerError RULE_LOOP; what publishing throws */
+  /** @throws InvalidInput TOPIC_NAME_INVALID; BrokerError RULE_LOOP; errors of publishing */
   run(output: Value, event: RuleEvent): undefined | Promise<unknown> {
     const input: MessageInput = {
       topic: this.#topic(output),
@@ -132,13 +132,13 @@ class Republish {
     const cascade = isCaused ? cause.cascade : isOfCatalogue ? event.cascade : { count: 0 };
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
     if (chain.includes(this.#id)) throw fail(`the action ${this.#id} already caused this message`);
-    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions have led to this message`);
-    if (++cascade.count > MOST_MESSAGES) throw fail(`one event has led to more than ${MOST_MESSAGES} messages`);
+    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions caused this message`);
+    if (++cascade.count > MOST_MESSAGES) throw fail(`one event caused more than ${MOST_MESSAGES} messages`);
     return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
   }
 }
 
-/** The QoS of the message of an event. `qos` without `flags` is that of a subscription. */
+/** The QoS of the message of an event. Without `flags`, `qos` is that of a subscription. */
 function qosOf(event: RuleEvent): Value {
   return event.column('flags') === undefined ? 0 : (event.column('qos') ?? 0);
 }

@@ -9,17 +9,17 @@ export interface OfClient {
   readonly client: ClientInfo;
 }
 
-/** What the client of a session knows of its CONNECT, in addition. */
+/** Additional facts of a session's client, known from its CONNECT. */
 interface Agreement {
   /** Authentication Method; undefined if there is none. */
   readonly authMethod: string | undefined;
-  /** Bytes of the largest packet that the client accepts. */
+  /** Maximum packet size that the client accepts, in bytes. */
   readonly maxFrame: number;
-  /** Most packet ids in flight to the client; 0: not known. */
+  /** Maximum number of packet ids in flight to the client; 0 if unknown. */
   readonly window: number;
 }
 
-/** Bytes of the largest packet of MQTT, which a client without Maximum Packet Size accepts. */
+/** Maximum size of an MQTT packet in bytes, which a client without Maximum Packet Size accepts. */
 const LARGEST_PACKET = 268_435_460;
 /** Seconds of a session that does not expire [MQTT-3.1.2.11.2]. */
 const NEVER = 0xffff_ffff;
@@ -49,7 +49,7 @@ export function hostOf(client: Partial<Pick<ClientInfo, 'transportInfo'>> | unde
   return plainAddress(client?.transportInfo?.remoteAddress);
 }
 
-/** A string, or undefined if it is empty. */
+/** The string, or undefined if it is empty. */
 export function orAbsent(text: string): string | undefined {
   return text === '' ? undefined : text;
 }
@@ -63,7 +63,7 @@ function expiryOf({ sessionExpiry }: ClientInfo): number {
   return sessionExpiry === Infinity ? NEVER : sessionExpiry;
 }
 
-/** What CONNECT has negotiated; undefined if this is not known. */
+/** The values negotiated by CONNECT; undefined if they are not known. */
 function agreementOf(client: ClientInfo): Agreement | undefined {
   const { agreement } = client as { readonly agreement?: Agreement };
   return agreement === undefined || agreement.window === 0 ? undefined : agreement;

@@ -1,4 +1,4 @@
-/** The events that rules can select from. */
+/** The events from which rules can select. */
 export type RuleEventName =
   | 'message.publish'
   | 'message.delivered'

@@ -11,19 +11,22 @@ import { bytesValue, type EventContext, type EventFacts } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
 import type { RuleEventRow } from './row.ts';
 
-/** At least the weight of what columns have of the bytes before the payload, which are properties: each pair of 5 bytes is there 4 times, with names. */
+/**
+ * An upper bound of the weight of the columns per byte before the payload, which contains the properties: each pair of
+ * 5 bytes occurs 4 times, with names.
+ */
 const HEAD_WEIGHT = 32;
-/** At least the weight of the other columns: their names, numbers and short texts. */
+/** An upper bound of the weight of the other columns: their names, numbers and short texts. */
 const OTHERS_WEIGHT = 4096;
 
-/** An event that rules are evaluated for. */
+/** An event for which rules are evaluated. */
 abstract class EvaluatedEvent implements Row, RuleEvent {
   abstract readonly name: RuleEventName;
   abstract readonly names: readonly string[];
   /** The column whose JSON was decoded first, and its value: usually the payload, and the only one. */
   #decodedName: string | undefined = undefined;
   #decoded: Value = undefined;
-  /** The values of others. */
+  /** The decoded values of other columns. */
   #others: Map<string, Value> | undefined = undefined;
 
   abstract column(name: string): Value;
@@ -38,7 +41,7 @@ abstract class EvaluatedEvent implements Row, RuleEvent {
     return this.#decoded;
   }
 
-  /** Whether the JSON of a column is decoded as a whole, and was the first one. */
+  /** Check whether the JSON of a column was decoded first, and as a whole. */
   protected isDecoded(name: string): boolean {
     return this.#decodedName === name;
   }
@@ -60,8 +63,8 @@ abstract class EvaluatedEvent implements Row, RuleEvent {
 }
 
 /**
- * An event of the broker. A column is computed whenever it is read, from the message and the client as they are then: to keep the event for
- * later, copy its columns: `new PlainEvent(event.name, event.columns())`.
+ * An event of the broker. A column is computed whenever it is read, from the current state of the message and the
+ * client. To keep the event, copy its columns: `new PlainEvent(event.name, event.columns())`.
  */
 export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   readonly #row: RuleEventRow;
@@ -69,12 +72,12 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   readonly #context: EventContext;
   #timestamp: number | undefined = undefined;
   #payload: Value = undefined;
-  /** The members of the payload that were tried first, and what was read. */
+  /** The members of the payload that were tried first, and the result. */
   #members: Members | undefined = undefined;
   #read: ValueObject | undefined = undefined;
   #cascade: { count: number } | undefined = undefined;
 
-  /** @param value what the listeners of `row.source` receive, and `row.accepts` */
+  /** @param value a value that the listeners of `row.source` receive and `row.accepts` accepts */
   constructor(row: RuleEventRow, value: BrokerEvents[EventName], context: EventContext) {
     super();
     this.#row = row;
@@ -146,20 +149,23 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   }
 }
 
-/** The payload of a message as a value. It is decoded where it is, without a view of its bytes, unless it may not be UTF-8. */
+/**
+ * Convert the payload of a message to a value. It is decoded in place, without a view of its bytes, unless it may not
+ * be valid UTF-8.
+ */
 function payloadText(message: Message): Value {
   const { buf, start, end } = message.frame();
   const text = buf.toString('utf8', start + message.payloadAt, end);
   return text.includes('\ufffd') ? bytesValue(message.payload) : text;
 }
 
-/** An event with given columns: of a test, or from the store. */
+/** An event with given columns, from a test or from the store. */
 export class PlainEvent extends EvaluatedEvent {
   readonly name: RuleEventName;
   readonly names: readonly string[];
   readonly #columns: ValueObject;
 
-  /** @param columns in their order @param names those that `*` stands for; default: all */
+  /** @param columns in order @param names the columns that `*` selects; default: all */
   constructor(name: RuleEventName, columns: ValueObject, names: readonly string[] = Object.keys(columns)) {
     super();
     this.name = name;

@@ -40,7 +40,7 @@ export const PUBLISHER = {
   peerhost: ({ message }) => hostOf(message.origin as Partial<ClientInfo> | undefined)
 } as const satisfies Readonly<Record<string, Column<OfMessage>>>;
 
-/** The receiver of a message, its publisher, and the packet that the receiver gets. */
+/** The receiver of a message, its publisher, and the packet sent to the receiver. */
 export const DELIVERY = {
   clientid: CLIENT.clientid,
   username: CLIENT.username,
@@ -51,7 +51,7 @@ export const DELIVERY = {
   flags: ({ message, retain = message.retain }) => ({ dup: false, retain })
 } as const satisfies Readonly<Record<string, Column<OfDelivery>>>;
 
-/** Whether the publisher has sent the message again. */
+/** Check whether the publisher has sent the message again. */
 function isDup(message: Message): boolean {
   const { buf, start } = message.frame();
   return (buf[start] & 8) !== 0;

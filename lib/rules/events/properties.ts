@@ -34,8 +34,8 @@ const NAMES: Readonly<Record<Exclude<keyof Properties, 'userProperties'>, string
 };
 
 /**
- * Properties as the value of a column, by their documented names. User properties are there twice: as an object, in which the last one of a
- * name wins, and as a list of pairs.
+ * Convert properties to the value of a column, with their documented names. User properties appear twice: as an object,
+ * in which the last one of a name is used, and as a list of pairs.
  */
 export function propertiesColumn({ userProperties = [], ...others }: Properties): ValueObject {
   const column: Record<string, Value> = {};
@@ -53,14 +53,14 @@ function addUserProperties(column: Record<string, Value>, pairs: readonly UserPr
   column['User-Property-Pairs'] = pairs.map(([key, value]) => ({ key, value }));
 }
 
-/** A list of subscription identifiers is a number if it has one, as in SUBSCRIBE. */
+/** A single subscription identifier is a number instead of a list, as in SUBSCRIBE. */
 function columnValue(value: string | number | Buffer | readonly number[]): Value {
   if (typeof value !== 'object') return value;
   if (value instanceof Uint8Array) return bytesValue(value);
   return value.length === 1 ? value[0] : value;
 }
 
-/** The properties of a message that are forwarded with it, from their column: the inverse of `propertiesColumn`. */
+/** The properties that are forwarded with a message, from their column: the inverse of `propertiesColumn`. */
 export function messageProperties(column: Value): NonNullable<MessageInput['properties']> {
   if (!isObject(column)) return {};
   const text = (name: string) => ofType(column[name], 'string') as string | undefined;

@@ -2,7 +2,7 @@ import type { DisconnectReason } from '../../events/reasons.ts';
 import { CONNECT_REFUSALS } from '../../packets/connect-refusals.ts';
 import type { TransportInfo } from '../../records/client.ts';
 
-/** The documented name of the reason of a disconnect. Reasons that are not documented keep their own names. */
+/** The documented name of a disconnect reason. Undocumented reasons keep their internal names. */
 export function disconnectReasonName(reason: DisconnectReason, { transport }: TransportInfo): string {
   if (reason !== 'closed') return reason;
   return transport === 'tls' || transport === 'wss' ? 'ssl_closed' : 'tcp_closed';

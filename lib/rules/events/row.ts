@@ -4,16 +4,16 @@ import type { Localized } from '../types.ts';
 import type { Column, Columns } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
 
-/** An event that rules can select from. */
+/** An event from which rules can select. */
 export interface RuleEventRow {
   readonly name: RuleEventName;
   /** `$events/client_connected`. */
   readonly topic: string;
-  /** Other spellings of the topic, such as `$events/client/connected`, as later versions of the original have it. */
+  /** Other spellings of the topic, such as `$events/client/connected`, as in later versions of the original. */
   readonly spellings: readonly string[];
-  /** The event of the catalogue that it comes from. */
+  /** The event of the broker from which it is derived. */
   readonly source: EventName;
-  /** Whether a value of the event of the catalogue is this event. */
+  /** Check whether a value of the broker's event is this event. */
   readonly accepts: (value: BrokerEvents[EventName]) => boolean;
   /** The names of the columns, in the documented order. */
   readonly names: readonly string[];
@@ -24,15 +24,15 @@ export interface RuleEventRow {
   readonly testNames: readonly string[];
   /** The values of columns in a test, where they differ from those of other events. */
   readonly testValues: Readonly<Record<string, Value>>;
-  /** A statement that can be used. */
+  /** A valid example statement. */
   readonly example: string;
 }
 
 /** The fields of a row that are not derived. */
 interface RowInput<V> extends Pick<RuleEventRow, 'title' | 'description' | 'testNames' | 'testValues'> {
-  /** The columns beside `event`, `timestamp` and `node`. */
+  /** The columns besides `event`, `timestamp` and `node`. */
   readonly columns: Columns<V>;
-  /** Which values of the event of the catalogue are this event. Default: all. */
+  /** Selects the values of the broker's event that are this event. Default: all. */
   readonly accepts?: (value: V) => boolean;
   /** Default: all columns. */
   readonly example?: string;
@@ -40,7 +40,7 @@ interface RowInput<V> extends Pick<RuleEventRow, 'title' | 'description' | 'test
   readonly spelling?: string;
 }
 
-/** Make a row. @param source the event of the catalogue that it comes from */
+/** Make a row. @param source the event of the broker from which it is derived */
 export function row<E extends EventName>(
   name: RuleEventName,
   source: E,

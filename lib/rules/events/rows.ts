@@ -17,12 +17,12 @@ const OF_CLIENT = ['clientid', 'username'];
 const OF_SUBSCRIPTION = [...OF_CLIENT, 'topic', 'qos'];
 const OF_MESSAGE = [...OF_SUBSCRIPTION, 'payload'];
 const OF_DELIVERY = ['from_clientid', 'from_username', ...OF_MESSAGE];
-/** A receiver is another client than the publisher. */
+/** The receiver is a client other than the publisher. */
 const RECEIVER = { clientid: 'c_emqx_2', username: 'u_emqx_2' };
 
 const unknown = () => undefined;
 
-/** The columns of both events of an alarm. */
+/** The columns of both alarm events. */
 const ALARM = {
   name: ({ alarm }) => alarm.id,
   severity: ({ alarm }) => alarm.severity,
@@ -32,12 +32,13 @@ const ALARM = {
 } as const satisfies Columns<{ readonly alarm: PresentAlarm }>;
 
 /**
- * The events that rules can select from, in the order in which they are documented.
+ * The events from which rules can select, in the documented order.
  *
- * A column is absent if the broker does not know its value. `puback_props`, `disconn_props` and `unsub_props` are always absent, because
- * the properties of these packets do not reach the events. `conn_props` has the Session Expiry Interval in force, the Authentication
- * Method, the Maximum Packet Size and the user properties; `sub_props` has the Subscription Identifier. A message whose publisher has left,
- * or that has waited for its receiver, has no `peerhost` of the publisher.
+ * A column is absent if the broker does not know its value. `puback_props`, `disconn_props` and `unsub_props` are
+ * always absent, because the properties of these packets do not reach the events. `conn_props` contains the current
+ * Session Expiry Interval, the Authentication Method, the Maximum Packet Size and the user properties; `sub_props`
+ * contains the Subscription Identifier. A message whose publisher has left, or that has waited for its receiver, has no
+ * `peerhost` of the publisher.
  */
 export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventRow>> = {
   'message.publish': row('message.publish', 'message.publish', {
@@ -299,7 +300,7 @@ export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventRow>> = {
   })
 };
 
-/** A statement for the messages of some topics. */
+/** A statement for the messages of certain topics. */
 function forTopics(event: string): string {
   return `SELECT * FROM "$events/${event}" WHERE topic =~ 't/#'`;
 }

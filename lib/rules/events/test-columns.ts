@@ -5,7 +5,7 @@ import { RULE_EVENTS } from './rows.ts';
 
 const USER_PROPERTIES = { 'User-Property': { foo: 'bar' }, 'User-Property-Pairs': [{ key: 'foo', value: 'bar' }] };
 
-/** The values of columns in a test, unless the row of the event has others. */
+/** The values of columns in a test, unless the row of the event overrides them. */
 const TEST_VALUES: Readonly<Record<string, Value>> = {
   id: '5A1B2C3D4E5F60718293A4B5C6D7',
   clientid: 'c_emqx',
@@ -43,17 +43,17 @@ const TEST_VALUES: Readonly<Record<string, Value>> = {
   message: 'The process uses 91 % of its memory'
 };
 
-/** What columns of a test depend on. */
+/** The context for computing test columns. */
 interface TestContext {
   /** Name of the node. */
   readonly node: string;
-  /** Wall-clock time, in milliseconds since 1970. */
+  /** The wall-clock time in milliseconds since 1970. */
   readonly now: number;
 }
 
 /**
  * The columns of a test of a statement, with their defaults.
- * @param topic of FROM. A topic that begins with that of an event means this event, others a message.
+ * @param topic a topic of FROM; one that begins with the topic of an event denotes this event, others a message
  */
 export function testColumns(topic: string, context: TestContext): ValueObject {
   const row = Object.values(RULE_EVENTS).find((event) =>
@@ -76,7 +76,7 @@ function columnsOf({ name, names, testValues }: RuleEventRow, { node, now }: Tes
   return Object.fromEntries(names.filter((column) => column in values).map((column) => [column, values[column]]));
 }
 
-/** The topics of events, for people. */
+/** The topics of events with their descriptions. */
 export function ruleEventInfos(): RuleEventInfo[] {
   return Object.values(RULE_EVENTS).map((row) => {
     const { topic, title, description, names, testNames, testValues, example } = row;

@@ -13,15 +13,19 @@ const BY_TOPIC: ReadonlyMap<string, RuleEventName> = new Map(
   ROWS.flatMap(({ topic, spellings, name }) => [topic, ...spellings].map((spelling) => [spelling, name]))
 );
 
-/** The event of a topic such as `$events/client_connected`, or `$events/client/connected`; undefined for all other topics. */
+/**
+ * The event of a topic such as `$events/client_connected` or `$events/client/connected`; undefined for all other
+ * topics.
+ */
 export function ruleEventOfTopic(topic: string): RuleEventName | undefined {
   return BY_TOPIC.get(topic);
 }
 
 /**
- * The events that a topic filter of FROM selects from.
+ * The events from which a topic filter of FROM selects.
  *
- * A filter below `$events/` selects from the events whose topics it matches; a wildcard does not include `$events/message_publish`. Any
+ * A filter below `$events/` selects from the events whose topics it matches; a wildcard does not include
+ * `$events/message_publish`. Any
  * other filter selects from messages: see `messageFilterOf`.
  */
 export function eventsOfFilter(filter: string): readonly RuleEventName[] {
@@ -32,18 +36,19 @@ export function eventsOfFilter(filter: string): readonly RuleEventName[] {
 }
 
 /**
- * The topic filter of the messages that a filter of FROM selects from: the filter itself, or `#` for `$events/message_publish`.
- * @returns undefined for a filter below `$events/`. A message that a client publishes there is not taken for an event.
+ * The topic filter of the messages from which a filter of FROM selects: the filter itself, or `#` for
+ * `$events/message_publish`.
+ * @returns undefined for a filter below `$events/`. A message that a client publishes there is not treated as an event
  */
 export function messageFilterOf(filter: string): string | undefined {
   if (ruleEventOfTopic(filter) === 'message.publish') return '#';
   return filter.startsWith(EVENTS) ? undefined : filter;
 }
 
-/** Says that a filter below `$events/` matches the topic of no event, and which topic may be meant. */
+/** The message for a filter below `$events/` that matches no event, with a suggestion. */
 export function unknownEvent(filter: string): string {
   const names = ROWS.map(({ topic }) => topic.slice(EVENTS.length));
   const near = nearest(filter.slice(EVENTS.length), names);
   const hint = near === undefined ? `the events are ${names.join(', ')}` : `did you mean "${EVENTS}${near}"?`;
-  return `"${filter}" is the topic of no event; ${hint}`;
+  return `"${filter}" does not match any event; ${hint}`;
 }
