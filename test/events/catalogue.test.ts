@@ -12,7 +12,7 @@ function column<C extends 'action' | 'notice'>(name: C): [string, EventRow[C]][]
 }
 
 describe('The catalogue of events', () => {
-  it('has the documented thirteen events of webhooks with their action values', () => {
+  it('contains the thirteen documented events of webhooks with their action values', () => {
     assert.deepEqual(
       new Map(column('action')),
       new Map([
@@ -33,7 +33,7 @@ describe('The catalogue of events', () => {
     );
   });
 
-  it('has the documented topics of the events of rules', () => {
+  it('contains the documented topics of the events of rules', () => {
     const topics = EVENT_NAMES.flatMap((name) => (EVENTS[name] as EventRow).ruleTopics);
     assert.deepEqual(
       topics.sort(),
@@ -47,7 +47,7 @@ describe('The catalogue of events', () => {
     );
   });
 
-  it('has the documented topics of notices under $SYS', () => {
+  it('contains the documented topics of notices under $SYS', () => {
     assert.deepEqual(column('notice'), [
       ['client.connected', 'clients/{clientid}/connected'],
       ['client.disconnected', 'clients/{clientid}/disconnected'],

@@ -16,13 +16,13 @@ const texts = ['lib', 'adapters'].flatMap((tree) =>
 const INNER = ['FOLDER_GONE', 'LEVEL_CORRUPTION', 'LEVEL_LOCKED'];
 const WORD = '[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+';
 
-/** Codes with which the source text makes errors. */
+/** Codes with which the source code creates errors. */
 function made(): string[] {
   const makers = new RegExp(`(?:new [A-Z]\\w*|super|unknownName|refusal)\\(\\s*'(${WORD})'`, 'g');
   return texts.flatMap((text) => [...text.matchAll(makers)].map(([, code]) => code));
 }
 
-/** Codes that docstrings promise. */
+/** Codes that docstrings mention. */
 function promised(): string[] {
   const notes = texts.flatMap((text) => text.match(/\/\*\*.*?\*\//gs) ?? []).flatMap((note) => note.split(/@(?=\w)/));
   const throws = notes.filter((tag) => tag.startsWith('throws'));
@@ -30,21 +30,21 @@ function promised(): string[] {
 }
 
 describe('The table of error codes', () => {
-  it('contains every code with which an error is made, and every code that a docstring names', () => {
+  it('contains every code with which an error is created, and every code that a docstring names', () => {
     const missing = [...made(), ...promised()].filter(
       (code) => ERROR_CODES[code] === undefined && !INNER.includes(code)
     );
     assert.deepEqual([...new Set(missing)].sort(), []);
   });
 
-  it('contains no code that the source text does not mention', () => {
+  it('contains no code that the source code does not mention', () => {
     const all = texts.join('\n');
-    // the codes of kinds of sources and sinks are put together
+    // the codes for kinds of sources and sinks are composed
     const unused = Object.keys(ERROR_CODES).filter((code) => !new RegExp(`\\b${code}\\b`).test(all));
     assert.deepEqual(unused, []);
   });
 
-  it('has each code in one area, in alphabetical order, with sentences', () => {
+  it('lists each code in one area, in alphabetical order, with sentences', () => {
     const codes = Object.values(ERROR_AREAS).flatMap((rows) => Object.keys(rows));
     assert.equal(new Set(codes).size, codes.length);
     for (const rows of Object.values(ERROR_AREAS)) assert.deepEqual(Object.keys(rows), Object.keys(rows).sort());

@@ -34,7 +34,7 @@ describe('Events', () => {
     assert.equal(events.heard['session.created'], true);
   });
 
-  it('does not call a listener that was removed', () => {
+  it('stops calling a listener that was removed', () => {
     const events = new Events();
     const listener = () => assert.fail('was taken away');
     events.on('session.created', listener);
@@ -117,7 +117,7 @@ describe('Events', () => {
   it('emits a warning when a listener fails and no error listener exists', async () => {
     const events = new Events();
     events.on('session.resumed', () => {
-      throw new Error('nobody would hear');
+      throw new Error('without a listener');
     });
     const warned = once(process, 'warning');
     events.emit('session.resumed', created);

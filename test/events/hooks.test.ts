@@ -21,7 +21,7 @@ const setUp = () => {
 };
 
 describe('HookRegistry', () => {
-  it('calls the functions of a hook in order of registration, one that was added twice two times', () => {
+  it('calls the functions of a hook in order of registration, and twice if added twice', () => {
     const { hooks } = setUp();
     const order: string[] = [];
     const again = () => void order.push('again');
@@ -47,12 +47,12 @@ describe('HookRegistry', () => {
 });
 
 describe('HookRegistry.first', () => {
-  it('has no answer without functions', () => {
+  it('returns no answer without functions', () => {
     const { ask } = setUp();
     assert.equal(ask(), undefined);
   });
 
-  it('answers synchronously while functions do, with the first decision', () => {
+  it('answers synchronously as long as functions do, with the first decision', () => {
     const { ask } = setUp();
     const asked: unknown[] = [];
     const answer = ask(
@@ -140,7 +140,7 @@ describe('HookRegistry.first', () => {
     ]);
   });
 
-  it('leaves no timer behind when the answer arrives, and ignores one that is late', async () => {
+  it('leaves no timer behind when the answer arrives, and ignores a late answer', async () => {
     const { ask, clock, reports } = setUp();
     let answerLate = (_value: unknown) => {};
     const hanging = ask(

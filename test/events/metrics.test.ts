@@ -13,7 +13,7 @@ const setUp = () => {
 };
 
 describe('COUNTERS', () => {
-  it('has every documented counter, each name once', () => {
+  it('contains every documented counter, each name once', () => {
     const documented = `
       bytes.received bytes.sent
       packets.received packets.sent packets.connect.received packets.connack.sent packets.connack.error
@@ -45,7 +45,7 @@ describe('COUNTERS', () => {
 });
 
 describe('Metric', () => {
-  it('is incremented somewhere in the code for every counter except the one that cannot change', () => {
+  it('contains only counters that the code increments, except the one that cannot change', () => {
     const lib = join(import.meta.dirname, '../../lib');
     const raised = readdirSync(lib, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && name !== join('events', 'metrics.ts'))
@@ -62,7 +62,7 @@ describe('Metric', () => {
     assert.deepEqual(never, [['messagesForward', Metric.messagesForward]]);
   });
 
-  it('has the index of every counter under its name in camelCase', () => {
+  it('contains the index of every counter under its name in camelCase', () => {
     assert.equal(Object.keys(Metric).length, COUNTERS.length);
     assert.equal(COUNTERS[Metric.packetsConnackAuthError], 'packets.connack.auth_error');
     assert.equal(COUNTERS[Metric.deliveryDroppedQos0Msg], 'delivery.dropped.qos0_msg');
@@ -92,7 +92,7 @@ describe('Metrics', () => {
     assert.equal(metrics.counter('bytes.received'), 2 ** 40 + 1);
   });
 
-  it('reports the present and the highest value of every gauge', () => {
+  it('reports the current and the highest value of every gauge', () => {
     const { metrics, values } = setUp();
     values.connections = 5;
     assert.equal(metrics.gauges()['connections.max'], 5);

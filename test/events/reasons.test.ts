@@ -21,7 +21,7 @@ import { clientInfo } from '../support/client-info.ts';
 const drops = Object.entries<DropRow>(DROP_REASONS) as [DropReason, DropRow][];
 
 describe('DISCONNECT_REASONS', () => {
-  it('has reason codes that DISCONNECT or CONNACK can carry', () => {
+  it('uses only reason codes that DISCONNECT or CONNACK can carry', () => {
     const packets = ['disconnect', 'disconnectFromServer', 'connack'] as const;
     for (const [name, { reasonCode }] of Object.entries(DISCONNECT_REASONS))
       assert.ok(
@@ -42,11 +42,11 @@ describe('DISCONNECT_REASONS', () => {
 });
 
 describe('DROP_REASONS', () => {
-  it('has reason codes that PUBACK and PUBREC can carry', () => {
+  it('uses only reason codes that PUBACK and PUBREC can carry', () => {
     for (const [name, { reasonCode = 0 }] of drops) assert.ok(isAllowedCode('puback', reasonCode), name);
   });
 
-  it('has a reason for every counter of dropped messages', () => {
+  it('contains a reason for every counter of dropped messages', () => {
     const counted = new Set(drops.flatMap(([, { delivery = [], message = [] }]) => [...delivery, ...message]));
     assert.deepEqual(
       COUNTERS.filter((name) => /^(messages|delivery)\.dropped|^messages\.(expired|not_retained)/.test(name)).sort(),
@@ -84,7 +84,7 @@ describe('DROP_REASONS', () => {
 describe('CONNECT_REFUSALS', () => {
   const rows = Object.entries<ConnectRefusalRow>(CONNECT_REFUSALS);
 
-  it('has one reason for each error code of CONNACK, by its documented name [MQTT-3.2.2-8]', () => {
+  it('contains one reason for each error code of CONNACK, by its documented name [MQTT-3.2.2-8]', () => {
     const expected = [
       ...[0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99],
       ...[0x9a, 0x9b, 0x9c, 0x9d, 0x9f]
@@ -97,7 +97,7 @@ describe('CONNECT_REFUSALS', () => {
       assert.equal(name.replace('username', 'user_name'), reasonName(reasonCode).replaceAll(' ', '_'));
   });
 
-  it('has the return codes of MQTT 3.1.1; a refusal without one has no CONNACK [MQTT-3.2.2-6]', () => {
+  it('contains the return codes of MQTT 3.1.1; a refusal without one has no CONNACK [MQTT-3.2.2-6]', () => {
     const codes = rows.map(([, { reasonCode }]) => [
       reasonCode,
       encodeConnack({ cmd: 'connack', sessionPresent: false, reasonCode }, 4)[3]

@@ -9,16 +9,16 @@ const KEYS = ['a', 'b', 'c', 'd'];
 const MESSAGES = 200;
 const CUTS = 200;
 
-/** A message that was published, by its number. */
+/** A published message, by its number. */
 interface Published {
   readonly key: string;
   id?: string;
-  /** Number of batches in the store when the publisher was answered, and when the target had the message for the first time. */
+  /** Number of batches in the store when the publisher was answered, and when the target first received the message. */
   answeredAt: number;
   arrivedAt: number;
 }
 
-/** Publishes messages to a persisted outbox whose target fails now and then. */
+/** Publishes messages to a persisted outbox whose target fails occasionally. */
 async function record(seed: number): Promise<{ store: MortalStore; messages: Published[] }> {
   const random = new Random(seed);
   const lives = await new Lives().begin();
@@ -67,7 +67,7 @@ async function record(seed: number): Promise<{ store: MortalStore; messages: Pub
   return { store, messages };
 }
 
-/** Starts a broker on the first batches. @returns the entries that its outbox delivers, in their order */
+/** Starts a broker on the first batches. @returns the entries that its outbox delivers, in order */
 async function deliveredAfter(store: MortalStore, count: number): Promise<OutboxEntry[]> {
   await using lives = new Lives();
   lives.store = await MortalStore.of(store.committed.slice(0, count));
@@ -85,7 +85,7 @@ async function deliveredAfter(store: MortalStore, count: number): Promise<Outbox
 
 describe('A persisted outbox whose store contains only the first commits', () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  it(`delivers what was acknowledged by then, in order and with the same ids (seed ${seed})`, async () => {
+  it(`delivers the acknowledged messages, in order and with the same ids (seed ${seed})`, async () => {
     const { store, messages } = await record(seed);
     const total = store.committed.length;
     assert.ok(total > 30, `${total} batches`);

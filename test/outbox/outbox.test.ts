@@ -23,7 +23,7 @@ async function opened(
 }
 
 describe('An outbox', () => {
-  it('delivers entries of one key one after the other, and those of different keys at the same time', async () => {
+  it('delivers entries of one key one by one, and those of different keys concurrently', async () => {
     await using kit = await createTestBroker();
     const target = new Target();
     const outbox = await opened(kit, target);
@@ -44,7 +44,7 @@ describe('An outbox', () => {
     assert.equal(new Set(target.ids).size, 4);
   });
 
-  it('keeps nothing of dropped entries and their keys while the target is down', async () => {
+  it('retains nothing of dropped entries and their keys while the target is down', async () => {
     await using kit = await createTestBroker();
     const target = new Target(() => {
       throw new SendError('later', { retryAfterMs: 3_600_000 });
@@ -66,7 +66,7 @@ describe('An outbox', () => {
     assert.equal(outbox.size, 10);
   });
 
-  it('has no more deliveries in progress than `concurrency` allows', async () => {
+  it('runs at most `concurrency` deliveries at a time', async () => {
     await using kit = await createTestBroker();
     const target = new Target();
     const outbox = await opened(kit, target, { concurrency: 3 });
@@ -114,7 +114,7 @@ describe('An outbox', () => {
     assert.equal(outbox.figures.failed, 3);
   });
 
-  it('lets only the key wait whose entry fails, and drops the entry when it is too old', async () => {
+  it('delays only the key whose entry fails, and drops the entry when it is too old', async () => {
     await using kit = await createTestBroker();
     const outcomes: string[] = [];
     const target = new Target((contents) => (contents.includes('poison') ? REFUSED : undefined));
@@ -155,7 +155,7 @@ describe('An outbox', () => {
     assert.equal(outbox.size, 0);
   });
 
-  it('is failing, not down, while the deliveries of a single key fail', async () => {
+  it('counts as failing, not as down, while the deliveries of a single key fail', async () => {
     await using kit = await createTestBroker();
     const target = new Target(() => REFUSED);
     const outbox = await opened(kit, target, { backOff: '1s', maxBackOff: '1s' });
@@ -173,7 +173,7 @@ describe('An outbox', () => {
     assert.equal(outbox.state, 'working');
   });
 
-  it('tries one delivery after each delay while the target is down, however many keys wait', async () => {
+  it('tries one delivery after each delay while the target is down, however many keys are waiting', async () => {
     await using kit = await createTestBroker();
     const target = new Target(() => REFUSED);
     const outbox = await opened(kit, target, { concurrency: 4, backOff: '1s', maxBackOff: '1m' });
@@ -251,7 +251,7 @@ describe('An outbox', () => {
     assert.equal(kit.broker.alarms.get('outbox_overflow:target'), undefined);
   });
 
-  it('drops an entry that is larger than the queue, and no other for it', async () => {
+  it('drops an entry that is larger than the queue, and no other one for it', async () => {
     await using kit = await createTestBroker();
     const target = new Target();
     const outbox = await opened(kit, target, { maxBytes: 2_000 });
@@ -273,7 +273,7 @@ describe('An outbox', () => {
     assert.ok(outbox.size >= 9);
   });
 
-  it('counts a delivery without an answer as failed, tells it to end, and ignores what it answers later', async () => {
+  it('counts a delivery without an answer as failed, aborts it, and ignores its later answer', async () => {
     await using kit = await createTestBroker();
     const target = new Target();
     const outbox = await opened(kit, target, { timeout: '5s', backOff: '10s' });
@@ -294,7 +294,7 @@ describe('An outbox', () => {
     assert.deepEqual(target.contents, ['a1', 'a1']);
   });
 
-  it('sends nothing while the target asks for time, and then continues', async () => {
+  it('sends nothing while the target requests a pause, and then continues', async () => {
     await using kit = await createTestBroker();
     let isBusy = true;
     const target = new Target(() =>
@@ -315,7 +315,7 @@ describe('An outbox', () => {
     assert.equal(outbox.state, 'working');
   });
 
-  it('waits for as long as the target has asked, whatever fails meanwhile', async () => {
+  it('waits for as long as the target has requested, whatever fails in the meantime', async () => {
     await using kit = await createTestBroker();
     const target = new Target();
     const outbox = await opened(kit, target);
@@ -332,7 +332,7 @@ describe('An outbox', () => {
     assert.equal(target.seen.length, 5);
   });
 
-  it('drops what the target will never take, and goes on with the next entry', async () => {
+  it('drops entries that the target will never accept, and continues with the next one', async () => {
     await using kit = await createTestBroker();
     const outcomes: string[] = [];
     const target = new Target(([content]) => (content === 'bad' ? new SendError('400', { isFinal: true }) : undefined));
@@ -346,7 +346,7 @@ describe('An outbox', () => {
     assert.deepEqual(kit.broker.alarms.present(), []);
   });
 
-  it('sends the entries of a batch that failed one by one, so that a bad one stops only its key', async () => {
+  it('sends the entries of a failed batch one by one, so that a bad one stops only its key', async () => {
     await using kit = await createTestBroker();
     const target = new Target((contents) => (contents.includes('bad') ? REFUSED : undefined));
     const outbox = await opened(kit, target, { batch: 10, backOff: '1s' });
@@ -423,7 +423,7 @@ describe('An outbox', () => {
     assert.equal(outbox.figures.sent, 400, `seed ${seed}`);
   });
 
-  it('refuses names and limits that make no sense, and a second outbox of a name', async () => {
+  it('refuses invalid names and limits, and a second outbox of a name', async () => {
     await using kit = await createTestBroker();
     const { outboxes } = kit.broker;
     const send = () => undefined;
@@ -443,7 +443,7 @@ describe('An outbox', () => {
 });
 
 describe('An attempt to deliver', () => {
-  it('has a signal that is aborted if it was so before it is asked for', () => {
+  it('aborts its signal if the delivery was aborted before the signal was requested', () => {
     const attempt = new Attempt();
     const reasons: Error[] = [];
     attempt.onAbort((reason) => reasons.push(reason));

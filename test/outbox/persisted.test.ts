@@ -20,7 +20,7 @@ async function records(lives: Lives): Promise<string[]> {
 }
 
 describe('A persisted outbox', () => {
-  it('has each entry in the store before the publisher is answered, and sends it after a crash with the same id', async () => {
+  it('commits each entry before the publisher is answered, and sends it after a crash with the same id', async () => {
     await using lives = await new Lives().begin();
     lives.store.turnsAfter = () => 3;
     const target = new Target();
@@ -38,7 +38,7 @@ describe('A persisted outbox', () => {
     assert.deepEqual(await records(lives), []);
   });
 
-  it('sends nothing before it is in the store', async () => {
+  it('sends nothing before it is committed', async () => {
     await using lives = await new Lives().begin();
     const target = new Target(() => undefined);
     const outbox = opened(lives.kit.broker, target);
@@ -53,7 +53,7 @@ describe('A persisted outbox', () => {
     assert.deepEqual(target.contents, ['a1']);
   });
 
-  it('does not send again what was delivered before a stop', async () => {
+  it('never repeats entries that were delivered before a stop', async () => {
     await using lives = await new Lives().begin();
     const target = new Target(() => undefined);
     const outbox = opened(lives.kit.broker, target);
@@ -65,7 +65,7 @@ describe('A persisted outbox', () => {
     assert.deepEqual(target.contents, ['a1']);
   });
 
-  it('keeps text and bytes, keys and times as they were', async () => {
+  it('preserves text and bytes, keys and times', async () => {
     await using lives = await new Lives().begin();
     const down = new Target();
     const first = opened(lives.kit.broker, down);
@@ -96,7 +96,7 @@ describe('A persisted outbox', () => {
     assert.deepEqual(await records(lives), []);
   });
 
-  it('takes nothing before its entries of the store are known', async () => {
+  it('accepts nothing before its stored entries are loaded', async () => {
     await using lives = await new Lives().begin();
     opened(lives.kit.broker, new Target()).add('a', 'before');
     await lives.kit.clock.advance(100);
@@ -146,7 +146,7 @@ describe('A persisted outbox', () => {
     assert.equal(outbox.size, 0);
   });
 
-  it('sends what it can while the broker stops, and leaves the rest for the next start', async () => {
+  it('sends as many entries as possible while the broker stops, and leaves the rest for the next start', async () => {
     await using lives = await new Lives().begin();
     const target = new Target((contents) => (contents[0].startsWith('stuck') ? new Error('refused') : undefined));
     const outbox = opened(lives.kit.broker, target);
@@ -161,7 +161,7 @@ describe('A persisted outbox', () => {
     assert.equal(target.contents.at(-1), 'stuck');
   });
 
-  it('is drained within the time of the stop, however long the target takes', async () => {
+  it('drains within the time limit of the stop, however long the target takes', async () => {
     await using lives = await new Lives().begin();
     const target = new Target();
     const outbox = opened(lives.kit.broker, target);

@@ -10,14 +10,14 @@ interface Pending {
   fail(error: Error): void;
 }
 
-/** A target whose answers the test gives. */
+/** A target whose answers the test determines. */
 export class Target {
   /** The contents of all deliveries so far. */
   readonly seen: (readonly string[])[] = [];
   /** The ids of all deliveries so far. */
   readonly ids: string[] = [];
   readonly pending: Pending[] = [];
-  /** Answers at once; undefined: deliveries wait in `pending`. */
+  /** Answers immediately; if undefined, deliveries wait in `pending`. */
   answer: ((contents: readonly string[]) => Error | undefined) | undefined;
 
   constructor(answer?: (contents: readonly string[]) => Error | undefined) {
@@ -57,7 +57,7 @@ export class Target {
   }
 }
 
-/** Waits until what is scheduled for the next turns has been done. */
+/** Waits until callbacks scheduled for the next turns have run. */
 export async function turns(): Promise<void> {
   for (let left = 4; left > 0; left--) await setImmediate();
 }

@@ -18,13 +18,13 @@ const CLIENT = `node clientid username proto_name proto_ver ip_address port is_b
   keepalive clean_start expiry_interval created_at subscriptions_cnt max_subscriptions inflight max_inflight mqueue_len max_mqueue
   mqueue_dropped awaiting_rel max_awaiting_rel recv_oct recv_cnt recv_pkt recv_msg send_oct send_cnt send_pkt send_msg mailbox_len
   heap_size reductions mountpoint`;
-/** In its earlier revision, a connection and a session. */
+/** The fields of a connection and a session in its earlier revision. */
 const CONNECTION = `clean_start client_id conn_mod connected_at heap_size ipaddress is_bridge keepalive mailbox_len node peercert port
   proto_name proto_ver recv_cnt recv_msg recv_oct recv_pkt reductions send_cnt send_msg send_oct send_pend send_pkt username zone`;
 const SESSION = `awaiting_rel_len binding clean_start client_id created_at deliver_msg enqueue_msg expiry_interval heap_size inflight_len
   mailbox_len max_awaiting_rel max_inflight max_mqueue max_subscriptions mqueue_dropped mqueue_len node reductions subscriptions_count
   username`;
-/** What webhooks tell of a client. */
+/** The fields of a client in webhooks. */
 const WEBHOOK_CLIENT = 'clientid username ipaddress keepalive proto_ver connected_at';
 /** Columns of events of a client for rules, except those made of address and port. */
 const RULE_CLIENT = `clientid username mountpoint peerhost proto_name proto_ver keepalive clean_start expiry_interval is_bridge
@@ -43,7 +43,7 @@ function source(broker: Broker, clientId: string): SessionSource {
 }
 
 describe('The record tables', () => {
-  it('have the documented fields of a client, a connection, a session and a subscription in each revision', () => {
+  it('contains the documented fields of a client, a connection, a session and a subscription in each revision', () => {
     assert.deepEqual(wireNames(CLIENT_FIELDS, 'later'), words(CLIENT));
     assert.deepEqual(wireNames(CONNECTION_FIELDS, 'earlier'), words(CONNECTION));
     assert.deepEqual(wireNames(SESSION_FIELDS, 'earlier'), words(SESSION));
@@ -51,14 +51,14 @@ describe('The record tables', () => {
     assert.deepEqual(wireNames(SUBSCRIPTION_FIELDS, 'earlier'), words('node client_id topic qos'));
   });
 
-  it('have the documented fields of webhooks and rules', () => {
+  it('contains the documented fields of webhooks and rules', () => {
     assert.deepEqual(wireNames(CLIENT_FIELDS, 'webhook'), words(WEBHOOK_CLIENT));
     assert.deepEqual(wireNames(CLIENT_FIELDS, 'rule'), words(RULE_CLIENT));
     assert.deepEqual(wireNames(SUBSCRIPTION_FIELDS, 'webhook'), words('clientid topic qos'));
     assert.deepEqual(wireNames(SUBSCRIPTION_FIELDS, 'rule'), words('node clientid topic qos'));
   });
 
-  it('use a name of a dialect for one field only', () => {
+  it('uses a name of a dialect for one field only', () => {
     for (const table of [CLIENT_FIELDS, CONNECTION_FIELDS, SESSION_FIELDS, FIGURE_FIELDS, SUBSCRIPTION_FIELDS])
       for (const dialect of ['later', 'earlier', 'webhook', 'rule'] as const) {
         const named = Object.values(table).filter((field) => field[dialect] !== undefined);
@@ -68,7 +68,7 @@ describe('The record tables', () => {
 });
 
 describe('The record of a client', () => {
-  it('has the facts of its connection and its session', async () => {
+  it('contains the facts of the connection and the session of a client', async () => {
     await using broker = await createBroker({ maxSubscriptions: 7 }).start();
     const client = await broker.connect({
       clientId: 'c',
@@ -139,7 +139,7 @@ describe('The record of a client', () => {
 });
 
 describe('The record of a client of a broker with a store', () => {
-  it('has the time of the last connection after a restart and after a crash, and counters until the broker stops', async () => {
+  it('keeps the time of the last connection after a restart and a crash, and counters until the broker stops', async () => {
     await using lives = await new Lives().begin();
     const record = async () => {
       const found = await lives.kit.broker.directory.client('c');
@@ -176,8 +176,8 @@ describe('The record of a client of a broker with a store', () => {
 });
 
 for (const isKept of [false, true]) {
-  describe(`The figures of a session ${isKept ? 'in a store' : 'in memory'}`, () => {
-    it('count the messages that were sent to all its connections, and those that had to wait', async () => {
+  describe(`The counters of a session ${isKept ? 'in a store' : 'in memory'}`, () => {
+    it('counts the messages that were sent to all connections of a session, and those that had to wait', async () => {
       const lives = new Lives();
       lives.isKept = isKept;
       await using _ = await lives.begin();
@@ -204,7 +204,7 @@ for (const isKept of [false, true]) {
       assert.equal(figures().deliverMsg, figures().sendMsg + 5, 'a connection that was taken over counts as well');
     });
 
-    it('count a message that waits for the window of a connected client', async () => {
+    it('counts a message that waits for the window of a connected client', async () => {
       const lives = new Lives();
       lives.isKept = isKept;
       await using _ = await lives.begin();

@@ -5,7 +5,7 @@ import { type Message, memoryStore } from '../../lib/index.ts';
 import type { TestBroker } from '../../lib/testing/index.ts';
 import { republish, ruleKit, take } from './support.ts';
 
-/** What is published to a filter from now on. */
+/** Record the messages that are published to a filter from now on. */
 function messagesOf({ broker }: TestBroker, filter: string): Message[] {
   const messages: Message[] = [];
   broker.subscribe(filter, (message) => messages.push(message));
@@ -57,7 +57,7 @@ describe('The action republish', () => {
     assert.deepEqual((await kit.broker.retained.get('out'))?.payload, payload);
   });
 
-  it('takes QoS 0 and no retain flag for events that are about no message', async () => {
+  it('uses QoS 0 and no retain flag for events without a message', async () => {
     await using kit = await ruleKit();
     const messages = messagesOf(kit, 'out');
     await kit.broker.rules.create({
@@ -73,7 +73,7 @@ describe('The action republish', () => {
     await client.disconnect();
   });
 
-  it('refuses the messages that it has led to itself: a rule that republishes to its own topic delivers one copy', async () => {
+  it('refuses messages that it caused itself, so that a rule that republishes to its own topic delivers one copy', async () => {
     await using kit = await ruleKit();
     const messages = messagesOf(kit, 't/#');
     const { id } = await kit.broker.rules.create({
@@ -86,7 +86,7 @@ describe('The action republish', () => {
     assert.deepEqual([figures.passed, actions[0].figures.success, actions[0].figures.failed], [2, 1, 1]);
   });
 
-  it('is named in the headers of its messages', async () => {
+  it('adds its name to the headers of its messages', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     const { actions } = await rules.create({
@@ -111,7 +111,7 @@ describe('The action republish', () => {
     assert.equal(messages.length, 17);
   });
 
-  it('refuses more than 1000 messages because of one event', async () => {
+  it('refuses more than 1000 messages for one event', async () => {
     await using kit = await ruleKit();
     let count = 0;
     kit.broker.on('message.publish', () => count++);
@@ -142,7 +142,7 @@ describe('The action republish', () => {
     assert.equal(messages.length, 1);
   });
 
-  it('fails for topics that a device must not choose: only the template can begin one with "$"', async () => {
+  it('fails for topics that a device must not choose, because only the template can begin one with "$"', async () => {
     await using kit = await ruleKit();
     const topics = messagesOf(kit, '#');
     const systems = messagesOf(kit, '$fixed/#');
@@ -162,7 +162,7 @@ describe('The action republish', () => {
     assert.equal(systems.length, 8);
   });
 
-  it('delays the acknowledgement of the publisher until what it publishes is in the store', async () => {
+  it('delays the acknowledgement of the publisher until its message is committed', async () => {
     const store = memoryStore();
     await using kit = await ruleKit({ store });
     await kit.broker.rules.create({
@@ -179,7 +179,7 @@ describe('The action republish', () => {
 });
 
 describe('The actions of a rule', () => {
-  it('run in their order, and go on after a failure', async () => {
+  it('runs actions in order, and continues after a failure', async () => {
     await using kit = await ruleKit();
     const seen: string[] = [];
     const fail = () => {
@@ -205,7 +205,7 @@ describe('The actions of a rule', () => {
     assert.equal(kit.broker.metrics.counter('rules.matched'), 1);
   });
 
-  it('run their fallbacks after a failure, which may have fallbacks, too', async () => {
+  it('runs the fallbacks of an action after a failure, including nested ones', async () => {
     await using kit = await ruleKit();
     const messages = messagesOf(kit, 'out/#');
     await kit.broker.rules.create({
@@ -226,7 +226,7 @@ describe('The actions of a rule', () => {
     );
   });
 
-  it('wait for the outcome of an earlier one only if a failure stops them', async () => {
+  it('waits for the outcome of an earlier action only if a failure stops the others', async () => {
     for (const [onActionFailed, before] of [
       ['stop', ['slow']],
       ['continue', ['slow', 'next']]
@@ -252,7 +252,7 @@ describe('The actions of a rule', () => {
     }
   });
 
-  it('are reported once a minute for each action and cause of a failure', async () => {
+  it('reports failures once a minute for each action and cause', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const reported: string[] = [];
@@ -273,7 +273,7 @@ describe('The actions of a rule', () => {
     assert.deepEqual(reported, [`${a}: status 51`, `${b}: no`]);
   });
 
-  it('fail at once while a thousand calls of one function are in progress', async () => {
+  it('fails immediately while a thousand calls of one function are in progress', async () => {
     await using kit = await ruleKit();
     const { id } = await kit.broker.rules.create({
       sql: 'SELECT * FROM "a"',
@@ -283,7 +283,7 @@ describe('The actions of a rule', () => {
     assert.deepEqual((await kit.broker.rules.get(id))!.actions[0].figures, { taken: 1001, success: 0, failed: 1 });
   });
 
-  it('can be kinds of the app, with parameters that are checked', async () => {
+  it('supports action types of the app, with parameters that are checked', async () => {
     const seen: unknown[] = [];
     let closed = 0;
     const type = {

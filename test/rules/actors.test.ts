@@ -4,7 +4,7 @@ import { toPromise } from 'xstate';
 import { FakeTarget, ruleKit } from './support.ts';
 
 describe('The actor of a rule', () => {
-  it('shows its transitions to an inspector', async () => {
+  it('shows the transitions of a rule to an inspector', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { broker } = kit;
@@ -33,7 +33,7 @@ describe('The actor of a rule', () => {
     ]);
   });
 
-  it('is disconnected while its resource does not exist, and tries again every minute', async () => {
+  it('disconnects a rule while its resource does not exist, and tries again every minute', async () => {
     let isThere = false;
     let attempts = 0;
     const type = {

@@ -10,8 +10,8 @@ import { ruleKit } from './support.ts';
 
 const TYPES = [webHook(), mqttBridge(), rpcBridge()];
 
-describe('The types of resources of the adapters', () => {
-  it('are listed with their actions, which name their resource', async () => {
+describe('The resource types of the adapters', () => {
+  it('lists the resource types of the adapters with their actions, which name their resource', async () => {
     await using kit = await ruleKit({ rules: { resources: TYPES } });
     const { rules } = kit.broker;
     assert.deepEqual(
@@ -32,7 +32,7 @@ describe('The types of resources of the adapters', () => {
     );
   });
 
-  it('send what rules select to a web server', async () => {
+  it('sends selected outputs to a web server', async () => {
     await using receiver = await new Receiver().open();
     await using kit = await ruleKit({ rules: { resources: TYPES } });
     const { rules } = kit.broker;
@@ -59,7 +59,7 @@ describe('The types of resources of the adapters', () => {
     assert.deepEqual(figures, { taken: 2, success: 2, failed: 0 });
   });
 
-  it('send what rules select to another broker', async () => {
+  it('sends selected outputs to another broker', async () => {
     const far = await server();
     try {
       await using kit = await ruleKit({ rules: { resources: TYPES } });
@@ -88,7 +88,7 @@ describe('The types of resources of the adapters', () => {
     }
   });
 
-  it('send after a restart what they have persisted', async () => {
+  it('sends persisted outputs after a restart', async () => {
     const closed = await new Receiver().open();
     const { port, url } = closed;
     await closed.close();
@@ -125,7 +125,7 @@ describe('The types of resources of the adapters', () => {
     }
   });
 
-  it('never reach a node of the original product, but can be made for it', async () => {
+  it('never reaches a node of the original product, but allows creating a resource for it', async () => {
     await using kit = await ruleKit({ rules: { resources: TYPES } });
     const { resources } = kit.broker.rules;
     const config = { address: 'emqx@127.0.0.1', pool_size: 8 };

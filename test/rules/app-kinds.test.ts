@@ -29,12 +29,12 @@ describe('A function of the app for statements', () => {
     ['a Map', () => new Map(), /f\(\) returned an object of the class Map/]
   ];
   for (const [what, result, message] of faults)
-    it(`fails the evaluation if it returns ${what}`, async () => {
+    it(`fails the evaluation if a function returns ${what}`, async () => {
       const rule = await compileRule('SELECT f() as v FROM "a"', { functions: [returning(result)] });
       assert.throws(() => rule.run(), { code: 'SQL_FAILED', message });
     });
 
-  it('may return every kind of value that statements know', async () => {
+  it('accepts every kind of value that statements support as the result of a function', async () => {
     const values = [
       undefined,
       null,
@@ -52,7 +52,7 @@ describe('A function of the app for statements', () => {
     }
   });
 
-  it('is refused if a parameter has a type that does not exist', async () => {
+  it('refuses a function with a parameter of an unknown type', async () => {
     const given = { ...returning(() => 1), params: ['string', 'text?'] as never };
     await assert.rejects(compileRule('SELECT 1 FROM "a"', { functions: [given] }), {
       code: 'FUNCTION_INVALID',
@@ -62,8 +62,8 @@ describe('A function of the app for statements', () => {
   });
 });
 
-describe('A kind of action of the app', () => {
-  it('is refused with the rule for names if its name is not possible', async () => {
+describe('An action type of the app', () => {
+  it('refuses an action type with an invalid name, and states the rule for names', async () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.defineAction(action('a b', () => undefined)), {
       code: 'ACTION_INVALID',
@@ -73,7 +73,7 @@ describe('A kind of action of the app', () => {
   });
 
   for (const made of [undefined, null, 'x', {}, { run: 'x' }])
-    it(`cannot be used if make() returns ${JSON.stringify(made)}`, async () => {
+    it(`refuses an action type whose make() returns ${JSON.stringify(made)}`, async () => {
       await using kit = await ruleKit({ rules: { actions: [action('own', () => made)] } });
       await assert.rejects(kit.broker.rules.create({ sql: 'SELECT * FROM "a"', actions: ['own'] }), {
         code: 'ACTION_FAILED',
@@ -86,7 +86,7 @@ describe('A kind of action of the app', () => {
     ['an object', () => ({})],
     ['a promise that rejects', () => Promise.reject(new Error('late'))]
   ] as const)
-    it(`has failed for an output if prepare() returns ${what}`, async () => {
+    it(`fails for an output if prepare() returns ${what}`, async () => {
       const target = new FakeTarget().type();
       const own = action('own', () => ({ prepare: prepared }), { types: ['fake'] });
       const errors: unknown[] = [];
@@ -105,8 +105,8 @@ describe('A kind of action of the app', () => {
     });
 });
 
-describe('A kind of resource of the app', () => {
-  it('is asked for by the error about a type that nobody has defined', async () => {
+describe('A resource type of the app', () => {
+  it('names a missing resource type in the error of a resource', async () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.resources.create({ type: 'web_hook', config: {} }), {
       code: 'RESOURCE_TYPE_NOT_FOUND',
@@ -119,7 +119,7 @@ describe('A kind of resource of the app', () => {
     ['an empty object', {}],
     ['an object without close()', { check: () => undefined, send: () => undefined }]
   ] as const)
-    it(`cannot be used if make() returns ${what}`, async () => {
+    it(`refuses a resource type whose make() returns ${what}`, async () => {
       await using kit = await ruleKit({ rules: { resources: [resourceType(() => made)] } });
       const { resources } = kit.broker.rules;
       const message = /the resource type "own": make\(\) must return an object with check\(\), send\(\) and close\(\)/;
@@ -130,7 +130,7 @@ describe('A kind of resource of the app', () => {
       assert.deepEqual(await resources.list(), []);
     });
 
-  it('is deleted with its queue even if close() fails, which is reported', async () => {
+  it('deletes a resource with its queue even if close() fails, which is reported', async () => {
     const errors: string[] = [];
     const type = resourceType(
       () => ({
@@ -156,7 +156,7 @@ describe('A kind of resource of the app', () => {
     );
   });
 
-  it('raises an alarm if a resource of the options cannot be made', async () => {
+  it('raises an alarm if a resource of the options cannot be created', async () => {
     await using kit = await ruleKit({ rules: { resources: [{ id: 'r', type: 'unknown', config: {} }] } });
     assert.deepEqual(
       kit.broker.alarms.present().map(({ id }) => id),

@@ -4,7 +4,7 @@ import { memoryStore } from '../../lib/index.ts';
 import { SendError } from '../../lib/outbox/send-error.ts';
 import { actionKind, FakeTarget, RESOURCE, ruleKit, TEXT, TO_FAKE, TWICE } from './support.ts';
 
-/** A broker whose store has a rule with a function that is not defined. */
+/** A broker whose store contains a rule with a function that is not defined. */
 async function withoutFunction(isEnabled: boolean) {
   const store = memoryStore();
   {
@@ -16,7 +16,7 @@ async function withoutFunction(isEnabled: boolean) {
 }
 
 describe('A rule with a function that is not defined', () => {
-  it('cannot be enabled before it is, and can be afterwards', async () => {
+  it('enables a rule with a missing function only once it is defined', async () => {
     await using kit = await withoutFunction(false);
     const { rules } = kit.broker;
     await assert.rejects(rules.update('one', { isEnabled: true }), { code: 'SQL_INVALID' });
@@ -28,7 +28,7 @@ describe('A rule with a function that is not defined', () => {
     assert.equal((await rules.get('one'))!.figures.matched, 1);
   });
 
-  it('stays disconnected after a change that does not replace its statement', async () => {
+  it('keeps a rule with a missing function disconnected after a change that does not replace its statement', async () => {
     await using kit = await withoutFunction(true);
     const { rules } = kit.broker;
     await assert.rejects(rules.update('one', { description: 'new' }), { code: 'SQL_INVALID' });
@@ -51,7 +51,7 @@ describe('A change of a rule', () => {
     );
   });
 
-  it('counts the outcomes of actions that were in progress, if it keeps these', async () => {
+  it('counts the outcomes of actions in progress if a change keeps these actions', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     let finish = () => {};
@@ -64,7 +64,7 @@ describe('A change of a rule', () => {
     assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
   });
 
-  it('does not connect a rule that was deleted while others were connected', async () => {
+  it('leaves a rule disconnected that was deleted while others were connected', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => (release = resolve));
     let made = 0;
@@ -99,9 +99,9 @@ describe('A change of a rule', () => {
 });
 
 describe('An action that answers with something like a promise', () => {
-  it('has one outcome, even if it is told twice', async () => {
+  it('accepts one outcome of a promise-like answer, even if it reports two', async () => {
     await using kit = await ruleKit();
-    // biome-ignore lint/suspicious/noThenProperty: what the test is about
+    // biome-ignore lint/suspicious/noThenProperty: the subject of the test
     const twice = { then: (done: () => void, failed: () => void) => [done(), failed(), done()] };
     await kit.broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [() => twice] });
     await kit.broker.publish('a', 'x');
@@ -112,7 +112,7 @@ describe('An action that answers with something like a promise', () => {
 });
 
 describe('A change of a resource', () => {
-  it('does not lose the outcome of what is in its queue', async () => {
+  it('keeps the outcomes of queued entries when a resource is changed', async () => {
     const target = new FakeTarget();
     target.onSend = () => {
       throw new Error('down');
@@ -128,7 +128,7 @@ describe('A change of a resource', () => {
     assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
   });
 
-  it('looks whether the new target can be reached, although the check of the old one has not ended', async () => {
+  it('checks whether the new target can be reached, although the check of the old one is still pending', async () => {
     const target = new FakeTarget();
     const type = target.type();
     const checked: unknown[] = [];
@@ -161,7 +161,7 @@ describe('A change of a resource', () => {
     assert.deepEqual(kit.broker.alarms.present(), []);
   });
 
-  it('takes effect although what was there before fails to close', async () => {
+  it('applies a change of a resource although the previous connection fails to close', async () => {
     const target = new FakeTarget();
     const type = target.type();
     const made: unknown[] = [];
@@ -191,7 +191,7 @@ describe('A change of a resource', () => {
     assert.equal(errors.length, 2);
   });
 
-  it('that changes the limits of its queue tells the outcome of what was in it, once', async () => {
+  it('reports the outcomes of queued entries once when the limits of the queue change', async () => {
     for (const [store, expected] of [
       [memoryStore(), { taken: 1, success: 1, failed: 0 }],
       [undefined, { taken: 1, success: 0, failed: 1 }]
@@ -227,7 +227,7 @@ describe('A change of a resource', () => {
     }
   });
 
-  it('that gives its queue limits which are not valid changes nothing', async () => {
+  it('changes nothing if the limits of the queue are invalid', async () => {
     const target = new FakeTarget();
     const type = target.type();
     const make: typeof type.make = (config, context) => ({
@@ -252,7 +252,7 @@ describe('A change of a resource', () => {
 });
 
 describe('A resource that is deleted', () => {
-  it('tells the outcome of what was in its queue, also if that is persisted', async () => {
+  it('reports the outcomes of queued entries of a deleted resource, even if they are persisted', async () => {
     for (const isPersisted of [false, true]) {
       const target = new FakeTarget();
       target.onSend = () => {
@@ -284,7 +284,7 @@ describe('A resource that is deleted', () => {
 });
 
 describe('A broker that stops', () => {
-  it('closes what resources have made, and makes it again when it starts again', async () => {
+  it('closes the connections of resources when the broker stops, and opens them when it starts again', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { broker } = kit;
@@ -303,7 +303,7 @@ describe('A broker that stops', () => {
     assert.equal(target.closed, 2);
   });
 
-  it('ends the checks of resources in progress, and the changes that wait for them', async () => {
+  it('ends the checks of resources in progress, and the changes that wait for them, when the broker stops', async () => {
     const target = new FakeTarget();
     const type = target.type();
     let hangs = true;
@@ -326,7 +326,7 @@ describe('A broker that stops', () => {
     assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
   });
 
-  it('connects to no target of a resource that is made afterwards, before it starts again', async () => {
+  it('connects to no target of a resource that is created while the broker is stopped', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { broker } = kit;
@@ -339,7 +339,7 @@ describe('A broker that stops', () => {
     assert.equal((await broker.rules.resources.get('r'))!.isAlive, true);
   });
 
-  it('tries again to connect rules when it starts again', async () => {
+  it('tries again to connect rules when the broker starts again', async () => {
     let isThere = false;
     const fragile = {
       name: 'fragile',
@@ -363,7 +363,7 @@ describe('A broker that stops', () => {
 });
 
 describe('The test of a resource', () => {
-  it('ends after five seconds, even if the check does not', async () => {
+  it('ends the test of a resource after five seconds, even if the check does not end', async () => {
     const type = new FakeTarget().type();
     const make: typeof type.make = (config, context) => ({
       ...type.make(config, context),
@@ -381,8 +381,8 @@ describe('The test of a resource', () => {
   });
 });
 
-describe('What was sent before a restart', () => {
-  it('runs nothing of a rule that has been disabled meanwhile, and whose actions are closed', async () => {
+describe('Entries that were sent before a restart', () => {
+  it('runs nothing for a rule that was disabled in the meantime, and whose actions are closed', async () => {
     const store = memoryStore();
     const target = new FakeTarget();
     target.onSend = () => {

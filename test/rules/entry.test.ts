@@ -27,14 +27,14 @@ describe('The language of rules without a broker', () => {
     await assert.rejects(compileRule('SELECT'), { code: 'SQL_INVALID' });
   });
 
-  it('refuses a statement that is no string', async () => {
+  it('refuses a statement that is not a string', async () => {
     for (const sql of [undefined, null, 5, {}]) {
       await assert.rejects(compileRule(sql as never), { code: 'RULE_INVALID', field: 'sql' });
       assert.throws(() => formatRule(sql as never), { code: 'RULE_INVALID', field: 'sql' });
     }
   });
 
-  it('prints a statement in one form', () => {
+  it('formats a statement', () => {
     assert.equal(formatRule('select  a.b as c from "t" where c>1'), 'SELECT a.b AS c FROM "t" WHERE c > 1');
   });
 

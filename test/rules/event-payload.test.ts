@@ -7,23 +7,23 @@ import { Members } from '../../lib/sql/json-members.ts';
 
 describe('The payload column of an event', () => {
   for (const payload of ['', 'text', 'ü😀', '\ufeffwith a byte order mark', 'a replacement character: \ufffd'])
-    it(`is the string ${JSON.stringify(payload)} as it was published`, () => {
+    it(`returns the string ${JSON.stringify(payload)} as it was published`, () => {
       assert.equal(eventOf(payload).column('payload'), payload);
     });
 
-  it('is bytes if they are not UTF-8', () => {
+  it('returns bytes if they are not UTF-8', () => {
     const bytes = Buffer.from([0x61, 0xff, 0x62]);
     assert.deepEqual(eventOf(bytes).column('payload'), new Uint8Array(bytes));
   });
 
-  it('is the same after the message has left its chunk', () => {
+  it('stays the same after the message has been copied from its chunk', () => {
     const message = messageOf('{"a":1}');
     message.detach();
     Message.releaseTurnFrame(message);
     assert.equal(eventFor(message).column('payload'), '{"a":1}');
   });
 
-  it('is decoded once for the paths of several rules', () => {
+  it('decodes the payload once for the paths of several rules', () => {
     const event = eventOf('{"a":{"b":1}}');
     assert.deepEqual(event.decoded('payload'), { a: { b: 1 } });
     assert.equal(event.decoded('payload'), event.decoded('payload'));
@@ -31,7 +31,7 @@ describe('The payload column of an event', () => {
     assert.equal(eventOf('no JSON').decoded('payload'), undefined);
   });
 
-  it('is not decoded as a whole if a statement reads only members of it', () => {
+  it('decodes only the members that a statement reads, not the whole payload', () => {
     const [a, b] = [membersOf('a'), membersOf('b')];
     const event = eventOf('{"a":1,"b":2,"c":3}');
     assert.deepEqual(event.decoded('payload', a), { a: 1 });
@@ -42,7 +42,7 @@ describe('The payload column of an event', () => {
     assert.equal(event.decoded('payload', a), whole);
   });
 
-  it('is decoded as a whole if its members cannot be read alone', () => {
+  it('decodes the whole payload if its members cannot be read alone', () => {
     const members = membersOf('a');
     const event = eventOf('{"a":{"b":1},"c":"ä"}');
     assert.deepEqual(event.decoded('payload', members), { a: { b: 1 }, c: 'ä' });
@@ -50,7 +50,7 @@ describe('The payload column of an event', () => {
     assert.deepEqual(eventOf(Buffer.from([0xff])).decoded('payload', members), new Uint8Array([0xff]));
   });
 
-  it('has the same members after the message has left its chunk', () => {
+  it('keeps the same members after the message has been copied from its chunk', () => {
     const message = messageOf('{"a":1,"c":3}');
     message.detach();
     Message.releaseTurnFrame(message);

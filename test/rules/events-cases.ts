@@ -4,7 +4,7 @@ import type { RuleEventName } from '../../lib/rules/events/event-name.ts';
 import type { ValueObject } from '../../lib/sql/values.ts';
 import type { TestBroker, TestBrokerOptions } from '../../lib/testing/index.ts';
 
-/** When the events happen: the clock of a test stands still unless the test advances it. */
+/** The time of the events: the clock of a test stands still unless the test advances it. */
 const NOW = Date.UTC(2026, 0, 1);
 const ALWAYS = { timestamp: NOW, node: 'node-1' };
 
@@ -17,7 +17,7 @@ const AT_TCP: TransportInfo = {
 };
 const AT_TLS: TransportInfo = { ...AT_TCP, transport: 'tls', remoteAddress: '::ffff:192.0.2.2', localPort: 8883 };
 
-/** A client of MQTT 5.0 with everything that columns show, and one of MQTT 3.1.1 with nothing. */
+/** A client of MQTT 5.0 with all facts that columns show, and one of MQTT 3.1.1 with none. */
 const RICH = {
   clientId: 'rich',
   username: 'ann',
@@ -81,7 +81,7 @@ const ALARM_COLUMNS = {
 
 type Connect = (options: ClientOptions & { readonly transportInfo?: TransportInfo }) => Promise<Client>;
 
-/** What happens, and the columns of the events of one kind that come of it; of the id of a message only that it is there. */
+/** An action, and the columns of the resulting events of one kind; for the id of a message only its presence. */
 interface ColumnCase {
   readonly event: RuleEventName;
   readonly when: string;
@@ -90,7 +90,7 @@ interface ColumnCase {
   readonly columns: readonly ValueObject[];
 }
 
-/** Each event in what clients of several kinds do. */
+/** Each event for the actions of clients of several kinds. */
 export const COLUMN_CASES: readonly ColumnCase[] = [
   {
     event: 'message.publish',
@@ -119,7 +119,7 @@ export const COLUMN_CASES: readonly ColumnCase[] = [
   },
   {
     event: 'message.publish',
-    when: 'the app publishes, by itself and for a device',
+    when: 'the app publishes, for itself and for a device',
     act: async (_connect, { broker }) => {
       await broker.publish('t/a', 'hello', { qos: 1 });
       await broker.publish('t/a', 'hello', { qos: 1, clientId: 'device' });
@@ -302,7 +302,7 @@ export const COLUMN_CASES: readonly ColumnCase[] = [
   },
   {
     event: 'session.subscribed',
-    when: 'clients subscribe, by themselves and in a group',
+    when: 'clients subscribe, alone and in a group',
     options: { maxQosAllowed: 1 },
     act: async (connect) => {
       const rich = await connect(RICH);

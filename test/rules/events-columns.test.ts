@@ -26,7 +26,7 @@ describe('The columns of the event', () => {
       );
     });
 
-  it('are all compared above: each has a value in a case, unless it is always absent', () => {
+  it('contains a case with a value for each column, unless the column is always absent', () => {
     const absent = Object.values(RULE_EVENTS).flatMap(({ name, names }) => {
       const cases = COLUMN_CASES.filter(({ event }) => event === name).flatMap(({ columns }) => columns);
       return names.filter((column) => !['event', 'id'].includes(column) && !cases.some((given) => column in given));

@@ -9,7 +9,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 const CONTEXT = { node: 'node-1', now: 1_700_000_000_000 };
 
 describe('The events of rules', () => {
-  it('are those of the catalogue of events', () => {
+  it('covers the events of the catalogue', () => {
     const ofCatalogue = (Object.keys(EVENTS) as EventName[]).flatMap((source) =>
       EVENTS[source].ruleTopics.map((topic) => `${topic} of ${source}`)
     );
@@ -17,7 +17,7 @@ describe('The events of rules', () => {
     assert.deepEqual(ofRules.sort(), ofCatalogue.sort());
   });
 
-  it('are named by exact topics', () => {
+  it('names the events by exact topics', () => {
     assert.equal(ruleEventOfTopic('$events/client_connected'), 'client.connected');
     assert.equal(ruleEventOfTopic('$events/message_publish'), 'message.publish');
     assert.equal(ruleEventOfTopic('$events/client/connected'), 'client.connected');
@@ -34,7 +34,7 @@ describe('The events of rules', () => {
       assert.equal(ruleEventOfTopic(topic), undefined, topic);
   });
 
-  it('have the documented columns, in order', () => {
+  it('contains the documented columns, in order', () => {
     const columns = Object.fromEntries(Object.values(RULE_EVENTS).map(({ name, names }) => [name, names.join(' ')]));
     assert.deepEqual(columns, {
       'message.publish':
@@ -100,7 +100,7 @@ describe('A topic filter of FROM', () => {
 });
 
 describe('The columns of a test', () => {
-  it('have the documented defaults for a message', () => {
+  it('fills in the documented defaults for a message', () => {
     const { pub_props: properties, id, ...columns } = testColumns('any/topic', CONTEXT);
     assert.match(String(id), /^[0-9A-F]+$/);
     assert.equal(typeof properties, 'object');
@@ -120,7 +120,7 @@ describe('The columns of a test', () => {
     });
   });
 
-  it('have the documented defaults for a client', () => {
+  it('fills in the documented defaults for a client', () => {
     const { conn_props: properties, ...columns } = testColumns('$events/client_connected', CONTEXT);
     assert.equal(typeof properties, 'object');
     assert.deepEqual(columns, {
@@ -142,14 +142,14 @@ describe('The columns of a test', () => {
     });
   });
 
-  it('name the publisher and the receiver of a delivery', () => {
+  it('names the publisher and the receiver of a delivery', () => {
     const columns = testColumns('$events/message_delivered', CONTEXT);
     const { from_clientid, from_username, clientid, username } = columns;
     assert.deepEqual([from_clientid, from_username], ['c_emqx_1', 'u_emqx_1']);
     assert.deepEqual([clientid, username], ['c_emqx_2', 'u_emqx_2']);
   });
 
-  it('have a reason that fits the event', () => {
+  it('provides a reason that fits the event', () => {
     const reasons = ['client_disconnected', 'message_dropped', 'delivery_dropped', 'client_connack'].map((event) => {
       const { reason, reason_code: code } = testColumns(`$events/${event}`, CONTEXT);
       return reason ?? code;
@@ -157,13 +157,13 @@ describe('The columns of a test', () => {
     assert.deepEqual(reasons, ['normal', 'no_subscribers', 'queue_full', 'success']);
   });
 
-  it('are those of the event with which the topic begins', () => {
+  it('uses the columns of the event with which the topic begins', () => {
     assert.equal(testColumns('$events/session_subscribed/x', CONTEXT).event, 'session.subscribed');
     assert.equal(testColumns('$events/message_publish', CONTEXT).event, 'message.publish');
     assert.equal(testColumns('$events/unknown', CONTEXT).event, 'message.publish');
   });
 
-  it('have a value for each column but the mount point', () => {
+  it('provides a value for each column except the mount point', () => {
     for (const { name, topic, names } of Object.values(RULE_EVENTS)) {
       const columns = testColumns(topic, CONTEXT);
       const absent = names.filter((column) => columns[column] === undefined);
@@ -173,7 +173,7 @@ describe('The columns of a test', () => {
 });
 
 describe('The list of events', () => {
-  it('begins with the eight documented ones, in order', () => {
+  it('begins with the eight documented events, in order', () => {
     assert.deepEqual(
       ruleEventInfos().map(({ event }) => event),
       [
@@ -186,7 +186,7 @@ describe('The list of events', () => {
     );
   });
 
-  it('has the columns of a form for tests, each with its default', () => {
+  it('contains the columns of a form for tests, each with its default', () => {
     const forms = Object.fromEntries(
       ruleEventInfos().map(({ event, testColumns: columns }) => [event.slice('$events/'.length), columns])
     );
@@ -217,7 +217,7 @@ describe('The list of events', () => {
     });
   });
 
-  it('has titles and descriptions in English and Chinese', () => {
+  it('contains titles and descriptions in English and Chinese', () => {
     for (const { title, description } of ruleEventInfos()) {
       assert.match(title.en, /^[a-z ]+$/);
       assert.match(description.en, /^[A-Z].*\.$/);
@@ -227,7 +227,7 @@ describe('The list of events', () => {
   });
 
   for (const { event, example } of ruleEventInfos())
-    it(`has a statement for ${event} that can be used and that a test with the defaults matches`, async () => {
+    it(`contains a valid statement for ${event} that matches a test with the defaults`, async () => {
       await using kit = await createTestBroker();
       const { result, outputs } = await kit.broker.rules.test(example);
       assert.equal(result, 'matched');

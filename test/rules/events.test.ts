@@ -10,7 +10,7 @@ import { clientInfo } from '../support/client-info.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { publish } from '../support/wire.ts';
 
-/** The events that a broker emits from now on. */
+/** Record the events that a broker emits from now on. */
 function listen(kit: TestBroker, ...names: RuleEventName[]): CatalogueEvent[] {
   const context = { node: 'node-1', now: () => kit.clock.now() };
   const seen: CatalogueEvent[] = [];
@@ -32,7 +32,7 @@ async function published(payload: string | Buffer): Promise<CatalogueEvent> {
 }
 
 describe('The id of a message', () => {
-  it('is the same in all its events, also if a deliver hook has changed it, and differs from all others', async () => {
+  it('gives a message the same unique id in all its events, even if a deliver hook has changed it', async () => {
     await using kit = await createTestBroker({ hooks: { deliver: () => ({ payload: 'changed' }) } });
     const seen = listen(kit, 'message.publish', 'message.delivered', 'message.acked', 'delivery.dropped');
     await using client = await kit.connect();
@@ -47,7 +47,7 @@ describe('The id of a message', () => {
     assert.deepEqual([...new Set(ids.map(String))].sort(), [...new Set(ids)], 'they are in the order of the messages');
   });
 
-  it('begins with the time of the message', async () => {
+  it('begins the message id with the time of the message', async () => {
     const event = await published('x');
     const micros = Number.parseInt(String(event.column('id')).slice(0, -16), 16);
     assert.equal(micros, Number(event.column('publish_received_at')) * 1000);
@@ -55,7 +55,7 @@ describe('The id of a message', () => {
 });
 
 describe('The payload of a message', () => {
-  it('is a string if it is UTF-8, and is decoded once', async () => {
+  it('decodes a UTF-8 payload to a string, once', async () => {
     const event = await published('{"a":{"b":"ä"}}');
     const text = event.column('payload');
     assert.equal(text, '{"a":{"b":"ä"}}');
@@ -64,17 +64,17 @@ describe('The payload of a message', () => {
     assert.equal(event.decoded('payload'), decoded);
   });
 
-  it('is a copy of the bytes if it is not UTF-8', async () => {
+  it('copies the bytes of a payload that is not UTF-8', async () => {
     const payload = (await published(Buffer.from([0xff, 0, 1]))).column('payload') as Uint8Array;
     assert.deepEqual(payload, new Uint8Array([0xff, 0, 1]));
     assert.equal(payload.buffer.byteLength, 3);
   });
 
-  it('is an empty string if there is none', async () => {
+  it('returns an empty string for an empty payload', async () => {
     assert.equal((await published('')).column('payload'), '');
   });
 
-  it('that is JSON keeps integers above 2^53 and the key __proto__', async () => {
+  it('keeps integers above 2^53 and the key __proto__ of a JSON payload', async () => {
     const text = '{"n":12345678901234567890,"__proto__":{"polluted":true}}';
     const decoded = (await published(text)).decoded('payload') as ValueObject;
     assert.equal(decoded.n, 12345678901234567890n);
@@ -82,7 +82,7 @@ describe('The payload of a message', () => {
     assert.equal(decoded.polluted, undefined);
   });
 
-  it('that is no JSON decodes to nothing, also if another column has been decoded', async () => {
+  it('treats a payload that is not JSON as absent, even if another column has been decoded', async () => {
     const event = await published('hello');
     assert.equal(event.decoded('payload'), undefined);
     assert.equal(event.decoded('topic'), undefined);
@@ -92,7 +92,7 @@ describe('The payload of a message', () => {
 });
 
 describe('An event', () => {
-  it('has no column of a name that is not in its row', async () => {
+  it('contains no column with a name that is not in its row', async () => {
     const event = await published('x');
     for (const name of ['nothing', '__proto__', 'constructor', 'reason']) assert.equal(event.column(name), undefined);
   });
@@ -145,7 +145,7 @@ describe('An event', () => {
     ]);
   });
 
-  it('shows the names of a publisher that has left, but not its address', async () => {
+  it('shows the names of a publisher that has disconnected, but not its address', async () => {
     await using kit = await createTestBroker();
     const seen = listen(kit, 'message.dropped');
     const transportInfo: TransportInfo = { transport: 'tcp', remoteAddress: '192.0.2.1' };
@@ -162,7 +162,7 @@ describe('An event', () => {
 });
 
 describe('An event of given columns', () => {
-  it('has these columns only, in their order', () => {
+  it('contains only the given columns, in order', () => {
     const columns: ValueObject = { topic: 't', payload: '{"a":1}', __proto__: { inherited: 1 }, absent: undefined };
     const event = new PlainEvent('message.publish', columns);
     assert.deepEqual([event.name, event.names], ['message.publish', ['topic', 'payload', 'absent']]);
@@ -174,7 +174,7 @@ describe('An event of given columns', () => {
     assert.deepEqual(event.columns(), { topic: 't', payload: '{"a":1}' });
   });
 
-  it('keeps an event of the broker for later', async () => {
+  it('preserves an event of the broker for later', async () => {
     await using kit = await createTestBroker();
     const seen = listen(kit, 'client.connected');
     const client = await kit.connect({ clientId: 'c' });
@@ -199,44 +199,44 @@ describe('The column', () => {
     ['tls', 'ssl_closed'],
     ['wss', 'ssl_closed']
   ] as const)
-    it(`reason of a client that closes its connection over ${transport} is ${reason}`, () => {
+    it(`gives the reason ${reason} for a client that closes its connection over ${transport}`, () => {
       const client = clientInfo({ transportInfo: { transport } });
       assert.equal(column('client.disconnected', { client, reason: 'closed' }, 'reason'), reason);
     });
 
-  it('reason keeps the name of all other reasons', () => {
+  it('keeps the name of all other reasons in the column reason', () => {
     for (const reason of ['normal', 'kicked', 'keepalive_timeout', 'takeovered', 'slow_consumer'])
       assert.equal(column('client.disconnected', { client: clientInfo(), reason }, 'reason'), reason);
   });
 
-  it('reason_code has a name for each reason code', () => {
+  it('names each reason code in the column reason_code', () => {
     const names = [0, 0x87, 0x8a, 0x01].map((reasonCode) =>
       column('client.connack', { client: clientInfo(), reasonCode }, 'reason_code')
     );
     assert.deepEqual(names, ['success', 'not_authorized', 'banned', 'unspecified_error']);
   });
 
-  it('expiry_interval of a session that does not expire is the number that CONNECT has for it', () => {
+  it('gives expiry_interval of a session that does not expire the number used in CONNECT', () => {
     const client = clientInfo({ sessionExpiry: Infinity, protocolVersion: 5 });
     assert.equal(column('client.connected', { client }, 'expiry_interval'), 0xffff_ffff);
     assert.deepEqual(column('client.connected', { client }, 'conn_props'), { 'Session-Expiry-Interval': 0xffff_ffff });
   });
 
-  it('conn_props has the Authentication Method', async () => {
+  it('includes the Authentication Method in the column conn_props', async () => {
     await using kit = await createTestBroker({ hooks: { authenticate: () => true } });
     const seen = listen(kit, 'client.connected');
     await using _client = await kit.connect({ properties: { authenticationMethod: 'TOKEN' } });
     assert.deepEqual(seen[0].column('conn_props'), { 'Authentication-Method': 'TOKEN' });
   });
 
-  it('pub_props has Correlation Data that is not UTF-8 as bytes', async () => {
+  it('returns Correlation Data that is not UTF-8 as bytes in the column pub_props', async () => {
     await using kit = await createTestBroker();
     const seen = listen(kit, 'message.publish');
     await kit.broker.publish('t', 'x', { properties: { correlationData: Buffer.from([0xff]) } });
     assert.deepEqual(seen[0].column('pub_props'), { 'Correlation-Data': new Uint8Array([0xff]) });
   });
 
-  it('is absent for a client of which the listener knows no address, and after a CONNECT without a client id', () => {
+  it('omits columns for a client with an unknown address, and after a CONNECT without a client id', () => {
     const client = clientInfo({ clientId: '', transportInfo: { transport: 'unix' } });
     for (const name of ['clientid', 'peername', 'sockname'])
       assert.equal(column('client.connack', { client, reasonCode: 0x85 }, name), undefined, name);

@@ -4,7 +4,7 @@ import { exportConfiguration, importConfiguration, memoryStore } from '../../lib
 import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
 describe('An exported configuration', () => {
-  it('has rules and resources, and makes them in another broker', async () => {
+  it('exports rules and resources, and creates them in another broker', async () => {
     const target = new FakeTarget();
     const options = () => ({ store: memoryStore(), rules: { resources: [target.type()] } });
     await using kit = await ruleKit(options());
@@ -49,7 +49,7 @@ describe('An exported configuration', () => {
     assert.deepEqual([again.sections.rules?.replaced, again.errors], [2, []]);
   });
 
-  it('is refused with a rule that is no rule', async () => {
+  it('refuses an import with an invalid rule', async () => {
     await using kit = await ruleKit();
     const document = await exportConfiguration(kit.broker);
     const wrong = { ...document, sections: { rules: [{ id: 'a', sql: 1 }] } };

@@ -5,7 +5,7 @@ import type { TestBroker } from '../../lib/testing/index.ts';
 import { FaultyStore } from '../store/faulty-store.ts';
 import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
-/** What the broker shows of its rules and resources, without figures. */
+/** The rules and resources as the broker shows them, without counters. */
 async function stateOf({ broker: { rules } }: TestBroker): Promise<unknown> {
   const shown = (await rules.list()).map(({ id, sql, description, isEnabled, state, actions }) => {
     return { id, sql, description, isEnabled, state, actions: actions.map(({ id, params }) => ({ id, params })) };
@@ -17,7 +17,7 @@ async function stateOf({ broker: { rules } }: TestBroker): Promise<unknown> {
 }
 
 describe('A change of rules or resources that the store refuses', () => {
-  it('changes nothing: neither what is shown, nor what runs, nor what there is after a restart', async () => {
+  it('changes nothing if the store refuses a change: neither the shown nor the running state, nor that after a restart', async () => {
     const store = new FaultyStore();
     const target = new FakeTarget();
     const urls: unknown[] = [];

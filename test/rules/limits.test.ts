@@ -4,7 +4,7 @@ import { exportConfiguration, importConfiguration, memoryStore } from '../../lib
 import { actionKind, FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE, take } from './support.ts';
 
 describe('The outputs of rules', () => {
-  it('are those from the call on, also if no rule was there before', async () => {
+  it('passes outputs from the call on, even if there was no rule before', async () => {
     await using kit = await ruleKit();
     const outputs = kit.broker.rules.outputs();
     await kit.broker.rules.create({ sql: 'SELECT payload FROM "a"', actions: [] });
@@ -15,7 +15,7 @@ describe('The outputs of rules', () => {
     assert.deepEqual(await outputs.next(), { value: undefined, done: true });
   });
 
-  it('that nobody reads are dropped beyond 32 MB, the oldest first', async () => {
+  it('drops outputs that are not read beyond 32 MB, the oldest first', async () => {
     await using kit = await ruleKit();
     await kit.broker.rules.create({ sql: 'SELECT qos FROM "a"', actions: [] });
     const outputs = kit.broker.rules.outputs();
@@ -29,8 +29,8 @@ describe('The outputs of rules', () => {
   });
 });
 
-describe('The action republish for an event that is about no message', () => {
-  it('takes QoS 0 for -1, also if the event has a column `qos`', async () => {
+describe('The action republish for an event without a message', () => {
+  it('uses QoS 0 for -1 in events without a message, even if the event has a column `qos`', async () => {
     await using kit = await ruleKit();
     const qos: number[] = [];
     kit.broker.subscribe('out', (message) => qos.push(message.qos));
@@ -46,7 +46,7 @@ describe('The action republish for an event that is about no message', () => {
 });
 
 describe('The output of an action that waits for a restart', () => {
-  it('is the same afterwards, whatever the payload of a device contains', async () => {
+  it('restores the output of a waiting action unchanged after a restart, for any payload of a device', async () => {
     const target = new FakeTarget();
     target.onSend = () => {
       throw new Error('down');
@@ -72,8 +72,8 @@ describe('The output of an action that waits for a restart', () => {
   });
 });
 
-describe('A type of resources that is refused', () => {
-  it('defines none of its actions', async () => {
+describe('A refused resource type', () => {
+  it('defines no actions of a refused resource type', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     const type = new FakeTarget().type();
@@ -87,8 +87,8 @@ describe('A type of resources that is refused', () => {
   });
 });
 
-describe('A resource that cannot be made', () => {
-  it('raises the alarm of resources that are down, until it is made and its target is reached', async () => {
+describe('A resource that cannot be created', () => {
+  it('raises the alarm of a resource that cannot be created, until it is created and its target is reached', async () => {
     const store = memoryStore();
     const type = new FakeTarget().type();
     {
@@ -105,8 +105,8 @@ describe('A resource that cannot be made', () => {
   });
 });
 
-describe('A resource that is made', () => {
-  it('connects the rules at once that use it already', async () => {
+describe('A created resource', () => {
+  it('connects the rules that use a resource as soon as it is created', async () => {
     const type = new FakeTarget().type();
     await using kit = await ruleKit({ rules: { resources: [type, { ...type, name: 'other', actions: [] }] } });
     const { rules } = kit.broker;
@@ -123,7 +123,7 @@ describe('A resource that is made', () => {
 });
 
 describe('Rules and resources that are given', () => {
-  it('have no unknown fields, so that a misspelled one does not go unnoticed', async () => {
+  it('refuses unknown fields, so that a misspelled one is noticed', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;
     const rule = { id: 'one', sql: 'SELECT qos FROM "a"', actions: [] };
@@ -153,14 +153,14 @@ describe('Rules and resources that are given', () => {
     await assert.rejects(rules.resources.update('r', { type: 'fake' } as never), unknown(/"type"/));
   });
 
-  it('have ids whose queues have different names', async () => {
+  it('gives the queues of different ids different names', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { resources } = kit.broker.rules;
     await resources.create(RESOURCE);
     await assert.rejects(resources.create({ ...RESOURCE, id: 'resource:r' }), { code: 'RESOURCE_EXISTS' });
   });
 
-  it('leave their highest number in the figures', async () => {
+  it('records the highest number of rules and resources in the metrics', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules, metrics } = kit.broker;
     for (const id of ['one', 'two']) await rules.create({ id, sql: 'SELECT qos FROM "a"', actions: [] });

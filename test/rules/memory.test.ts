@@ -30,8 +30,8 @@ async function hanging(content = 'small') {
   return { kit, events, outbox };
 }
 
-describe('What waits for a target that hangs', () => {
-  it('keeps no event if nothing follows from the outcome', async () => {
+describe('Outputs that wait for a hanging target', () => {
+  it('retains no event if nothing follows from the outcome', async () => {
     const { kit, events, outbox } = await hanging();
     await using _ = kit;
     await kit.broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [TO_FAKE, TO_FAKE] });
@@ -43,7 +43,7 @@ describe('What waits for a target that hangs', () => {
     assert.ok(kept.length <= 2, `${kept.length} events are kept`);
   });
 
-  it('keeps no more events than the limit of the queue allows if something follows', async () => {
+  it('retains no more events than the limit of the queue allows if something follows', async () => {
     const { kit, outbox } = await hanging();
     await using _ = kit;
     const { id } = await kit.broker.rules.create({
@@ -56,7 +56,7 @@ describe('What waits for a target that hangs', () => {
     assert.equal(figures.failed, 70 - outbox().size);
   });
 
-  it('keeps the event once for all elements of a list', async () => {
+  it('retains the event once for all elements of a list', async () => {
     const { kit, outbox } = await hanging();
     await using _ = kit;
     await kit.broker.rules.create({
@@ -68,7 +68,7 @@ describe('What waits for a target that hangs', () => {
     assert.ok(outbox().bytes > 2_000_000 && outbox().bytes < 3_000_000, `${outbox().bytes} bytes`);
   });
 
-  it('is not prepared any more if one event has sent more than twice what the queue can keep', async () => {
+  it('prepares no more outputs if one event has sent more than twice the capacity of the queue', async () => {
     const { kit, events } = await hanging('x'.repeat(1_048_576));
     await using _ = kit;
     const { id } = await kit.broker.rules.create({

@@ -37,7 +37,7 @@ function faultOf(given: unknown): InvalidInput {
 }
 
 describe('Parameters', () => {
-  it('are returned as they were given, without defaults and with those that the table does not have', () => {
+  it('returns parameters as given, without defaults and with those that are not in the table', () => {
     const given = {
       ...URL_GIVEN,
       method: 'PUT',
@@ -59,7 +59,7 @@ describe('Parameters', () => {
     assert.deepEqual(checkParams({}, undefined, 'the action "inspect"'), {});
   });
 
-  it('that are required must be given', () => {
+  it('requires the required parameters', () => {
     const error = faultOf({ method: 'PUT' });
     assert.deepEqual(
       [error.code, error.field, error.expected],
@@ -71,7 +71,7 @@ describe('Parameters', () => {
     assert.deepEqual([nested.code, nested.field], ['PARAM_REQUIRED', 'tls.verify']);
   });
 
-  it('have the type, the format and the range of their rows', () => {
+  it('checks the type, the format and the range of parameters', () => {
     const cases: readonly (readonly [string, unknown, string])[] = [
       ['url', 'ftp://localhost', 'a URL that begins with http:// or https://'],
       ['url', 'http://', 'a URL that begins with http:// or https://'],
@@ -104,19 +104,19 @@ describe('Parameters', () => {
     );
   });
 
-  it('that are invalid are not shown if they are secret', () => {
+  it('hides invalid parameters that are secret', () => {
     const error = faultOf({ ...URL_GIVEN, password: 12345 });
     assert.deepEqual([error.code, error.field, error.got], ['PARAM_INVALID', 'password', undefined]);
     assert.doesNotMatch(error.message, /12345/);
   });
 
-  it('are an object of values that JSON can express', () => {
+  it('requires an object of values that JSON can express', () => {
     for (const given of [[], 'x', 1, null, new Map()]) assert.equal(faultOf(given).field, 'params');
     for (const value of [() => 1, 1n, NaN, Infinity, new Date(0), Buffer.from('x'), Symbol('s')])
       assert.equal(faultOf({ ...URL_GIVEN, more: { a: value } }).field, 'more.a');
   });
 
-  it('are limited in size and depth', () => {
+  it('limits the size and depth of parameters', () => {
     const long = 'x'.repeat(600_000);
     assert.doesNotThrow(() => checkParams(TABLE, { ...URL_GIVEN, long }, 'the resource "r"'));
     assert.equal(faultOf({ ...URL_GIVEN, long, more: long }).field, 'more');
@@ -126,7 +126,7 @@ describe('Parameters', () => {
     assert.equal(faultOf({ ...URL_GIVEN, circle }).code, 'PARAM_INVALID');
   });
 
-  it('may have the names of what objects inherit', () => {
+  it('accepts names of inherited members', () => {
     const given = JSON.parse('{"url":"http://localhost","__proto__":{"a":1},"constructor":"x"}') as object;
     const params = checkParams(TABLE, given, 'the resource "r"');
     assert.equal(Object.getPrototypeOf(params), Object.prototype);
@@ -150,12 +150,12 @@ describe('Secrets', () => {
     tls: { verify: true, key: '******' }
   };
 
-  it('are hidden, but not which ones there are', () => {
+  it('hides the values of secrets, but not their names', () => {
     assert.deepEqual(hideSecrets(TABLE, stored), shown);
     assert.deepEqual(hideSecrets(TABLE, URL_GIVEN), URL_GIVEN);
   });
 
-  it('of URLs are hidden and kept, too', () => {
+  it('hides and keeps secrets in URLs', () => {
     const own = { url: 'http://u:p@localhost/a?token=t&x=1' };
     const hidden = { url: 'http://******@localhost/a?token=******&x=******' };
     assert.deepEqual(hideSecrets(TABLE, own), hidden);
@@ -164,7 +164,7 @@ describe('Secrets', () => {
     assert.deepEqual([error.code, error.field], ['PARAM_INVALID', 'url']);
   });
 
-  it('keep their present values in a change', () => {
+  it('keeps the current secrets in a change', () => {
     assert.deepEqual(keepSecrets(TABLE, shown, stored), stored);
     const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };
     assert.deepEqual(keepSecrets(TABLE, change, stored), {
@@ -175,7 +175,7 @@ describe('Secrets', () => {
     assert.equal(keepSecrets(TABLE, 'no object', stored), 'no object');
   });
 
-  it('without a present value are refused', () => {
+  it('refuses a placeholder without a current secret', () => {
     for (const given of [
       { password: '******' },
       { headers: { b: '******' } },

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { messageProperties, propertiesColumn } from '../../lib/rules/events/properties.ts';
 
 describe('The properties of a message in a column', () => {
-  it('can be read again, with repeated user properties and bytes', () => {
+  it('restores properties from a column, with repeated user properties and bytes', () => {
     const properties = {
       payloadFormatIndicator: 1,
       messageExpiryInterval: 30,
@@ -19,7 +19,7 @@ describe('The properties of a message in a column', () => {
     assert.deepEqual(messageProperties(propertiesColumn(properties)), properties);
   });
 
-  it('are none if the column has another form', () => {
+  it('returns no properties if the column has another form', () => {
     for (const column of [undefined, null, 'text', [], { 'Content-Type': 1, 'User-Property-Pairs': 'a' }])
       assert.deepEqual(messageProperties(column), {});
   });

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
 import { FakeTarget, RESOURCE, ruleKit, TO_FAKE } from './support.ts';
 
-/** A type of resources whose checks do not end before `release` is called. */
+/** A resource type whose checks do not end before `release` is called. */
 function slowType() {
   const type = new FakeTarget().type();
   let release = () => {};
@@ -12,8 +12,8 @@ function slowType() {
   return { type: { ...type, make }, release: () => release() };
 }
 
-describe('Whether the target of a resource can be reached', () => {
-  it('is shown as soon as the target has taken an entry', async () => {
+describe('Reachability of the target of a resource', () => {
+  it('shows a target as reachable as soon as it has accepted an entry', async () => {
     const target = new FakeTarget();
     target.fault = new Error('connect ECONNREFUSED');
     target.onSend = () => {
@@ -33,7 +33,7 @@ describe('Whether the target of a resource can be reached', () => {
     assert.deepEqual(alarms.present(), []);
   });
 
-  it('delays no other change of rules and resources while it is being found out', async () => {
+  it('delays no other change of rules and resources during a check', async () => {
     const { type, release } = slowType();
     await using kit = await ruleKit({ rules: { resources: [type] } });
     const { rules } = kit.broker;
@@ -51,7 +51,7 @@ describe('Whether the target of a resource can be reached', () => {
 });
 
 describe('Parameters of a type that is not registered', () => {
-  it('are hidden, because some may be secrets', async () => {
+  it('hides all parameters of a type that is not registered, because some may be secrets', async () => {
     const store = memoryStore();
     const config = { url: 'http://x', token: 'secret' };
     {
@@ -71,7 +71,7 @@ describe('Parameters of a type that is not registered', () => {
 });
 
 describe('An id', () => {
-  it('is not "." or "..", which clients remove from URLs', async () => {
+  it('refuses the ids "." and "..", which clients remove from URLs', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;
     for (const id of ['.', '..']) {
@@ -83,7 +83,7 @@ describe('An id', () => {
 });
 
 describe('An error about the parameters of a new resource', () => {
-  it('names its type if the resource has no id yet', async () => {
+  it('names the type in an error about the parameters of a new resource without an id', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { resources } = kit.broker.rules;
     const message = /^a resource of type fake: the parameter "url" is missing$/;

@@ -6,7 +6,7 @@ import { SendError } from '../../lib/outbox/send-error.ts';
 import { actionKind, FakeTarget, RESOURCE, republish, ruleKit, TO_FAKE, TWICE } from './support.ts';
 
 describe('A resource', () => {
-  it('is made, looked up, listed and deleted', async () => {
+  it('creates, finds, lists and deletes a resource', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { resources } = kit.broker.rules;
@@ -23,7 +23,7 @@ describe('A resource', () => {
     assert.equal(await resources.get('r'), undefined);
   });
 
-  it('is made although its target cannot be reached; there is an alarm until it can', async () => {
+  it('creates a resource whose target cannot be reached, and raises an alarm until it can', async () => {
     const target = new FakeTarget();
     target.fault = new Error('connect ECONNREFUSED');
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
@@ -42,7 +42,7 @@ describe('A resource', () => {
     assert.deepEqual(alarms.present(), []);
   });
 
-  it('is looked at every ten seconds while it is alive', async () => {
+  it('checks a resource that is alive every ten seconds', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     await kit.broker.rules.resources.create(RESOURCE);
@@ -52,7 +52,7 @@ describe('A resource', () => {
     assert.equal(kit.broker.alarms.present().length, 1);
   });
 
-  it('is checked when it is asked for, and started', async () => {
+  it('checks and starts a resource on request', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { resources } = kit.broker.rules;
@@ -68,7 +68,7 @@ describe('A resource', () => {
     assert.equal((await resources.list()).length, 1);
   });
 
-  it('is refused with parameters that its type does not accept', async () => {
+  it('refuses a resource with parameters that its type does not accept', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { resources } = kit.broker.rules;
     await assert.rejects(resources.create({ type: 'fak', config: {} }), {
@@ -86,7 +86,7 @@ describe('A resource', () => {
     await assert.rejects(resources.update('r', { config: {} }), { code: 'PARAM_REQUIRED' });
   });
 
-  it('cannot be deleted while a rule uses it, also in a fallback', async () => {
+  it('refuses to delete a resource while a rule uses it, even in a fallback', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;
     await rules.resources.create(RESOURCE);
@@ -100,7 +100,7 @@ describe('A resource', () => {
     assert.equal(await rules.resources.delete('r'), true);
   });
 
-  it('keeps its queue when it is changed, and the present secret unless another one is given', async () => {
+  it('keeps the queue of a changed resource, and its current secret unless another one is given', async () => {
     const target = new FakeTarget();
     const tokens: unknown[] = [];
     const type = target.type();
@@ -125,7 +125,7 @@ describe('A resource', () => {
 });
 
 describe('Actions that send', () => {
-  it('succeed when the target has taken the entry, in the order of the rule', async () => {
+  it('succeeds when the target has accepted the entry, in the order of the rule', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { rules } = kit.broker;
@@ -137,7 +137,7 @@ describe('Actions that send', () => {
     assert.deepEqual((await rules.get(id))!.actions[0].figures, { taken: 3, success: 3, failed: 0 });
   });
 
-  it('wait while the target is down; the rule stays attached', async () => {
+  it('waits while the target is down, with the rule attached', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { rules } = kit.broker;
@@ -158,7 +158,7 @@ describe('Actions that send', () => {
     assert.deepEqual(target.sent, ['{"v":"1"}']);
   });
 
-  it('fail when the target refuses an entry permanently; their fallbacks run, and later actions do not', async () => {
+  it('runs the fallbacks, and no later actions, if the target refuses an entry permanently', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({ rules: { resources: [target.type()] } });
     const { rules } = kit.broker;
@@ -182,7 +182,7 @@ describe('Actions that send', () => {
     assert.deepEqual(topics, ['out/fallback', 'out/later']);
   });
 
-  it('have failed if the queue is full: a fallback that would use it as well fails, and makes no room for itself', async () => {
+  it('fails if the queue is full, including a fallback that would use it, without making room for itself', async () => {
     const target = new FakeTarget();
     target.onSend = () => new Promise(() => undefined);
     await using kit = await ruleKit({ rules: { resources: [target.type(false, { maxEntries: 4 })] } });
@@ -200,7 +200,7 @@ describe('Actions that send', () => {
     );
   });
 
-  it('have failed at once if an output is larger than the queue may be', async () => {
+  it('fails immediately if an output is larger than the queue may be', async () => {
     for (const isPersisted of [false, true]) {
       const target = new FakeTarget();
       await using kit = await ruleKit({
@@ -228,7 +228,7 @@ describe('Actions that send', () => {
     }
   });
 
-  it('need a resource that exists and has a type that they can use', async () => {
+  it('requires a resource that exists and has a type that the action can use', async () => {
     await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
     const { rules } = kit.broker;
     const rule = { sql: 'SELECT * FROM "a"', actions: [TO_FAKE] };
@@ -249,8 +249,8 @@ describe('Actions that send', () => {
   });
 });
 
-describe('What is persisted', () => {
-  it('are rules and resources: they are there before the first connection, in the order in which they were made', async () => {
+describe('Persistence of rules and resources', () => {
+  it('restores rules and resources before the first connection, in the order of their creation', async () => {
     const store = memoryStore();
     const target = new FakeTarget();
     const options = { store, rules: { resources: [target.type()] } };
@@ -282,7 +282,7 @@ describe('What is persisted', () => {
     assert.equal((await rules.list()).at(-1)?.id, 'last');
   });
 
-  it('is what an action has sent, if its resource persists it: with what follows from its outcome', async () => {
+  it('restores the entries of an action, with their continuations, if its resource persists them', async () => {
     const store = memoryStore();
     const target = new FakeTarget();
     const options = { store, rules: { resources: [target.type(true)] } };
@@ -311,7 +311,7 @@ describe('What is persisted', () => {
     assert.equal((await kit.broker.rules.get('one'))!.actions[0].figures.success, 1);
   });
 
-  it('is also what an action of a rule in the options has sent, with what follows from its outcome', async () => {
+  it('restores the entries of an action of a rule in the options, with their continuations', async () => {
     const target = new FakeTarget();
     const rule = { id: 'one', sql: 'SELECT payload FROM "a"', onActionFailed: 'stop' } as const;
     const actions = [TO_FAKE, republish('out', '${payload}')];
@@ -334,7 +334,7 @@ describe('What is persisted', () => {
     assert.deepEqual([target.sent.length, messages], [1, ['x']]);
   });
 
-  it('are rules and resources of a type that is not registered: they are kept, and disconnected with that reason', async () => {
+  it('keeps rules and resources of a type that is not registered, disconnected with that reason', async () => {
     const store = memoryStore();
     const target = new FakeTarget();
     {
@@ -358,7 +358,7 @@ describe('What is persisted', () => {
     assert.deepEqual(target.sent, ['{"topic":"a"}']);
   });
 
-  it('are rules with a function that is not defined', async () => {
+  it('keeps rules with a function that is not defined', async () => {
     const store = memoryStore();
     {
       await using kit = await ruleKit({ store, rules: { functions: [TWICE] } });
@@ -377,7 +377,7 @@ describe('What is persisted', () => {
 });
 
 describe('The option rules', () => {
-  it('makes rules and resources at each start, which cannot be changed at run time', async () => {
+  it('creates the rules and resources of the options at each start, which cannot be changed at run time', async () => {
     const target = new FakeTarget();
     await using kit = await ruleKit({
       rules: {
@@ -394,7 +394,7 @@ describe('The option rules', () => {
     await assert.rejects(rules.resources.delete('r'), { code: 'RESOURCE_OF_APP' });
   });
 
-  it('publishes events as messages, which reach no rule', async () => {
+  it('publishes events as messages that reach no rule', async () => {
     await using kit = await ruleKit({ 'rule_engine.events.client_connected': 'on, qos1' } as never);
     const messages: { topic: string; qos: number; clientid: string }[] = [];
     kit.broker.subscribe('$events/#', ({ topic, qos, payload }) =>
@@ -407,7 +407,7 @@ describe('The option rules', () => {
     await client.disconnect();
   });
 
-  it('refuses what it does not know', async () => {
+  it('refuses unknown options of rules', async () => {
     const wrong = [
       [{ rule: [] }, 'OPTION_UNKNOWN'],
       [{ rules: {} }, 'OPTION_INVALID'],

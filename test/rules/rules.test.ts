@@ -5,7 +5,7 @@ import type { BrokerError } from '../../lib/index.ts';
 import { republish, ruleKit, take } from './support.ts';
 
 describe('Rules', () => {
-  it('run their actions for each message that their statement selects', async () => {
+  it('runs the actions of a rule for each message that its statement selects', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const seen: unknown[] = [];
@@ -25,7 +25,7 @@ describe('Rules', () => {
     await client.disconnect();
   });
 
-  it('see each message of a run of QoS 0 frames', async () => {
+  it('passes each message of a run of QoS 0 frames to the rules', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     let count = 0;
@@ -37,7 +37,7 @@ describe('Rules', () => {
     await client.disconnect();
   });
 
-  it('run once for an event that several of their filters match, in the order in which they were made', async () => {
+  it('runs rules once for an event that several of their filters match, in the order of their creation', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const seen: string[] = [];
@@ -48,7 +48,7 @@ describe('Rules', () => {
     assert.deepEqual(seen, ['first', 'second', 'third']);
   });
 
-  it('select from other events, and from several at once', async () => {
+  it('selects from other events, and from several at once', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const seen: unknown[] = [];
@@ -68,7 +68,7 @@ describe('Rules', () => {
     assert.ok(seen.length - named.length > 2, 'CONNACK is an event, too');
   });
 
-  it('select messages with `$events/message_publish`, but never those of `$SYS`', async () => {
+  it('selects messages with `$events/message_publish`, but never those of `$SYS`', async () => {
     await using kit = await ruleKit();
     const seen: unknown[] = [];
     await kit.broker.rules.create({
@@ -80,7 +80,7 @@ describe('Rules', () => {
     assert.deepEqual(seen, [{ topic: 't' }]);
   });
 
-  it('are changed without losing an event, and keep their figures', async () => {
+  it('changes a rule without losing an event, and keeps its counters', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const seen: string[] = [];
@@ -102,7 +102,7 @@ describe('Rules', () => {
     assert.equal((await broker.rules.get(id))!.figures.matched, published + 1);
   });
 
-  it('see nothing while they are disabled, and keep their figures', async () => {
+  it('passes no events to a disabled rule, and keeps its counters', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ id: 'mine', sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
@@ -116,7 +116,7 @@ describe('Rules', () => {
     assert.equal((await broker.rules.get(id))!.actions[0].figures.success, 2);
   });
 
-  it('end when they are deleted', async () => {
+  it('ends a rule when it is deleted', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     let count = 0;
@@ -132,7 +132,7 @@ describe('Rules', () => {
     assert.equal(await broker.rules.get(id), undefined);
   });
 
-  it('give their outputs to iterables', async () => {
+  it('passes outputs to iterables', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     await broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [] });
@@ -149,7 +149,7 @@ describe('Rules', () => {
     assert.deepEqual(await Promise.all(taken), [[{ topic: 'a' }, { v: 1 }, { v: 2 }], [{ topic: 'a' }]]);
   });
 
-  it('give their outputs to an iterable that was made before the first rule', async () => {
+  it('passes outputs to an iterable that was created before the first rule', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const outputs = broker.rules.outputs('one');
@@ -158,7 +158,7 @@ describe('Rules', () => {
     assert.deepEqual(await take(outputs, 1), [{ topic: 'a' }]);
   });
 
-  it('give no outputs any more to an iterable that is ended while it is read', async () => {
+  it('passes no more outputs to an iterable that is ended while it is read', async () => {
     await using kit = await ruleKit();
     const outputs = kit.broker.rules.outputs();
     const reading = outputs.next();
@@ -166,7 +166,7 @@ describe('Rules', () => {
     assert.deepEqual(await reading, { value: undefined, done: true });
   });
 
-  it('see no event while the feature `rules` is stopped', async () => {
+  it('passes no events to rules while the feature `rules` is stopped', async () => {
     await using kit = await ruleKit();
     const { features, rules } = kit.broker;
     await rules.create({ id: 'one', sql: 'SELECT topic FROM "a", "$events/client_connected"', actions: [] });
@@ -180,7 +180,7 @@ describe('Rules', () => {
     assert.equal((await rules.get('one'))?.figures.matched, 2);
   });
 
-  it('measure their speed every ten seconds from the first match on', async () => {
+  it('measures the speed of a rule every ten seconds from the first match on', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: [] });
@@ -195,7 +195,7 @@ describe('Rules', () => {
     assert.equal((await broker.rules.get(id))!.figures.matched, 0);
   });
 
-  it('report what their statement fails with, once a minute', async () => {
+  it('reports the failures of a statement once a minute', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const errors: string[] = [];
@@ -211,7 +211,7 @@ describe('Rules', () => {
     assert.deepEqual([figures.exception, figures.failed], [4, 4]);
   });
 
-  it('name themselves in the column `metadata`', async () => {
+  it('provides the rule id in the column `metadata`', async () => {
     await using kit = await ruleKit();
     await kit.broker.rules.create({ id: 'r', sql: 'SELECT metadata.rule_id as id FROM "a"', actions: [] });
     const taken = take(kit.broker.rules.outputs(), 1);
@@ -220,7 +220,7 @@ describe('Rules', () => {
   });
 });
 
-describe('What is refused of a rule', () => {
+describe('An invalid rule', () => {
   const cases: readonly [string, object, string, RegExp][] = [
     ['an invalid statement', { sql: 'SELECT * FROM t/a' }, 'SQL_INVALID', /put topics in double quotes/],
     ['an invalid topic filter', { sql: 'SELECT * FROM "a/#/b"' }, 'SQL_INVALID', /line 1, column 15/],
@@ -237,7 +237,7 @@ describe('What is refused of a rule', () => {
       /the events are message_publish, /
     ],
     ['a function that does not exist', { sql: 'SELECT uper(topic) FROM "a"' }, 'SQL_INVALID', /did you mean upper/],
-    ['a statement that is no string', { sql: 5 }, 'RULE_INVALID', /sql: expected a statement/],
+    ['a statement that is not a string', { sql: 5 }, 'RULE_INVALID', /sql: expected a statement/],
     ['no statement', { sql: undefined }, 'RULE_INVALID', /sql/],
     ['no actions', { actions: undefined }, 'RULE_INVALID', /actions/],
     ['an unknown action', { actions: ['republsh'] }, 'ACTION_NOT_FOUND', /did you mean "republish"/],
@@ -249,13 +249,13 @@ describe('What is refused of a rule', () => {
       /target_qos/
     ],
     ['a wrong mode', { onActionFailed: 'retry' }, 'RULE_INVALID', /onActionFailed/],
-    ['enabled that is no boolean', { enabled: 'yes' }, 'RULE_INVALID', /isEnabled/],
+    ['enabled that is not a boolean', { enabled: 'yes' }, 'RULE_INVALID', /isEnabled/],
     ['an invalid id', { id: 'a b' }, 'RULE_INVALID', /id/],
     ['fallbacks without end', { actions: [nested(12)] }, 'RULE_INVALID', /10 levels/],
     ['too many actions', { actions: new Array(101).fill('do_nothing') }, 'RULE_INVALID', /100 actions/]
   ];
   for (const [what, input, code, message] of cases)
-    it(`is ${what}`, async () => {
+    it(`refuses ${what}`, async () => {
       await using kit = await ruleKit();
       const rule = { sql: 'SELECT * FROM "a"', actions: ['do_nothing'], ...input };
       await assert.rejects(kit.broker.rules.create(rule as never), (error: BrokerError) => {
@@ -266,19 +266,19 @@ describe('What is refused of a rule', () => {
       assert.deepEqual(await kit.broker.rules.list(), []);
     });
 
-  it('is an id that is taken', async () => {
+  it('refuses a rule with an id that is in use', async () => {
     await using kit = await ruleKit();
     const rule = { id: 'r', sql: 'SELECT * FROM "a"', actions: [] };
     await kit.broker.rules.create(rule);
     await assert.rejects(kit.broker.rules.create(rule), { code: 'RULE_EXISTS' });
   });
 
-  it('is a change of a rule that does not exist', async () => {
+  it('refuses a change of a rule that does not exist', async () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.update('r', {}), { code: 'RULE_NOT_FOUND' });
   });
 
-  it('is a change to what cannot be used; the rule stays as it is', async () => {
+  it('refuses an invalid change, and leaves the rule unchanged', async () => {
     await using kit = await ruleKit();
     const { broker } = kit;
     const { id } = await broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: ['do_nothing'] });
@@ -295,19 +295,19 @@ function nested(levels: number): object {
 }
 
 describe('A rule of the options', () => {
-  it('is named by the error that refuses it', async () => {
+  it('names the rule of the options in the error that refuses it', async () => {
     const rules = [{ id: 'hot', sql: 'SELEC', actions: [] }];
     await assert.rejects(ruleKit({ rules: { rules } }), { code: 'SQL_INVALID', message: /^rule "hot": syntax error/ });
   });
 });
 
 describe('A test of a statement', () => {
-  it('refuses a statement that is no string', async () => {
+  it('refuses a statement that is not a string', async () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.test(5 as never), { code: 'RULE_INVALID', field: 'sql' });
   });
 
-  it('gives the output for given columns, without any action', async () => {
+  it('returns the output for given columns, without running actions', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     assert.deepEqual(await rules.test('SELECT payload.x as x, qos FROM "t/#"', { topic: 't/1', payload: '{"x": 1}' }), {
@@ -324,7 +324,7 @@ describe('A test of a statement', () => {
     await assert.rejects(rules.test('SELECT x FROM'), { code: 'SQL_INVALID' });
   });
 
-  it('has the id of a rule in the column metadata, which * does not include', async () => {
+  it('provides the id of a rule in the column metadata, which * excludes', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     assert.deepEqual((await rules.test('SELECT metadata.rule_id FROM "t"')).outputs, [
@@ -351,14 +351,14 @@ describe('A test of a statement', () => {
     ['a payload with a trailing comma', `SELECT payload.a AS a FROM "t" WHERE a = 1`, '{"a":1,}', /comma/],
     ['a payload that is cut off', `SELECT payload.a AS a FROM "t"`, '{"a":1', /payload is not valid JSON/]
   ] as const)
-    it(`hints at ${what}`, async () => {
+    it(`gives a hint about ${what}`, async () => {
       await using kit = await ruleKit();
       const { hints } = await kit.broker.rules.test(sql, { topic: 't', payload });
       assert.equal(hints.length, 1, String(hints));
       assert.match(hints[0], hint);
     });
 
-  it('has no hints for columns and aliases in double quotes, and for payloads that are not JSON at all', async () => {
+  it('gives no hints for columns and aliases in double quotes, or for payloads that are not JSON at all', async () => {
     await using kit = await ruleKit();
     const { rules } = kit.broker;
     for (const sql of [
@@ -370,7 +370,7 @@ describe('A test of a statement', () => {
       assert.deepEqual((await rules.test(sql, { topic: 't', payload: 'plain text' })).hints, [], sql);
   });
 
-  it('has defaults for the columns of events', async () => {
+  it('fills in defaults for the columns of events', async () => {
     await using kit = await ruleKit();
     const { outputs } = await kit.broker.rules.test('SELECT clientid, reason FROM "$events/client_disconnected"');
     assert.deepEqual(outputs, [{ clientid: 'c_emqx', reason: 'normal' }]);

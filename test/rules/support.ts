@@ -1,11 +1,11 @@
 import type { ActionType, Resource, ResourceEntry, ResourceType, RuleOutput } from '../../lib/rules/types.ts';
 import { createTestBroker, type TestBroker, type TestBrokerOptions } from '../../lib/testing/index.ts';
 
-/** A type of resources whose target is this object. */
+/** A resource type whose target is this object. */
 export class FakeTarget {
-  /** Why the target cannot be reached. */
+  /** The reason why the target cannot be reached. */
   fault: Error | undefined = undefined;
-  /** Called for each delivery; what it throws fails the delivery. */
+  /** Called for each delivery; an error fails the delivery. */
   onSend: (entries: readonly ResourceEntry[]) => unknown = () => undefined;
   readonly sent: string[] = [];
   readonly ids: string[] = [];
@@ -14,7 +14,7 @@ export class FakeTarget {
 
   /**
    * @param isPersisted whether queued entries are persisted
-   * @param limits more options of the outbox
+   * @param limits further options of the outbox
    */
   type(isPersisted = false, limits: Resource['outbox'] = {}): ResourceType {
     return {
@@ -71,10 +71,10 @@ export const RESOURCE = { id: 'r', type: 'fake', config: { url: 'http://x' } };
 /** An action that sends to it. */
 export const TO_FAKE = { name: 'to_fake', params: { $resource: 'r' } };
 
-/** A title that nobody reads. */
+/** A title for tests. */
 export const TEXT = { en: 'x', zh: 'x' };
 
-/** A kind of actions of the app. */
+/** An action type of the app. */
 export function actionKind(name: string, run: (output: unknown) => unknown, close?: () => unknown): ActionType {
   return { name, title: TEXT, description: TEXT, make: () => ({ run, ...(close && { close: () => void close() }) }) };
 }

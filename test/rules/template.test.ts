@@ -23,7 +23,7 @@ function render(template: string, output: Value = OUTPUT): string {
 }
 
 describe('A template', () => {
-  it('gives the text form of each kind of value', () => {
+  it('prints the text form of each kind of value', () => {
     const cases: readonly (readonly [string, string])[] = [
       ['${clientid}', 'c1'],
       ['${qos}', '1'],
@@ -46,14 +46,14 @@ describe('A template', () => {
     assert.equal(render('plain'), 'plain');
   });
 
-  it('leaves everything else as it is written', () => {
+  it('leaves all other text unchanged', () => {
     for (const text of ['${}', '$a', '${a', '$ {qos}', '{qos}', '$']) assert.equal(render(text), text);
     assert.equal(render('${${qos}}'), '${1}');
     assert.equal(render('$${qos}'), '$1');
     assert.equal(render('\\${qos}'), '\\1');
   });
 
-  it('has placeholders with names of any characters but dots and braces', () => {
+  it('accepts placeholder names of any characters except dots and braces', () => {
     const output = { 'device-id': 'd1', 'a b': 1, ä: 2, 'x[1]': 3, 'qos+1': 4, nested: { 'in-ner': 5 } };
     assert.equal(render('${device-id} ${a b} ${ä} ${x[1]} ${qos+1} ${nested.in-ner}', output), 'd1 1 2 3 4 5');
     assert.equal(render('${not-there}', output), 'undefined');
@@ -64,7 +64,7 @@ describe('A template', () => {
     assert.equal(render('${payload.x.y} ${payload.x} ${payload.text.inner}'), '5 {"y":5} 1.0');
   });
 
-  it('prints undefined for what is absent', () => {
+  it('prints undefined for absent values', () => {
     for (const path of ['topic', 'nested.b', 'clientid.x', 'qos.x', 'list.1', 'list.length', 'nothing.x', 'bytes.x'])
       assert.equal(render(`\${${path}}`), 'undefined', path);
     assert.equal(render('${payload.x}', { payload: 'no JSON' }), 'undefined');
@@ -72,7 +72,7 @@ describe('A template', () => {
     assert.equal(render('${x}', { x: undefined }), 'undefined');
   });
 
-  it('does not find what objects inherit', () => {
+  it('ignores inherited members of objects', () => {
     for (const path of ['toString', '__proto__', 'constructor.name', 'nested.hasOwnProperty', 'list.map'])
       assert.equal(render(`\${${path}}`), 'undefined', path);
     assert.equal(render('${payload.__proto__.polluted}'), 'own');
@@ -105,7 +105,7 @@ describe('A template', () => {
 });
 
 describe('A template of a payload', () => {
-  it('does not change bytes if it is a single placeholder', () => {
+  it('leaves bytes unchanged if the template is a single placeholder', () => {
     const bytes = Uint8Array.of(0xff, 0, 0x41);
     const result = compileBytes('${payload}')({ payload: bytes });
     assert.ok(Buffer.isBuffer(result));
@@ -115,7 +115,7 @@ describe('A template of a payload', () => {
     assert.deepEqual(compileBytes('${a.b}')({ a: { b: Uint8Array.of(0x80) } }), Buffer.of(0x80));
   });
 
-  it('gives a string for all other values and templates', () => {
+  it('returns a string for all other values and templates', () => {
     assert.equal(compileBytes('${payload}')({ payload: 'ä' }), 'ä');
     assert.equal(compileBytes('${payload}')({}), 'undefined');
     assert.equal(compileBytes('${payload} ')({ payload: Uint8Array.of(0xff) }), '\ufffd ');
@@ -123,7 +123,7 @@ describe('A template of a payload', () => {
     assert.equal(compileBytes('${a}${b}')({ a: 1, b: 2 }), '12');
   });
 
-  it('stands for the whole output as JSON if it is empty', () => {
+  it('stands for the whole output as JSON if the template is empty', () => {
     const output = { qos: 1, whole: new Float(2), absent: undefined, id: 2n ** 64n };
     for (const template of ['', undefined])
       assert.equal(compilePayload(template)(output), '{"qos":1,"whole":2.0,"id":18446744073709551616}');

@@ -6,7 +6,7 @@ import { CASE_FILES, readCases, type SqlCase } from './cases.ts';
 import { PlainRow } from './plain-row.ts';
 import { evaluate, MembersRow } from './support.ts';
 
-/** What a case gives, as its file has it. */
+/** The result of a case, as written in its file. */
 function resultOf({ sql, event, isExpression }: SqlCase, Row = PlainRow): string {
   try {
     const outputs = evaluate(sql, event, Row);
@@ -31,7 +31,7 @@ for (const file of CASE_FILES)
         else assert.ok(result.startsWith(kind) && result.includes(row.expected.slice(kind.length)), result);
       });
 
-    it('gives the same if rows read members of JSON without the others', () => {
+    it('returns the same results if rows read members of JSON without the others', () => {
       MembersRow.reads = 0;
       for (const row of readCases(file)) assert.equal(resultOf(row, MembersRow), resultOf(row), row.place);
       assert.ok(MembersRow.reads > 0);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A line of a text file: what is evaluated for an event, and what it gives. */
+/** A line of a text file: a statement for an event, and its result. */
 export interface SqlCase {
   /** `grammar.txt:12` */
   readonly place: string;
@@ -13,13 +13,14 @@ export interface SqlCase {
    * message of a failed evaluation or of an invalid statement.
    */
   readonly expected: string;
-  /** The line has an expression only, and `expected` is its value. */
+  /** True if the line contains only an expression, and `expected` is its value. */
   readonly isExpression: boolean;
 }
 
 /**
- * Read the cases of a text file. A line is a comment (`# ...`), the columns of the events that follow (`event {...}`), or a case: a statement or
- * an expression, ` -> `, and what it gives. A line that begins with spaces continues the previous one.
+ * Read the cases of a text file. A line is a comment (`# ...`), the columns of the events that follow (`event {...}`),
+ * or a case: a statement or an expression, ` -> `, and its result. A line that begins with spaces continues the
+ * previous one.
  */
 export function readCases(file: string): SqlCase[] {
   const lines = readFileSync(join(import.meta.dirname, 'cases', file), 'utf8').split('\n');

@@ -16,7 +16,7 @@ function errorOf(sql: string): SqlError {
 }
 
 describe('An SqlError', () => {
-  it('has the line, the column, a mark below the fault and a hint', () => {
+  it('contains the line, the column, a mark below the error and a hint', () => {
     const error = errorOf('SELECT qos,\n  clientid\nFROM t/a WHERE qos = 1');
     assert.deepEqual([error.code, error.line, error.column], ['SQL_INVALID', 3, 7]);
     assert.equal(error.hint, 'put topics in double quotes: FROM "a/b"');
@@ -31,13 +31,13 @@ describe('An SqlError', () => {
     );
   });
 
-  it('shows the part of a long line around the fault, with the mark below it', () => {
+  it('shows the part of a long line around the error, with the mark below it', () => {
     const [, shown, mark] = errorOf(`SELECT ${'a, '.repeat(100)} FROM "t"`).message.split('\n');
     assert.equal(shown.slice(mark.indexOf('^')).slice(0, 4), 'FROM');
     assert.ok(shown.length < 110);
   });
 
-  it('shows tabs and control characters as spaces, so that the mark stands right', () => {
+  it('shows tabs and control characters as spaces, so that the mark is in the right column', () => {
     const [, shown, mark] = errorOf('SELECT\tqos\tFROM t/a').message.split('\n');
     assert.equal(shown.trimStart(), 'SELECT qos FROM t/a');
     assert.equal(shown[mark.indexOf('^')], '/');
@@ -45,13 +45,13 @@ describe('An SqlError', () => {
 });
 
 describe('A statement that is too large', () => {
-  it('has too many characters', () => {
+  it('rejects a statement with too many characters', () => {
     assert.match(errorOf(`SELECT '${'a'.repeat(MOST_CHARACTERS)}' FROM "t"`).message, /the maximum is 65536/);
     const error = errorOf(`\n${' '.repeat(MOST_CHARACTERS)}`);
     assert.deepEqual([error.line, error.column], [1, 1]);
   });
 
-  it('has an integer with too many digits', () => {
+  it('rejects an integer with too many digits', () => {
     assert.match(errorOf(`SELECT ${'9'.repeat(20_001)} FROM "t"`).message, /^the number 9{60} is too large/);
   });
 
@@ -66,18 +66,18 @@ describe('A statement that is too large', () => {
     ['CASE', `SELECT ${'CASE WHEN a THEN '.repeat(3000)}1 FROM "t"`],
     ['steps', `SELECT a${'.b'.repeat(5000)} FROM "t"`]
   ])
-    it(`has too many levels of ${what}`, () => {
+    it(`rejects too many levels of ${what}`, () => {
       assert.match(errorOf(sql).message, /has more than 500 (levels|steps)/);
     });
 
-  it('is accepted up to the limit', () => {
+  it('accepts a statement up to the limit', () => {
     assert.deepEqual(evaluate(`SELECT ${'1 + '.repeat(400)}1 AS v FROM "t"`), [{ v: 401 }]);
     assert.deepEqual(evaluate(`SELECT ${'('.repeat(400)}1${')'.repeat(400)} AS v FROM "t"`), [{ v: 1 }]);
   });
 });
 
 describe('An event that is too large', () => {
-  it('fails with more outputs than 10000', () => {
+  it('fails for more than 10000 outputs', () => {
     const payload = JSON.stringify({ list: Array.from({ length: 10_001 }, (_, index) => index) });
     assert.throws(() => evaluate('FOREACH payload.list FROM "t"', { payload }), {
       constructor: SqlFailure,
@@ -85,7 +85,7 @@ describe('An event that is too large', () => {
     });
   });
 
-  it('has no value below JSON with very many levels, and does not end the process', () => {
+  it('treats JSON with very many levels as absent, and does not end the process', () => {
     for (const opening of ['[', '{"a":', '[1.0,'])
       assert.deepEqual(evaluate('SELECT payload.a AS v FROM "t"', { payload: opening.repeat(100_000) }), [{}]);
     const deep = `${'[1.0,'.repeat(5000)}1${']'.repeat(5000)}`;
@@ -97,14 +97,14 @@ describe('An event that is too large', () => {
     assert.throws(() => evaluate('SELECT payload.a = payload.a AS v FROM "t"', { payload: nested }), SqlFailure);
   });
 
-  it('has no value in JSON with an integer of more than 20000 digits', () => {
+  it('treats JSON with an integer of more than 20000 digits as absent', () => {
     const gives = (digits: number) =>
       evaluate('SELECT is_int(payload.a) AS v FROM "t"', { payload: `{"a":${'9'.repeat(digits)}}` });
     assert.deepEqual(gives(20_000), [{ v: true }]);
     assert.deepEqual(gives(20_001), [{ v: false }]);
   });
 
-  it('fails if a string or an integer grows too long', () => {
+  it('fails if a string or an integer becomes too long', () => {
     const doubled = `SELECT pad('', 16000000) AS a, a + a AS b FROM "t"`;
     assert.throws(() => evaluate(doubled), { message: 'SELECT: the result has more than 16777216 characters' });
     const squares = Array.from({ length: 20 }, (_, index) => `x${index} * x${index} AS x${index + 1}`);

@@ -39,7 +39,7 @@ const LITERALS: readonly Value[] = [
   false
 ];
 
-/** Makes statements at random. */
+/** Makes random statements. */
 export class StatementMaker {
   readonly #random: Random;
 
@@ -110,7 +110,7 @@ export class StatementMaker {
   }
 }
 
-/** A tree without the places in its text, and without what its maker does not set: whether an index is `-0`. */
+/** A tree without positions in its text, and without fields that its maker does not set: whether an index is `-0`. */
 export function withoutPlaces(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutPlaces);
   if (typeof node === 'bigint') return `${node}n`;

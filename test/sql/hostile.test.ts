@@ -29,7 +29,7 @@ describe('A statement with hostile values', () => {
     assert.throws(() => resultOf('a IN (b)', event), { message: /more than 1000 levels/ });
   });
 
-  it('decodes a text once, and not for each element of FOREACH', () => {
+  it('decodes a text once instead of once for each element of FOREACH', () => {
     const payload = JSON.stringify({ list: [1, 2], text: '{"inner":{"a":1}}' });
     const sql = 'FOREACH payload AS p, p.list AS e DO p.list AS list, p.text.inner AS inner FROM "t"';
     const [first, second] = evaluate(sql, { payload }) as readonly { list: object; inner: object }[];
@@ -39,7 +39,7 @@ describe('A statement with hostile values', () => {
   });
 
   for (const field of ['pad(item, 1000000)', 'md5(payload.text)', 'payload.text + item', 'json_encode(payload)'])
-    it(`fails if ${field} takes too much for all elements of a list together`, () => {
+    it(`fails if ${field} exceeds the limit for all elements of a list together`, () => {
       const payload = JSON.stringify({ list: Array(9000).fill('x'), text: 'x'.repeat(100_000) });
       assert.throws(() => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload }), {
         message: 'DO: the statement reads and makes more than 67108864 characters for one event'
@@ -49,9 +49,9 @@ describe('A statement with hostile values', () => {
       assert.equal(evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload: few })?.length, 20);
     });
 
-  // each output has a large object of the payload: to walk it for each of them would take minutes
+  // each output contains a large object of the payload: walking it for each of them would take minutes
   for (const field of ['payload.large', 'coalesce(payload.large, 1)'])
-    it(`fails if ${field} makes the outputs of FOREACH too large together`, () => {
+    it(`fails if ${field} makes the outputs of FOREACH together too large`, () => {
       const large = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`key ${n}`, { n }]));
       const list = (length: number) => JSON.stringify({ list: Array(length).fill('x'), large });
       const outputs = (payload: string) => evaluate(`FOREACH payload.list DO ${field} AS v FROM "t"`, { payload });
@@ -61,7 +61,7 @@ describe('A statement with hostile values', () => {
       assert.equal(outputs(list(20))?.length, 20);
     });
 
-  it('weighs an object again that is part of an output several times', () => {
+  it('weighs an object again for each of its occurrences in an output', () => {
     const payload = JSON.stringify({ large: { text: 'x'.repeat(1_000_000) } });
     const columns = (count: number) => Array.from({ length: count }, (_, n) => `payload.large AS v${n}`).join();
     assert.equal(evaluate(`SELECT ${columns(4)} FROM "t"`, { payload })?.length, 1);
@@ -70,14 +70,14 @@ describe('A statement with hostile values', () => {
     });
   });
 
-  it('accepts infinite numbers, as functions of the app may give', () => {
+  it('accepts infinite numbers, which functions of the app may return', () => {
     for (const name of ['floor', 'ceil', 'round', 'int'])
       assert.equal(resultOf(`${name}(a)`, { a: Infinity }), Infinity);
     assert.equal(stringOf(-Infinity), '-Infinity');
     assert.equal(encodeJson([new Float(Number.NaN), Infinity]), '[null,null]');
   });
 
-  it('decodes the JSON text of an argument once, and not for each element of FOREACH', () => {
+  it('decodes the JSON text of an argument once instead of once for each element of FOREACH', () => {
     const payload = JSON.stringify({ list: [1, 2], 'a-b': { c: 1 } });
     for (const call of ["map_get('a-b', payload)", "mget('a-b', payload)"]) {
       const outputs = evaluate(`FOREACH payload.list DO ${call} AS v FROM "t"`, { payload });
@@ -87,7 +87,7 @@ describe('A statement with hostile values', () => {
     }
   });
 
-  it('fails if contains() may read too many elements for all elements of a list together', () => {
+  it('fails if contains() could read too many elements for all elements of a list together', () => {
     const payload = JSON.stringify({ list: Array(9000).fill(1) });
     assert.throws(
       () => evaluate('FOREACH payload.list DO item INCASE contains(item, payload.list) FROM "t"', { payload }),
@@ -97,7 +97,7 @@ describe('A statement with hostile values', () => {
     );
   });
 
-  it('gives a range anew for each event, as actions of the app may change their output', () => {
+  it('creates a new range for each event, because actions of the app may change their output', () => {
     const statement = parseStatement('SELECT [1..3] AS v FROM "t"', DIALECT);
     const { run } = compileStatement(statement, { text: '', dialect: DIALECT, functions: FUNCTIONS, tools: tools() });
     const [first] = run(new PlainRow({}, decodeJson)) as [{ v: number[] }];
@@ -105,7 +105,7 @@ describe('A statement with hostile values', () => {
     assert.deepEqual(run(new PlainRow({}, decodeJson)), [{ v: [1, 2, 3] }]);
   });
 
-  it('divides long texts into the same characters as short ones', () => {
+  it('splits long texts into the same characters as short ones', () => {
     const parts = ['é', 'e\u0301', '👍🏽', '👨‍👩‍👧', '🇩🇪', '\r\n', 'क्षि', 'a\u{e0100}', 'z'];
     for (let shift = 0; shift < 20; shift++) {
       const text = 'ж'.repeat(240 + shift) + parts.join('').repeat(40);
@@ -116,12 +116,12 @@ describe('A statement with hostile values', () => {
     assert.equal(resultOf('strlen(a)', { a: `ж${long}ж${long}` }), 4);
   });
 
-  it('takes time in proportion to the length of a text', () => {
+  it('processes a text in time proportional to its length', () => {
     assert.equal(resultOf('strlen(a)', { a: 'é'.repeat(300_000) }), 300_000);
     assert.equal(resultOf('strlen(base64_decode(a))', { a: 'YWJj'.repeat(4_000_000) }), 12_000_000);
   });
 
-  it('pads with an empty text to any length without a change', () => {
+  it('leaves a string unchanged when it is padded with an empty text', () => {
     assert.equal(resultOf(`pad('a', 10, 'both', '')`, {}), 'a');
     assert.equal(resultOf(`pad('a', ${'9'.repeat(400)}, 'both', '')`, {}), 'a');
   });

@@ -9,13 +9,13 @@ import { samples } from '../support/samples.ts';
 const NAMES = ['a', 'temp', 'b c', '-'];
 const WANTED = Members.of(NAMES) as Members;
 
-/** What is read of a text that has other bytes before and after it. */
+/** Read the members of a text that has other bytes before and after it. */
 function read(text: string, members = WANTED): Record<string, Value> | undefined {
   const bytes = Buffer.from(`{"a":1}${text}{"a":2}`);
   return readMembers(bytes, 7, bytes.length - 7, members);
 }
 
-/** The same members of the whole that is decoded. */
+/** The same members of the fully decoded text. */
 function expected(text: string): Record<string, Value> {
   const whole = decodeJson(text);
   assert.ok(isObject(whole), `${text} is an object`);
@@ -35,11 +35,11 @@ describe('Members of JSON objects', () => {
     '{"a":1,"x":2,"a":"the last one"}',
     '{"other":123456789012345678901234567890,"a":1}'
   ])
-    it(`of ${JSON.stringify(text)} are read without the others`, () => {
+    it(`reads the members of ${JSON.stringify(text)} without the others`, () => {
       assert.deepEqual(read(text), expected(text));
     });
 
-  it('are told apart as integers and floating point numbers', () => {
+  it('distinguishes integers and floating point numbers', () => {
     assert.deepEqual(read('{"a":1.0,"temp":1}'), { a: new Float(1), temp: 1 });
   });
 
@@ -67,7 +67,7 @@ describe('Members of JSON objects', () => {
     ['with a control character', '{"x":"\n"}'],
     ['with brackets that do not match', '{"x":[1},"a":1]}']
   ])
-    it(`are not read of text that is ${why}: ${JSON.stringify(text)}`, () => {
+    it(`reads no members of a text that is ${why}: ${JSON.stringify(text)}`, () => {
       assert.equal(read(text), undefined);
     });
 
@@ -84,18 +84,18 @@ describe('Members of JSON objects', () => {
     ['many levels', `{"x":${'['.repeat(40)}${']'.repeat(40)}}`],
     ['many bytes', `{"x":"${'x'.repeat(3000)}"}`]
   ])
-    it(`are left to the decoder of whole texts if they have ${why}: ${text.slice(0, 40)}`, () => {
+    it(`leaves members with ${why} to the decoder of whole texts: ${text.slice(0, 40)}`, () => {
       assert.notEqual(decodeJson(text), undefined);
       assert.equal(read(text), undefined);
     });
 
-  it('have names that can be found by their bytes', () => {
+  it('accepts only names that can be found by their bytes', () => {
     assert.deepEqual(Members.of(['a', 'b c'])?.names, ['a', 'b c']);
     for (const names of [[], ['ä'], ['q"q'], ['\\'], [''], ['__proto__'], ['toString'], [...'abcdefghi']])
       assert.equal(Members.of(names), undefined, names.join());
   });
 
-  it('equal those of the whole text, also if it was damaged', () => {
+  it('returns the same members as decoding the whole text, even if the text was damaged', () => {
     const seed = Date.now() >>> 0;
     const random = new Random(seed);
     const counts = { read: 0, left: 0 };
@@ -129,7 +129,7 @@ function objectOf(random: Random): string {
   return `${space()}{${space()}${items.join(`${space()},${space()}`)}${space()}}${space()}`;
 }
 
-/** A text in which some characters are missing, doubled or replaced. */
+/** A text with some characters missing, doubled or replaced. */
 function damaged(text: string, random: Random): string {
   const at = random.below(text.length);
   const what = random.pick(['', text.slice(at, at + 2), ...'{}[]",:.-01e \n\\ä']);

@@ -32,7 +32,7 @@ function counting(): { readonly object: Record<string, Value>; walks: number } {
   return counter;
 }
 
-describe('What is known to be light', () => {
+describe('Weights that are known to be light', () => {
   for (const sql of [
     'SELECT o AS a FROM "t"',
     'SELECT * FROM "t"',
@@ -42,7 +42,7 @@ describe('What is known to be light', () => {
     `SELECT nth(1, l) AS a, sublist(1, l) AS b, mput('k', o, p) AS c FROM "t"`,
     'FOREACH l AS e DO e FROM "t"'
   ])
-    it(`is not walked: ${sql}`, () => {
+    it(`leaves a light output unwalked: ${sql}`, () => {
       const counter = counting();
       const { object: o } = counter;
       const outputs = compiled(sql).run(new KnownRow({ o, l: [o], p: { o } }, decodeJson));
@@ -50,7 +50,7 @@ describe('What is known to be light', () => {
       assert.equal(counter.walks, 0);
     });
 
-  it('is walked if its weight is not known, or if it could be too heavy', () => {
+  it('walks an output whose weight is unknown or could be too large', () => {
     const of = (mostWeight: number | undefined) => {
       const counter = counting();
       const row = Object.assign(new KnownRow({ o: counter.object }, decodeJson), { mostWeight });
@@ -60,7 +60,7 @@ describe('What is known to be light', () => {
     assert.deepEqual([of(undefined), of(MAX_WEIGHT), of(1000)], [true, true, false]);
   });
 
-  it('is bounded by the text from which it is decoded, and several of it are walked if they could be too heavy', async () => {
+  it('bounds the weight of decoded values by their text, and walks several of them if they could be too heavy', async () => {
     const payload = JSON.stringify({ list: Array(100_000).fill(1) });
     const of = (count: number) =>
       compileRule(`SELECT ${Array.from({ length: count }, (_, at) => `payload.list AS a${at}`).join(', ')} FROM "t"`);
@@ -69,7 +69,7 @@ describe('What is known to be light', () => {
     assert.throws(() => many.run({ topic: 't', payload }), /an output is larger than/);
   });
 
-  it('follows from the arguments of the functions of which it is said', () => {
+  it('derives the weight of results from the arguments for the functions that declare it', () => {
     const random = new Random(SEED);
     let lists = 0;
     for (const { name, params, weighs } of FUNCTIONS.values()) {
@@ -95,7 +95,7 @@ describe('What is known to be light', () => {
     assert.ok(ruleFunctions().some(({ name }) => FUNCTIONS.get(name)?.weighs === 'sum'));
   });
 
-  it('has the same bound for rows of streams, which are weighed while they are copied', () => {
+  it('applies the same limit to rows of streams, which are weighed while they are copied', () => {
     const random = new Random(SEED);
     for (let round = 0; round < 300; round++) {
       const value = anyArgument(random, 'json') as never;
@@ -107,7 +107,7 @@ describe('What is known to be light', () => {
   });
 });
 
-/** The weight of a value whose texts count more, because JSON may be decoded from them. */
+/** The weight of a value whose strings count more, because JSON may be decoded from them. */
 function fullWeight(value: Value): number {
   if (typeof value === 'string') return TEXT_WEIGHT * value.length + 2;
   if (typeof value !== 'object' || value === null) return 8;

@@ -14,13 +14,13 @@ const RULES = [...FUNCTIONS.values()].filter(({ patternAt }) => patternAt !== un
 const STREAMS = streamFunctions().flatMap(({ name }) => (name.startsWith('regexp') ? [name] : []));
 
 describe('The work of a regular expression', () => {
-  it('is counted for all functions that have one', () => {
+  it('counts the work of all functions that have a regular expression', () => {
     assert.deepEqual(RULES.sort(), ['regex_extract', 'regex_match', 'regex_replace']);
     assert.deepEqual(STREAMS.sort(), ['regexp_matches', 'regexp_replace', 'regexp_substr', 'regexp_substring']);
   });
 
   for (const name of RULES)
-    it(`is bounded for an event by an error that names ${name}()`, async () => {
+    it(`limits the work for an event with an error that names ${name}()`, async () => {
       const by = name.endsWith('replace') ? `, ''` : '';
       for (const pattern of [`'${LARGE}'`, 'topic']) {
         const call = (text: string) => `${name}(payload.${text}, ${pattern}${by})`;
@@ -34,7 +34,7 @@ describe('The work of a regular expression', () => {
       }
     });
 
-  it('is bounded for all elements of FOREACH together', async () => {
+  it('limits the work for all elements of FOREACH together', async () => {
     const rule = await compileRule(`FOREACH payload.l AS e DO regex_match(e, '${LARGE}') AS m FROM "#"`);
     const run = (length: number) =>
       rule.run({ topic: 't', payload: JSON.stringify({ l: Array(length).fill('x'.repeat(10)) }) });
@@ -43,7 +43,7 @@ describe('The work of a regular expression', () => {
   });
 
   for (const name of STREAMS)
-    it(`is bounded for a row of a stream by an error that names ${name}(), and each row has the whole bound`, async () => {
+    it(`limits the work for each row of a stream separately, with an error that names ${name}()`, async () => {
       const by = name.endsWith('replace') ? ', ""' : '';
       for (const pattern of [`"${LARGE}"`, 'p']) {
         const rule = await compileStreamRule(`SELECT ${name}(x, ${pattern}${by}) AS a FROM d`);
@@ -58,7 +58,7 @@ describe('The work of a regular expression', () => {
       }
     });
 
-  it('is bounded for topics that are rewritten, with one report that names the option and the remedy', async () => {
+  it('limits the work for rewritten topics, with one report that names the option and the remedy', async () => {
     const reported: string[] = [];
     const rule = { filter: '#', pattern: `^(x+)$|${LARGE}`, target: 'y' };
     const { rewrite } = compileRewrite([rule], await loadPatterns(), ({ message }) => reported.push(message));

@@ -11,7 +11,7 @@ import { DIALECT } from './support.ts';
 const print = (sql: string) => printStatement(parseStatement(sql, DIALECT), DIALECT);
 
 describe('A printed statement', () => {
-  it('has the same tree as the one that was printed, and is printed as it is', () => {
+  it('prints a statement that has the same tree and prints to the same text', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const maker = new StatementMaker(new Random(seed));
     for (let count = 0; count < samples(3000); count++) {
@@ -23,13 +23,13 @@ describe('A printed statement', () => {
     }
   });
 
-  it('means the same for all valid statements of the text files', () => {
+  it('keeps the meaning of all valid statements of the text files', () => {
     for (const file of CASE_FILES)
       for (const { sql, expected } of readCases(file))
         if (!expected.startsWith('error')) assert.equal(print(print(sql)), print(sql));
   });
 
-  it('has keywords in upper case, aliases with AS, and no parentheses that are not needed', () => {
+  it('prints keywords in upper case, aliases with AS, and no unnecessary parentheses', () => {
     assert.equal(
       print('select (a+1)*2 b, not (x and y) from t where ((a = 1)) or b<>2 -- c'),
       'SELECT (a + 1) * 2 AS b, NOT (x AND y) FROM "t" WHERE a = 1 OR b != 2'

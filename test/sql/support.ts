@@ -19,7 +19,7 @@ const NOW = 1_767_323_045_678;
 
 const pattern = await loadPatterns();
 
-/** What functions use, without chance and with a clock that stands still. */
+/** Tools for functions, without randomness and with a stopped clock. */
 export function tools(): FunctionTools {
   return {
     now: () => NOW,
@@ -34,7 +34,7 @@ const EVENT = { clientid: 'c_emqx', topic: 't/a', qos: 1, payload: '{"msg": "hel
 
 /** A row that reads members without decoding the others, as events do for their payload. */
 export class MembersRow extends PlainRow {
-  /** How often members were read. */
+  /** Number of times that members were read. */
   static reads = 0;
 
   override decoded(name: string, members?: Members): Value {

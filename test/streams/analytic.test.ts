@@ -16,16 +16,16 @@ const NAMES = ['', '', 'a', 'b', undefined];
 
 type State = AnalyticState | ExpandingState;
 
-/** Begin with a function, or continue with what it has saved. */
+/** Create the state of a function, or restore a saved one. */
 function stateOf(name: string, saved?: unknown): State {
   const row = FUNCTIONS.get(name);
   if (row?.kind === 'analytic')
     return saved === undefined ? row.make(TOOLS, ['', '', '']) : row.load(TOOLS, ['', '', ''], saved);
-  if (row?.kind !== 'rows' && row?.kind !== 'columns') throw new TypeError(`${name} is no analytic function`);
+  if (row?.kind !== 'rows' && row?.kind !== 'columns') throw new TypeError(`${name} is not an analytic function`);
   return saved === undefined ? row.make(TOOLS, NAMES) : (row.load?.(TOOLS, NAMES, saved) ?? row.make(TOOLS, NAMES));
 }
 
-/** The results for one row after the other. @param isRestored the state is saved and loaded before each row */
+/** The results for successive rows. @param isRestored whether the state is saved and restored before each row */
 function resultsOf(name: string, rows: readonly string[], isRestored: boolean): string {
   const results: string[] = [];
   let state = stateOf(name);
@@ -58,7 +58,7 @@ describe('analytic functions', () => {
     });
   }
 
-  it('check literals when a rule is made', () => {
+  it('checks literals when a rule is created', () => {
     assert.equal(FUNCTIONS.get('lag')?.check?.([undefined, -1n]), 'the index should not be a negative integer');
     assert.equal(FUNCTIONS.get('acc_sum')?.check?.([undefined, true]), 'Expect 1/3 arguments but found 2.');
     assert.equal(FUNCTIONS.get('changed_cols')?.check?.([1n, true]), 'Expect string type for parameter 1');

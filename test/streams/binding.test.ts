@@ -23,7 +23,7 @@ function where(text: string): Partial<StreamSelect> {
   return { where: expression(text) };
 }
 
-/** The fault of a statement that cannot be bound. */
+/** The error of a statement that cannot be bound. */
 function faultOf(statement: StreamSelect, streams?: readonly StreamDefinition[]): string {
   try {
     bound(statement, streams);
@@ -54,7 +54,7 @@ const LEFT = definition('demo', ['id bigint', 'Size float', 'both string']);
 const RIGHT = definition('other', ['key bigint', 'both string']);
 
 describe('names of columns', () => {
-  it('are spelled as in the schema, and collected for each source', () => {
+  it('spells columns as in the schema, and collects them for each source', () => {
     const { sources } = bound(
       select(['ID', 'other.KEY'], { joins: [join('inner', 'other', 'size > 1')], window: WINDOW }),
       [LEFT, RIGHT]
@@ -65,19 +65,19 @@ describe('names of columns', () => {
     );
   });
 
-  it('that no schema has are refused with the nearest one', () => {
+  it('refuses columns that no schema has, and suggests the nearest one', () => {
     assert.equal(faultOf(select(['idd']), [LEFT]), 'unknown field .idd');
     assert.equal(faultOf(select(['demo.nope']), [LEFT]), 'unknown field demo.nope');
     assert.throws(() => bound(select(['idd']), [LEFT]), /did you mean id\?/);
   });
 
-  it('that two schemas have need their source', () => {
+  it('requires the source of a column that two schemas have', () => {
     const joins = [join('inner', 'other')];
     assert.equal(faultOf(select(['both'], { joins, window: WINDOW }), [LEFT, RIGHT]), 'ambiguous field both');
     assert.equal(faultOf(select(['other.both'], { joins, window: WINDOW }), [LEFT, RIGHT]), 'none');
   });
 
-  it('of streams without a schema are read from the first source that has them', () => {
+  it('reads columns of streams without a schema from the first source that has them', () => {
     const statement = bound(select(['a', 'other.b'], { joins: [join('inner', 'other')], window: WINDOW }), [
       definition('demo'),
       definition('other')
@@ -90,19 +90,19 @@ describe('names of columns', () => {
     assert.deepEqual(statement.sources[1].needed, new Set(['a', 'b']));
   });
 
-  it('are all needed for a star and for collect(*), but not for count(*)', () => {
+  it('needs all columns for a star and for collect(*), but not for count(*)', () => {
     assert.equal(bound(select(['*'])).sources[0].needed, 'all');
     assert.equal(bound(select(['collect(*)'])).sources[0].needed, 'all');
     assert.deepEqual(bound(select(['count(*)'])).sources[0].needed, new Set());
   });
 
-  it('with a dot are columns of a source, or keys of a struct', () => {
+  it('reads names with a dot as columns of a source, or keys of a struct', () => {
     assert.deepEqual(project(['demo.a', 'demo.a.b AS x', 'c.d AS y'], { a: { b: 1 }, c: { d: 2 } }), [
       { a: { b: 1 }, x: 1, y: 2 }
     ]);
   });
 
-  it('of metadata are collected', () => {
+  it('collects the metadata that is read', () => {
     const { sources } = bound(select(['meta(topic)', 'mqtt(demo.qos)']));
     assert.deepEqual(sources[0].neededMeta, new Set(['topic', 'qos']));
     assert.equal(bound(select(['meta(*)'])).sources[0].neededMeta, 'all');
@@ -114,7 +114,7 @@ describe('sources', () => {
   const lookup = definition('look', undefined, { kind: 'table', options: { KIND: 'LOOKUP' } });
   const streams = [definition('demo'), definition('other'), table, lookup];
 
-  it('have to exist and to be told apart', () => {
+  it('requires sources to exist and to have different names', () => {
     assert.equal(
       faultOf(select(['a'], { from: { name: 'nope', ...PLACE } })),
       'fail to get stream nope, please check if stream is created'
@@ -126,19 +126,19 @@ describe('sources', () => {
     );
   });
 
-  it('that are streams are joined in windows', () => {
+  it('requires windows for joins of streams', () => {
     const joins = [join('inner', 'other', 'demo.a = other.a')];
     assert.equal(faultOf(select(['*'], { joins }), streams), 'need to run stream join in windows');
     assert.equal(faultOf(select(['*'], { joins, window: WINDOW }), streams), 'none');
   });
 
-  it('that are tables need no window, and cannot have one alone', () => {
+  it('accepts tables without a window, and refuses a window for a table alone', () => {
     assert.equal(faultOf(select(['*'], { joins: [join('inner', 'tab', 'demo.a = tab.a')] }), streams), 'none');
     const from = { name: 'tab', ...PLACE };
     assert.equal(faultOf(select(['*'], { from, window: WINDOW }), streams), 'cannot run window for TABLE sources');
   });
 
-  it('that are lookup tables are joined by an equality of a column', () => {
+  it('joins lookup tables by an equality of a column', () => {
     const on = (text: string, kind: JoinKind = 'inner') =>
       faultOf(select(['*'], { joins: [join(kind, 'look', text)] }), streams);
     assert.equal(on('demo.a = look.id'), 'none');
@@ -151,7 +151,7 @@ describe('sources', () => {
     );
   });
 
-  it('that are lookup tables are joined last, so other joins cannot depend on them', () => {
+  it('joins lookup tables last, so other joins cannot depend on them', () => {
     const behind = (kind: JoinKind, text: string, lookupKind: JoinKind = 'inner', fields = ['*']) =>
       faultOf(
         select(fields, {
@@ -177,7 +177,7 @@ describe('sources', () => {
 });
 
 describe('aliases', () => {
-  it('hide columns in later clauses, but mean the column inside their own definition', () => {
+  it('lets an alias shadow a column in later clauses, but not in its own definition', () => {
     const statement = bound(select(['a + 1 AS a'], where('a > 5')));
     const [part] = statement.where;
     assert.equal(resultOf(part, rowOf(statement, { a: 4.5 })), true);
@@ -186,20 +186,20 @@ describe('aliases', () => {
     assert.equal(resultOf(qualified.where[0], rowOf(qualified, { a: 4.5 })), false);
   });
 
-  it('can be used by all columns, wherever they are written', () => {
+  it('lets all columns use an alias, regardless of their order', () => {
     assert.deepEqual(project(['a + 1 AS b', 'b + 1 AS c', 'c * c AS d'], { a: 1 }), [{ b: 2, c: 3, d: 9 }]);
     assert.deepEqual(project(['b + 1 AS c', 'a AS b'], { a: 1, b: 10 }), [{ c: 2, b: 1 }]);
     assert.deepEqual(project(['c + 1 AS d', 'b + 1 AS c', 'a + 1 AS b'], { a: 1 }), [{ d: 4, c: 3, b: 2 }]);
     assert.deepEqual(project(['a + 1 AS a', 'a + 1 AS b'], { a: 3 }), [{ a: 4, b: 5 }]);
   });
 
-  it('that use each other mean the columns, so that columns can be exchanged', () => {
+  it('resolves aliases that use each other to columns, so that columns can be exchanged', () => {
     assert.deepEqual(project(['a AS b', 'b AS a'], { a: 1, b: 2 }), [{ b: 1, a: 2 }]);
     assert.deepEqual(project(['a AS b', 'b AS c', 'c AS a'], { a: 1, b: 2, c: 3 }), [{ b: 1, c: 2, a: 3 }]);
     assert.deepEqual(project(['a AS b', 'b AS a', 'a + 1 AS c'], { a: 1, b: 2 }), [{ b: 1, a: 2, c: 3 }]);
   });
 
-  it('of aggregates do not hide the columns that they are computed of, where no aggregate can stand', () => {
+  it('resolves the alias of an aggregate to the column in clauses that do not allow aggregates', () => {
     const options = { where: expression('a > 1'), groupBy: [expression('a')] };
     const statement = bound(select(['sum(a) AS a', 'count(a) AS c', 'a + 1 AS d'], options));
     const row = rowOf(statement, { a: 5 });
@@ -219,7 +219,7 @@ describe('aliases', () => {
     );
   });
 
-  it('are computed once, if they are used by others', () => {
+  it('computes an alias once if others use it', () => {
     const statement = bound(select(['chance() AS r', 'a + 1 AS b', 'a AS c'], where('r > 0.1 AND c = 1')));
     assert.deepEqual(statement.slots, { count: 1, ofEmission: [] });
     const tools = toolsOf();
@@ -233,7 +233,7 @@ describe('aliases', () => {
     assert.equal(calls, 1);
   });
 
-  it('that depend on the emission are computed anew for each', () => {
+  it('computes aliases that depend on the emission again for each emission', () => {
     const statement = bound(
       select(['window_start() + 1 AS s', 'count(*) + 1 AS c'], {
         window: WINDOW,
@@ -251,12 +251,12 @@ describe('aliases', () => {
     assert.deepEqual(emissionSlots(statement.slots, group.slots), first.slots);
   });
 
-  it('cannot be defined twice', () => {
+  it('refuses a duplicate alias', () => {
     assert.equal(faultOf(select(['a AS x', 'b AS x'])), 'duplicate alias x');
     assert.equal(faultOf(select(['x + 1 AS y', 'a AS x', 'b AS x'])), 'duplicate alias x');
   });
 
-  it('with too many levels are refused', () => {
+  it('refuses aliases with too many levels', () => {
     const sum = Array.from({ length: 400 }, () => 'a').join(' + ');
     const fields = [`${sum} AS b0`, ...Array.from({ length: 5 }, (_, n) => `b${n} + ${sum} AS b${n + 1}`)];
     assert.equal(faultOf(select(fields)), 'the expression has more than 1000 levels, with its aliases');
@@ -264,14 +264,14 @@ describe('aliases', () => {
     assert.equal(faultOf(select(chain)), 'the expression has more than 1000 levels, with its aliases');
   });
 
-  it('of many uses of each other take no time', () => {
+  it('binds aliases with many uses of each other without delay', () => {
     const fields = ['a + 1 AS b0', ...Array.from({ length: 40 }, (_, n) => `b${n} + b${n} AS b${n + 1}`)];
     assert.equal(project(fields, { a: 0 })[0].b40, 2 ** 40);
   });
 });
 
 describe('aggregate calls', () => {
-  it('that are equal are one', () => {
+  it('merges equal aggregate calls', () => {
     const { aggregates, isGrouped } = bound(select(['count(*)', 'SUM(a) AS s', 'sum(a) / count(*) AS m']));
     assert.deepEqual(
       aggregates.map(({ text }) => text),
@@ -280,7 +280,7 @@ describe('aggregate calls', () => {
     assert.equal(isGrouped, true);
   });
 
-  it('are two if a name means a column in one and an alias in the other', () => {
+  it('separates aggregate calls if a name means a column in one and an alias in the other', () => {
     const statement = bound(select(['sum(demo.a) AS x', 'a + 1 AS a', 'sum(a) AS y']));
     const row = rowOf(statement, { a: 1 });
     assert.deepEqual(
@@ -289,7 +289,7 @@ describe('aggregate calls', () => {
     );
   });
 
-  it('read 1 or all columns for a star', () => {
+  it('passes 1 or all columns for a star to aggregate calls', () => {
     const { aggregates } = bound(select(['count(*)', 'collect(*)']));
     const row = new Row({ a: 1 }, 0);
     assert.deepEqual(
@@ -298,14 +298,14 @@ describe('aggregate calls', () => {
     );
   });
 
-  it('are refused where rows are filtered or grouped', () => {
+  it('refuses aggregate calls in clauses that filter or group rows', () => {
     const sentence = (clause: string) => `Not allowed to call aggregate functions in ${clause} clause.`;
     assert.equal(faultOf(select(['a'], where('count(*) > 1'))), sentence('WHERE'));
     assert.equal(faultOf(select(['count(*) AS c'], where('c > 1'))), sentence('WHERE'));
     assert.equal(faultOf(select(['a'], { groupBy: [expression('count(*)')] })), sentence('GROUP BY'));
   });
 
-  it('have to be among the arguments of functions in HAVING', () => {
+  it('requires an aggregate call among the arguments of functions in HAVING', () => {
     const having = (text: string) => faultOf(select(['count(*) AS c', 'a'], { having: expression(text) }));
     assert.equal(having('abs(a) > 1'), 'Not allowed to call none-aggregate functions in HAVING clause.');
     assert.equal(having('abs(count(*)) > 1'), 'none');
@@ -313,7 +313,7 @@ describe('aggregate calls', () => {
     assert.equal(having('rule_id() = "r1"'), 'none');
   });
 
-  it('are read from groups', () => {
+  it('reads the results of aggregate calls from groups', () => {
     const statement = bound(select(['a', 'sum(b) + 1 AS s']));
     const outputs: ValueObject[] = [];
     const first = new Row({ a: 'x', b: 1 }, 0);
@@ -323,7 +323,7 @@ describe('aggregate calls', () => {
 });
 
 describe('analytic calls', () => {
-  it('have a slot each, before those that use them', () => {
+  it('assigns a slot to each analytic call, before the calls that use it', () => {
     const { analytics, slots } = bound(select(['lag(lag(a)) AS x', 'lag(a)', 'lag(a, 2)']));
     assert.deepEqual(
       analytics.map(({ text, slot }) => [text, slot]),
@@ -336,7 +336,7 @@ describe('analytic calls', () => {
     assert.deepEqual(slots, { count: 3, ofEmission: [] });
   });
 
-  it('with another OVER are others', () => {
+  it('separates analytic calls with different OVER clauses', () => {
     const { analytics } = bound(select(['lag(a)', 'lag(a) OVER (PARTITION BY b WHEN c > 1) AS p']));
     assert.equal(analytics.length, 2);
     const [, partitioned] = analytics;
@@ -344,13 +344,13 @@ describe('analytic calls', () => {
     assert.equal(resultOf(partitioned.when, new Row({ c: 2 }, 0)), true);
   });
 
-  it('of aggregates are computed for groups', () => {
+  it('computes analytic calls of aggregates for groups', () => {
     const { analytics, slots } = bound(select(['lag(count(*)) AS p']));
     assert.equal(analytics[0].phase, 'groups');
     assert.deepEqual(slots.ofEmission, [0]);
   });
 
-  it('can be used in WHERE, but not in ON', () => {
+  it('allows analytic calls in WHERE, but not in ON', () => {
     assert.equal(bound(select(['a'], where('lag(a) > 1'))).where[0].movesTo, undefined);
     const joins = [join('inner', 'other', 'lag(demo.a) = other.a')];
     assert.equal(
@@ -359,7 +359,7 @@ describe('analytic calls', () => {
     );
   });
 
-  it('with several columns are computed as they are', () => {
+  it('computes analytic calls with several columns in the phase of results', () => {
     const statement = bound(select(['changed_cols("p_", true, a)']));
     assert.equal(statement.analytics[0].slot, 0);
     assert.deepEqual(statement.analytics[0].names, ['', '', 'a']);
@@ -381,7 +381,7 @@ describe('parts of conditions', () => {
     );
   }
 
-  it('of WHERE move before joins that keep the rows of their source', () => {
+  it('moves parts of WHERE before joins that keep the rows of their source', () => {
     assert.deepEqual(places(['inner', 'inner']), [0, 1, 2, undefined]);
     assert.deepEqual(places(['left', 'inner']), [0, undefined, 2, undefined]);
     assert.deepEqual(places(['inner', 'right']), [undefined, undefined, 2, undefined]);
@@ -389,12 +389,12 @@ describe('parts of conditions', () => {
     assert.deepEqual(places(['cross', 'left']), [0, undefined, undefined, undefined]);
   });
 
-  it('of WHERE stay if they depend on chance, the window, or a name of any source', () => {
+  it('keeps parts of WHERE in place that depend on chance, the window, or a name of any source', () => {
     const condition = 'demo.x > chance() AND demo.x > window_start() AND x = 1 AND 1 = 1';
     assert.deepEqual(places(['inner', 'inner'], condition), [undefined, undefined, undefined, undefined]);
   });
 
-  it('of ON are equalities if they compare the joined source with those before it', () => {
+  it('finds equalities of ON that compare the joined source with the earlier ones', () => {
     const joins = [join('left', 'b', 'demo.x > 1 AND b.x = b.y AND demo.x + 1 = b.y')];
     const { on } = bound(select(['*'], { joins, window: WINDOW }), streams).joins[0];
     const [other, own, { equality }] = on;
@@ -404,7 +404,7 @@ describe('parts of conditions', () => {
     assert.equal(resultOf(equality?.right, new Row({ y: 4 }, 0)), 4);
   });
 
-  it('of a statement with one source all move to it', () => {
+  it('moves all parts of WHERE to the only source of a statement', () => {
     const { where: parts } = bound(select(['*'], where('a = 1 AND b = 2 OR c = 3')));
     assert.deepEqual(
       parts.map(({ text: shown, movesTo }) => [shown, movesTo]),
@@ -414,7 +414,7 @@ describe('parts of conditions', () => {
 });
 
 describe('outputs', () => {
-  it('are named by alias, column, function or number', () => {
+  it('names output columns by alias, column, function or number', () => {
     const { fields } = bound(select(['a AS x', 'demo.b', 'COUNT(*)', 'a + 1', 'a->b', 'kuiper_field_1']));
     assert.deepEqual(
       fields.map((field) => field.type !== 'star' && field.name),
@@ -422,23 +422,23 @@ describe('outputs', () => {
     );
   });
 
-  it('leave null out, unless it is wanted', () => {
+  it('omits null from the output, unless requested', () => {
     assert.deepEqual(project(['a', 'b', 'c'], { a: 1, b: null }), [{ a: 1 }]);
     assert.deepEqual(project(['a', 'b', 'c'], { a: 1, b: null }, { sendNilField: true }), [{ a: 1, b: null, c: null }]);
     assert.deepEqual(project(['*'], { a: 1, b: null }), [{ a: 1 }]);
     assert.deepEqual(project(['*'], { a: 1, b: null }, { sendNilField: true }), [{ a: 1, b: null }]);
   });
 
-  it('of a star are the row itself', () => {
+  it('returns the row itself for SELECT *', () => {
     const row = { a: 1 };
     assert.equal(project(['*'], row)[0], row);
   });
 
-  it('of a star with other columns are in the order of SELECT', () => {
+  it('keeps the order of SELECT for a star with other columns', () => {
     assert.equal(JSON.stringify(project(['c + 1 AS d', '*', 'a + 1 AS a'], { a: 1, c: 2 })), '[{"d":3,"a":2,"c":2}]');
   });
 
-  it('of a star leave EXCEPT out, and replace columns at their place', () => {
+  it('omits the columns of EXCEPT from a star, and replaces columns in their positions', () => {
     const statement = bound({
       ...select([]),
       fields: [
@@ -462,7 +462,7 @@ describe('outputs', () => {
     assert.equal(JSON.stringify(outputs), '[{"a":2,"c":3}]');
   });
 
-  it('of one stream of a join have its columns only', () => {
+  it('returns only the columns of one stream of a join for its star', () => {
     const joins = [join('inner', 'other')];
     const statement = bound(
       { ...select([]), joins, window: WINDOW, fields: [{ type: 'star', stream: 'other', ...PLACE }] },
@@ -478,11 +478,11 @@ describe('outputs', () => {
     );
   });
 
-  it('leave invisible columns out', () => {
+  it('omits invisible columns', () => {
     assert.deepEqual(project(['a + 1 AS b INVISIBLE', 'b * 2 AS c'], { a: 1 }), [{ c: 4 }]);
   });
 
-  it('have a row for each element of unnest', () => {
+  it('returns a row for each element of unnest', () => {
     assert.deepEqual(project(['a', 'unnest(l)', 'b'], { a: 1, b: 2, l: [{ x: 1 }, 5, null] }), [
       { a: 1, x: 1, b: 2 },
       { a: 1, unnest: 5, b: 2 },
@@ -493,15 +493,15 @@ describe('outputs', () => {
     assert.equal(faultOf(select(['unnest(a)', 'unnest(b)'])), 'only one function of SELECT can return several rows');
   });
 
-  it('have a column for each key of extract', () => {
+  it('returns a column for each key of extract', () => {
     assert.deepEqual(project(['extract(o)', 'a'], { a: 1, o: { x: 1, y: null } }), [{ x: 1, a: 1 }]);
   });
 
-  it('have the metadata of their row if it is wanted', () => {
+  it('returns the metadata of the row on request', () => {
     assert.deepEqual(project(['a'], { a: 1 }, { sendMetaToSink: true }), [{ a: 1, __meta: { topic: 't' } }]);
   });
 
-  it('have columns of any name', () => {
+  it('supports columns of any name', () => {
     const [output] = project(['extract(o)'], { o: JSON.parse('{"__proto__":{"x":1}}') });
     assert.deepEqual(Object.keys(output), ['__proto__']);
     assert.equal(Object.getPrototypeOf(output), Object.prototype);

@@ -9,7 +9,7 @@ import { Lives, turns } from '../store/support.ts';
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="demo/#", FORMAT="JSON")';
 const THREES = 'SELECT collect(n) AS ns FROM demo GROUP BY COUNTWINDOW(3)';
 
-/** Brokers with a rule that publishes at `out`, for a client that is away. */
+/** Brokers with a rule that publishes at `out`, for an offline client. */
 async function livesWith(qos: 0 | 1 | 2, sql = THREES, options: object = {}): Promise<Lives> {
   const lives = await new Lives().begin();
   lives.kit.broker.on('error', () => undefined);
@@ -21,7 +21,7 @@ async function livesWith(qos: 0 | 1 | 2, sql = THREES, options: object = {}): Pr
   return lives;
 }
 
-/** What the reader receives when it comes back. */
+/** The messages that the reader receives when it connects again. */
 async function received(lives: Lives): Promise<Record<string, unknown>[]> {
   await lives.kit.clock.advance(2_000);
   const { client, got } = await lives.listen({ clientId: 'reader' });
@@ -36,7 +36,7 @@ const FAULTS = ['rejects', 'applies', 'refuses'] as const;
 
 describe('A stream rule with qos', () => {
   for (const qos of [1, 2] as const)
-    it(`delivers the result of a window without another message, also to receivers that are not persisted (qos ${qos})`, async () => {
+    it(`delivers the result of a window without another message, even to receivers that are not persisted (qos ${qos})`, async () => {
       await using kit = await createTestBroker({ store: memoryStore() });
       const got: string[] = [];
       kit.broker.subscribe('out', ({ payload }) => void got.push(String(payload)));
@@ -51,7 +51,7 @@ describe('A stream rule with qos', () => {
     });
 
   for (const qos of [1, 2] as const) {
-    it(`${qos} goes on in the middle of a window after a crash`, async () => {
+    it(`continues within a window after a crash with qos ${qos}`, async () => {
       await using lives = await livesWith(qos);
       const writer = await lives.connect({ clientId: 'w' });
       for (const n of [1, 2]) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
@@ -61,7 +61,7 @@ describe('A stream rule with qos', () => {
       assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }]);
     });
 
-    it(`${qos} goes on in the middle of a window after a stop of the broker, of the rule, and after both`, async () => {
+    it(`continues within a window after a stop of the broker, of the rule, or of both with qos ${qos}`, async () => {
       await using lives = await livesWith(qos);
       const publish = async (n: number) =>
         (await lives.connect({ clientId: 'w' })).publish('demo/a', JSON.stringify({ n }), { qos: 1 });
@@ -83,7 +83,7 @@ describe('A stream rule with qos', () => {
       assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }, { ns: [4, 5, 6] }]);
     });
 
-    it(`${qos} loses no row that was acknowledged${qos === 2 ? ', and has none twice' : ''}, whenever the process is killed`, async () => {
+    it(`loses no acknowledged row whenever the process is killed with qos ${qos}${qos === 2 ? ', and repeats none' : ''}`, async () => {
       const random = new Random(SEED);
       for (let round = 0; round < 6; round++) {
         await using lives = await livesWith(qos);
@@ -106,10 +106,10 @@ describe('A stream rule with qos', () => {
             if (random.next() < 0.6) await Promise.race([noted, lives.kit.clock.settle()]);
             if (random.next() < 0.3) await lives.kit.clock.advance(random.below(1_500));
           }
-          lives.store.fault = () => undefined; // a broker does not start on a store that fails
+          lives.store.fault = () => undefined; // a broker does not start on a failing store
           if (random.next() < 0.8) await lives.kill({ isPendingKept: random.once(2) });
           else {
-            await lives.kit.clock.advance(10_000); // it is stopped when it works again
+            await lives.kit.clock.advance(10_000); // it is stopped when the store works again
             await lives.restart();
           }
         }
@@ -126,7 +126,7 @@ describe('A stream rule with qos', () => {
     });
   }
 
-  it('0 begins anew after a crash', async () => {
+  it('starts with empty windows after a crash with qos 0', async () => {
     await using lives = await livesWith(0);
     const writer = await lives.connect({ clientId: 'w' });
     for (const n of [1, 2]) await writer.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
@@ -136,7 +136,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(await received(lives), [{ ns: [3, 4, 5] }]);
   });
 
-  it('2 publishes with its checkpoint, after a second', async () => {
+  it('publishes with its checkpoint, after a second, with qos 2', async () => {
     await using lives = await livesWith(2);
     const { clock } = lives.kit;
     const { got } = await lives.listen({ clientId: 'reader' });
@@ -151,7 +151,7 @@ describe('A stream rule with qos', () => {
     );
   });
 
-  it('2 sends nothing before its checkpoint is in the store', async () => {
+  it('sends nothing before its checkpoint is committed with qos 2', async () => {
     await using lives = await livesWith(2);
     const { streams } = lives.kit.broker;
     const actions = [{ mqtt: { topic: 'at/once', qos: 0 } }];
@@ -170,7 +170,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(texts(), ['[{"n":1}]']);
   });
 
-  it('1 makes a checkpoint when half of the bound is used, which deletes the rows before it', async () => {
+  it('makes a checkpoint when half of the limit is used, which deletes the rows before it, with qos 1', async () => {
     await using lives = await new Lives({ streams: { bounds: { checkpointRows: 20 } } }).begin();
     const { streams } = lives.kit.broker;
     await streams.define(DEMO);
@@ -189,7 +189,7 @@ describe('A stream rule with qos', () => {
     assert.equal(await records(), 0);
   });
 
-  it('1 stops with a reason if its state cannot be saved', async () => {
+  it('stops with a reason if its state cannot be saved with qos 1', async () => {
     await using lives = await new Lives({ streams: { bounds: { checkpointBytes: 2_000 } } }).begin();
     lives.kit.broker.on('error', () => undefined);
     const { streams } = lives.kit.broker;
@@ -204,7 +204,7 @@ describe('A stream rule with qos', () => {
     );
   });
 
-  it('2 passes on the rows that are on their way into the store when it is updated', async () => {
+  it('passes on the rows with a pending commit when it is updated with qos 2', async () => {
     await using lives = await livesWith(2, 'SELECT n FROM demo');
     const { broker } = lives.kit;
     const [{ actions, options }] = [(await broker.streams.rules.get('r')) ?? assert.fail()];
@@ -220,7 +220,7 @@ describe('A stream rule with qos', () => {
     );
   });
 
-  it('1 sees the rows that arrive while it is started again', async () => {
+  it('receives the rows that arrive during its restart with qos 1', async () => {
     await using lives = await livesWith(1, 'SELECT n FROM demo');
     const { broker } = lives.kit;
     const publish = (n: number) => broker.publish('demo/a', JSON.stringify({ n }), { qos: 1 });
@@ -235,7 +235,7 @@ describe('A stream rule with qos', () => {
     );
   });
 
-  it('1 begins anew with another statement', async () => {
+  it('starts with empty windows after a change of the statement with qos 1', async () => {
     await using lives = await livesWith(1);
     const { streams } = lives.kit.broker;
     await streams.push('demo', { n: 1 });
@@ -249,7 +249,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(await received(lives), [{ m: [2, 3] }]);
   });
 
-  it('1 refuses what the store refuses, and goes on with the rest', async () => {
+  it('refuses rows that the store refuses, and continues with the others, with qos 1', async () => {
     await using lives = await livesWith(2);
     const { streams } = lives.kit.broker;
     lives.store.fault = () => 'rejects';
@@ -260,7 +260,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(await received(lives), [{ ns: [2, 3, 4] }]);
   });
 
-  it('1 without a store has no effect, and says so', async () => {
+  it('reports that qos 1 has no effect without a store', async () => {
     await using kit = await createTestBroker();
     const warnings: string[] = [];
     kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
@@ -269,7 +269,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(warnings, ['stream rule r: option qos has no effect, because the broker has no store']);
   });
 
-  it('1 keeps its rows if a table of it cannot be opened at the next start', async () => {
+  it('keeps its rows with qos 1 if a table of it cannot be opened at the next start', async () => {
     const source = { isBroken: false };
     await using lives = await new Lives({ streams: { sources: [flaky(source)] } }).begin();
     lives.kit.broker.on('error', () => undefined);
@@ -292,7 +292,7 @@ describe('A stream rule with qos', () => {
   });
 
   for (const qos of [0, 1] as const)
-    it(`1 keeps its windows if an update to qos ${qos} fails`, async () => {
+    it(`keeps its windows with qos 1 if an update to qos ${qos} fails`, async () => {
       const source = { isBroken: true };
       await using lives = await new Lives({ streams: { sources: [flaky(source)] } }).begin();
       lives.kit.broker.on('error', () => undefined);
@@ -309,7 +309,7 @@ describe('A stream rule with qos', () => {
       assert.deepEqual(await received(lives), [{ ns: [1, 2, 3] }]);
     });
 
-  it('1 has the windows of its rows, also if it is killed before it has run for a checkpointInterval', async () => {
+  it('restores the windows of its rows with qos 1, even if it is killed before the first checkpointInterval has elapsed', async () => {
     const sql = 'SELECT collect(n) AS ns FROM demo GROUP BY TUMBLINGWINDOW(ss, 10)';
     await using lives = await livesWith(1, sql, { windowAlign: 'start' });
     for (const n of [1, 2, 3, 4]) {
@@ -322,7 +322,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual((await received(lives)).slice(-2), [{ ns: [1, 2] }, { ns: [3, 4] }]);
   });
 
-  it('1 begins anew with another definition of the options, also before its first checkpoint', async () => {
+  it('starts with empty windows with qos 1 after a change of its options, even before its first checkpoint', async () => {
     const rule = (sql: string) => ({
       definitions: [DEMO, 'CREATE STREAM other () WITH (DATASOURCE="other", FORMAT="JSON")'],
       rules: [
@@ -338,7 +338,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(await received(lives), []);
   });
 
-  it('2 loses no row that waits for its commit when it is updated', async () => {
+  it('loses no row with a pending commit when it is updated with qos 2', async () => {
     await using lives = await livesWith(2, 'SELECT n FROM demo');
     const { streams } = lives.kit.broker;
     await lives.kit.clock.advance(100);
@@ -357,7 +357,7 @@ describe('A stream rule with qos', () => {
   });
 
   for (const qos of [1, 2] as const)
-    it(`${qos} goes on after the store has failed for long`, async () => {
+    it(`continues after a long failure of the store with qos ${qos}`, async () => {
       await using lives = await livesWith(qos);
       const { broker, clock } = lives.kit;
       const errors: string[] = [];
@@ -377,7 +377,7 @@ describe('A stream rule with qos', () => {
       if (qos === 2) assert.ok(errors.includes('a row was refused, because the store cannot be written at present'));
     });
 
-  it('2 sends nothing twice because of enableCache', async () => {
+  it('sends nothing twice because of enableCache with qos 2', async () => {
     await using lives = await livesWith(2);
     const { streams } = lives.kit.broker;
     const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true, enableCache: true } }];
@@ -389,7 +389,7 @@ describe('A stream rule with qos', () => {
     assert.deepEqual(await received(lives), [{ n: 1 }]);
   });
 
-  it('2 has no row twice after two starts of one broker', async () => {
+  it('processes no row twice after two starts of one broker with qos 2', async () => {
     await using lives = await livesWith(2);
     for (const n of [1, 2]) await lives.kit.broker.streams.push('demo', { n });
     await lives.kill();
@@ -405,7 +405,7 @@ describe('A stream rule with qos', () => {
 
 const OTHER = 'CREATE STREAM other () WITH (DATASOURCE="other/#", FORMAT="JSON", TIMESTAMP="t")';
 const EVENTS = 'CREATE STREAM demo () WITH (DATASOURCE="demo/#", FORMAT="JSON", TIMESTAMP="t")';
-/** Statements with a state. */
+/** Stateful statements. */
 const STATEMENTS = [
   'SELECT collect(n) AS ns FROM demo GROUP BY TUMBLINGWINDOW(ss, 2)',
   'SELECT k, sum(n) AS s, count(*) AS c, last_value(n, true) AS l FROM demo GROUP BY k, TUMBLINGWINDOW(ss, 3)',
@@ -422,14 +422,14 @@ const STATEMENTS = [
   'SELECT collect(n) AS ns, lag(count(*)) AS p FROM demo WHERE lag(k) != 1 GROUP BY TUMBLINGWINDOW(ss, 2)',
   'SELECT n, last_hit_count() AS c FROM demo WHERE k > 0'
 ];
-/** Those that are only for processing time. */
+/** Statements for processing time only. */
 const COUNTS = [
   'SELECT collect(n) AS ns FROM demo GROUP BY COUNTWINDOW(4, 2)',
   'SELECT k, sum(n) AS s FROM demo GROUP BY k, COUNTWINDOW(3)',
   'SELECT collect(n) AS ns FROM demo GROUP BY STATEWINDOW(k = 0, k > 0)'
 ];
 
-/** A row that is pushed, and what happens before it. */
+/** A row that is pushed, and the preceding action. */
 interface Step {
   readonly gapMs: number;
   readonly stream: 'demo' | 'other';
@@ -453,7 +453,7 @@ function randomSteps(random: Random): Step[] {
   });
 }
 
-/** What a rule sends. @param isCalm nothing but the rows happens */
+/** The outputs of a rule. @param isCalm whether only rows are processed, without kills and stops */
 async function outputsOf(steps: readonly Step[], sql: string, options: object, isCalm: boolean): Promise<string[]> {
   await using lives = await new Lives().begin(START - 10_000);
   lives.kit.broker.on('error', () => undefined);
@@ -491,7 +491,7 @@ describe('A stream rule with qos 2 that is killed and stopped', () => {
     ...STATEMENTS.map((sql) => ({ sql, options: { isEventTime: true, lateTolerance: 500 } }))
   ];
   for (const { sql, options } of cases)
-    it(`sends what it sends without that: ${sql} ${JSON.stringify(options)}`, async () => {
+    it(`sends the same outputs as without kills and stops: ${sql} ${JSON.stringify(options)}`, async () => {
       const seed = Number(process.env.STEPS_SEED ?? SEED);
       const steps = randomSteps(new Random(seed));
       const expected = await outputsOf(steps, sql, options, true);
@@ -500,7 +500,7 @@ describe('A stream rule with qos 2 that is killed and stopped', () => {
     });
 });
 
-/** A type of sources which cannot be opened at times. */
+/** A source type that cannot be opened at times. */
 function flaky(state: { readonly isBroken: boolean }): SourceType {
   return {
     name: 'flaky',

@@ -37,12 +37,12 @@ function topicsOf(broker: Broker): string[] {
   return topics;
 }
 
-/** Let rules run for a while that would go on in a circle for ever. */
+/** Run rules for a while that could otherwise trigger each other forever. */
 async function run(kit: TestBroker): Promise<void> {
   for (let second = 0; second < 30; second++) await kit.clock.advance(1000);
 }
 
-/** What a rule has failed with. */
+/** The failures of a rule. */
 async function failuresOf({ streams }: Broker, id: string): Promise<{ count: unknown; last: unknown }> {
   const { metrics } = await streams.rules.status(id);
   return { count: metrics.sink_mqtt_0_0_exceptions_total, last: metrics.sink_mqtt_0_0_last_exception };
@@ -50,7 +50,7 @@ async function failuresOf({ streams }: Broker, id: string): Promise<{ count: unk
 
 const LOOP = (id: string) => `rules publish because of each other: the stream rule ${id} already caused this message`;
 
-/** Ways in which a rule publishes later, or at once. */
+/** Ways in which a rule publishes immediately or later. */
 const WAYS: Readonly<Record<string, Omit<Rule, 'topic'>>> = {
   'at once': { sql: 'SELECT * FROM a' },
   'a tumbling window': { sql: 'SELECT * FROM a GROUP BY TUMBLINGWINDOW(ss, 1)' },
@@ -74,7 +74,7 @@ const WAYS: Readonly<Record<string, Omit<Rule, 'topic'>>> = {
 
 describe('A stream rule that publishes what it selects from', () => {
   for (const [way, rule] of Object.entries(WAYS))
-    it(`ends after the first repetition: ${way}`, async () => {
+    it(`ends a cycle after the first repetition: ${way}`, async () => {
       await using kit = await kitWith({ r: { ...rule, topic: 'a' } });
       const topics = topicsOf(kit.broker);
       await kit.broker.publish({ topic: 'a', payload: '{"n":1}' });
@@ -87,17 +87,17 @@ describe('A stream rule that publishes what it selects from', () => {
       assert.equal((await kit.broker.streams.rules.status('r')).text, 'Running');
     });
 
-  it('ends after a hopping window that has the row several times', async () => {
+  it('ends a cycle after a hopping window that contains the row several times', async () => {
     const sql = 'SELECT count(*) AS n FROM a GROUP BY HOPPINGWINDOW(ss, 3, 1)';
     await using kit = await kitWith({ r: { sql, topic: 'a' } });
     const topics = topicsOf(kit.broker);
     await kit.broker.publish({ topic: 'a', payload: '{"n":1}' });
     await run(kit);
-    assert.equal(topics.length, 2, 'the second window has what the first one has led to');
+    assert.equal(topics.length, 2, 'the second window contains the output of the first one');
     assert.equal((await failuresOf(kit.broker, 'r')).last, LOOP('r'));
   });
 
-  it('ends in the time of events', async () => {
+  it('ends a cycle in event time', async () => {
     await using kit = await kitWith({});
     const { streams } = kit.broker;
     await streams.define(streamOf('e', 'e', ', TIMESTAMP="ts"'));
@@ -117,7 +117,7 @@ describe('A stream rule that publishes what it selects from', () => {
   });
 
   for (const lingerInterval of [0, 100])
-    it(`ends with the errors of its rows, after ${lingerInterval} ms`, async () => {
+    it(`ends a cycle of the errors of its rows, after ${lingerInterval} ms`, async () => {
       await using kit = await kitWith({});
       await kit.broker.streams.define(
         'CREATE STREAM strict (n BIGINT) WITH (DATASOURCE="s", FORMAT="JSON", STRICT_VALIDATION="true")'
@@ -137,7 +137,7 @@ describe('A stream rule that publishes what it selects from', () => {
     });
 
   for (const store of [undefined, memoryStore()])
-    it(`ends with QoS 1 and ${store === undefined ? 'no store' : 'a store'}`, async () => {
+    it(`ends a cycle with QoS 1 and ${store === undefined ? 'no store' : 'a store'}`, async () => {
       const r = { sql: 'SELECT * FROM a', topic: 'a', sink: { qos: 1 } };
       await using kit = await kitWith({ r }, store === undefined ? {} : { store });
       const reader = await kit.connect({ clientId: 'reader', clean: false });
@@ -150,7 +150,7 @@ describe('A stream rule that publishes what it selects from', () => {
     });
 
   for (const qos of [1, 2] as const)
-    it(`ends with the option qos ${qos}, also if the row is in a window of a checkpoint`, async () => {
+    it(`ends a cycle with the option qos ${qos}, even if the row is in a window of a checkpoint`, async () => {
       await using lives = await new Lives().begin();
       lives.kit.broker.on('error', () => undefined);
       await lives.kit.broker.streams.define(streamOf('a'));
@@ -171,7 +171,7 @@ describe('A stream rule that publishes what it selects from', () => {
 describe('Several stream rules', () => {
   const count = (stream: string) => `SELECT count(*) AS n FROM ${stream} GROUP BY TUMBLINGWINDOW(ss, 1)`;
 
-  it('in a circle end at the first repetition, also with windows', async () => {
+  it('ends a cycle of several rules at the first repetition, also with windows', async () => {
     await using kit = await kitWith({
       first: { sql: count('a'), topic: 'b' },
       second: { sql: count('b'), topic: 'a', sink: { enableCache: true } }
@@ -184,7 +184,7 @@ describe('Several stream rules', () => {
     assert.deepEqual(await failuresOf(kit.broker, 'second'), { count: 0, last: '' });
   });
 
-  it('in a circle over a topic of the memory end, too', async () => {
+  it('ends a cycle over a memory topic', async () => {
     await using kit = await kitWith(
       { last: { sql: count('m'), topic: 'a' } },
       {
@@ -201,7 +201,7 @@ describe('Several stream rules', () => {
     assert.equal(metrics.sink_memory_0_0_last_exception, LOOP('first'));
   });
 
-  it('in a circle with an action of the rules over events end, too', async () => {
+  it('ends a cycle with an action of the rules over events', async () => {
     await using kit = await kitWith({ r: { sql: count('a'), topic: 'b' } });
     const params = { target_topic: 'a', payload_tmpl: '{}', target_qos: 0 };
     await kit.broker.rules.create({ sql: 'SELECT payload FROM "b"', actions: [{ name: 'republish', params }] });
@@ -212,7 +212,7 @@ describe('Several stream rules', () => {
     assert.equal((await failuresOf(kit.broker, 'r')).last, LOOP('r'));
   });
 
-  it('in a row are not refused, nor is what they have in common with rows of clients', async () => {
+  it('accepts rules in a chain, and groups of their rows with rows of clients', async () => {
     await using kit = await kitWith({
       one: { sql: count('a'), topic: 'b' },
       two: { sql: count('b'), topic: 'c', sink: { lingerInterval: 50 } },
@@ -235,7 +235,7 @@ describe('Several stream rules', () => {
       assert.deepEqual(await failuresOf(kit.broker, id), { count: 0, last: '' }, id);
   });
 
-  it('in a row are at most 16', async () => {
+  it('refuses chains of more than 16 rules', async () => {
     await using kit = await kitWith({});
     for (let at = 0; at < 17; at++) {
       await kit.broker.streams.define(streamOf(`t/${at}`, `s${at}`));
@@ -249,7 +249,7 @@ describe('Several stream rules', () => {
     assert.equal(last, 'rules publish because of each other: more than 16 rules caused this message');
   });
 
-  it('are not refused because a row that they have led to has been filtered out, or is in a table', async () => {
+  it('ignores causes of rows that were filtered out or are in a table', async () => {
     await using kit = await kitWith({
       filtered: {
         sql: 'SELECT count(*) AS n FROM a WHERE own = 0 GROUP BY TUMBLINGWINDOW(ss, 1)',
@@ -280,7 +280,7 @@ describe('Several stream rules', () => {
     }
   });
 
-  it('are refused no longer when the row that they have led to has left the window', async () => {
+  it('stops refusing outputs when the row that the rules caused has left the window', async () => {
     const sql = 'SELECT count(*) AS n FROM a GROUP BY HOPPINGWINDOW(ss, 2, 1)';
     await using kit = await kitWith({ r: { sql, topic: 'a' } });
     const topics = topicsOf(kit.broker);

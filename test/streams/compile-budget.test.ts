@@ -10,7 +10,7 @@ import { compileStreamRule } from '../../lib/streams/index.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { parseStreamStatement } from '../../lib/streams/statement.ts';
 
-/** A pure function that makes a long array, and how often it has been called. */
+/** A pure function that creates a long array, and the number of its calls. */
 function counted(): { readonly function: ScalarFunction; calls: number } {
   const counter = {
     calls: 0,
@@ -29,7 +29,7 @@ function columns(count: number, text: (at: number) => string): string {
   return Array.from({ length: count }, (_, at) => text(at)).join(', ');
 }
 
-/** Count how often the innermost column is visited while calls in calls are bound. */
+/** Count the visits of the innermost column while nested calls are bound. */
 function visits(call: string, levels: number): number {
   const select = parseStreamStatement(`SELECT ${call.repeat(levels)}x${')'.repeat(levels)} AS y FROM d`);
   const [field] = select.fields;
@@ -53,7 +53,7 @@ function visits(call: string, levels: number): number {
 }
 
 describe('The compilation of a statement', () => {
-  it('evaluates constant calls up to a budget, and each of them once', async () => {
+  it('evaluates constant calls up to a budget, each of them once', async () => {
     const many = counted();
     const few = await compileStreamRule('SELECT array_max(many(1)) AS m FROM d', { functions: [many.function] });
     assert.equal(many.calls, 1);
@@ -62,7 +62,7 @@ describe('The compilation of a statement', () => {
     assert.equal(many.calls, 1);
   });
 
-  it('leaves constant calls beyond the budget for the rows, with the same results', async () => {
+  it('leaves constant calls beyond the budget to the rows, with the same results', async () => {
     const many = counted();
     const sql = `SELECT ${columns(500, (at) => `array_max(many(${at})) AS m${at}`)} FROM d`;
     const rule = await compileStreamRule(sql, { functions: [many.function] });
@@ -81,7 +81,7 @@ describe('The compilation of a statement', () => {
     assert.ok(many.calls < 50, `${many.calls} calls`);
   });
 
-  it('is bounded in the same way when a rule is validated, created and explained', async () => {
+  it('applies the same limit when a rule is validated, created and explained', async () => {
     await using broker = createBroker();
     await broker.start();
     const many = counted();
@@ -97,11 +97,11 @@ describe('The compilation of a statement', () => {
   });
 
   for (const call of ['lag(', 'latest('])
-    it(`visits what is inside of many ${call}...) as often as what is inside of few`, () => {
+    it(`visits the arguments of many nested ${call}...) as often as those of few`, () => {
       assert.equal(visits(call, 300), visits(call, 3));
     });
 
-  it('checks regular expressions up to a budget, and those beyond it fail in the rows', async () => {
+  it('checks regular expressions up to a budget, and lets those beyond it fail in the rows', async () => {
     const large = (at: number) => `regexp_matches(x, "(a{30}){20}${at}")`;
     const sql = (others: string) => `SELECT ${others} FROM d`;
     await assert.rejects(compileStreamRule(sql('regexp_matches(x, "(")')), /the regular expression is invalid/);
@@ -131,11 +131,11 @@ describe('The size of a regular expression', () => {
     ['a{b}', 4],
     ['(a{2}', 2]
   ] as const)
-    it(`of ${text || 'an empty one'} is ${size}, with its repetitions written out`, () => {
+    it(`counts the parts of ${text || 'an empty one'} as ${size}, with repetitions written out`, () => {
       assert.equal(checkedSize(text), size);
     });
 
-  it('is bounded, because a short one can have millions of parts', async () => {
+  it('limits regular expressions, because a short one can have millions of parts', async () => {
     const text = '(a{500})'.repeat(1000);
     await assert.rejects(
       compileRule(`SELECT regex_match(topic, '${text}') as x FROM "a"`),

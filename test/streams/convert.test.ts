@@ -14,7 +14,7 @@ function convert(columns: readonly Column[] | undefined, payload: string, setup:
   return compileConversion({ columns, isStrict: true, parseTime, ...setup })(values);
 }
 
-/** The type that a text such as `array(struct(b bigint))` means. */
+/** The type denoted by a text such as `array(struct(b bigint))`. */
 function typeOf(text: string): ColumnType {
   const [, name, inner] = /^(\w+)(?:\((.*)\))?$/.exec(text) as string[];
   if (name === 'array') return { type: 'array', element: typeOf(inner) };
@@ -42,7 +42,7 @@ const cases = readFileSync(join(import.meta.dirname, 'convert-cases.txt'), 'utf8
 describe('the conversion of a column', () => {
   for (const line of cases) {
     const [type, payload, strict, lenient = strict] = line.split(' | ');
-    it(`makes ${type} of ${payload} as expected`, () => {
+    it(`returns the expected ${type} for ${payload}`, () => {
       const column = { name: 'a', type: typeOf(type) };
       assert.equal(resultOf(column, payload, true), strict);
       assert.equal(resultOf(column, payload, false), lenient);
@@ -60,19 +60,19 @@ describe('the conversion of rows', () => {
     assert.deepEqual(convert(columns, '{"a":1,"name":"x","c":3}'), { a: 1n, Name: 'x' });
   });
 
-  it('reads only the columns that are needed, whose names may be written in any case', () => {
+  it('reads only the needed columns, whose names may be written in any case', () => {
     assert.deepEqual(convert(columns, '{"a":"no number","Name":"x"}', { needed: ['NAME', 'name', 'other'] }), {
       Name: 'x'
     });
     assert.deepEqual(convert(columns, '{}', { needed: [] }), {});
   });
 
-  it('leaves values as they are without a schema', () => {
+  it('leaves values unchanged without a schema', () => {
     const values = { a: 1, b: [undefined] };
     assert.equal(compileConversion({ columns: undefined, isStrict: true, parseTime })(values), values);
   });
 
-  it('reads strings of DATETIME columns by TIMESTAMP_FORMAT', () => {
+  it('parses strings of DATETIME columns by TIMESTAMP_FORMAT', () => {
     const time: readonly Column[] = [{ name: 't', type: { type: 'datetime' } }];
     const setup = { timestampFormat: 'pattern' };
     assert.deepEqual(convert(time, '{"t":"pattern"}', setup), { t: new Date(86_400_000) });
@@ -80,7 +80,7 @@ describe('the conversion of rows', () => {
     assert.throws(() => convert(time, '{"t":"2019-09-19"}', setup), /cannot convert to datetime/);
   });
 
-  it('takes values that are of the type already', () => {
+  it('accepts values that already have the type', () => {
     const all = ['bigint', 'float', 'string', 'boolean', 'datetime', 'bytea'] as const;
     const values = {
       bigint: 1n,

@@ -15,7 +15,7 @@ async function push({ broker, clock }: TestBroker, ...rows: object[]): Promise<v
 }
 
 describe('delay()', () => {
-  it('lets emissions wait one after the other, in their order, while other rules go on', async () => {
+  it('makes emissions wait one after the other, in order, while other rules continue', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await define(kit);
@@ -37,7 +37,7 @@ describe('delay()', () => {
     assert.deepEqual(got.late, [1, 2, 3, 4], 'the time in which nothing has waited does not count');
   });
 
-  it('delays the rows behind one that WHERE rejects', async () => {
+  it('delays the rows after one that WHERE rejects', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await define(kit);
@@ -51,7 +51,7 @@ describe('delay()', () => {
     assert.deepEqual(got, [{ v: 2 }]);
   });
 
-  it('goes on with emissions that wait after a restart, if the rule makes checkpoints', async () => {
+  it('continues with waiting emissions after a restart if the rule makes checkpoints', async () => {
     const store = memoryStore();
     const got: string[] = [];
     for (const round of [1, 2]) {
@@ -72,7 +72,7 @@ describe('delay()', () => {
     }
   });
 
-  it('drops what waits when the rule is stopped, as windows do', async () => {
+  it('drops waiting emissions when the rule is stopped, as windows do', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await define(kit);
@@ -96,7 +96,7 @@ describe('delay()', () => {
     assert.deepEqual([emissions, errors], [[[{ v: 1 }], [{ v: 2 }]], []]);
   });
 
-  it('refuses delays that are no milliseconds up to an hour: literals when the rule is made, others as errors of rows', async () => {
+  it('refuses delays other than 0 ms to an hour: literals when the rule is created, others as errors of rows', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await define(kit);
@@ -112,7 +112,7 @@ describe('delay()', () => {
     assert.equal(got[3], 4);
   });
 
-  it('refuses emissions when bufferLength of them wait, and their delays do not count', async () => {
+  it('refuses emissions when bufferLength of them are waiting, and ignores their delays', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await define(kit);

@@ -20,7 +20,7 @@ function definitionsOf({ sql, tables }: StatementCase): string[] {
 }
 
 describe('Stream statements without a broker', () => {
-  it('run over rows, and their emissions have the time of the clock', async () => {
+  it('runs statements over rows, with emissions at the time of the clock', async () => {
     const rule = await compileStreamRule(TUMBLING);
     assert.deepEqual(rule.sources, ['demo']);
     const steps = [
@@ -31,10 +31,10 @@ describe('Stream statements without a broker', () => {
     assert.deepEqual(outputs, [{ at: 10_000, rows: [{ c: 2 }] }]);
     assert.deepEqual([emissions, errors], [[[{ c: 2 }]], []]);
     assert.equal(metrics.op_2_window_0_records_in_total, 2);
-    assert.deepEqual(rule.run(steps).outputs, outputs, 'a run begins anew');
+    assert.deepEqual(rule.run(steps).outputs, outputs, 'each run starts again');
   });
 
-  it('count the groups that HAVING lets pass', async () => {
+  it('counts the groups that pass HAVING', async () => {
     const window = 'FROM demo GROUP BY k, TUMBLINGWINDOW(ss, 10) HAVING count(*) > 1';
     const rule = await compileStreamRule(`SELECT k, last_agg_hit_count() AS n, last_agg_hit_time() AS t ${window}`);
     const rows = ['a', 'a', 'b'].map((k) => ({ stream: 'demo', values: { k }, at: 1_000 }));
@@ -48,7 +48,7 @@ describe('Stream statements without a broker', () => {
     ]);
   });
 
-  it('end at a time of the test, and time passes without rows', async () => {
+  it('ends runs at a given time, and lets time pass without rows', async () => {
     const rule = await compileStreamRule(TUMBLING, { options: { emitEmptyWindows: true } });
     assert.deepEqual(
       rule.run([{ at: 3_000 }, { at: 20_000 }], { until: 29_999 }).outputs.map(({ at }) => at),
@@ -57,13 +57,13 @@ describe('Stream statements without a broker', () => {
     assert.deepEqual(rule.run([], { startsAt: 5_000, until: 9_999 }).outputs, []);
   });
 
-  it('report the error of a row with its time', async () => {
+  it('reports the error of a row with its time', async () => {
     const rule = await compileStreamRule('SELECT a / b AS c FROM demo');
     const { outputs } = rule.run([{ stream: 'demo', values: { a: 1, b: 'x' }, at: 7 }]);
     assert.deepEqual(outputs, [{ at: 7, error: 'run Select error: invalid operation float64(1) / string(x)' }]);
   });
 
-  it('use definitions, functions, bounds, the zone and the id of the rule of their caller', async () => {
+  it('uses definitions, functions, limits, the zone and the rule id of the caller', async () => {
     const twice = {
       name: 'twice',
       kind: 'scalar',
@@ -92,7 +92,7 @@ describe('Stream statements without a broker', () => {
   });
 
   const REFUSED: readonly [what: string, run: () => unknown, code: string][] = [
-    ['a statement that is no string', () => compileStreamRule(5 as never), 'STREAM_RULE_INVALID'],
+    ['a statement that is not a string', () => compileStreamRule(5 as never), 'STREAM_RULE_INVALID'],
     ['a statement that cannot be parsed', () => compileStreamRule('SELECT'), 'SQL_INVALID'],
     ['a function that does not exist', () => compileStreamRule('SELECT f(a) FROM demo'), 'SQL_INVALID'],
     [
@@ -101,7 +101,7 @@ describe('Stream statements without a broker', () => {
       'STREAM_INVALID'
     ],
     [
-      'a definition that is no string',
+      'a definition that is not a string',
       () => compileStreamRule(TUMBLING, { definitions: [5 as never] }),
       'STREAM_INVALID'
     ],
@@ -127,14 +127,14 @@ describe('Stream statements without a broker', () => {
       'ROW_INVALID'
     ],
     ['a time that is none', async () => (await compileStreamRule(TUMBLING)).run([{ at: Number.NaN }]), 'ROW_INVALID'],
-    ['rows that are no list', async () => (await compileStreamRule(TUMBLING)).run({} as never), 'ROW_INVALID']
+    ['rows that are not a list', async () => (await compileStreamRule(TUMBLING)).run({} as never), 'ROW_INVALID']
   ];
   for (const [what, run, code] of REFUSED)
-    it(`refuse ${what} with ${code}`, async () => {
+    it(`refuses ${what} with ${code}`, async () => {
       await assert.rejects(async () => run(), { code });
     });
 
-  it('are refused with options that do not exist', async () => {
+  it('refuses unknown options', async () => {
     const given = { definition: [] } as never;
     await assert.rejects(compileStreamRule(TUMBLING, given), {
       code: 'OPTION_UNKNOWN',
@@ -142,7 +142,7 @@ describe('Stream statements without a broker', () => {
     });
   });
 
-  it('are printed in one form', () => {
+  it('formats statements', () => {
     assert.equal(
       formatStreamRule('select  a.b as c from demo where c>1 group by tumblingwindow(ss,1)'),
       'SELECT a.b AS c FROM demo WHERE c > 1 GROUP BY TUMBLINGWINDOW(ss, 1)'
@@ -150,7 +150,7 @@ describe('Stream statements without a broker', () => {
     assert.throws(() => formatStreamRule(undefined as never), { code: 'STREAM_RULE_INVALID', field: 'sql' });
   });
 
-  it('have streams, which can be read, and functions, which are listed', () => {
+  it('parses streams, and lists functions', () => {
     const { kind, name, columns } = parseStream('CREATE TABLE t (a BIGINT) WITH (DATASOURCE="d", TYPE="file")');
     assert.deepEqual([kind, name, columns], ['table', 't', [{ name: 'a', type: { type: 'bigint' } }]]);
     assert.equal(streamFunctions().find(({ name }) => name === 'sum')?.kind, 'aggregate');
@@ -158,9 +158,9 @@ describe('Stream statements without a broker', () => {
   });
 
   for (const file of caseFiles('windows'))
-    it(`give what the cases of ${file} expect`, async () => {
+    it(`gives the expected results for the cases of ${file}`, async () => {
       for (const each of readStatementCases(file)) {
-        if (each.tables.some(({ options }) => options.TYPE === 'file')) continue; // its rows are there at once here
+        if (each.tables.some(({ options }) => options.TYPE === 'file')) continue; // its rows are available immediately here
         const { options, bounds, sql } = each;
         const rule = await compileStreamRule(sql, { definitions: definitionsOf(each), options, bounds });
         const { outputs, metrics } = rule.run(each.rows as never, { until: each.rows.at(-1)?.at });

@@ -11,7 +11,7 @@ import { isNull, isStruct, StreamFailure, type Value, type ValueObject } from '.
 
 const PLACE = { start: 0, end: 0 };
 
-/** What functions use, with a clock that stands still and without chance. */
+/** Tools for functions, with a stopped clock and without randomness. */
 export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): FunctionTools {
   return {
     ruleId: 'r1',
@@ -104,7 +104,7 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
   ).map((row) => [row.name, { ...row, family: 'test', about: 'for tests' }])
 );
 
-/** A stream or a table, with columns as `id bigint`. */
+/** A stream or a table, with columns written as `id bigint`. */
 export function definition(
   name: string,
   columns?: readonly string[],
@@ -160,7 +160,7 @@ export function bound(
 export function evaluate(text: string, values: ValueObject, metadata: ValueObject = {}): Value {
   const statement = bound(select([`${text}`]));
   const [field] = statement.fields;
-  if (field.type !== 'column') throw new TypeError('it is no column');
+  if (field.type !== 'column') throw new TypeError('the field is not a column');
   const frame: Frame = { range: { start: 1, end: 2, trigger: 3 }, rowNumber: 4 };
   const row = new Row(values, 5, metadata, freshSlots(statement.slots.count));
   return field.expression.make(toolsOf(frame))(row);
@@ -176,7 +176,7 @@ export function readValue(json: string): Value {
   });
 }
 
-/** A value as the text files have it. */
+/** A value in the notation of the text files. */
 export function showValue(value: Value): string {
   const spelled = (each: Value): unknown => {
     if (typeof each === 'bigint') return `${each}n`;

@@ -57,7 +57,7 @@ describe('expressions over streams', () => {
     });
 });
 
-/** Operators as slowly and obviously as possible: integers as they are, floats by conversion. */
+/** Operators, as slow and obvious as possible: integers unchanged, floats by conversion. */
 function obvious(operator: string, left: Value, right: Value): string {
   const nulls = [left, right].filter((value) => value === null).length;
   if (nulls > 0) {
@@ -146,7 +146,7 @@ function literal(value: Value): string | undefined {
 }
 
 describe('operators over random values', () => {
-  it('give the same as a slow evaluation, for columns and for literals', () => {
+  it('gives the same results as a slow evaluation, for columns and for literals', () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = new Random(seed);
     for (let round = 0; round < samples(1000); round++) {

@@ -6,7 +6,7 @@ import { ALL, Kept, makeHub, need, stream, TestSource } from './source-fixture.t
 
 /** A source that has messages when a rule starts. */
 class StatefulSource extends TestSource {
-  /** undefined: a step without a message; an error: it is thrown. */
+  /** Undefined: a step without a message; an error is thrown. */
   messages: readonly (string | undefined | Error)[] = [];
 
   override open(setup: SourceSetup) {
@@ -25,7 +25,7 @@ class StatefulSource extends TestSource {
   }
 }
 
-/** A hub whose turns are taken by hand. */
+/** A hub whose turns are taken explicitly. */
 function open(...messages: StatefulSource['messages']) {
   const source = new StatefulSource();
   source.messages = messages;
@@ -34,7 +34,7 @@ function open(...messages: StatefulSource['messages']) {
   const fixture = makeHub([source], { pause });
   const turn = async () => {
     for (const resume of waiting.splice(0)) resume();
-    for (let at = 0; at < 10; at++) await undefined; // what continues in the same turn
+    for (let at = 0; at < 10; at++) await undefined; // continuations in the same turn
   };
   const start = () => {
     const kept = new Kept();
@@ -50,7 +50,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, n) => JSON.
 const namesOf = (kept: Kept) => kept.rows.map(({ values }) => values.n);
 
 describe('the first rows of a source', () => {
-  it('are passed on in slices, one in each turn', async () => {
+  it('passes first rows on in slices, one in each turn', async () => {
     const { start, turn } = open(...numbers(250));
     const { kept, attachment } = start();
     assert.deepEqual(kept.values, [], 'nothing in the turn of the start');
@@ -64,7 +64,7 @@ describe('the first rows of a source', () => {
     await attachment.detach();
   });
 
-  it('are searched for in few steps in each turn', async () => {
+  it('searches for first rows in a few steps in each turn', async () => {
     const { start, turn, bytes } = open(...Array.from({ length: 30 }, () => undefined), '{"n":1}');
     const { kept } = start();
     bytes('{"n":"live"}');
@@ -75,7 +75,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(namesOf(kept), [1, 'live']);
   });
 
-  it('end when the source fails, and rows that have arrived meanwhile follow', async () => {
+  it('ends first rows when the source fails, and passes on the rows that arrived in the meantime', async () => {
     const { start, turn, bytes, reported } = open('{"n":1}', new Error('the search fails'));
     const { kept, attachment } = start();
     bytes('{"n":"live"}');
@@ -85,7 +85,7 @@ describe('the first rows of a source', () => {
     assert.match(String(reported), /the search fails/);
   });
 
-  it('take more turns if their payloads are large', async () => {
+  it('uses more turns for large payloads', async () => {
     const { start, turn } = open(...[1, 2, 3].map((n) => JSON.stringify({ n, text: 'x'.repeat(300_000) })));
     const { kept } = start();
     await turn();
@@ -94,7 +94,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(namesOf(kept), [1, 2, 3]);
   });
 
-  it('come before rows that arrive meanwhile, which wait in their order', async () => {
+  it('passes first rows on before rows that arrive in the meantime, which wait in order', async () => {
     const { start, turn, bytes } = open(...numbers(120));
     const { kept } = start();
     bytes('{"n":"a"}');
@@ -106,14 +106,14 @@ describe('the first rows of a source', () => {
     assert.deepEqual(namesOf(kept), [...Array(120).keys(), 'a', 'b', 'c', 'd']);
   });
 
-  it('come faster with each row that waits, so that few rows do', () => {
+  it('passes first rows on faster with each waiting row, so that few rows wait', () => {
     const { start, bytes } = open(...numbers(80));
     const { kept } = start();
     for (let count = 0; count < 10; count++) bytes('{"n":"late"}');
     assert.equal(kept.rows.length, 80, 'eight for each row that has arrived');
   });
 
-  it('are for the rule that starts alone', async () => {
+  it('passes first rows only to the rule that starts', async () => {
     const { start, turn } = open('{"n":1}');
     const one = start();
     await turn();
@@ -124,7 +124,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual([namesOf(one.kept), namesOf(two.kept)], [[1], [1]]);
   });
 
-  it('end with their rule, and what waits behind them is passed on', async () => {
+  it('ends first rows when their rule ends, and passes on the waiting rows', async () => {
     const { start, turn, bytes } = open(...numbers(500));
     const { kept, attachment } = start();
     await turn();
@@ -136,7 +136,7 @@ describe('the first rows of a source', () => {
     assert.equal(kept.rows.length, 109);
   });
 
-  it('are not waited for any longer, and not given, if the rule goes before the source is open', async () => {
+  it('neither waits for nor passes on first rows if the rule is detached before the source is open', async () => {
     const { hub, source, turn } = open(...numbers(3));
     const good = source.open.bind(source);
     let opened = () => {};
@@ -156,7 +156,7 @@ describe('the first rows of a source', () => {
     }
   });
 
-  it('are not waited for any longer if the rule goes while a previous source is being closed', async () => {
+  it('stops waiting for first rows if the rule is detached while a previous source is being closed', async () => {
     const { hub, source } = open(...numbers(3));
     const good = source.open.bind(source);
     source.open = (setup) => ({ ...good(setup), close: () => new Promise(() => {}) as never });
@@ -169,7 +169,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(kept.rows, []);
   });
 
-  it('are not for a consumer that wants none, such as a rule that is replaced', async () => {
+  it('passes no first rows to a consumer that requests none, such as a replaced rule', async () => {
     const { hub, turn } = open('{"n":1}');
     const kept = new Kept();
     hub.attach(stream(), ALL, kept);
@@ -177,7 +177,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(kept.values, []);
   });
 
-  it('go to another consumer after a swap, and so do later rows', async () => {
+  it('passes first and later rows to another consumer after a swap', async () => {
     const { start, turn, bytes } = open('{"n":1}');
     const { attachment, kept } = start();
     await turn();
@@ -191,7 +191,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(namesOf(next), [2]);
   });
 
-  it('that cannot be read are errors of the rule that starts, and the others follow', async () => {
+  it('reports unreadable first rows to the rule that starts, and continues with the others', async () => {
     const { hub, turn, start } = open('{', '{"n":2}');
     const other = new Kept();
     hub.attach(stream(), need('n'), other);
@@ -203,7 +203,7 @@ describe('the first rows of a source', () => {
     assert.equal(attachment.figures.exceptions, 1);
   });
 
-  it('fill a table before it is handed on, and rows that arrive meanwhile come behind them', async () => {
+  it('fills a table before it is passed on, followed by rows that arrived in the meantime', async () => {
     const { hub, turn, bytes } = open(...numbers(150));
     const kept = new Kept();
     const attachment = hub.attach(stream({ RETAIN_SIZE: '3' }, undefined, 'table'), ALL, kept);

@@ -17,17 +17,17 @@ function encode(name: string, value: unknown, setup: Partial<FormatSetup> = {}):
 const BIGINT: readonly Column[] = [{ name: 'id', type: { type: 'bigint' } }];
 
 describe('formats', () => {
-  it('are found in any case, and the default is json', () => {
+  it('finds formats in any case, with json as the default', () => {
     assert.equal(makeFormat('JSON', { what: 'x' }).name, 'json');
     assert.equal(makeFormat(undefined, { what: 'x' }).name, 'json');
   });
 
-  it('refuse a name that is not known, and list those that are', () => {
+  it('refuses an unknown format, and lists the known ones', () => {
     const message = 'stream "demo": option \'format=xml\' is invalid: use one of binary, delimited, json, urlencoded';
     assert.throws(() => makeFormat('xml', { what: 'stream "demo"' }), { code: 'STREAM_INVALID', message });
   });
 
-  it('can be those of the app', () => {
+  it('supports formats of the app', () => {
     const own = {
       name: 'length',
       about: '',
@@ -42,7 +42,7 @@ describe('formats', () => {
 });
 
 describe('format json', () => {
-  it('has floats for numbers', () => {
+  it('decodes numbers to floats', () => {
     assert.deepEqual(decode('json', '{"a":1,"b":1.5,"c":[1],"d":{"e":null}}'), {
       a: 1,
       b: 1.5,
@@ -51,12 +51,12 @@ describe('format json', () => {
     });
   });
 
-  it('makes several rows of an array of objects', () => {
+  it('decodes an array of objects to several rows', () => {
     assert.deepEqual(decode('json', '[{"a":1},{"a":2}]'), [{ a: 1 }, { a: 2 }]);
     assert.deepEqual(decode('json', '[]'), []);
   });
 
-  it('refuses what is no object', () => {
+  it('refuses JSON that is not an object or an array of objects', () => {
     assert.throws(() => decode('json', '[{"a":1},3]'), {
       code: 'STREAM_FAILED',
       message: 'the payload is not a JSON object or array of objects: it has float64(3)'
@@ -66,7 +66,7 @@ describe('format json', () => {
     assert.throws(() => decode('json', ''), { code: 'STREAM_FAILED' });
   });
 
-  it('has exact integers for a column BIGINT beyond 2^53', () => {
+  it('keeps integers beyond 2^53 exact in a column BIGINT', () => {
     const payload = '{"id":9007199254740993,"x":1.0,"y":[1.0]}';
     assert.deepEqual(decode('json', payload, { columns: BIGINT }), { id: 9007199254740993n, x: 1, y: [1] });
     assert.deepEqual(decode('json', '{"id":9007199254740993,"x":1e400}', { columns: BIGINT }), {
@@ -75,14 +75,14 @@ describe('format json', () => {
     });
   });
 
-  it('has exact integers from 2^53 on for a stream without columns, and floats below', () => {
+  it('keeps integers from 2^53 on exact for a stream without columns, and decodes others to floats', () => {
     const payload = '{"id":9007199254740993,"n":-12345678901234567890,"x":9007199254740991,"y":[1.0,1e300,1e16]}';
     const row = { id: 9007199254740993n, n: -12345678901234567890n, x: 9007199254740991, y: [1, 1e300, 1e16] };
     assert.deepEqual(decode('json', payload), row);
     assert.deepEqual(decode('json', payload, { needed: ['id', 'n', 'x', 'y'] }), row);
   });
 
-  it('refuses a number that is greater than all floats in a row without columns', () => {
+  it('refuses a number that exceeds the range of floats in a row without columns', () => {
     for (const number of ['1e999', '-1e400', `1${'0'.repeat(309)}`])
       for (const setup of [{}, { integers: true }, { needed: ['a'] }])
         assert.throws(() => decode('json', `{"a":[${number}]}`, setup), {
@@ -91,7 +91,7 @@ describe('format json', () => {
         });
   });
 
-  it('tells integers from floats on demand', () => {
+  it('distinguishes integers from floats on request', () => {
     const payload = '{"a":1,"b":1.0,"c":1e2,"d":[-3,0.5],"e":9223372036854775807,"f":9223372036854775808,"g":"1"}';
     assert.deepEqual(decode('json', payload, { integers: true }), {
       a: 1n,
@@ -110,7 +110,7 @@ describe('format json', () => {
     assert.deepEqual(Object.keys(row), ['__proto__']);
   });
 
-  it('reads only the members that are needed, also from payloads of another form', () => {
+  it('reads only the needed members, also from payloads of another form', () => {
     const needed = ['a', 'b'];
     const cases: [payload: string, expected: unknown][] = [
       ['{"a":1.0,"b":"x","c":3}', { a: 1, b: 'x' }],
@@ -124,7 +124,7 @@ describe('format json', () => {
     assert.throws(() => decode('json', '{"a":1,"b":2', { needed }), { code: 'STREAM_FAILED' });
   });
 
-  it('decodes as a whole if needed members are often missing, and goes back to reading members later', () => {
+  it('decodes whole payloads if needed members are often missing, and returns to reading members later', () => {
     const { decode } = makeFormat('json', { what: 'x', needed: ['a'] });
     for (let i = 0; i < 3000; i++) assert.deepEqual(decode(Buffer.from('{"b":1}')), { b: 1 });
     let pruned = 0;
@@ -132,7 +132,7 @@ describe('format json', () => {
     assert.ok(pruned >= 1000, String(pruned));
   });
 
-  it('reads objects like the last one as the decoder of the engine does, also those that only look like it', () => {
+  it("reads objects that are or only seem similar to the last one as the engine's decoder does", () => {
     const { decode } = makeFormat('json', { what: 'x' });
     const read = (text: string) => {
       try {
@@ -200,7 +200,7 @@ describe('format json', () => {
     assert.equal(encode('json', value), text);
   });
 
-  it('refuses to encode what contains itself', () => {
+  it('refuses to encode an object that contains itself', () => {
     const loop: Record<string, unknown> = {};
     loop.loop = loop;
     assert.throws(() => encode('json', loop), { code: 'STREAM_FAILED', message: 'a value has more than 1000 levels' });
@@ -208,7 +208,7 @@ describe('format json', () => {
 });
 
 describe('format binary', () => {
-  it('has the payload in the column "self", or in the only column', () => {
+  it('returns the payload in the column "self", or in the only column', () => {
     assert.deepEqual(decode('binary', 'hi'), { self: Buffer.from('hi') });
     const columns: readonly Column[] = [{ name: 'image', type: { type: 'bytea' } }];
     assert.deepEqual(decode('binary', 'hi', { columns }), { image: Buffer.from('hi') });
@@ -240,7 +240,7 @@ describe('format delimited', () => {
     { name: 'b', type: { type: 'string' } }
   ];
 
-  it('has the columns of the schema in their order', () => {
+  it('assigns the columns of the schema in order', () => {
     assert.deepEqual(decode('delimited', '1,x,more', { columns }), { a: '1', b: 'x' });
     assert.deepEqual(decode('delimited', '1', { columns }), { a: '1' });
   });
@@ -249,7 +249,7 @@ describe('format delimited', () => {
     assert.deepEqual(decode('delimited', '1:x', { options: { DELIMITER: ':' } }), { col0: '1', col1: 'x' });
   });
 
-  it('makes a row of each line', () => {
+  it('creates a row for each line', () => {
     assert.deepEqual(decode('delimited', '1,x\r\n2,y\n', { columns }), [
       { a: '1', b: 'x' },
       { a: '2', b: 'y' }
@@ -277,13 +277,13 @@ describe('format delimited', () => {
     assert.equal(encode('delimited', { b: 'x', a: 1 }, { columns }), '1,x');
   });
 
-  it('refuses a delimiter that cannot be told from quotation marks and lines', () => {
+  it('refuses a delimiter that cannot be distinguished from quotation marks and line ends', () => {
     assert.throws(() => decode('delimited', '', { options: { DELIMITER: '"' } }), { code: 'STREAM_INVALID' });
   });
 });
 
 describe('format urlencoded', () => {
-  it('has strings, and arrays for names that are given several times', () => {
+  it('decodes strings, and arrays for repeated names', () => {
     assert.deepEqual(decode('urlencoded', 'a=1&b=x+y&a=2&c=%C3%A9'), { a: ['1', '2'], b: 'x y', c: 'é' });
   });
 

@@ -16,7 +16,7 @@ const PROPERTIES: Readonly<Record<string, Value>> = { zone: 'eu', count: '42' };
 
 const compilePattern = await loadPatterns();
 
-/** What functions use, 8 hours east of UTC, with a clock that stands still and without chance. */
+/** Tools for functions, 8 hours east of UTC, with a stopped clock and without randomness. */
 export const TOOLS: FunctionTools = {
   ruleId: 'r1',
   startedAt: 1000,
@@ -43,11 +43,11 @@ export function evaluate(text: string, values: ValueObject): Value {
   const context = { text, catalogue, functions: FUNCTIONS, pattern: TOOLS.pattern };
   const statement = bind(select([text]), context);
   const [field] = statement.fields;
-  if (field.type !== 'column') throw new TypeError('it is no column');
+  if (field.type !== 'column') throw new TypeError('the field is not a column');
   return field.expression.make(TOOLS)(new Row(values, NOW, {}, freshSlots(statement.slots.count)));
 }
 
-/** A value as the text files have it: `5n` is an integer, `@...` a datetime, `0x...` bytes. */
+/** A value in the notation of the text files: `5n` is an integer, `@...` a datetime, `0x...` bytes. */
 export function show(value: Value): string {
   return JSON.stringify(spelled(value)) ?? 'null';
 }

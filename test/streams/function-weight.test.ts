@@ -10,13 +10,13 @@ import { samples } from '../support/samples.ts';
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
 console.log(`# weight of the results of functions: SEED=${SEED}`);
 
-/** What a result may have above the bound: the name of its column, and brackets. */
+/** Overhead of a result above the limit: the name of its column, and brackets. */
 const SLACK = 100;
 const NAMES = ['a', 'b', 'c', 'd'];
 /** Calls of a function with other arguments. */
 const TRIES = samples(4);
 
-/** A value of JSON of about a weight. */
+/** A JSON value of approximately a given weight. */
 function anyValue(random: Random, weight: number): unknown {
   const text = 'x'.repeat(random.below(weight));
   const list = Array.from({ length: random.below(Math.ceil(weight / 200)) }, (_, at) => at);
@@ -24,7 +24,7 @@ function anyValue(random: Random, weight: number): unknown {
   return random.pick([...all, { a: list, b: text }, JSON.stringify(list), [{ key: 'k', value: text }], [[text, list]]]);
 }
 
-/** Numbers of arguments that a function takes, up to 4. */
+/** The numbers of arguments that a function accepts, up to 4. */
 function countOf(random: Random, params: readonly string[]): number {
   const least = params.filter((param) => !/[?.]$/.test(param)).length;
   const most = params.some((param) => param.endsWith('...')) ? NAMES.length : Math.min(NAMES.length, params.length);
@@ -51,7 +51,7 @@ function rowOf(random: Random, weight: number): Record<string, unknown> {
 }
 
 describe('The result of a function', () => {
-  it('of stream rules is within the bound rowWeight for any arguments, or an error', async () => {
+  it('keeps results of stream rules within the limit rowWeight for any arguments, or fails', async () => {
     const random = new Random(SEED);
     const rowWeight = 10_000;
     let called = 0;
@@ -72,7 +72,7 @@ describe('The result of a function', () => {
     assert.ok(called > streamFunctions().length / 2, `${called}`);
   });
 
-  it('of rules over events is at most 4 MiB as JSON for any arguments, or a string of at most 16 MiB, or an error', async () => {
+  it('keeps results of rules over events within 4 MiB as JSON, or 16 MiB for strings, for any arguments, or fails', async () => {
     const random = new Random(SEED);
     let called = 0;
     for (const { name, params } of ruleFunctions()) {

@@ -8,7 +8,7 @@ import { FUNCTIONS, TOOLS } from './function-support.ts';
 
 const LARGE = Array.from({ length: 5_000 }, (_, index) => index);
 
-/** A value of each kind, and those that are easily forgotten. */
+/** A value of each kind, including those that are easily forgotten. */
 const VALUES: readonly (readonly [name: string, value: Value])[] = [
   ['null', null],
   ['absent', undefined],
@@ -64,10 +64,10 @@ const VALUES: readonly (readonly [name: string, value: Value])[] = [
 
 const ROW = new Row({}, 0);
 
-/** The index of the argument that stands for `*` in calls of functions that give columns. */
+/** The index of the argument that stands for `*` in calls of functions that return columns. */
 const STAR = 3;
 
-/** A call of a function with any arguments, as compiled statements make it. */
+/** A call of a function with any arguments, as in compiled statements. */
 function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
   switch (row.kind) {
     case 'scalar':
@@ -96,7 +96,7 @@ function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
     default:
       return (args) => {
         const names = args.map((_, index) => (index === STAR ? undefined : `c${index}`));
-        // The result of `*` is always the row.
+        // the result of `*` is always the row
         row.make(TOOLS, names).next(
           args.map((value, index) => (index === STAR && !isStruct(value) ? { value } : value)),
           ROW
@@ -105,14 +105,14 @@ function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
   }
 }
 
-/** The counts of arguments that a call may have, up to 4. */
+/** The numbers of arguments that a call may have, up to 4. */
 function countsOf(params: readonly Parameter[]): number[] {
   const least = params.filter((param) => !/[?.]$/.test(param)).length;
   const most = params.some((param) => param.endsWith('...')) ? 4 : params.length;
   return Array.from({ length: Math.max(1, most - least + 1) }, (_, index) => least + index);
 }
 
-/** Call a function, which may fail with a `StreamFailure` only. @returns milliseconds */
+/** Call a function, which may fail only with a `StreamFailure`. @returns milliseconds */
 function check(
   row: StreamFunction,
   call: (args: readonly Value[]) => unknown,
@@ -135,7 +135,7 @@ describe('functions over streams with hostile values', () => {
   const random = new Random(seed);
 
   for (const row of FUNCTIONS.values())
-    it(`${row.name}() only fails with a StreamFailure, and in little time`, () => {
+    it(`${row.name}() fails only with a StreamFailure, and without delay`, () => {
       const call = callOf(row);
       let slowest = 0;
       for (const count of countsOf(row.params)) {
@@ -151,7 +151,7 @@ describe('functions over streams with hostile values', () => {
       assert.ok(slowest < 5000, `seed ${seed}: a call took ${slowest} ms of CPU`);
     });
 
-  it('leave the prototype of objects alone', () => {
+  it('leaves the prototype of objects unchanged', () => {
     assert.deepEqual(Object.keys(Object.prototype), []);
     assert.equal(({} as Record<string, unknown>).a, undefined);
   });

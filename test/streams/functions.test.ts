@@ -52,7 +52,7 @@ describe('functions over streams', () => {
       else assert.equal(result, each.expected);
     });
 
-  it('have a case for each of them', () => {
+  it('contains a case for each function', () => {
     const text = CASES.map(({ expression }) => expression.toLowerCase()).join('\n');
     const missing = [...FUNCTIONS.values()]
       .filter(({ kind }) => kind === 'scalar' || kind === 'context')
@@ -63,11 +63,11 @@ describe('functions over streams', () => {
     );
   });
 
-  it('have unique names in lower case', () => {
+  it('gives functions unique names in lower case', () => {
     for (const [name, row] of FUNCTIONS) assert.equal(row.name, name.toLowerCase());
   });
 
-  it('give a new UUID of version 1 for each call of newuuid()', () => {
+  it('creates a new UUID of version 1 for each call of newuuid()', () => {
     const [first, second] = [evaluate('newuuid()', {}), evaluate('newuuid()', {})];
     for (const uuid of [first, second])
       assert.match(String(uuid), /^[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

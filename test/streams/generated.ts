@@ -44,7 +44,7 @@ const LITERALS: readonly Value[] = [
   ...['a', "it's", '"', '', 'ü\n\t\\', '\0\u2028', '\ud800', '--', '/*']
 ];
 
-/** Makes statements over streams at random. */
+/** Makes random statements over streams. */
 export class StreamStatementMaker {
   readonly #random: Random;
 
@@ -88,7 +88,7 @@ export class StreamStatementMaker {
         return { type: 'like', isNegated: random.once(2), subject: next(), pattern: next(), ...PLACE };
       case 7: {
         const subject = random.once(2) ? next() : undefined;
-        // only a condition can be tested by CASE without a subject
+        // CASE without a subject can test only a condition
         const when = () => (subject === undefined ? this.#binary('=', depth) : next());
         const branches = this.#list(2, () => ({ when: when(), result: next() }));
         const otherwise = random.once(2) ? { otherwise: next() } : {};

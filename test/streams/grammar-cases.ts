@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A line of the text file: a statement, and what it gives. */
+/** A line of the text file: a statement, and its result. */
 interface GrammarCase {
   /** `grammar.txt:12` */
   readonly place: string;
@@ -13,8 +13,9 @@ interface GrammarCase {
 const FILE = 'grammar.txt';
 
 /**
- * The cases of the text file. A line is a comment (`# ...`), or a case: a statement or an expression, ` => `, and what it gives. `=` stands for
- * the text itself. Expressions are those of a statement `SELECT ... FROM demo`, and so is what they give.
+ * The cases of the text file. A line is a comment (`# ...`), or a case: a statement or an expression, ` => `, and its
+ * result. `=` stands for the text itself. Expressions, and their results, are those of a statement `SELECT ... FROM
+ * demo`.
  */
 export const GRAMMAR_CASES: readonly GrammarCase[] = readFileSync(join(import.meta.dirname, 'cases', FILE), 'utf8')
   .split('\n')

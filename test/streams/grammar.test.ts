@@ -15,7 +15,7 @@ import { GRAMMAR_CASES } from './grammar-cases.ts';
 
 const print = (sql: string) => printStreamStatement(parseStreamStatement(sql));
 
-/** What a case gives, as the file has it. */
+/** The result of a case, as written in the file. */
 function resultOf(text: string): string {
   try {
     if (/^(create|show|describe|explain|drop)\b/i.test(text)) {
@@ -51,14 +51,14 @@ describe('A printed statement over streams', () => {
     }
   });
 
-  it('means the same for all valid statements of the text file', () => {
+  it('keeps the meaning of all valid statements of the text file', () => {
     for (const { text, expected } of GRAMMAR_CASES)
       if (/^select/i.test(text) && !expected.startsWith('error ')) assert.equal(print(print(text)), print(text));
   });
 });
 
 describe('A statement over streams that is too large', () => {
-  it('has too many characters', () => {
+  it('rejects a statement with too many characters', () => {
     const long = 'x'.repeat(MOST_CHARACTERS);
     assert.throws(() => parseStreamStatement(`SELECT ${long} FROM demo`), /the maximum is 65536/);
     assert.throws(() => parseDdl(`CREATE STREAM demo () WITH (DATASOURCE="${long}")`), /the maximum is 65536/);
@@ -77,12 +77,12 @@ describe('A statement over streams that is too large', () => {
     ['IN', 'a IN (', ')'],
     ['OVER', 'lag(a) OVER (WHEN ', ')']
   ])
-    it(`has too many levels of ${what}`, () => {
+    it(`rejects too many levels of ${what}`, () => {
       const sql = `SELECT ${before.repeat(3000)}b${after.repeat(3000)} FROM demo`;
       assert.throws(() => parseStreamStatement(sql), /has more than 500 (levels|steps)/);
     });
 
-  it('has a path with too many steps', () => {
+  it('rejects a path with too many steps', () => {
     for (const step of ['.a', '->a', '[1]', '[1:]'])
       for (const start of ['a', 'f(a)', '(a)'])
         assert.throws(
@@ -91,12 +91,12 @@ describe('A statement over streams that is too large', () => {
         );
   });
 
-  it('has a type with too many levels', () => {
+  it('rejects a type with too many levels', () => {
     const type = `${'ARRAY('.repeat(600)}BIGINT${')'.repeat(600)}`;
     assert.throws(() => parseDdl(`CREATE STREAM demo (a ${type}) WITH ()`), /the type has more than 500 levels/);
   });
 
-  it('is read in time that is proportional to its length', () => {
+  it('parses a statement in time proportional to its length', () => {
     for (const text of [
       `${'/*'.repeat(30_000)}`,
       `"${'\\'.repeat(60_001)}`,
@@ -117,7 +117,7 @@ describe('The description of a definition', () => {
   const sql = `CREATE STREAM demo (id BIGINT, tags ARRAY(STRING), pos STRUCT(x FLOAT, y ARRAY(STRUCT(z BYTEA))))
     WITH (TYPE="mqtt", DATASOURCE="t/#", FORMAT="json", RETAIN_SIZE="3", STRICT_VALIDATION="TRUE", SHARED="true")`;
 
-  it('is a text with a line for each column and each option that is written', () => {
+  it('describes a definition with a line for each column and each specified option', () => {
     const lines = [
       'Fields',
       '-'.repeat(80),
@@ -137,7 +137,7 @@ describe('The description of a definition', () => {
     assert.equal(describeText(defined('CREATE STREAM a () WITH ()')), `Fields\n${'-'.repeat(80)}\n\n`);
   });
 
-  it('is an object with all options of the original', () => {
+  it('describes a definition as an object with all options of the original', () => {
     const pos = [
       { FieldType: 'float', Name: 'x' },
       {

@@ -10,7 +10,7 @@ async function run(sql: string, rows: readonly Record<string, unknown>[], until 
   const exceptions = Object.entries(metrics).filter(
     ([name, value]) => /^op_.*exceptions_total$/.test(name) && value !== 0
   );
-  // of the operator that has failed; the operators behind it count the error that is sent as one
+  // of the operator that failed; the operators after it count the error as one
   return { rows: emissions.flat(), errors, exceptions: exceptions.slice(0, 1).map(([, value]) => value) };
 }
 
@@ -22,7 +22,7 @@ const ROWS = [
 ];
 
 describe('a value that cannot be aggregated', () => {
-  it('makes its group fail, and no other, in a window that is aggregated as rows arrive', async () => {
+  it('makes only the group of an invalid value fail in a window that is aggregated as rows arrive', async () => {
     const { rows, errors, exceptions } = await run(
       'SELECT k, sum(x) AS s FROM d GROUP BY k, TUMBLINGWINDOW(ss, 10)',
       ROWS
@@ -33,7 +33,7 @@ describe('a value that cannot be aggregated', () => {
     assert.deepEqual(exceptions, [1]);
   });
 
-  it('does the same in a window whose rows are kept, and in one without a window', async () => {
+  it('makes only the group of an invalid value fail in a window whose rows are stored, and without a window', async () => {
     const kept = await run('SELECT k, percentile_cont(x, 0.5) AS s FROM d GROUP BY k, TUMBLINGWINDOW(ss, 10)', ROWS);
     assert.deepEqual(kept.rows, [{ k: 'a', s: 2 }]);
     assert.equal(kept.errors.length, 1);
@@ -45,7 +45,7 @@ describe('a value that cannot be aggregated', () => {
     ]);
   });
 
-  it('makes its group fail in sliding windows as long as it is in them', async () => {
+  it('makes the group of an invalid value fail in sliding windows while the value is in them', async () => {
     const { rows, errors } = await run('SELECT k, sum(x) AS s FROM d GROUP BY k, HOPPINGWINDOW(ss, 10, 5)', ROWS);
     assert.deepEqual(rows, [
       { k: 'a', s: 4 },
@@ -54,7 +54,7 @@ describe('a value that cannot be aggregated', () => {
     assert.equal(errors.length, 2);
   });
 
-  it('counts all groups that have failed, and sends one error for an emission', async () => {
+  it('counts all failed groups, and sends one error for an emission', async () => {
     const bad = ['b', 'c', 'd'].map((k) => ({ k, x: 'wrong' }));
     const { rows, errors, exceptions } = await run('SELECT k, sum(x) AS s FROM d GROUP BY k, TUMBLINGWINDOW(ss, 10)', [
       ...bad,
@@ -66,7 +66,7 @@ describe('a value that cannot be aggregated', () => {
     assert.deepEqual(exceptions, [3]);
   });
 
-  it('fails in SELECT and HAVING for its group alone', async () => {
+  it('fails only for the affected group in SELECT and HAVING', async () => {
     const select = 'SELECT k, upper(k) AS u, 10 / (count(*) - 1) AS n FROM d GROUP BY k, TUMBLINGWINDOW(ss, 10)';
     const rows = [{ k: 'a' }, { k: 'b' }, { k: 'b' }];
     const selected = await run(select, rows);
@@ -77,7 +77,7 @@ describe('a value that cannot be aggregated', () => {
     assert.deepEqual(having.errors.length, 1);
   });
 
-  it('leaves out a row whose key cannot be evaluated, with an error', async () => {
+  it('skips a row whose key cannot be evaluated, with an error', async () => {
     const sql = 'SELECT count(*) AS n FROM d GROUP BY x % 2, TUMBLINGWINDOW(ss, 10)';
     const { rows, errors } = await run(sql, ROWS);
     assert.deepEqual(rows, [{ n: 2 }, { n: 1 }]);

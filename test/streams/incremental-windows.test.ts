@@ -120,7 +120,7 @@ function shown({ tuples, range }: Collection): Emission {
   ];
 }
 
-/** Floats may differ in their last digits, because sums that leave again are rounded in another order. */
+/** Floats may differ in their last digits, because sums from which values are removed are rounded in another order. */
 function assertAlike(actual: readonly Emission[], expected: readonly Emission[]): void {
   assert.equal(actual.length, expected.length);
   const isAlike = (left: Value, right: Value) =>
@@ -152,7 +152,7 @@ describe('windows that aggregate rows as they arrive', () => {
       if (isEventTime && shape.kind === 'count') continue;
       const { kind, ...lengths } = shape;
       const title = `${kind} ${JSON.stringify(lengths)}${isEventTime ? ' in the time of events' : ''}`;
-      it(`give the same as those that keep rows, also after restarts: ${title} (seed ${seed})`, () => {
+      it(`gives the same results as windows that store rows, even after restarts: ${title} (seed ${seed})`, () => {
         const next = random(seed);
         const names = NAMES.filter((name) => isIncremental(shape, callsOf([name])));
         assert.deepEqual(names, NAMES);
@@ -182,7 +182,7 @@ describe('windows that aggregate rows as they arrive', () => {
 });
 
 describe('a sliding window of many rows', () => {
-  it('costs the same for each row', () => {
+  it('takes constant time for each row of a sliding window', () => {
     const clock = new VirtualClock(0);
     const tools = testTools(clock);
     const shape: WindowShape = { kind: 'sliding', lengthMs: 100_000, delayMs: 0 };

@@ -17,7 +17,7 @@ interface Line {
   readonly time: string | undefined;
 }
 
-/** Read lines of the line protocol character by character, as a server does. */
+/** Parse lines of the line protocol character by character, as a server does. */
 function parse(text: string): Line[] {
   let at = 0;
   const token = (ends: string): string => {
@@ -127,7 +127,7 @@ describe('The sinks of InfluxDB', () => {
   const one = { measurement: 'm', databasename: 'd' };
   const two = { measurement: 'm', org: 'o', bucket: 'b' };
 
-  it('write all rows of an output by one request, to version 1', async () => {
+  it('writes all rows of an output with one request, to version 1', async () => {
     const properties = { ...one, username: 'u', password: 'p:x', tagkey: 'room', tagvalue: 'r', fields: 't, h' };
     const { url, headers, lines } = await sent(influxSink(), properties, [
       { t: 1.5, h: 2, r: 'kitchen', other: 1 },
@@ -144,7 +144,7 @@ describe('The sinks of InfluxDB', () => {
     assert.equal(fixed.headers.authorization, undefined);
   });
 
-  it('write to version 2, with tags by columns and the time of a column', async () => {
+  it('writes to version 2, with tags from columns and the time from a column', async () => {
     const tags = { id: '{{.id}}', place: 'p-{{.id}}/{{.n}}', fixed: 'x', missing: '{{.none}}' };
     const properties = { ...two, token: 'secret', org: 'a b', tags, precision: 's', tsFieldName: 'ts' };
     const { url, headers, lines } = await sent(influx2Sink(), { ...properties }, [
@@ -171,7 +171,7 @@ describe('The sinks of InfluxDB', () => {
     });
   });
 
-  it('write lines that a template has made', async () => {
+  it('writes lines that a template has created', async () => {
     const dataTemplate = 'own,a=b v={{.n}} 5\n';
     const { lines } = await sent(influx2Sink(), { ...two, useLineProtocol: true, dataTemplate, sendSingle: true }, [
       { n: 7 }
@@ -179,7 +179,7 @@ describe('The sinks of InfluxDB', () => {
     assert.deepEqual(lines, [{ measurement: 'own', tags: { a: 'b' }, fields: { v: 7 }, time: '5' }]);
   });
 
-  it('write what batches have collected by one request', async () => {
+  it('writes collected batches with one request', async () => {
     const { emitter } = await openSink(influx2Sink(), { addr, ...two, batchSize: 3 });
     for (const n of [1, 2]) await emitter.push([{ n }]);
     assert.equal(seen.length, 0);
@@ -192,14 +192,14 @@ describe('The sinks of InfluxDB', () => {
     );
   });
 
-  it('divide many lines among several requests', async () => {
+  it('splits many lines among several requests', async () => {
     const rows = Array.from({ length: 40 }, () => ({ text: 'x'.repeat(100_000) }));
     await sent(influx2Sink(), two, rows);
     assert.equal(seen.length, 2);
     assert.equal(seen.flatMap(({ lines }) => lines).length, 40);
   });
 
-  it('fail with the answer of the server, and tell whether to send again', async () => {
+  it('fails with the answer of the server, and tells whether to send again', async () => {
     const fails = (isFinal: boolean) =>
       assert.rejects(sent(influxSink(), one, [{ n: 1 }]), { code: 'SEND_FAILED', isFinal });
     answer = { status: 400, body: 'field type conflict' };
@@ -217,7 +217,7 @@ describe('The sinks of InfluxDB', () => {
     }
   });
 
-  it('show a server that is missing or does not answer', async () => {
+  it('shows a server that is missing or does not answer', async () => {
     const clock = new ManualClock();
     const { emitter } = await openSink(influxSink(), { ...one, addr: '127.0.0.1:1' }, { clock });
     await assert.rejects(async () => emitter.push([{ n: 1 }]), /the request to http:\/\/127.0.0.1:1\/ failed/);
@@ -231,7 +231,7 @@ describe('The sinks of InfluxDB', () => {
     await slow.emitter.close();
   });
 
-  it('name what is wrong with properties and rows', async () => {
+  it('names invalid properties and rows', async () => {
     const fails = (type: SinkType, text: RegExp, properties: object, row = { n: 1 } as Record<string, unknown>) =>
       assert.rejects(sent(type, properties, [row]), (error: Error) => text.test(error.message));
     await fails(influxSink(), /influx sink is missing property databasename/, { measurement: 'm' });
@@ -250,7 +250,7 @@ describe('The sinks of InfluxDB', () => {
 });
 
 describe('The line protocol', () => {
-  it('keeps any names and values, but for what it cannot have', () => {
+  it('preserves any names and values, except those that it cannot represent', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const text = fc.string({
       unit: fc.constantFrom('a', 'é', '\u{1f525}', ',', '=', ' ', '"', '\\', '\n', '\r', '\t', '#')

@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import { compileJsonPath } from '../../lib/streams/values/json-path.ts';
 import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 
-/** Cases of what paths select are in `cases/functions.txt`. */
+/** Cases of selections are in `cases/functions.txt`. */
 describe('JSON paths', () => {
-  it('look at a bounded number of values', () => {
+  it('limits the number of values that it visits', () => {
     const large: Value = Array.from({ length: 2000 }, () => ({ a: 1 }));
     const path = compileJsonPath('$[? $[? @.a == 1] == @]');
     assert.throws(() => path.query(large), { message: 'the JSON path visits more than 1000000 values' });
@@ -13,29 +13,29 @@ describe('JSON paths', () => {
     assert.throws(() => compileJsonPath('$..*').query(new Array(2000).fill(inner)), StreamFailure);
   });
 
-  it('select from values of many levels', () => {
+  it('selects from deeply nested values', () => {
     const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000)) as Value;
     assert.equal((compileJsonPath('$..*').query(deep) as Value[]).length, 4999);
   });
 
-  it('have a bounded length and number of levels', () => {
+  it('limits its length and number of levels', () => {
     assert.throws(() => compileJsonPath(`$${'.a'.repeat(6000)}`), /more than 10000 characters/);
     assert.throws(() => compileJsonPath(`$[?${'('.repeat(60)}`), /more than 50 levels/);
     assert.throws(() => compileJsonPath(`$[?${'!'.repeat(60)}@]`), /more than 50 levels/);
     assert.throws(() => compileJsonPath(`$${'[?@'.repeat(60)}`), /more than 50 levels/);
   });
 
-  it('select members of objects only that are their own', () => {
+  it('selects only own members of objects', () => {
     assert.throws(() => compileJsonPath('$.constructor').query({}), StreamFailure);
     assert.equal(compileJsonPath('$["__proto__"]').find({}), undefined);
     assert.deepEqual(compileJsonPath('$.__proto__').query(JSON.parse('{"__proto__":1}')), 1);
   });
 
-  it('read escapes in keys', () => {
+  it('reads escapes in keys', () => {
     assert.equal(compileJsonPath('$["a\\"\\u0062\\n"]').query({ 'a"b\n': 1 }), 1);
   });
 
-  it('compare integers with floats', () => {
+  it('compares integers with floats', () => {
     assert.deepEqual(compileJsonPath('$[? @ == 2]').query([1n, 2n, 2]), [2n, 2]);
   });
 });

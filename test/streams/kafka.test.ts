@@ -20,7 +20,7 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await settled();
 }
 
-/** A client with one producer, and consumers that tests drive. */
+/** A client with one producer, and consumers that tests control. */
 class TestClient implements KafkaClient {
   readonly configs: KafkaConfig[] = [];
   readonly sent: Sent[] = [];
@@ -48,7 +48,7 @@ class TestClient implements KafkaClient {
     };
   }
 
-  /** Its last call of `eachMessage`: a consumer that disconnects waits for it. */
+  /** The last call of `eachMessage`: a consumer that disconnects waits for it. */
   #taking: Promise<void> = Promise.resolve();
 
   consumer(group: object): KafkaConsumer {
@@ -71,7 +71,7 @@ class TestClient implements KafkaClient {
     };
   }
 
-  /** Have a record arrive. */
+  /** Deliver a record. */
   record(value: string | null, more: Partial<KafkaRecord['message']> = {}, heartbeat = async () => {}): Promise<void> {
     const message = {
       value: value === null ? null : Buffer.from(value),
@@ -124,7 +124,7 @@ describe('the sink kafka', () => {
     for (const { emitter } of [plain, templated]) await emitter.close();
   });
 
-  it('makes a client of its properties', async () => {
+  it('creates a client from its properties', async () => {
     const client = new TestClient();
     const login = { saslUserName: 'u', saslPassword: 'secret' };
     for (const more of [{}, { saslAuthType: 'plain', ...login }, { saslAuthType: 'scram', ...login, tls: true }])
@@ -183,7 +183,7 @@ describe('the source kafka', () => {
     return { ...fixture, client, kept, attachment };
   }
 
-  it('has the values of records as rows, with their metadata', async () => {
+  it('emits the values of records as rows, with their metadata', async () => {
     const { client, kept, attachment } = attach({ offset: 'earliest', groupID: 'g' });
     await until(() => attachment.connection.status === 1);
     assert.deepEqual(client.groups, [{ groupId: 'g', maxBytes: 1_048_576 }]);
@@ -220,7 +220,7 @@ describe('the source kafka', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('takes another consumer after a delay when one has failed', async () => {
+  it('creates another consumer after a delay when one has failed', async () => {
     const { client, kept, attachment, clock } = attach();
     await until(() => attachment.connection.status === 1);
     client.listeners['consumer.crash']({ payload: { error: new Error('not the leader'), restart: true } });
@@ -241,7 +241,7 @@ describe('the source kafka', () => {
     await attachment.detach();
   });
 
-  it('commits a record when its row is in the store, and not if the store refuses it', async () => {
+  it('commits a record when its row is committed, and not if the store refuses it', async () => {
     const commits: { resolve(): void; reject(error: Error): void }[] = [];
     const records = {
       get added() {
@@ -265,7 +265,7 @@ describe('the source kafka', () => {
     await attachment.detach();
   });
 
-  it('can be closed by the change that its first record waits for', async () => {
+  it('can be closed by the change for which its first record waits', async () => {
     const { client, attachment } = attach({}, 'readings', {
       isKept: () => true,
       ready: () => new Promise(() => undefined)
@@ -276,7 +276,7 @@ describe('the source kafka', () => {
     await assert.rejects(taken, { code: 'SOURCE_CLOSED' });
   });
 
-  it('refuses what is no topic', async () => {
+  it('refuses an invalid topic', async () => {
     await assert.rejects(attach({}, '').attachment.opened, { code: 'STREAM_INVALID' });
     await assert.rejects(attach({}, 'a/b').attachment.opened, /DATASOURCE must be the name of a topic/);
   });

@@ -23,7 +23,7 @@ async function run(sql: string, payloads: readonly string[], given: Partial<Stre
 const QUIET = { options: { sendError: false } };
 
 describe('numbers of streams', () => {
-  it('reports an infinite number as the error of its row, so that running sums go on', async () => {
+  it('reports an infinite number as the error of its row, so that running sums continue', async () => {
     const payloads = ['{"a":1}', '{"a":1e999}', '{"a":2}'];
     const { rows, metrics } = await run('SELECT acc_sum(a) AS s FROM d', payloads, QUIET);
     assert.deepEqual(rows, [{ s: 1 }, { s: 3 }]);
@@ -47,7 +47,7 @@ describe('numbers of streams', () => {
       }
   });
 
-  it('passes on integers of any size with all their digits: as JSON, in templates, and to functions of the app', async () => {
+  it('passes on integers of any size with all their digits, as JSON, in templates and to functions of the app', async () => {
     const id = '123456789012345678901234567890';
     const { rows, published } = await run('SELECT id, nested FROM d', [`{"id":${id},"nested":{"a":[${id}]}}`], {
       actions: [
@@ -61,7 +61,7 @@ describe('numbers of streams', () => {
     assert.equal(csvText([{ a: { id: BigInt(id) } }], ['a'], ',', false), `"{""id"":${id}}"\n`);
   });
 
-  it('compares, groups and computes with them: 64 bits are exact, integers with more bits count as floats', async () => {
+  it('computes exactly with integers of 64 bits, and treats larger ones as floats', async () => {
     const sql = `SELECT id, id + 1 AS next, id * 0.5 AS half, id = 9007199254740993 AS same, id > 9007199254740992.0 AS more
       FROM d`;
     const { rows } = await run(sql, ['{"id":9007199254740993}', '{"id":18446744073709551616}']);
@@ -80,7 +80,7 @@ describe('numbers of streams', () => {
     ]);
   });
 
-  it('keeps two ids apart that are the same float', async () => {
+  it('distinguishes two ids that are equal as floats', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await streams.define('CREATE STREAM d () WITH (DATASOURCE="in", FORMAT="json")');

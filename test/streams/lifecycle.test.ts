@@ -15,7 +15,7 @@ async function kitWithDemo(options: Parameters<typeof createTestBroker>[0] = {})
 }
 
 describe('A stream rule', () => {
-  it('survives restarts, with its stream, and runs again only if it was running', async () => {
+  it('survives restarts with its stream, and runs again only if it was running', async () => {
     const store = memoryStore();
     {
       await using kit = await kitWithDemo({ store });
@@ -39,7 +39,7 @@ describe('A stream rule', () => {
     );
   });
 
-  it('is refused with a reason, and not stored, if it cannot be planned', async () => {
+  it('rejects a rule that cannot be planned with a reason, and does not store it', async () => {
     await using kit = await kitWithDemo();
     const { rules } = kit.broker.streams;
     const refused = [
@@ -105,7 +105,7 @@ describe('A stream rule', () => {
     assert.deepEqual(seen, [{ a: 1 }, { b: 2 }]);
   });
 
-  it('is stopped, started and dropped by calls that can be repeated', async () => {
+  it('accepts repeated calls of start, stop and drop', async () => {
     await using kit = await kitWithDemo();
     const { rules } = kit.broker.streams;
     await rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
@@ -137,12 +137,12 @@ describe('A stream rule', () => {
     };
     assert.equal(await textAfter('1s'), 'Stopped: waiting for next schedule.');
     assert.equal(await textAfter('7m'), 'Running');
-    await rules.restart('r'); // in the middle of a run, which ends at its time
+    await rules.restart('r'); // during a run, which ends at its time
     assert.equal(await textAfter('1s'), 'Running');
     assert.equal(await textAfter('3m'), 'Stopped: waiting for next schedule.');
   });
 
-  it('starts again by its restart strategy if its sink cannot be opened', async () => {
+  it('restarts by its restart strategy if its sink cannot be opened', async () => {
     let left = 2;
     const sink = {
       name: 'flaky',
@@ -174,7 +174,7 @@ describe('A stream rule', () => {
     assert.equal((await rules.status('r')).text, 'Running');
   });
 
-  it('is kept and stopped with the reason while a type that it needs is not registered', async () => {
+  it('stays defined and stopped with a reason while a required type is not registered', async () => {
     const store = memoryStore();
     const sink = { name: 'own', about: 'Of the app.', open: () => ({ send() {}, close() {} }) };
     {
@@ -188,7 +188,7 @@ describe('A stream rule', () => {
     assert.equal((await streams.rules.status('r')).text, 'Running');
   });
 
-  it('is stopped with one sentence while a function that it calls is not there', async () => {
+  it('stops with a one-sentence reason while a function that it calls does not exist', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.defineFunction({
@@ -202,7 +202,7 @@ describe('A stream rule', () => {
     assert.equal(status, 'Stopped: error getting function own: not found at line 1, column 8.');
   });
 
-  it('does not publish without end because of its own messages', async () => {
+  it('stops publishing if its own messages trigger it', async () => {
     await using kit = await kitWithDemo();
     const { broker } = kit;
     let count = 0;
@@ -215,7 +215,7 @@ describe('A stream rule', () => {
 });
 
 describe('The stream service', () => {
-  it('stops and starts while the broker goes on', async () => {
+  it('stops and starts while the broker keeps running', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
@@ -228,7 +228,7 @@ describe('The stream service', () => {
     assert.deepEqual(statuses, ['Running', 'Stopped: canceled manually.']);
   });
 
-  it('refuses to drop a stream that a rule uses, unless it is forced to', async () => {
+  it('refuses to drop a stream that a rule uses, unless forced', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
@@ -237,7 +237,7 @@ describe('The stream service', () => {
     await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_NOT_FOUND' });
   });
 
-  it('imports what it has exported', async () => {
+  it('imports its own export', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
@@ -248,7 +248,7 @@ describe('The stream service', () => {
     assert.deepEqual(await other.broker.streams.export(), ruleset);
   });
 
-  it('runs a statement over sample rows, on a clock of its own', async () => {
+  it('runs a statement over sample rows, on a separate clock', async () => {
     await using kit = await kitWithDemo();
     const { rules } = kit.broker.streams;
     const sql = 'SELECT count(*) AS n, sum(a) AS total FROM demo GROUP BY TUMBLINGWINDOW(ss, 10)';
@@ -264,7 +264,7 @@ describe('The stream service', () => {
 });
 
 describe('Stream rules and the app', () => {
-  it('refuse what is no statement, no row and no function', async () => {
+  it('refuses values that are not statements, rows or functions', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await assert.rejects(streams.define(5 as never), { code: 'STREAM_INVALID', message: /sql: expected a statement/ });
@@ -277,7 +277,7 @@ describe('Stream rules and the app', () => {
       });
   });
 
-  it('end a circle through topics of the memory', async () => {
+  it('ends a cycle through memory topics', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.define('CREATE STREAM ring () WITH (DATASOURCE="ring", TYPE="memory")');
@@ -288,7 +288,7 @@ describe('Stream rules and the app', () => {
     assert.ok(count > 1 && count <= 101, `${count} rows`);
   });
 
-  it('give up after the attempts of the restart strategy', async () => {
+  it('gives up after the attempts of the restart strategy', async () => {
     let opened = 0;
     const sink = {
       name: 'broken',
@@ -313,7 +313,7 @@ describe('Stream rules and the app', () => {
     assert.equal((await kit.broker.streams.rules.status('r')).nextStartAt, 0);
   });
 
-  it('may define types before rules start', async () => {
+  it('lets the app define types before rules start', async () => {
     await using broker = createBroker();
     broker.streams.beforeStart(async () => {
       await broker.streams.defineSink({ name: 'late', about: 'Late.', open: () => ({ send() {}, close() {} }) });
@@ -326,7 +326,7 @@ describe('Stream rules and the app', () => {
     );
   });
 
-  it('drop emissions for a function whose promises are not settled', async () => {
+  it('drops emissions for a function with too many pending promises', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     let calls = 0;
@@ -339,7 +339,7 @@ describe('Stream rules and the app', () => {
     assert.equal(metrics.sink_function_0_0_exceptions_total, 3);
   });
 
-  it('do not share rows with a function that changes them', async () => {
+  it('passes copies of rows to a function that changes them', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     const seen: unknown[] = [];
@@ -357,7 +357,7 @@ describe('Changes of stream rules', () => {
   const RETRY = { restartStrategy: { attempts: 9, delay: 1000, multiplier: 1, maxDelay: 1000, jitterFactor: 0 } };
   const SQL = 'SELECT * FROM demo';
 
-  it('let a rule go on waiting for its schedule if they are refused', async () => {
+  it('keeps a rule waiting for its schedule if a change is refused', async () => {
     const sink = {
       name: 'broken',
       about: 'Never opens.',
@@ -376,7 +376,7 @@ describe('Changes of stream rules', () => {
     assert.equal((await rules.status('r')).text, 'Running');
   });
 
-  it('delete the record of a rule that becomes temporary', async () => {
+  it('deletes the record of a rule that becomes temporary', async () => {
     const store = memoryStore();
     {
       await using kit = await kitWithDemo({ store });
@@ -388,7 +388,7 @@ describe('Changes of stream rules', () => {
     assert.deepEqual(await kit.broker.streams.rules.list(), []);
   });
 
-  it('change nothing if one part of an import is invalid, and let unchanged rules use replaced streams', async () => {
+  it('changes nothing if one part of an import is invalid, and lets unchanged rules use replaced streams', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: SQL, actions: NOP });
@@ -402,7 +402,7 @@ describe('Changes of stream rules', () => {
     assert.equal((await streams.rules.status('r')).metrics.source_demo_0_records_in_total, 1);
   });
 
-  it('imports all items that it can, and names each that has failed', async () => {
+  it('imports all valid items, and names each that has failed', async () => {
     const failing = {
       name: 'failing',
       about: 'Never opens.',
@@ -437,7 +437,7 @@ describe('Changes of stream rules', () => {
     });
   });
 
-  it('refuse an import that is no export, naming what is expected', async () => {
+  it('refuses an import that is not an export, and names the expected form', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     const before = await streams.export();
@@ -456,7 +456,7 @@ describe('Changes of stream rules', () => {
     assert.deepEqual(await streams.export(), before);
   });
 
-  it('are made although a sink neither opens nor closes', async () => {
+  it('completes changes although a sink neither opens nor closes', async () => {
     const never = new Promise<never>(() => undefined);
     const types = [
       { name: 'shut', about: 'Never opens.', open: () => never },
@@ -476,7 +476,7 @@ describe('Changes of stream rules', () => {
     assert.deepEqual(await rules.list(), []);
   });
 
-  it('report the errors of their sinks once a minute for each sink and cause', async () => {
+  it('reports the errors of sinks once a minute for each sink and cause', async () => {
     let cause = 0;
     const sink = (name: string, why: () => string) => ({
       name,
@@ -507,7 +507,7 @@ describe('Changes of stream rules', () => {
     assert.deepEqual(reported, ['sink_first_0 of stream rule r: status 51', 'sink_second_1 of stream rule r: no']);
   });
 
-  it('know the streams of rules that have never run', async () => {
+  it('knows the streams of rules that have never run', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: SQL, actions: NOP, triggered: false });

@@ -9,7 +9,7 @@ import { ALL, Kept, makeHub, need, settled, stream, TestSource } from './source-
 const message = (count: number, first = 0) =>
   Buffer.from(JSON.stringify(Array.from({ length: count }, (_, at) => ({ a: first + at, b: 'x' }))));
 
-/** A hub whose turns are taken by hand. */
+/** A hub whose turns are taken explicitly. */
 function open() {
   const source = new TestSource();
   const paused: (() => void)[] = [];
@@ -20,7 +20,7 @@ function open() {
   const turn = async () => {
     const resumed = paused.splice(0);
     for (const resume of resumed) resume();
-    for (let at = 0; at < 10; at++) await undefined; // what continues in the same turn
+    for (let at = 0; at < 10; at++) await undefined; // continuations in the same turn
     return resumed.length > 0;
   };
   const turns = async () => {
@@ -35,14 +35,14 @@ const numbers = (kept: Kept) => kept.rows.map(({ values }) => values.a);
 const upTo = (count: number) => Array.from({ length: count }, (_, at) => at);
 
 describe('a message with many rows', () => {
-  it('is taken in one go up to 1,000 rows', async () => {
+  it('takes a message of up to 1,000 rows at once', async () => {
     const { kept, setup, turns } = open();
     setup.bytes(message(1000));
     assert.equal(kept.rows.length, 1000);
     assert.equal(await turns(), 0);
   });
 
-  it('is taken in slices of 200 rows, one in each turn, if it has more', async () => {
+  it('takes a longer message in slices of 200 rows, one in each turn', async () => {
     const { kept, setup, turn, turns } = open();
     setup.bytes(message(1001));
     assert.equal(kept.rows.length, 200);
@@ -52,7 +52,7 @@ describe('a message with many rows', () => {
     assert.deepEqual(numbers(kept), upTo(1001));
   });
 
-  it('lets later messages of the stream wait, also if their bytes change after the turn', async () => {
+  it('makes later messages of the stream wait, even if their bytes change after the turn', async () => {
     const { kept, setup, turns } = open();
     const later = message(3, 1500);
     setup.bytes(message(1500));
@@ -64,7 +64,7 @@ describe('a message with many rows', () => {
     assert.deepEqual(numbers(kept), upTo(1504));
   });
 
-  it('tells sources that can wait to wait', async () => {
+  it('makes sources wait that can wait', async () => {
     const { setup, turns } = open();
     setup.bytes(message(1500));
     assert.equal(setup.isFull, true);
@@ -72,7 +72,7 @@ describe('a message with many rows', () => {
     assert.equal(setup.isFull, false);
   });
 
-  it('does not take many short messages behind a long one in one turn', async () => {
+  it('limits the short messages that are taken in one turn after a long one', async () => {
     const { kept, setup, turn, turns } = open();
     setup.bytes(message(1200));
     for (let at = 0; at < 1000; at++) setup.bytes(message(1, 1200 + at));
@@ -85,7 +85,7 @@ describe('a message with many rows', () => {
     assert.deepEqual(numbers(kept), upTo(2200));
   });
 
-  it('is given in one turn to rules that need all its rows in the store when the publisher is answered, and in slices to others', async () => {
+  it('passes a message in one turn to rules that need all rows before the acknowledgement, and in slices to others', async () => {
     const { hub, kept, setup, turns } = open();
     const logging = Object.assign(new Kept(), { takesWhole: true });
     const { figures } = hub.attach(stream(), ALL, logging);
@@ -99,7 +99,7 @@ describe('a message with many rows', () => {
     assert.equal(hub.attach(stream(), ALL, new Kept()).figures.recordsIn, 1501);
   });
 
-  it('tells how much a rule that ends in its middle does not have', async () => {
+  it('reports how many rows a rule that ends during the message has not received', async () => {
     const { kept, setup, attachment, turns } = open();
     setup.bytes(message(1500));
     setup.bytes(message(1));
@@ -110,7 +110,7 @@ describe('a message with many rows', () => {
     assert.deepEqual(attachment.left, { rows: 0, messages: 0 });
   });
 
-  it('has the columns of a rule that begins in its middle', async () => {
+  it('provides the columns of a rule that is attached during the message', async () => {
     const source = new TestSource();
     const { hub } = makeHub([source], { pause: () => new Promise((resolve) => setImmediate(resolve)) });
     hub.attach(stream(), need('a'), new Kept());
@@ -122,7 +122,7 @@ describe('a message with many rows', () => {
     assert.equal(late.rows[0].values.b, 'x');
   });
 
-  it('has a taker of its own for each rule, which a rule that takes its place keeps until the end', async () => {
+  it('uses a separate consumer for each rule, which a replacing rule keeps until the end', async () => {
     const { hub, setup, turns } = open();
     const [taker, next] = [new Kept(), new Kept()];
     const rule = Object.assign(new Kept(), { many: () => taker });
@@ -135,7 +135,7 @@ describe('a message with many rows', () => {
     assert.deepEqual([taker.rows.length, next.rows.length], [1500, 1]);
   });
 
-  it('is taken in slices if it is retained when the rule starts, and sends one of its errors', async () => {
+  it('takes a retained message in slices when the rule starts, and sends one of its errors', async () => {
     const source = new TestSource();
     source.open = (setup) => {
       source.setups.push(setup);
@@ -181,7 +181,7 @@ describe('a message with many rows', () => {
 });
 
 describe('a message with many rows that fail', () => {
-  it('counts each error, sends one, and says what a rule that is stopped has not had', async () => {
+  it('counts each error, sends one, and reports how many rows a stopped rule has not received', async () => {
     await using broker = createBroker();
     await broker.start();
     const warnings: string[] = [];
@@ -226,7 +226,7 @@ describe('a message with many rows for a stream rule with qos', () => {
   const SUMS = 'SELECT count(*) AS c, sum(a) AS s FROM demo GROUP BY COUNTWINDOW(1500)';
   const SUM = { c: 1500, s: (1499 * 1500) / 2 };
 
-  it('counts what is dropped if the rule is updated from qos 0 in its middle', async () => {
+  it('counts dropped rows if the rule is updated from qos 0 during the message', async () => {
     await using lives = await begin(1, 'SELECT a FROM demo');
     const { rules } = lives.kit.broker.streams;
     const errors: string[] = [];
@@ -243,7 +243,7 @@ describe('a message with many rows for a stream rule with qos', () => {
   });
 
   for (const qos of [1, 2] as const) {
-    it(`${qos} is in the store when its publisher is answered: all its rows are there after a crash in its middle`, async () => {
+    it(`commits all rows before the acknowledgement with qos ${qos}, so that none is lost in a crash during the message`, async () => {
       await using lives = await begin(qos, SUMS);
       const writer = await lives.connect({ clientId: 'w' });
       await writer.publish('many', message(1500), { qos: 1 });
@@ -251,7 +251,7 @@ describe('a message with many rows for a stream rule with qos', () => {
       assert.deepEqual(await received(lives), [SUM]);
     });
 
-    it(`${qos} has all its rows if the rule is stopped, started and updated, or the broker restarted, in its middle`, async () => {
+    it(`keeps all rows with qos ${qos} if the rule is stopped, started or updated, or the broker restarted, during the message`, async () => {
       await using lives = await begin(qos, SUMS);
       const { broker } = lives.kit;
       const publish = () => void broker.publish({ topic: 'many', payload: message(1500), qos: 1 });
@@ -266,7 +266,7 @@ describe('a message with many rows for a stream rule with qos', () => {
       assert.deepEqual(await received(lives), [SUM, SUM, { n: c, s }]);
     });
 
-    it(`${qos} is taken in slices, and messages behind it wait, in their order`, async () => {
+    it(`takes a message in slices with qos ${qos}, while later messages wait in order`, async () => {
       await using lives = await begin(qos, 'SELECT a FROM demo');
       const { broker } = lives.kit;
       await broker.publish({ topic: 'many', payload: message(1500), qos: 1 });

@@ -24,7 +24,7 @@ class ScriptedServer {
     return `tcp://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The acknowledgements that it has got, as `pubrec 5`. */
+  /** The acknowledgements received so far, such as `pubrec 5`. */
   get acks(): string[] {
     return this.got.flatMap((packet) =>
       'messageId' in packet && packet.cmd.startsWith('pub') ? `${packet.cmd} ${packet.messageId}` : []
@@ -93,7 +93,7 @@ class ManualCommits {
     [Symbol.iterator]: () => this.#table[Symbol.iterator]()
   };
 
-  /** Resolves when the test says that it is in the store. */
+  /** Resolves when the test completes the commit. */
   commit(undo: () => void): Promise<void> {
     return new Promise((resolve, reject) => void this.#waiting.push({ resolve, reject, undo }));
   }
@@ -124,7 +124,7 @@ async function start() {
   const ports = { sourceConfig, records, notes: commits.table, isKept: () => true };
   const fixture = makeHub([mqttSource()], ports);
   const attachment = fixture.hub.attach(stream({ TYPE: 'mqtt', DATASOURCE: 'a' }), ALL, kept);
-  /** Wait for the connection, with the commits that it needs. */
+  /** Wait for the connection, including the commits that it needs. */
   const connected = () =>
     until(() => {
       commits.complete();
@@ -147,13 +147,13 @@ async function start() {
   return { ...fixture, server, commits, kept, attachment, reconnect, end };
 }
 
-/** Let packets that are on their way arrive. */
+/** Wait for packets in transit to arrive. */
 async function quiet(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await settled();
 }
 
 describe('Messages of QoS 2 of another MQTT server', () => {
-  it('are answered with PUBREC when row and packet id are in the store, and with PUBCOMP when the id is removed', async () => {
+  it('answers with PUBREC when row and packet id are committed, and with PUBCOMP when the removal of the id is committed', async () => {
     const { server, commits, kept, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -171,7 +171,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('are taken once if the server sends them again, and their packet ids stand for others after the PUBREL', async () => {
+  it('takes a repeated message once, and accepts its packet id for another message after the PUBREL', async () => {
     const { server, commits, kept, reconnect, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -194,7 +194,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('are taken again if the store has refused them', async () => {
+  it('takes a message again if the store has refused it', async () => {
     const { server, commits, kept, attachment, clock, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -212,7 +212,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('do not have the packet ids of a session that the server has lost', async () => {
+  it('forgets the packet ids of a session that the server has lost', async () => {
     const { server, commits, kept, reported, reconnect, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -233,7 +233,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('wait with the next connection for commits that are in progress', async () => {
+  it('waits, on the next connection, for commits in progress', async () => {
     const { server, commits, attachment, clock, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -249,7 +249,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
   });
 
   for (const qos of [1, 2] as const)
-    it(`wait in order while a rule is replaced or has no room, and are not acknowledged, with QoS ${qos}`, async () => {
+    it(`delays messages of QoS ${qos} in order, without acknowledgement, while a rule is replaced or has no room`, async () => {
       const { server, commits, kept, attachment, end } = await start();
       const release = attachment.hold();
       for (const n of [1, 2]) server.publish(n, n, { qos });
@@ -272,7 +272,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
       await end();
     });
 
-  it('wait for their commits with the source that replaces a source without a connection', async () => {
+  it('waits for pending commits when a source replaces one without a connection', async () => {
     const { hub, server, commits, attachment, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -292,7 +292,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('are taken if their packet ids are those of a lost session that the store could not delete', async () => {
+  it('takes messages with packet ids of a lost session that the store could not delete', async () => {
     const { server, commits, kept, attachment, clock, end } = await start();
     server.publish(1, 5);
     await until(() => commits.waiting === 2);
@@ -321,7 +321,7 @@ describe('Messages of QoS 2 of another MQTT server', () => {
     await end();
   });
 
-  it('that wait are given again if the connection is lost meanwhile', async () => {
+  it('passes waiting messages on again if the connection is lost in the meantime', async () => {
     const { server, commits, kept, attachment, reconnect, end } = await start();
     const release = attachment.hold();
     server.publish(1, 5);

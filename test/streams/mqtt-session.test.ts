@@ -26,12 +26,12 @@ const isSubscribed = (broker: Broker, clientId: string) =>
 
 const DEFAULT_ID = 'embermq_embermq-127-0-0-1_demo';
 
-/** A broker of ours whose stream `demo` is at another server. */
+/** A broker whose stream `demo` is at another server. */
 async function startOurs(store: Store, port: number, properties: Record<string, unknown> = {}) {
   const sourceConfig = {
     mqtt: { default: { server: `tcp://127.0.0.1:${port}`, protocolVersion: '5', ...properties } }
   };
-  // its clock stands, so no delay before another attempt ends
+  // its clock is stopped, so no delay before another attempt elapses
   const clock = new ManualClock(Date.now());
   const broker = createBroker({ store, clock, streams: { sources: [mqttSource()], sourceConfig } });
   const got: number[] = [];
@@ -51,7 +51,7 @@ const publish = (broker: Broker, n: number) => broker.publish({ topic: 'a/1', pa
 
 describe('A stream of another MQTT server with a session', () => {
   for (const protocolVersion of ['3.1.1', '5'])
-    it(`has the messages that came while the broker was stopped, with MQTT ${protocolVersion}`, async () => {
+    it(`receives the messages published while the broker was stopped, with MQTT ${protocolVersion}`, async () => {
       const other = await startOther();
       const store = memoryStore();
       const all: number[] = [];
@@ -75,7 +75,7 @@ describe('A stream of another MQTT server with a session', () => {
       await other.broker.stop();
     });
 
-  it('acknowledges a message when its row is in the store, and gets it again if the store has refused it', async () => {
+  it('acknowledges a message when its row is committed, and receives it again if the store has refused it', async () => {
     const other = await startOther();
     const acked: string[] = [];
     other.broker.on('message.acked', ({ message }) => void acked.push(String(message.payload)));
@@ -111,7 +111,7 @@ describe('A stream of another MQTT server with a session', () => {
     await other.broker.stop();
   });
 
-  it('leaves no session at the server when it is dropped, or when it reads other topics', async () => {
+  it('leaves no session at the server when the stream is dropped or reads other topics', async () => {
     const other = await startOther();
     const ours = await startOurs(memoryStore(), other.port);
     const { streams } = ours.broker;
@@ -152,7 +152,7 @@ describe('A stream of another MQTT server with a session', () => {
     }
   });
 
-  it('deletes a session that was left by a stream dropped while the server was away, after a restart', async () => {
+  it('deletes, after a restart, the session of a stream that was dropped while the server was unreachable', async () => {
     const kept = memoryStore();
     const other = await startOther(kept);
     const store = memoryStore();
@@ -172,7 +172,7 @@ describe('A stream of another MQTT server with a session', () => {
     await again.broker.stop();
   });
 
-  it('deletes its session when enableClientSession is switched off while no rule runs, or its last rule is dropped', async () => {
+  it('deletes the session when enableClientSession is switched off while no rule runs, or when the last rule is dropped', async () => {
     for (const isSwitched of [true, false]) {
       const other = await startOther();
       const store = memoryStore();
@@ -191,7 +191,7 @@ describe('A stream of another MQTT server with a session', () => {
     }
   });
 
-  it('deletes the session of its previous client id', async () => {
+  it('deletes the session of the previous client id', async () => {
     const other = await startOther();
     const store = memoryStore();
     const first = await startOurs(store, other.port);
@@ -205,7 +205,7 @@ describe('A stream of another MQTT server with a session', () => {
     await other.broker.stop();
   });
 
-  it('begins with a clean start if it is defined again before its previous session is deleted', async () => {
+  it('starts with a clean start if the stream is redefined before its previous session is deleted', async () => {
     const kept = memoryStore();
     const other = await startOther(kept);
     const ours = await startOurs(memoryStore(), other.port);
@@ -226,7 +226,7 @@ describe('A stream of another MQTT server with a session', () => {
     await again.broker.stop();
   });
 
-  it('warns after five attempts to delete a session, and forgets it when it has expired', async () => {
+  it('warns after five attempts to delete a session, and forgets the session when it has expired', async () => {
     const other = await startOther();
     await other.broker.stop();
     const server = `tcp://127.0.0.1:${other.port}`;
@@ -237,7 +237,7 @@ describe('A stream of another MQTT server with a session', () => {
     await notes.set(`mqtt id 127.0.0.1:${other.port} one 7`, '');
     const { hub, clock, reported } = makeHub([mqttSource()], { sourceConfig, notes });
     hub.tidy(new AbortController().signal);
-    // an attempt ends with a refused connection, or with its time
+    // an attempt ends with a refused connection, or with its time limit
     const reports = (count: number) =>
       until(() => {
         if (reported.length < count) clock.advance(40_000);
@@ -256,7 +256,7 @@ describe('A stream of another MQTT server with a session', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('begins with one more connection if a rule with qos 1 comes while the source is connecting', async () => {
+  it('starts the session with one more connection if a rule with qos 1 is added while the source is connecting', async () => {
     const other = await startOther();
     const connected: string[] = [];
     other.broker.on('client.connected', ({ client }) => void connected.push(client.clientId));
@@ -281,7 +281,7 @@ describe('A stream of another MQTT server with a session', () => {
     await other.broker.stop();
   });
 
-  it('begins when a rule with qos 1 comes to a stream that rules with qos 0 read', async () => {
+  it('starts the session when a rule with qos 1 is added to a stream that rules with qos 0 read', async () => {
     const other = await startOther();
     const ours = await startOurs(memoryStore(), other.port);
     await ours.broker.streams.define(DEMO);

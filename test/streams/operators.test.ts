@@ -65,14 +65,14 @@ describe('aggregate functions', () => {
       assert.deepEqual(aggregate(name, rows), result);
     });
 
-  it('refuse values that they cannot aggregate', () => {
+  it('refuses values that an aggregate function cannot aggregate', () => {
     for (const name of ['avg', 'sum', 'stddev', 'median'])
       assert.throws(() => aggregate(name, column(['foo'])), /found invalid arg string\(foo\)/);
     assert.throws(() => aggregate('max', column([1, 'a'])), /run max function error: found invalid arg string\(a\)/);
     assert.throws(() => aggregate('percentile_cont', [[1, 2]]), /a number from 0 to 1/);
   });
 
-  it('take back numbers of any size without a trace', () => {
+  it('removes numbers of any size without leaving a rounding error', () => {
     const row = aggregateFunctions().find(({ name }) => name === 'sum');
     const sum = row?.makeSliding?.(tools);
     const row0 = new Row({}, 0);
@@ -87,7 +87,7 @@ describe('ends of windows', () => {
   const utc = () => 0;
   const settings = { align: 'clock', isEventTime: false, offsetMinutes: utc } as const;
 
-  it('are multiples inside the parent unit, and then follow each other', () => {
+  it('places ends of windows at multiples within the parent unit, and then at regular intervals', () => {
     const { first, next, skip } = boundariesOf({ ...settings, unit: 'ss', intervalMs: 7000 });
     assert.equal(first(60_000), 67_000);
     assert.equal(first(119_000), 123_000);
@@ -95,7 +95,7 @@ describe('ends of windows', () => {
     assert.equal(skip(123_000, 137_000), 144_000);
   });
 
-  it('of days are midnights of the zone, also when its offset changes', () => {
+  it('places ends of windows of days at midnight of the zone, even when its offset changes', () => {
     // summer time ends on 2026-10-25 at 01:00 UTC
     const change = Date.UTC(2026, 9, 25, 1);
     const offsetMinutes = (time: number) => (time < change ? 120 : 60);
@@ -105,7 +105,7 @@ describe('ends of windows', () => {
     assert.equal(new Date(next(end)).toISOString(), '2026-10-25T23:00:00.000Z');
   });
 
-  it('are refused where a window cannot be used', () => {
+  it('refuses window lengths that cannot be used', () => {
     assert.match(checkWindow({ kind: 'count', count: 3, interval: 3 }, true) ?? '', /unsupported window type/);
     assert.equal(
       checkWindow({ kind: 'count', count: 3, interval: 5 }, false),
@@ -116,7 +116,7 @@ describe('ends of windows', () => {
 });
 
 describe('a queue by time', () => {
-  it('gives items in the order of their times, and of their arrival where these are equal', () => {
+  it('returns items in the order of their times, and in order of arrival for equal times', () => {
     const seed = Date.now() % 1_000_000;
     let state = seed;
     const next = (limit: number) => (state = (state * 48_271 + 11) % 2_147_483_647) % limit;
@@ -152,12 +152,12 @@ describe('order', () => {
     return result.map((tuple) => tuple.column('n'));
   };
 
-  it('is stable, and has null last in both directions', () => {
+  it('sorts stably, with null last in both directions', () => {
     assert.deepEqual(sorted([2, null, 1n, 2n, 1]), [2, 4, 0, 3, 1]);
     assert.deepEqual(sorted([2, null, 1n, 2n, 1], true), [0, 3, 2, 4, 1]);
   });
 
-  it('refuses values of different types', () => {
+  it('refuses to sort values of different types', () => {
     assert.throws(() => sorted([1n, 'a']), { message: 'incompatible types for comparison: int64 and string' });
   });
 });
@@ -188,7 +188,7 @@ describe('a lookup join', () => {
     return { clock, emitted, failures, operator, push };
   }
 
-  it('keeps the order of rows, and of the time behind them, while lookups end in another order', async () => {
+  it('keeps the order of rows, and of the times after them, while lookups complete in another order', async () => {
     const ends = new Map<Value, (rows: readonly ValueObject[]) => void>();
     const { emitted, operator, push } = lookupOf(([id]) => new Promise((resolve) => ends.set(id, resolve)));
     push(1, 'first');
@@ -210,7 +210,7 @@ describe('a lookup join', () => {
     ]);
   });
 
-  it('passes on only the last time that was reached behind a row', async () => {
+  it('passes on only the last time that was reached after a row', async () => {
     let end: (rows: readonly ValueObject[]) => void = () => undefined;
     const { emitted, operator, push } = lookupOf(() => new Promise((resolve) => (end = resolve)));
     push(1, 'first');
@@ -221,7 +221,7 @@ describe('a lookup join', () => {
     assert.deepEqual(emitted, [[['first', 10]], ['flush 4']]);
   });
 
-  it('gives up on a lookup that does not end, and goes on with the next row', async () => {
+  it('gives up on a lookup that does not complete, and continues with the next row', async () => {
     const { clock, emitted, failures, push } = lookupOf(([id]) => (id === 1 ? new Promise(() => {}) : [{ b: 20 }]));
     push(1, 'first');
     push(2, 'second');
@@ -234,7 +234,7 @@ describe('a lookup join', () => {
     assert.deepEqual(emitted, [[['second', 20]]]);
   });
 
-  it('asks once for each key until the cache expires, and reports lookups that fail', () => {
+  it('queries each key once until the cache expires, and reports failed lookups', () => {
     let asked = 0;
     const { clock, emitted, failures, push } = lookupOf(([id]) => {
       asked++;

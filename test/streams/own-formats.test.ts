@@ -22,7 +22,7 @@ const pairs: StreamFormat = {
 };
 
 describe('formats of the app', () => {
-  it('decode the payloads of streams, and encode the outputs of sinks', async () => {
+  it('decodes the payloads of streams and encodes the outputs of sinks', async () => {
     const sink = new TestSink();
     await using kit = await createTestBroker({ streams: { formats: [pairs], sinks: [sink] } });
     const { streams } = kit.broker;
@@ -38,7 +38,7 @@ describe('formats of the app', () => {
     assert.equal(metrics.source_demo_0_last_exception, 'a pair is missing');
   });
 
-  it('fail for what is no row, and for what is no bytes', async () => {
+  it('fails for values that are not rows, and for values that are not bytes', async () => {
     const sink = new TestSink();
     const wrong = { name: 'pairs', decode: () => 5, encode: () => 5 } as unknown as StreamFormat;
     await using kit = await createTestBroker({ streams: { formats: [wrong], sinks: [sink] } });
@@ -55,7 +55,7 @@ describe('formats of the app', () => {
     assert.equal(metrics.sink_test_0_0_last_exception, 'format "pairs" must encode to bytes or to a string');
   });
 
-  it('are refused with a wrong form, and with a name that is taken', async () => {
+  it('refuses an invalid format, and a name that is in use', async () => {
     const starts = async (...formats: unknown[]) => {
       await using kit = await createTestBroker({ streams: { formats: formats as StreamFormat[] } });
       await kit.broker.streams.define(DEMO);

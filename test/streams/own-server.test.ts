@@ -18,7 +18,7 @@ describe('A server in a stream or an action', () => {
     address: { host: host as string, port: port as number }
   }));
 
-  it('is this broker if it names an open listener by its address, or by a loopback address', () => {
+  it('recognizes this broker by the address of an open listener, or by a loopback address', () => {
     const own = [
       ...['tcp://127.0.0.1:1883', 'mqtt://localhost', '127.0.0.1', 'localhost:1883', 'TCP://LOCALHOST:1883'],
       ...['ssl://[::1]:8883', 'mqtts://127.0.0.1', 'ws://localhost:8083/mqtt', 'tcp://192.0.2.1:1884']
@@ -29,7 +29,7 @@ describe('A server in a stream or an action', () => {
     );
   });
 
-  it('is another one with another port, scheme or host', () => {
+  it('treats a server with another port, scheme or host as another one', () => {
     const others = [
       ...[
         'tcp://127.0.0.1:1885',
@@ -53,7 +53,7 @@ describe('A server in a stream or an action', () => {
     );
   });
 
-  it('needs no connection if it is this broker', async () => {
+  it('needs no connection if the server is this broker', async () => {
     const broker = createBroker({ streams: { sources: [mqttSource()], sinks: [mqttSink()] } });
     const listener = listen(broker, 0);
     await broker.start();

@@ -18,11 +18,11 @@ function read(given: unknown, warn?: (text: string) => void): Record<string, unk
 }
 
 describe('properties of sources and sinks', () => {
-  it('fills in defaults, and leaves out what has none', () => {
+  it('fills in defaults, and omits properties without a value', () => {
     assert.deepEqual(read({ topic: 'a' }), { topic: 'a', qos: 0 });
   });
 
-  it('accepts names that differ in upper and lower case, unless the exact name is there, too', () => {
+  it('accepts names that differ in case, unless the exact name is also given', () => {
     assert.deepEqual(read({ TOPIC: 'a', Interval: 5 }), { topic: 'a', qos: 0, interval: 5 });
     assert.deepEqual(read({ TOPIC: 'b', topic: 'a' }), { topic: 'a', qos: 0 });
   });
@@ -41,7 +41,7 @@ describe('properties of sources and sinks', () => {
     ]);
   });
 
-  it('names the property and what it must be', () => {
+  it('names the property and its expected value', () => {
     const cases: readonly (readonly [given: unknown, message: string])[] = [
       [undefined, 'mqtt sink is missing property topic'],
       [{ topic: null }, 'mqtt sink is missing property topic'],

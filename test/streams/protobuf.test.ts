@@ -52,7 +52,7 @@ async function codec(schemaId: string, setup: Partial<StreamFormatSetup> = {}): 
 const bytes = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex');
 
 describe('the format protobuf', () => {
-  it('decodes integers to integers, floats to floats, and fields that are absent to their defaults', async () => {
+  it('decodes integers to integers, floats to floats, and absent fields to their defaults', async () => {
     const { decode } = await codec('all.library.All');
     assert.deepEqual(decode(Buffer.alloc(0)), DEFAULTS);
     assert.deepEqual(decode(bytes('18 9601')), { ...DEFAULTS, i32: 150n });
@@ -63,7 +63,7 @@ describe('the format protobuf', () => {
     assert.deepEqual(decode(bytes('9201 02 0105')), { ...DEFAULTS, many: [1n, 5n] });
   });
 
-  it('encodes what it has decoded, for all types', async () => {
+  it('encodes decoded messages of all types', async () => {
     const { decode, encode } = await codec('all.All');
     const row: StreamValueObject = {
       ...{ d: 0.1, f: 1.5, i32: -5n, s32: -(2n ** 31n), sf32: 7n, u32: 2n ** 32n - 1n, f32: 8n },
@@ -91,7 +91,7 @@ describe('the format protobuf', () => {
     assert.throws(() => encode({ name: 'x' }), { code: 'STREAM_FAILED', message: /the field Old\.id is required/ });
   });
 
-  it('reads only the columns that are needed, and keeps no part of the payload', async () => {
+  it('reads only the needed columns, and retains no part of the payload', async () => {
     const { decode } = await codec('all.All', { needed: ['I32', 'raw'] });
     const payload = bytes('18 01 7a 01 05 72 01 61');
     const row = decode(payload);
@@ -99,7 +99,7 @@ describe('the format protobuf', () => {
     assert.deepEqual(row, { i32: 1n, raw: new Uint8Array([5]) });
   });
 
-  it('has names of fields and keys of maps that objects inherit', async () => {
+  it('supports names of fields and keys of maps that objects inherit', async () => {
     const text = 'syntax = "proto3"; message M { string constructor = 1; map<string, int32> toString = 2; }';
     const type = await protobufFormat({ schemas: { m: text } });
     const { decode, encode } = type.make({ what: 'x', options: { SCHEMAID: 'm.M' } });
@@ -113,7 +113,7 @@ describe('the format protobuf', () => {
     assert.equal(Object.getPrototypeOf(row.toString), Object.prototype);
   });
 
-  it('fails for payloads that are no message, too large, or too deep', async () => {
+  it('fails for payloads that are not messages, too large, or too deeply nested', async () => {
     const { decode } = await codec('all.All');
     const fails = (payload: Uint8Array, message: RegExp) =>
       assert.throws(() => decode(payload), { code: 'STREAM_FAILED', message });
@@ -128,7 +128,7 @@ describe('the format protobuf', () => {
     fails(Buffer.concat(Array.from({ length: 100_000 }, () => bytes('9a01 00'))), /more than 1000000 values/);
   });
 
-  it('fails for rows that the message cannot have', async () => {
+  it('fails for rows that the message cannot represent', async () => {
     const { encode } = await codec('all.All');
     const cases: [row: unknown, message: RegExp][] = [
       [[{ i32: 1 }], /needs single rows: set "sendSingle" to true/],
@@ -154,7 +154,7 @@ describe('the format protobuf', () => {
     assert.throws(() => encode(circle), { code: 'STREAM_FAILED', message: /more than 100 levels/ });
   });
 
-  it('never fails with another error, whatever the payload is', async () => {
+  it('never fails with another error, for any payload', async () => {
     const { decode, encode } = await codec('all.All');
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
     let state = seed;
@@ -176,7 +176,7 @@ describe('the schemas of the format protobuf', () => {
   const fails = (schemas: Record<string, string>, message: RegExp, files = {}) =>
     assert.rejects(protobufFormat({ schemas, files }), { code: 'OPTION_INVALID', message });
 
-  it('import files of the app and those of Google', async () => {
+  it('imports files of the app and those of Google', async () => {
     const book = `
       syntax = "proto3";
       import "shared/author.proto";
@@ -194,7 +194,7 @@ describe('the schemas of the format protobuf', () => {
     await fails({ book }, /schema "book" .*: it imports "shared\/author\.proto", which is not among the files/);
   });
 
-  it('are refused with the name of the schema', async () => {
+  it('refuses an invalid schema with its name', async () => {
     await fails({ a: 'message {' }, /schema "a" of the format protobuf: illegal/);
     await fails({ a: 'syntax = "proto3"; message A { Missing b = 1; }' }, /schema "a".*Missing/);
     await fails({ 'a.b': ALL }, /must not contain a dot/);
@@ -203,7 +203,7 @@ describe('the schemas of the format protobuf', () => {
     await assert.rejects(protobufFormat({ schemas: {}, maxBytes: 0 }), { code: 'OPTION_INVALID', message: /maxBytes/ });
   });
 
-  it('are named by SCHEMAID, whose errors have what is known', async () => {
+  it('resolves SCHEMAID, and lists the known schemas in errors', async () => {
     const missing = (id: string | undefined, message: RegExp) =>
       assert.rejects(codec(id as string), { code: 'STREAM_INVALID', message });
     await missing(
@@ -217,7 +217,7 @@ describe('the schemas of the format protobuf', () => {
 });
 
 describe('streams and sinks with the format protobuf', () => {
-  it('select columns of messages, send messages, and count payloads that are none', async () => {
+  it('selects columns of messages, sends messages, and counts payloads that are not messages', async () => {
     const sink = new TestSink();
     const formats = [await protobufFormat({ schemas: { all: ALL } })];
     await using kit = await createTestBroker({ streams: { formats, sinks: [sink] } });

@@ -50,7 +50,7 @@ describe('Redis', { skip }, () => {
       await lookup.close();
     });
 
-    it('has a row for each element of a list', async () => {
+    it('returns a row for each element of a list', async () => {
       await client.rpush('group', '{"id":1}', '{"id":2}');
       const { open: lookup } = await open({ datatype: 'list' });
       assert.deepEqual(await lookup.find(['id'], ['group']), [{ id: 1 }, { id: 2 }]);
@@ -60,7 +60,7 @@ describe('Redis', { skip }, () => {
       await lookup.close();
     });
 
-    it('names what is wrong with a lookup', async () => {
+    it('reports an invalid lookup', async () => {
       await client.set('text', 'x');
       await client.rpush('list', '{}');
       const { open: lookup } = await open();
@@ -72,7 +72,7 @@ describe('Redis', { skip }, () => {
       await lookup.close();
     });
 
-    it('names what is wrong with its properties', async () => {
+    it('names invalid properties of a lookup table', async () => {
       const fails = async (text: RegExp, more: object, options: object = {}) => {
         await assert.rejects(open(more, options), (error: Error) => text.test(error.message));
       };
@@ -82,7 +82,7 @@ describe('Redis', { skip }, () => {
       await fails(/property datatype must be one of/, { datatype: 'hash' });
     });
 
-    it('joins the rows of a rule, and keeps what was found in the cache', async () => {
+    it('joins the rows of a rule, and caches the rows found', async () => {
       await client.set('1', '{"name":"one"}');
       const sourceConfig = { redis: { default: { ...CONNECTION, lookup: { cache: true, cacheTtl: 10 } } } };
       await using kit = await createTestBroker({ streams: { sources: [redisLookup()], sourceConfig } });
@@ -106,7 +106,7 @@ describe('Redis', { skip }, () => {
       assert.deepEqual(names, ['one', 'one', 'changed']);
     });
 
-    it('fails while there is no server, and finds rows when it is back', async () => {
+    it('fails while there is no server, and finds rows when it is available again', async () => {
       await client.set('1', '{"id":1}');
       await using proxy = await new TcpProxy(url).start();
       const properties = { ...CONNECTION, addr: `127.0.0.1:${proxy.port}` };
@@ -137,7 +137,7 @@ describe('Redis', { skip }, () => {
       return { ...fixture, kept, attachment };
     };
 
-    it('has the messages of channels, with the name of the channel', async () => {
+    it('emits the messages of channels, with the name of the channel', async () => {
       const { kept, attachment } = attach({ channels: ['k1-a', 'k1-b'] });
       await until(() => attachment.connection.status === 1);
       await client.publish('k1-a', '{"n":1}');
@@ -153,7 +153,7 @@ describe('Redis', { skip }, () => {
       await attachment.detach();
     });
 
-    it('decodes by FORMAT, after decompression, in the order of arrival', async () => {
+    it('decodes by FORMAT, after decompression, in order of arrival', async () => {
       const properties = { decompression: 'gzip' };
       const { kept, attachment } = attach(properties, { DATASOURCE: 'k1-d', FORMAT: 'binary' });
       await until(() => attachment.connection.status === 1);
@@ -166,7 +166,7 @@ describe('Redis', { skip }, () => {
       await attachment.detach();
     });
 
-    it('connects again when the server is back, and says why it was gone', async () => {
+    it('reconnects when the server is available again, and reports why it was not', async () => {
       await using proxy = await new TcpProxy(url).start();
       const { kept, attachment, clock } = attach({ address: `127.0.0.1:${proxy.port}`, channels: ['k1-e'] });
       await until(() => attachment.connection.status === 1);
@@ -182,7 +182,7 @@ describe('Redis', { skip }, () => {
       await attachment.detach();
     });
 
-    it('shows a wrong password without it, and needs a channel', async () => {
+    it('reports a wrong password without showing it, and requires a channel', async () => {
       const { attachment } = attach({ password: 'a-secret', channels: ['a'] });
       await until(() => attachment.connection.status === -1);
       assert.match(attachment.connection.disconnectedMessage, /WRONGPASS/);
@@ -217,14 +217,14 @@ describe('Redis', { skip }, () => {
       assert.equal(await client.get('x'), '{"id":"x","name":"Ann"}');
     });
 
-    it('writes what a template or a format has made', async () => {
+    it('writes the output of a template or a format', async () => {
       await sent({ key: 'text', dataTemplate: 'v={{.a}}', sendSingle: true }, [{ a: 1 }]);
       await sent({ key: 'csv', format: 'delimited', dataTemplate: 'a;b', sendSingle: true }, [{ a: 1 }]);
       await sent({ field: 'id', dataTemplate: '{"id":"t{{.a}}"}', sendSingle: true }, [{ a: 1 }]);
       assert.deepEqual(await client.mget('text', 'csv', 't1'), ['v=1', 'a;b', '{"id":"t1"}']);
     });
 
-    it('puts elements before the others of a list', async () => {
+    it('prepends elements to a list', async () => {
       await sent(
         { field: 'id', dataType: 'list' },
         [{ id: 'l', n: 1 }],
@@ -236,7 +236,7 @@ describe('Redis', { skip }, () => {
       assert.deepEqual(await client.lrange('l', 0, -1), ['{"id":"l","n":3}', '{"id":"l","n":2}', '{"id":"l","n":1}']);
     });
 
-    it('writes each column to a key of its own with the keyType multiple', async () => {
+    it('writes each column to a separate key with the keyType multiple', async () => {
       await sent({ keyType: 'multiple', rowkindField: 'action' }, [{ t: 40.9, s: 'x', o: { a: 1n } }]);
       assert.deepEqual(await client.mget('t', 's', 'o'), ['40.9', 'x', '{"a":1}']);
       await sent({ keyType: 'multiple', rowkindField: 'action' }, [{ t: 0, action: 'delete' }]);
@@ -251,7 +251,7 @@ describe('Redis', { skip }, () => {
       assert.equal(await client.pttl('forever'), -1);
     });
 
-    it('does what the column rowkindField says, in the order of the rows', async () => {
+    it('applies the operation in the column rowkindField, in the order of the rows', async () => {
       const strings = { field: 'id', rowkindField: 'action' };
       await sent(strings, [{ id: 'a', n: 1 }], [{ action: 'update', id: 'a', n: 2 }]);
       assert.equal(await client.get('a'), '{"action":"update","id":"a","n":2}');
@@ -287,7 +287,7 @@ describe('Redis', { skip }, () => {
       });
     });
 
-    it('fails while there is no server, shows it, and goes on when it is back', async () => {
+    it('fails while there is no server, shows this, and continues when it is available again', async () => {
       await using proxy = await new TcpProxy(url).start();
       const clock = new ManualClock();
       const properties = { ...CONNECTION, addr: `127.0.0.1:${proxy.port}`, db: DATABASE, field: 'id' };
@@ -305,7 +305,7 @@ describe('Redis', { skip }, () => {
       assert.deepEqual(await client.mget('a', 'b', 'c'), ['{"id":"a"}', null, '{"id":"c"}']);
     });
 
-    it('names what is wrong with its properties', async () => {
+    it('names invalid properties of a sink', async () => {
       const fails = (text: RegExp, properties: object) =>
         assert.rejects(openSink(redisSink(), properties), (error: Error) => text.test(error.message));
       await fails(/redis sink is missing property addr/, { key: 'a' });

@@ -19,7 +19,7 @@ async function retain(broker: Broker, ...messages: [topic: string, payload: stri
 }
 
 describe('retained messages for stream rules', () => {
-  it('reach a rule when it starts, in the order of their publication, before other messages', async () => {
+  it('passes retained messages to a starting rule, in the order of their publication, before other messages', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/2', '{"n":1}'], ['a/1', '{"n":2}'], ['b', '{"n":3}'], ['a/3', '{"n":4}']);
@@ -36,7 +36,7 @@ describe('retained messages for stream rules', () => {
     ]);
   });
 
-  it('reach each rule once at its start, and no rule that runs already', async () => {
+  it('passes retained messages to each rule once at its start, and to no running rule', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/1', '{"n":1}']);
@@ -52,7 +52,7 @@ describe('retained messages for stream rules', () => {
     assert.deepEqual([got.one.length, got.two.length], [1, 2]);
   });
 
-  it('do not include those of $SYS for a wildcard, but for a filter that names it', async () => {
+  it('excludes retained messages of $SYS from a wildcard, but not from a filter that names it', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     const got: Record<string, unknown[]> = {};
@@ -71,7 +71,7 @@ describe('retained messages for stream rules', () => {
     assert.ok(got.system.length > 0);
   });
 
-  it('are searched for and passed on in slices, each topic once, while others are published', async (t) => {
+  it('searches for retained messages and passes them on in slices, each topic once, while others are published', async (t) => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     const count = 20_000;
@@ -99,7 +99,7 @@ describe('retained messages for stream rules', () => {
     const change = (topic: string, n: number) =>
       broker.publish({ topic, payload: n === 0 ? '' : `{"n":${n}}`, retain: true });
     await broker.streams.rules.create({ sql: SELECT, actions: [act] });
-    void change('a/9000', -1); // while they are searched for
+    void change('a/9000', -1); // during the search
     while (got.length === 0) await new Promise((resolve) => setImmediate(resolve, turn++));
     void change('a/9001', -2);
     void change('a/9002', 0);
@@ -123,7 +123,7 @@ describe('retained messages for stream rules', () => {
     );
   });
 
-  it('are withheld from rules, tables and handlers of the app with recheck when their publisher has lost the right', async () => {
+  it('withholds retained messages from rules, tables and handlers of the app with recheck when their publisher has lost the right', async () => {
     await using kit = await createTestBroker({ leakCheck: false, allowAnonymous: true, retainedRights: 'recheck' });
     const { broker } = kit;
     const meter = await rawClient(broker, { clientId: 'meter' });
@@ -149,7 +149,7 @@ describe('retained messages for stream rules', () => {
     assert.deepEqual(got, { rule: expected, table: expected, app: expected });
   });
 
-  it('fill a table of settings again after a restart, before rows of streams are joined with it', async () => {
+  it('restores a table of settings after a restart, before rows of streams are joined with it', async () => {
     const store = memoryStore();
     const got: unknown[] = [];
     for (const round of [1, 2]) {
@@ -175,7 +175,7 @@ describe('retained messages for stream rules', () => {
     ]);
   });
 
-  it('are not given again to a rule that continues from a checkpoint, but to one without at every start', async () => {
+  it('passes retained messages at every start to a rule without checkpoints, but not to one that continues from a checkpoint', async () => {
     const store = memoryStore();
     const got: string[] = [];
     for (const round of [1, 2]) {
@@ -199,7 +199,7 @@ describe('retained messages for stream rules', () => {
     assert.deepEqual(got.sort(), ['out/0 {"n":1}', 'out/0 {"n":1}', 'out/1 {"n":1}', 'out/2 {"n":1}']);
   });
 
-  it('are given once to a rule that is updated, since it begins again', async () => {
+  it('passes retained messages once to a rule that is updated, because it starts again', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/1', '{"n":1}']);
@@ -215,7 +215,7 @@ describe('retained messages for stream rules', () => {
 });
 
 describe('DATASOURCE with several topics', () => {
-  it('reads all of them, each message once, also its retained messages', async () => {
+  it('reads all topics of DATASOURCE, each message once, including retained messages', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['b/1', '{"n":1}'], ['a/1', '{"n":2}'], ['c', '{"n":3}']);
@@ -227,7 +227,7 @@ describe('DATASOURCE with several topics', () => {
     assert.deepEqual(got, [{ n: 1 }, { n: 2 }, { n: 'a/1' }, { n: 'b/1' }, { n: 'a/2' }]);
   });
 
-  it('is refused if one of them is empty or is not a topic filter', async () => {
+  it('refuses a DATASOURCE with an empty or invalid topic filter', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     for (const [name, datasource, fault] of [
@@ -242,7 +242,7 @@ describe('DATASOURCE with several topics', () => {
 });
 
 describe('a stream of this broker, compared with a connection of a client to it', () => {
-  /** What is published before and while the rules run. */
+  /** Messages that are published before and while the rules run. */
   const CASES: Readonly<
     Record<string, { filter?: string; before?: MessageInput[]; live?: MessageInput[]; denied?: string }>
   > = {
@@ -291,7 +291,7 @@ describe('a stream of this broker, compared with a connection of a client to it'
   };
 
   for (const [title, { filter = 'a/#', before = [], live = [], denied }] of Object.entries(CASES))
-    it(`has the same rows: ${title}`, { timeout: 30_000 }, async () => {
+    it(`emits the same rows as a client receives: ${title}`, { timeout: 30_000 }, async () => {
       const sourceConfig = { mqtt: { far: { server: '', protocolVersion: '5', qos: 2 } } };
       const broker = createBroker({ retainedRights: 'recheck', streams: { sources: [mqttSource()], sourceConfig } });
       const listener = listen(broker, 0);

@@ -4,11 +4,11 @@ import { compileRule } from '../../lib/rules/index.ts';
 import { isHeavier } from '../../lib/sql/weight.ts';
 import { compileStreamRule } from '../../lib/streams/index.ts';
 
-/** Each value has the one before it twice: the last one would have 2^40 elements. */
+/** Each value contains the previous one twice: the last one would have 2^40 elements. */
 const names = Array.from({ length: 40 }, (_, index) => `v${index}`);
 
 describe('the weight of rows', () => {
-  it('is about the bytes of the JSON, and the walk ends at the bound also for values that share parts', () => {
+  it('approximates the bytes of the JSON, and stops at the limit even for values that share parts', () => {
     let value: unknown = 'x';
     for (let i = 0; i < 60; i++) value = [value, value];
     assert.equal(isHeavier(value, 4_194_304), true);
@@ -19,7 +19,7 @@ describe('the weight of rows', () => {
   });
 
   for (const call of ['array_create(V, V)', 'object_construct("a", V, "b", V)'])
-    it(`is bounded in stream rules for ${call}, with an error that names the function`, async () => {
+    it(`limits the result of ${call} in stream rules with an error that names the function`, async () => {
       const fields = names.slice(1).map((name, index) => `${call.replaceAll('V', names[index])} AS ${name}`);
       const rule = await compileStreamRule(`SELECT x AS v0, ${fields.join(', ')} FROM d`);
       const { errors, emissions } = rule.run([{ stream: 'd', values: { x: 'text' }, at: 1 }]);
@@ -28,7 +28,7 @@ describe('the weight of rows', () => {
       assert.match(errors[0], /the result of (array_create|object_construct)\(\) is larger than 4194304 bytes as JSON/);
     });
 
-  it('follows the bound rowWeight, for functions and for rows', async () => {
+  it('applies the limit rowWeight to functions and rows', async () => {
     const rule = await compileStreamRule('SELECT concat(x, x) AS y, z FROM d', { bounds: { rowWeight: 1000 } });
     const run = (values: Record<string, unknown>) => rule.run([{ stream: 'd', values, at: 1 }]);
     assert.equal(run({ x: 'x'.repeat(400), z: [1] }).errors.length, 0);
@@ -39,8 +39,8 @@ describe('the weight of rows', () => {
     );
   });
 
-  it('is bounded for all rows that unnest() makes of one row, which have its other columns', async () => {
-    // to walk the object again for each of these rows would take minutes
+  it('limits all rows that unnest() creates from one row, including its other columns', async () => {
+    // walking the object again for each of these rows would take minutes
     const large = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`key ${n}`, { n }]));
     const rule = await compileStreamRule('SELECT unnest(list) AS x, large FROM d');
     const run = (length: number) => rule.run([{ stream: 'd', values: { list: Array(length).fill(1), large }, at: 1 }]);
@@ -50,7 +50,7 @@ describe('the weight of rows', () => {
     assert.match(errors[0], /the result of unnest\(\) for a row is larger than 67108864 bytes as JSON/);
   });
 
-  it('is bounded for all that functions make for one row together, and each row has the whole bound', async () => {
+  it('limits all results of functions for one row together, separately for each row', async () => {
     const calls = (count: number) =>
       Array.from({ length: count }, (_, at) => `length(rpad(x, 900)) AS v${at}, cardinality(array_create(x, ${at}))`);
     const run = async (count: number) => {
@@ -67,7 +67,7 @@ describe('the weight of rows', () => {
     assert.match(errors[0], /the result of all functions for the row is larger than 32000 bytes as JSON/);
   });
 
-  it('counts lists and structs that functions print, also if the results are short', async () => {
+  it('counts lists and structs that functions print, even if the results are short', async () => {
     const rule = await compileStreamRule(
       `SELECT ${Array.from({ length: 30 }, (_, at) => `numbytes(o) AS v${at}`).join(', ')} FROM d`,
       { bounds: { rowWeight: 10_000 } }
@@ -82,7 +82,7 @@ describe('the weight of rows', () => {
     assert.match(errors[0], /the result of all functions for the row is larger than 160000 bytes/);
   });
 
-  it('is bounded in rules over events, for functions and for aliases that are put into each other', async () => {
+  it('limits results of functions and nested aliases in rules over events', async () => {
     const event = { topic: 'a', payload: '{"x":"text"}' };
     const doubled = names
       .slice(1)

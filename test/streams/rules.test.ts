@@ -5,7 +5,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")';
 
-/** A sink that notes what it is opened and closed with; `token` is a secret. */
+/** A sink that records the properties with which it is opened and closed; `token` is a secret. */
 function notedSink(): { readonly type: SinkType; readonly calls: string[] } {
   const calls: string[] = [];
   return {
@@ -24,7 +24,7 @@ function notedSink(): { readonly type: SinkType; readonly calls: string[] } {
 }
 
 describe('The rules over streams', () => {
-  it('keep a secret that is changed to what is shown of it, in the rule and in exports', async () => {
+  it('keeps a secret, in the rule and in exports, if a change contains the placeholder shown for it', async () => {
     const { type, calls } = notedSink();
     await using kit = await createTestBroker({ streams: { sinks: [type], definitions: [DEMO] } });
     const { streams } = kit.broker;
@@ -36,16 +36,12 @@ describe('The rules over streams', () => {
     const { rules } = await streams.export();
     assert.deepEqual(JSON.parse(rules.r1).actions, actions);
     await streams.undefine('sink', 'noted');
-    assert.deepEqual(
-      (await streams.rules.get('r1'))?.actions,
-      [{ noted: { KEY: '******' } }],
-      'nobody knows its table'
-    );
+    assert.deepEqual((await streams.rules.get('r1'))?.actions, [{ noted: { KEY: '******' } }], 'its table is unknown');
     await streams.rules.drop('r1');
     assert.deepEqual(calls, ['open k', 'close k', 'open k', 'close k']);
   });
 
-  it('warn of columns that have the same name, because only the last of them counts', async () => {
+  it('warns of columns with the same name, because only the last of them is kept', async () => {
     await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
     const warnings: string[] = [];
     kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
@@ -58,7 +54,7 @@ describe('The rules over streams', () => {
     ]);
   });
 
-  it('go on when an update changes nothing that runs, and when its definition cannot run', async () => {
+  it('continues without a restart if an update changes nothing relevant or cannot run', async () => {
     const { type, calls } = notedSink();
     await using kit = await createTestBroker({ streams: { sinks: [type], definitions: [DEMO] } });
     const { rules } = kit.broker.streams;

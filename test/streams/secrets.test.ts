@@ -9,7 +9,7 @@ const TABLE: PropertyTable = {
 };
 const propertiesOf = (type: string) => (type === 'known' ? TABLE : undefined);
 
-/** Properties, and what is shown of them. */
+/** Properties, and the form in which they are shown. */
 const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
   [
     { KEY: 'k', tokenCount: 3 },
@@ -42,23 +42,23 @@ const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
 ];
 
 describe('The secrets of actions', () => {
-  it('are hidden at every depth, in arrays, and in the user information and queries of URLs', () => {
+  it('hides secrets at every depth, in arrays, and in the user information and queries of URLs', () => {
     for (const [given, shown] of SHOWN)
       assert.deepEqual(hideSecrets([{ known: given }], propertiesOf), [{ known: shown }]);
   });
 
-  it('are the present ones where a change has what was shown', () => {
+  it('keeps the current secrets where a change contains the placeholder', () => {
     for (const [given, shown] of SHOWN)
       assert.deepEqual(keepSecrets([{ known: shown }], [{ known: given }]), [{ known: given }]);
   });
 
-  it('of a query are kept by their names, also if other values are removed', () => {
+  it('matches secrets of a query by name, even if other values are removed', () => {
     const present = [{ known: { url: 'http://u:p@host/a?x=1&key=k&key=l' } }];
     const change = [{ known: { url: 'https://******@host/b?key=******&key=new&y=2' } }];
     assert.deepEqual(keepSecrets(change, present), [{ known: { url: 'https://u:p@host/b?key=k&key=new&y=2' } }]);
   });
 
-  it('can be kept beside other changes', () => {
+  it('keeps secrets when other values change', () => {
     const present = [{ known: { server: 'tcp://u:p@host', list: [{ token: 't' }, { token: 'u' }] } }];
     const change = [{ known: { server: 'ssl://******@host:8883', list: [{ token: '******', a: 1 }, { token: 'v' }] } }];
     assert.deepEqual(keepSecrets(change, present), [
@@ -66,13 +66,13 @@ describe('The secrets of actions', () => {
     ]);
   });
 
-  it('are looked for at the position among the actions that are not functions, which are not shown', () => {
+  it('matches actions by their position among those that are not functions, which are not shown', () => {
     const call = () => undefined;
     const kept = keepSecrets([call, { known: { key: '******' } }], [{ known: { key: 'k' } }]);
     assert.deepEqual(kept, [call, { known: { key: 'k' } }]);
   });
 
-  it('are refused if there is no present one, with the place', () => {
+  it('refuses a placeholder without a current secret, and names its position', () => {
     for (const [given, message] of [
       [{ key: '******' }, 'known sink: property key: ****** stands for the current value, but there is none'],
       [
@@ -98,7 +98,7 @@ describe('The secrets of actions', () => {
       });
   });
 
-  it('are not looked for in more levels than properties may have', () => {
+  it('searches only as many levels for secrets as properties may have', () => {
     const cyclic: Record<string, unknown> = {};
     cyclic.self = cyclic;
     assert.throws(() => keepSecrets([{ known: cyclic }], []), {
@@ -107,7 +107,7 @@ describe('The secrets of actions', () => {
     });
   });
 
-  it('leave objects of classes as they are', () => {
+  it('leaves instances of classes unchanged', () => {
     const at = new Date(0);
     assert.deepEqual(hideSecrets([{ known: { at } }], propertiesOf), [{ known: { at } }]);
     assert.equal((keepSecrets([{ known: { at } }], []) as { known: { at: Date } }[])[0].known.at, at);

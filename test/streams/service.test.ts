@@ -5,7 +5,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="sensors/#", FORMAT="JSON")';
 
 describe('The stream service', () => {
-  it('lets a rule select from the messages of the broker, and publish what it selects', async () => {
+  it('lets a rule select from the messages of the broker and publish the results', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await streams.define(DEMO);
@@ -30,7 +30,7 @@ describe('The stream service', () => {
     await client.disconnect();
   });
 
-  it('publishes to topic names only, and to none that rows make a reserved one', async () => {
+  it('publishes only to topic names, and never to reserved ones that rows determine', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await streams.define(DEMO);

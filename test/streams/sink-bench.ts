@@ -6,7 +6,7 @@ import { planSink, type SinkPlanSetup } from '../../lib/streams/sinks/sink-plan.
 import type { PropertyTable, SinkItem, SinkSetup, SinkType } from '../../lib/streams/types.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-/** What sinks are checked with. */
+/** The settings with which sinks are checked. */
 export const PLAN: SinkPlanSetup = {
   tools: {
     now: () => 0,
@@ -48,7 +48,7 @@ export async function openSink(type: SinkType, properties: unknown, options: Ben
   return { emitter, logged, warned, failures };
 }
 
-/** A sink whose answers the test gives. */
+/** A sink whose answers the test determines. */
 export class TestSink implements SinkType {
   readonly name = 'test';
   readonly about = 'For tests.';
@@ -56,11 +56,11 @@ export class TestSink implements SinkType {
   /** The bytes of all items so far, as text. */
   readonly sent: string[] = [];
   readonly items: SinkItem[] = [];
-  /** Called for each item; undefined: it is sent at once. */
+  /** Called for each item; if undefined, the item is sent immediately. */
   answer: ((item: SinkItem) => void | Promise<void>) | undefined;
   setup: SinkSetup | undefined;
   isClosed = false;
-  /** When it is closed. */
+  /** The promise that `close` returns. */
   closed: Promise<void> | undefined;
 
   open(setup: SinkSetup) {
@@ -79,7 +79,7 @@ export class TestSink implements SinkType {
   }
 }
 
-/** Let what is scheduled for the next turns happen. */
+/** Let callbacks scheduled for the next turns run. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 5; i++) await setImmediate();
 }

@@ -6,7 +6,7 @@ import { Lives } from '../store/support.ts';
 import { openSink, TestSink, turns } from './sink-bench.ts';
 
 describe('The cache of a sink', () => {
-  it('sends again what has failed, in its order, and reports each failed attempt', async () => {
+  it('repeats failed outputs in order, and reports each failed attempt', async () => {
     await using kit = await createTestBroker();
     const { outboxes } = kit.broker;
     const sink = new TestSink();
@@ -29,7 +29,7 @@ describe('The cache of a sink', () => {
     await emitter.close();
   });
 
-  it('has alarms that name the sink and the rule', async () => {
+  it('raises alarms that name the sink and the rule', async () => {
     await using kit = await createTestBroker();
     const sink = new TestSink();
     sink.answer = () => Promise.reject(new Error('refused'));
@@ -98,7 +98,7 @@ describe('The cache of a sink', () => {
     assert.equal(lives.kit.broker.outboxes.kept().length, 0);
   });
 
-  it('is cleaned when the rule stops, if that is wanted', async () => {
+  it('clears the cache when the rule stops, on request', async () => {
     await using lives = await new Lives().begin();
     const sink = new TestSink();
     sink.answer = () => Promise.reject(new Error('refused'));

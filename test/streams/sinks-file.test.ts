@@ -30,7 +30,7 @@ describe('The file sink', () => {
 
   type Rows = readonly Record<string, unknown>[];
 
-  /** @returns what the sink has warned of */
+  /** @returns the warnings of the sink */
   async function writeTo(type: SinkType, properties: object, ...emissions: readonly Rows[]): Promise<string[]> {
     const { emitter, warned } = await openSink(type, properties, { dataDir, clock });
     try {
@@ -80,14 +80,14 @@ describe('The file sink', () => {
     assert.equal(await read('b.txt'), '{"device":"b"}\n');
   });
 
-  it('begins a new file after a number of outputs, with the time in its name', async () => {
+  it('starts a new file after a number of outputs, with the time in its name', async () => {
     const rolling = { rollingCount: 2, rollingNamePattern: 'suffix', sendSingle: true };
     await write({ path: 'out.txt', ...rolling }, [{ a: 1 }, { a: 2 }, { a: 3 }]);
     assert.deepEqual((await readdir(files)).sort(), ['out-1700000000000.txt', 'out-1700000000001.txt']);
     assert.equal(await read('out-1700000000000.txt'), '{"a":1}\n{"a":2}\n');
   });
 
-  it('begins a new file after a time or from a size on', async () => {
+  it('starts a new file after a time or from a size on', async () => {
     const timed = new ManualClock(5000);
     const properties = { path: 't.json', fileType: 'json', rollingInterval: 1000, rollingNamePattern: 'prefix' };
     const { emitter } = await openSink(fileSink(), { ...properties, checkInterval: 500 }, { dataDir, clock: timed });
@@ -124,7 +124,9 @@ describe('The file sink', () => {
     await rm(other, { recursive: true });
   });
 
-  it('fails if it cannot write, and goes on with the next output', { skip: process.platform === 'win32' }, async () => {
+  it('fails if it cannot write, and continues with the next output', {
+    skip: process.platform === 'win32'
+  }, async () => {
     await symlink('/dev/full', join(files, 'full'));
     await assert.rejects(writeTo(FULL, { path: '{{.p}}' }, [{ p: 'full' }]), { code: 'ENOSPC' });
     await assert.rejects(writeTo(FULL, { path: 'full/x' }, [{}]), { code: 'EEXIST' });
@@ -141,7 +143,7 @@ describe('The file sink', () => {
     assert.equal(await read('ok'), '[{"p":"ok"}]');
   });
 
-  it('goes on with completing old files after one could not be', { skip: process.platform === 'win32' }, async () => {
+  it('continues completing old files after one failed', { skip: process.platform === 'win32' }, async () => {
     await symlink('/dev/full', join(files, 'full'));
     const timed = new ManualClock(5000);
     const properties = { path: '{{.p}}', fileType: 'json', rollingInterval: 1000, checkInterval: 1000 };
@@ -160,7 +162,7 @@ describe('The file sink', () => {
     assert.equal(timed.pending, 0);
   });
 
-  it('writes the header of a csv file after a write has failed', async () => {
+  it('writes the header of a csv file after a failed write', async () => {
     const { emitter } = await openSink(
       fileSink(),
       { path: 'h.csv', fileType: 'csv', hasHeader: true },
@@ -173,7 +175,7 @@ describe('The file sink', () => {
     assert.equal(await read('h.csv'), 'a\n1\n');
   });
 
-  it('does not write behind links that lead out of the folder', { skip: process.platform === 'win32' }, async () => {
+  it('writes nothing behind links that lead out of the folder', { skip: process.platform === 'win32' }, async () => {
     const other = await mkdtemp(join(tmpdir(), 'embermq-file-sink-'));
     await symlink(other, join(files, 'folder'));
     await symlink(join(other, 'missing'), join(files, 'nothing'));
@@ -209,7 +211,7 @@ describe('The file sink', () => {
     await rm(shared, { recursive: true });
   });
 
-  it('writes to no pipe, because a pipe that is not read blocks the process', {
+  it('refuses to write to a pipe, because a pipe without a reader blocks the process', {
     skip: process.platform === 'win32'
   }, async () => {
     execFileSync('mkfifo', [join(files, 'out')]);
@@ -245,7 +247,7 @@ describe('The file sink', () => {
     await rm(store, { recursive: true });
   });
 
-  it('warns once of a file where an earlier release has written, and leaves it as it is', async () => {
+  it('warns once of a file that an earlier release wrote, and leaves it unchanged', async () => {
     await writeFile(join(dataDir, 'rows.txt'), 'old\n');
     const [text, ...others] = await write({ path: 'rows.txt' }, [{ a: 1 }]);
     assert.equal(
@@ -257,7 +259,7 @@ describe('The file sink', () => {
     assert.equal(await readFile(join(dataDir, 'rows.txt'), 'utf8'), 'old\n');
   });
 
-  it('creates files and folders that only its user can use', { skip: process.platform === 'win32' }, async () => {
+  it('creates files and folders that only its user can access', { skip: process.platform === 'win32' }, async () => {
     const before = process.umask(0);
     try {
       await write({ path: 'a/b/out.txt' }, [{ a: 1 }]);

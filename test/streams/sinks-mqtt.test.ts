@@ -81,7 +81,7 @@ describe('The mqtt sink for another broker', () => {
     await emitter.close();
   });
 
-  it('does not send to a server whose certificate is not trusted, and names the properties that help', async () => {
+  it('sends nothing to a server whose certificate is not trusted, and names the properties that help', async () => {
     using certificates = makeCertificates();
     const { cert, key } = certificates.server;
     const received: Buffer[] = [];
@@ -115,7 +115,7 @@ describe('The mqtt sink for another broker', () => {
     await mosquitto.stop();
   });
 
-  it('names what is wrong with its properties', async () => {
+  it('names the invalid property', async () => {
     const fails = (properties: object, message: RegExp) => assert.rejects(open({ topic: 'a', ...properties }), message);
     await fails({ server: 'http://x' }, /mqtt sink: property server must be a URL/);
     await fails({ server: 'tcp://u:p@x' }, /a URL without credentials/);

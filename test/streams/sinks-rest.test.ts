@@ -58,7 +58,7 @@ describe('The rest sink', () => {
     assert.equal(post.headers['content-type'], 'application/json');
   });
 
-  it('has a header Content-Type by bodyType, which headers override', async () => {
+  it('sets the header Content-Type by bodyType, which headers override', async () => {
     const types = { none: undefined, text: 'text/plain', html: 'text/html', xml: 'application/xml' };
     for (const [bodyType, type] of Object.entries(types)) {
       const request = await sent({ method: 'put', bodyType, dataTemplate: 'x' }, [{ id: 1 }]);
@@ -71,7 +71,7 @@ describe('The rest sink', () => {
     assert.equal(text.headers['x-id'], '5');
   });
 
-  it('sends forms: columns as fields, lists as the field result', async () => {
+  it('sends forms, with columns as fields and lists as the field result', async () => {
     const single = await sent({ method: 'post', bodyType: 'form', sendSingle: true }, [
       { a: 1, b: { c: 2 }, d: 'x y' }
     ]);
@@ -87,14 +87,14 @@ describe('The rest sink', () => {
     assert.deepEqual([request.method, request.url], ['PATCH', '/d/7']);
   });
 
-  it('fails for a status other than 2xx, with the response', async () => {
+  it('fails for a status other than 2xx, and reports the response', async () => {
     answer = { status: 503, body: 'busy' };
     await assert.rejects(sent({}, [{}]), {
       message: 'rest sink fails to err http return code: 503 and error message busy.'
     });
   });
 
-  it('fails for good if the server refuses or redirects, and for the moment otherwise', async () => {
+  it('fails permanently if the server refuses or redirects, and temporarily otherwise', async () => {
     for (const [status, isFinal] of [
       [302, true],
       [400, true],
@@ -110,7 +110,7 @@ describe('The rest sink', () => {
     }
   });
 
-  it('does not send to a server whose certificate is not trusted, and names the properties that help', async () => {
+  it('sends nothing to a server whose certificate is not trusted, and names the properties that help', async () => {
     using certificates = makeCertificates();
     const { ca, server: identity } = certificates;
     const requests: string[] = [];
@@ -134,13 +134,13 @@ describe('The rest sink', () => {
     }
   });
 
-  it('does not show where the data folder is', async () => {
+  it('hides the location of the data folder', async () => {
     await assert.rejects(openSink(restSink(), { url, rootCaPath: 'no/ca.pem' }, { dataDir: '/somewhere/secret' }), {
       message: 'rest sink: property rootCaPath: no/ca.pem: no such file or directory'
     });
   });
 
-  it('fails without a server or an answer in time, and shows it in the connection', async () => {
+  it('fails without a server or an answer in time, and shows this in the connection', async () => {
     answer = { status: 0, body: '' };
     await assert.rejects(sent({ timeout: 20 }, [{}]), /no answer from .* within 20 ms/);
     const { emitter } = await openSink(restSink(), { url: 'http://127.0.0.1:1/a' }, { clock: systemClock });
@@ -156,12 +156,12 @@ describe('The rest sink', () => {
     assert.deepEqual(logged, ['rest sink got response of rule r1: 200 ok']);
   });
 
-  it('names what is wrong with its properties', async () => {
+  it('names the invalid property', async () => {
     const fails = (properties: object, message: RegExp) => assert.rejects(openSink(restSink(), properties), message);
     await fails({}, /rest sink is missing property url/);
     await fails({ url: 'x' }, /rest sink: property url: expected a URL/);
     await fails({ url, method: 'fetch' }, /property method must be one of/);
-    // a device such as /dev/zero would be read until memory is full
+    // a device such as /dev/zero would be read until the memory is full
     if (process.platform !== 'win32')
       await fails({ url, rootCaPath: '/dev/null' }, /property rootCaPath: \/dev\/null: it is not a file/);
     await fails({ url, rootCaPath: '/nowhere/ca.pem' }, /property rootCaPath: \/nowhere\/ca.pem: no such file/);

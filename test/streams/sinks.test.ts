@@ -15,7 +15,7 @@ import { openSink, PLAN, TestSink, turns } from './sink-bench.ts';
 
 const ROWS = [{ id: 1, color: 'red' }, { id: 2 }];
 
-/** What a sink gets of rows with some properties, as text. */
+/** The texts that a sink sends for rows with the given properties. */
 async function sent(properties: object, ...emissions: (readonly Record<string, unknown>[])[]): Promise<string[]> {
   const sink = new TestSink();
   const { emitter } = await openSink(sink, properties);
@@ -29,25 +29,25 @@ function shown({ connection }: Emitter): ConnectionFigures {
 }
 
 describe('The common properties of sinks', () => {
-  it('send an output as a JSON list, or each row apart', async () => {
+  it('sends an output as a JSON list, or each row separately', async () => {
     assert.deepEqual(await sent({}, ROWS), ['[{"id":1,"color":"red"},{"id":2}]']);
     assert.deepEqual(await sent({ sendSingle: true }, ROWS), ['{"id":1,"color":"red"}', '{"id":2}']);
   });
 
-  it('leave out empty outputs and rows with omitIfEmpty', async () => {
+  it('omits empty outputs and rows with omitIfEmpty', async () => {
     assert.deepEqual(await sent({}, [{}], []), ['[{}]', '[]']);
     assert.deepEqual(await sent({ omitIfEmpty: true }, [{}], [], [{ a: undefined }], [{}, {}]), ['[{},{}]']);
     assert.deepEqual(await sent({ omitIfEmpty: true, sendSingle: true }, [{}, { a: 1 }]), ['{"a":1}']);
   });
 
-  it('fill in a template from the list, or from each row', async () => {
+  it('fills in a template from the list, or from each row', async () => {
     const template = '<ul>{{range .}}<li>{{.color}}</li>{{end}}</ul>';
     assert.deepEqual(await sent({ dataTemplate: template }, ROWS), ['<ul><li>red</li><li><no value></li></ul>']);
     const single = { sendSingle: true, dataTemplate: '{"wrapper":"w1", "c":"{{.color}}"}' };
     assert.deepEqual(await sent(single, [{ color: 'red' }]), ['{"wrapper":"w1", "c":"red"}']);
   });
 
-  it('select a column, then columns of it, of what the template has made', async () => {
+  it('selects a column, then columns of it, from the output of the template', async () => {
     const row = { tele: { humidity: 80.2, temperature: 31.2, id: 1 }, id: 1 };
     assert.deepEqual(await sent({ fields: ['id', 'x'] }, [row, { x: 2 }]), ['[{"id":1},{"x":2}]']);
     assert.deepEqual(await sent({ excludeFields: ['tele'] }, [row]), ['[{"id":1}]']);
@@ -61,29 +61,29 @@ describe('The common properties of sinks', () => {
     );
   });
 
-  it('send the error of a row whatever columns are selected', async () => {
+  it('sends the error of a row regardless of the selected columns', async () => {
     assert.deepEqual(await sent({ fields: ['id'], dataField: 'x' }, [{ error: 'no' }]), ['[{"error":"no"}]']);
   });
 
-  it('encode delimited columns in the order of fields', async () => {
+  it('encodes delimited columns in the order of fields', async () => {
     const properties = { format: 'delimited', delimiter: ';', fields: ['color', 'id'] };
     assert.deepEqual(await sent(properties, [{ id: 1, color: 'a;b' }, { id: 2 }]), ['"a;b";1\n;2']);
   });
 
-  it('keep all digits of integers, and send bytes as base64', async () => {
+  it('keeps all digits of integers, and sends bytes as base64', async () => {
     assert.deepEqual(await sent({}, [{ a: 2n ** 60n, b: Buffer.from('hi') }]), [
       '[{"a":1152921504606846976,"b":"aGk="}]'
     ]);
   });
 
-  it('compress what is sent', async () => {
+  it('compresses the data', async () => {
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { compression: 'gzip' });
     emitter.push([{ a: 1 }]);
     assert.equal(String(gunzipSync(sink.items[0].bytes)), '[{"a":1}]');
   });
 
-  it('fill in properties of the sink for each item', async () => {
+  it('fills in properties of the sink for each item', async () => {
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { topic: 'a/{{.id}}', sendSingle: true });
     emitter.push(ROWS);
@@ -97,7 +97,7 @@ describe('The common properties of sinks', () => {
     assert.equal(list.items[0].property('format'), 'json');
   });
 
-  it('collect rows up to a number or a time', async () => {
+  it('collects rows up to a number or a time', async () => {
     const clock = new ManualClock();
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { batchSize: 3, lingerInterval: 100 }, { clock });
@@ -115,7 +115,7 @@ describe('The common properties of sinks', () => {
     assert.ok(sink.isClosed);
   });
 
-  it('are checked when the rule is made', () => {
+  it('checks common properties when the rule is created', () => {
     const plan = (properties: object) => () => planSink(new TestSink(), properties, PLAN);
     const code = 'PROPERTY_INVALID';
     assert.throws(plan({ sendSingle: 1 }), {
@@ -132,7 +132,7 @@ describe('The common properties of sinks', () => {
     assert.throws(plan({ encryption: 'aes' }), { code, field: 'encryption' });
   });
 
-  it('report unknown names, unless the type has no table', () => {
+  it('reports unknown properties, unless the type has no table', () => {
     const warnings: string[] = [];
     const setup = { ...PLAN, warn: (text: string) => warnings.push(text) };
     planSink(new TestSink(), { topik: 'a' }, setup);
@@ -142,7 +142,7 @@ describe('The common properties of sinks', () => {
 });
 
 describe('An emitter', () => {
-  it('sends one item after the other, and without a promise where the sink has none', async () => {
+  it('sends items one by one, and without a promise if the sink returns none', async () => {
     const sink = new TestSink();
     const { emitter } = await openSink(sink, {});
     assert.equal(emitter.push([{ a: 1 }]), undefined);
@@ -161,7 +161,7 @@ describe('An emitter', () => {
     assert.equal(emitter.pending, 0);
   });
 
-  it('loses an item that cannot be sent, and goes on', async () => {
+  it('loses an item that cannot be sent, and continues', async () => {
     const sink = new TestSink();
     const { emitter, failures } = await openSink(sink, { sendSingle: true });
     sink.answer = (item) => {
@@ -176,7 +176,7 @@ describe('An emitter', () => {
     assert.equal(emitter.push([{ id: 5 }]), undefined);
   });
 
-  it('drops what does not fit into the queue', async () => {
+  it('drops items that do not fit into the queue', async () => {
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { bufferLength: 2 });
     let end = () => {};
@@ -195,7 +195,7 @@ describe('An emitter', () => {
     assert.ok(!emitter.isFull);
   });
 
-  it('does not wait for earlier items with runAsync', async () => {
+  it('sends without waiting for earlier items with runAsync', async () => {
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { runAsync: true });
     const ends: (() => void)[] = [];
@@ -219,7 +219,7 @@ describe('An emitter', () => {
     assert.equal(emitter.pending, 0);
   });
 
-  it('drops what still waits 5 s after it was closed, instead of sending it to a closed sink', async () => {
+  it('drops items that are still waiting 5 s after it was closed, instead of sending them to a closed sink', async () => {
     const clock = new ManualClock();
     const sink = new TestSink();
     const { emitter, failures } = await openSink(sink, {}, { clock });
@@ -253,7 +253,7 @@ describe('An emitter', () => {
     await failed;
   });
 
-  it('sends what it collects for a time once it has a million rows', async () => {
+  it('sends the rows that it collects for a time once there are a million', async () => {
     const clock = new ManualClock();
     const sink = new TestSink();
     const { emitter } = await openSink(sink, { lingerInterval: 3_600_000, dataTemplate: '{{len .}}' }, { clock });
@@ -277,7 +277,7 @@ describe('An emitter', () => {
 });
 
 describe('A function of the app', () => {
-  it('is not called while too many of its promises are not settled', async () => {
+  it('skips calls while too many promises of the function are pending', async () => {
     const ends: (() => void)[] = [];
     const target = new FunctionTarget(() => new Promise<void>((resolve) => ends.push(resolve)), 2);
     const first = target.push([{ a: 1 }]);
@@ -295,7 +295,7 @@ describe('A function of the app', () => {
 });
 
 describe('The log and nop sinks', () => {
-  it('write a line, or nothing', async () => {
+  it('writes a line with the log sink, and nothing with the nop sink', async () => {
     const log = await openSink(LOG_SINK, {});
     log.emitter.push([{ a: 1 }]);
     assert.deepEqual(log.logged, ['sink result for rule r1: [{"a":1}]']);
@@ -321,7 +321,7 @@ describe('The memory sink', () => {
     assert.equal(seen.length, 1);
   });
 
-  it('reads the JSON of a template', async () => {
+  it('parses the JSON of a template', async () => {
     const topics = new MemoryTopics();
     const seen: unknown[] = [];
     topics.subscribe('#', ({ rows }) => seen.push(rows));
@@ -332,7 +332,7 @@ describe('The memory sink', () => {
     assert.throws(() => bad.emitter.push([{}]), /memory sink: the output of the template is not valid JSON/);
   });
 
-  it('refuses a ring of rules', () => {
+  it('refuses a cycle of rules', () => {
     const topics = new MemoryTopics();
     topics.subscribe('a', () => topics.publish('a', [], {}));
     assert.throws(() => topics.publish('a', [], {}), /the rules form a cycle/);
@@ -345,7 +345,7 @@ describe('The mqtt sink', () => {
   const published: [MessageInput, string][] = [];
   const messages = { publish: (input: MessageInput, ruleId: string) => published.push([input, ruleId]) };
 
-  it('publishes at this broker if there is no server, or if it is this broker', async () => {
+  it('publishes at this broker if there is no server, or if the server is this broker', async () => {
     const type = mqttSink({ messages: { ...messages, isOwn: (server) => server === 'tcp://127.0.0.1:1883' } });
     const { emitter } = await openSink(type, { topic: 'out/{{.id}}', qos: 1, retained: true, sendSingle: true });
     assert.equal(emitter.push([{ id: 7 }]), undefined);

@@ -8,7 +8,7 @@ import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../li
 import type { Row } from '../../lib/streams/values/tuple.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-/** A consumer that keeps what it gets. */
+/** A consumer that records its input. */
 export class Kept implements Consumer {
   readonly rows: Row[] = [];
   readonly errors: string[] = [];
@@ -37,7 +37,7 @@ export class Kept implements Consumer {
   }
 }
 
-/** A source that tests drive: its setups are those with which it was opened. */
+/** A source that tests control: its setups are those with which it was opened. */
 export class TestSource implements SourceType {
   readonly name: string = 'test';
   readonly about = 'A source for tests.';

@@ -23,7 +23,7 @@ function open(...kept: Kept[]) {
 }
 
 describe('the sources of streams', () => {
-  it('are shared by rules on the same stream, opened with the first and closed with the last', async () => {
+  it('shares a source among the rules of a stream, opened with the first and closed with the last', async () => {
     const [one, two] = [new Kept(), new Kept()];
     const { type, attachments, send } = open(one, two);
     assert.equal(type.setups.length, 1);
@@ -41,7 +41,7 @@ describe('the sources of streams', () => {
     assert.equal(two.rows.length, 2);
   });
 
-  it('are not shared between definitions, also of the same name', () => {
+  it('separates sources of different definitions, even of the same name', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     hub.attach(stream(), ALL, new Kept());
@@ -52,7 +52,7 @@ describe('the sources of streams', () => {
     );
   });
 
-  it('are opened again after the previous one is closed', async () => {
+  it('opens a source again after the previous one is closed', async () => {
     const type = new TestSource();
     let release = () => {};
     type.open = (setup) => {
@@ -71,7 +71,7 @@ describe('the sources of streams', () => {
     assert.equal(type.setups.length, 2);
   });
 
-  it('tell all rules if they cannot be opened, and try again for the next one', async () => {
+  it('notifies all rules if a source cannot be opened, and tries again for the next rule', async () => {
     const type = new TestSource();
     const good = type.open;
     type.open = () => {
@@ -87,7 +87,7 @@ describe('the sources of streams', () => {
     assert.equal(type.setups.length, 1);
   });
 
-  it('are closed if their rules go while they are being opened', async () => {
+  it('closes a source whose rules are detached while it is being opened', async () => {
     const type = new TestSource();
     let opened = () => {};
     type.open = (setup) => {
@@ -101,7 +101,7 @@ describe('the sources of streams', () => {
     assert.equal(type.closed, 1);
   });
 
-  it('may produce rows while they are opened', () => {
+  it('accepts rows that a source produces while it is being opened', () => {
     const type = new TestSource();
     type.open = (setup) => {
       setup.row({ a: 1 });
@@ -112,7 +112,7 @@ describe('the sources of streams', () => {
     assert.deepEqual(kept.values, [{ a: 1 }]);
   });
 
-  it('refuse a type that is not there, or is not for this use', () => {
+  it('refuses a type that does not exist or is not for this use', () => {
     const type = Object.assign(new TestSource(), { for: ['table'] as const });
     const { hub } = makeHub([type]);
     assert.throws(() => hub.attach(stream({ TYPE: 'other' }), ALL, new Kept()), { code: 'SOURCE_NOT_FOUND' });
@@ -123,7 +123,7 @@ describe('the sources of streams', () => {
     });
   });
 
-  it('take rows of the app for a stream by its name', () => {
+  it('passes rows of the app to a stream by its name', () => {
     const kept = new Kept();
     const { hub } = open();
     hub.push('demo', { a: 1 });
@@ -136,7 +136,7 @@ describe('the sources of streams', () => {
 });
 
 describe('the rows of a shared source', () => {
-  it('have the time when they arrived', () => {
+  it('assigns rows the time of their arrival', () => {
     const kept = new Kept();
     const { clock, setup, send } = open(kept);
     clock.advance(5);
@@ -150,7 +150,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(kept.rows[2].source, { k: 'v' });
   });
 
-  it('have the columns that any of the rules needs', async () => {
+  it('gives rows the columns that any of the rules needs', async () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const [one, two] = [new Kept(), new Kept()];
@@ -167,7 +167,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(one.values.at(-1), { a: 1, b: 2, c: 3 });
   });
 
-  it('are converted to the declared types', () => {
+  it('converts rows to the declared types', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const kept = new Kept();
@@ -181,7 +181,7 @@ describe('the rows of a shared source', () => {
     ]);
   });
 
-  it('fail only for the rules that need a column which cannot be converted', () => {
+  it('fails only for the rules that need a column which cannot be converted', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const [a, b, all] = [new Kept(), new Kept(), new Kept()];
@@ -202,7 +202,7 @@ describe('the rows of a shared source', () => {
     });
   });
 
-  it('are errors if a payload cannot be decoded, and the source goes on', () => {
+  it('reports a payload that cannot be decoded, and continues', () => {
     const kept = new Kept();
     const { attachments, send, setup } = open(kept);
     send('no JSON');
@@ -215,7 +215,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual([recordsIn, exceptions, lastException], [3, 2, 'the file is gone']);
   });
 
-  it('have the time of the column TIMESTAMP in rules with event time', () => {
+  it('assigns rows the time of the column TIMESTAMP in rules with event time', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const [event, plain] = [new Kept(), new Kept()];
@@ -241,7 +241,7 @@ describe('the rows of a shared source', () => {
     });
   });
 
-  it('have integers for the rules that want them', () => {
+  it('provides integers for the rules that request them', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const [floats, integers] = [new Kept(), new Kept()];
@@ -252,7 +252,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(integers.values, [{ a: 1n, b: 1.5 }]);
   });
 
-  it('reach the rules with other needs if one detaches in the middle of a row, and no rule that attaches meanwhile', () => {
+  it('keeps other rules supplied if one detaches while a row is processed, and excludes rules that attach meanwhile', () => {
     const type = new TestSource();
     const { hub } = makeHub([type]);
     const [floats, integers, late] = [new Kept(), new Kept(), new Kept()];
@@ -268,7 +268,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual([integers.values, late.values], [[{ a: 1n }, { a: 2n }], [{ a: 2 }]]);
   });
 
-  it('reach the other rules if one throws', () => {
+  it('passes a row to the other rules if one throws', () => {
     const bad = new Kept();
     bad.push = () => {
       throw new Error('broken');
@@ -280,7 +280,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(reported, Array(2).fill('passing a row of stream "demo" to a rule: broken'));
   });
 
-  it('are seen in the same order by all rules, also if a rule causes one', () => {
+  it('delivers rows in the same order to all rules, even if a rule causes one', () => {
     const [one, two] = [new Kept(), new Kept()];
     const { send } = open(one, two);
     const push = one.push.bind(one);
@@ -294,7 +294,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(two.values, one.values);
   });
 
-  it('are bounded if each causes more of them, and are taken in slices', async () => {
+  it('limits rows that trigger each other, and takes them in slices', async () => {
     const kept = new Kept();
     const { send, attachments, setup } = open(kept);
     let isFirst = true;
@@ -312,7 +312,7 @@ describe('the rows of a shared source', () => {
 });
 
 describe('the state of a shared source', () => {
-  it('has the connection, and why it was lost', () => {
+  it('shows the connection, and the reason why it was lost', () => {
     const { clock, setup, attachments } = open(new Kept());
     const shown = () => JSON.parse(JSON.stringify(attachments[0].connection));
     assert.deepEqual(shown(), {
@@ -334,7 +334,7 @@ describe('the state of a shared source', () => {
     });
   });
 
-  it('is full while a rule has no room', async () => {
+  it('reports that there is no room while a rule has none', async () => {
     const { setup, attachments } = open(new Kept(), new Kept());
     const runs: string[] = [];
     setup.whenRoom(() => runs.push('at once'));
@@ -353,7 +353,7 @@ describe('the state of a shared source', () => {
     assert.deepEqual(runs, ['at once', 'later']);
   });
 
-  it('counts what fails when there is room as an exception', async () => {
+  it('counts a failure to signal room as an exception', async () => {
     const { setup, attachments } = open(new Kept());
     setup.whenRoom(() => {
       throw new Error('cannot read on');
@@ -367,7 +367,7 @@ describe('tables', () => {
   const table = (options: Record<string, string> = {}) => stream(options, undefined, 'table');
   const values = (each: Kept) => each.tables.map((rows) => rows.map((row) => row.values.n));
 
-  it('have the last row of a source, or as many as RETAIN_SIZE says', () => {
+  it('contains the last row of a source, or the last RETAIN_SIZE rows', () => {
     for (const [size, expected] of [
       ['', [[1], [2], [3]]],
       ['2', [[1], [1, 2], [2, 3]]]
@@ -381,7 +381,7 @@ describe('tables', () => {
     }
   });
 
-  it('have all rows of a batch when it is complete', () => {
+  it('contains all rows of a batch when it is complete', () => {
     const type = Object.assign(new TestSource(), { isBatch: true as const });
     const kept = new Kept();
     const { hub } = makeHub([type]);
@@ -398,7 +398,7 @@ describe('tables', () => {
     assert.equal(late.tables[0], kept.tables[1]);
   });
 
-  it('refuse a RETAIN_SIZE that is no number', () => {
+  it('refuses a RETAIN_SIZE that is not a number', () => {
     const { hub } = makeHub([new TestSource()]);
     assert.throws(() => hub.attach(table({ RETAIN_SIZE: 'x' }), ALL, new Kept()), {
       code: 'STREAM_INVALID',
@@ -423,7 +423,7 @@ describe('the properties of a source', () => {
     return { properties: { ...type.setup.properties }, reported: fixture.reported };
   }
 
-  it('are those of the section of CONF_KEY over those of default, and those of the options over those of the type', () => {
+  it('merges the section of CONF_KEY over default, and sections of the options over those of the type', () => {
     assert.deepEqual(propertiesOf({}, {}).properties, { url: 'of the type', size: 3 });
     assert.deepEqual(propertiesOf({ CONF_KEY: 'other' }, { default: { size: 1 } }).properties, {
       url: 'of the type',
@@ -433,7 +433,7 @@ describe('the properties of a source', () => {
     assert.deepEqual(propertiesOf({ CONF_KEY: 'other' }, own).properties, { url: 'u', size: 5, bufferLength: 7 });
   });
 
-  it('are checked, and unknown ones reported', () => {
+  it('checks properties, and reports unknown ones', () => {
     assert.throws(() => propertiesOf({}, { default: { size: 'x' } }), {
       code: 'PROPERTY_INVALID',
       message: 'source test of stream demo: property size must be a number, got "x"'
@@ -443,14 +443,14 @@ describe('the properties of a source', () => {
     ]);
   });
 
-  it('refuse a section that is not there', () => {
+  it('refuses an unknown section', () => {
     const message = 'source test of stream demo: unknown section "x" (CONF_KEY); use one of default, other';
     assert.throws(() => propertiesOf({ CONF_KEY: 'x' }, {}), { code: 'PROPERTY_INVALID', message });
   });
 });
 
 describe('many rules on one stream', () => {
-  it('get what a slow and obvious version gives them, however they come and go', async () => {
+  it('matches a slow reference implementation while rules attach and detach at random', async () => {
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`seed ${seed}`);
     let state = seed;
@@ -477,7 +477,7 @@ describe('many rules on one stream', () => {
         const kept = new Kept();
         const rule = { kept, expected: [], attachment: hub.attach(definitions[definition], columns, kept), definition };
         const push = kept.push.bind(kept);
-        // some end themselves, or another one, in the middle of a row
+        // some detach themselves, or another one, while a row is processed
         if (random(5) === 0)
           kept.push = (row) => {
             push(row);
@@ -495,7 +495,7 @@ describe('many rules on one stream', () => {
         const before = attached.filter((each) => each.definition === definition);
         setup?.bytes(Buffer.from(`{"n":${n},"m":1,"o":2}`));
         const isThere = (rule: Rule) => rule.kept.rows.at(-1)?.values.n === n;
-        // one that was detached in the middle of the row may have had it before
+        // a rule that was detached during the row may have received it before
         for (const rule of before) if (attached.includes(rule) || isThere(rule)) rule.expected.push(n);
         for (const rule of all) if (!before.includes(rule)) assert.equal(isThere(rule), false);
         const rows = new Set(before.filter(isThere).map((rule) => rule.kept.rows.at(-1)));

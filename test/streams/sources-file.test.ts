@@ -10,7 +10,7 @@ import type { Column, SourceType } from '../../lib/streams/types.ts';
 import { beforeOpen } from '../support/before-open.ts';
 import { ALL, Kept, makeHub, settled, stream } from './source-fixture.ts';
 
-/** The folder of the service, and in it that for files. */
+/** The folder of the service, which contains the folder for files. */
 let root: string;
 let dataDir: string;
 
@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(root, { recursive: true }));
 
-/** Rows of a table of type file, which is read when its end is reached. */
+/** Open a table of type file, which is read when its end is reached. */
 function open(
   properties: Record<string, unknown>,
   {
@@ -65,7 +65,7 @@ function open(
     ...fixture,
     kept,
     attachment,
-    /** Wait until everything has been read a number of times. */
+    /** Wait until everything has been read a given number of times. */
     async read(times = 1) {
       await attachment.opened;
       while (ends < times) await settled();
@@ -79,7 +79,7 @@ function open(
 const write = (name: string, text: string) => writeFile(join(dataDir, name), text);
 
 describe('the source file', () => {
-  it('has the rows of a JSON file', async () => {
+  it('emits the rows of a JSON file', async () => {
     await write('rows', '[{"n":1},{"n":2}]');
     const { kept, read, attachment } = open({});
     await read();
@@ -89,7 +89,7 @@ describe('the source file', () => {
     await attachment.detach();
   });
 
-  it('completes a table with the end of the file', async () => {
+  it('completes a table at the end of the file', async () => {
     await write('rows', '[{"n":1},{"n":2}]');
     const { kept, read } = open({}, { kind: 'table' });
     await read();
@@ -97,7 +97,7 @@ describe('the source file', () => {
     assert.equal(kept.tables.length, 1);
   });
 
-  it('has the records of a CSV file', async () => {
+  it('emits the records of a CSV file', async () => {
     await write('rows', '\ufeffskipped\nid,text\r\n1,"a, ""b"""\r\n2,"two\nlines",more\n\nlast');
     const { kept, read } = open(
       { fileType: 'csv', hasHeader: true, ignoreStartLines: 1, ignoreEndLines: 1 },
@@ -125,7 +125,7 @@ describe('the source file', () => {
     assert.deepEqual(numbered.kept.values[0], { col0: '1', col1: 'x' });
   });
 
-  it('decodes each line of a file of lines, also of a large one', async () => {
+  it('decodes each line of a file of lines, including a large one', async () => {
     await write('rows', Array.from({ length: 20_000 }, (_, n) => `{"n":${n}}`).join('\n'));
     const { kept, read } = open({ fileType: 'lines' });
     await read();
@@ -133,7 +133,7 @@ describe('the source file', () => {
     assert.deepEqual(kept.values.at(-1), { n: 19_999 });
   });
 
-  it('leaves out lines that are too long, and goes on', async () => {
+  it('skips lines that are too long, and continues', async () => {
     await write('rows', `{"n":1}\n{"n":"${'x'.repeat(300_000)}"}\n{"n":3}\nno JSON\n{"n":4}`);
     const { kept, read } = open({ fileType: 'lines', maxLineBytes: 100 });
     await read();
@@ -149,7 +149,7 @@ describe('the source file', () => {
     assert.match(kept.errors[0], /has more than 5 bytes \(maxFileBytes\)/);
   });
 
-  it('leaves out a record that is too long since its quotation mark is not closed', async () => {
+  it('skips a record that is too long because its quotation mark is not closed', async () => {
     await write('rows', `1\n"${'x\n'.repeat(100)}3`);
     const { kept, read } = open({ fileType: 'csv', maxLineBytes: 50, columns: ['a'] });
     await read();
@@ -160,7 +160,7 @@ describe('the source file', () => {
     assert.deepEqual([kept.values[0], kept.values.at(-1)], [{ a: '1' }, { a: '3' }]);
   });
 
-  it('takes a time in proportion to the lines of a record', async () => {
+  it('reads a record in time proportional to its lines', async () => {
     async function* lines(first: string) {
       yield Buffer.from(first);
       for (let i = 0; i < 200_000; i++) yield Buffer.from('');
@@ -176,7 +176,7 @@ describe('the source file', () => {
     assert.ok(joined.us < 10 * apart.us, `${joined.us} us instead of about ${apart.us}`);
   });
 
-  it('reads no pipe, which may have no writer', { skip: process.platform === 'win32' }, async () => {
+  it('refuses to read a pipe, which may have no writer', { skip: process.platform === 'win32' }, async () => {
     execFileSync('mkfifo', [join(dataDir, 'rows')]);
     for (const fileType of ['json', 'lines']) {
       const { kept, read, attachment } = open({ fileType });
@@ -267,7 +267,7 @@ describe('the source file', () => {
     await attachment.detach();
   });
 
-  it('deletes or moves files that it has read', async () => {
+  it('deletes or moves files after reading them', async () => {
     await write('rows', '{}');
     await open({ actionAfterRead: 2, moveTo: 'done' }).read();
     assert.deepEqual(await readdir(dataDir), ['done']);
@@ -276,7 +276,7 @@ describe('the source file', () => {
     assert.deepEqual(await readdir(join(dataDir, 'done')), []);
   });
 
-  it('refuses a file that is not there, unless it is looked for again', async () => {
+  it('refuses a missing file, unless it is checked repeatedly', async () => {
     await assert.rejects(open({}).attachment.opened, { message: `file ${join('files', 'rows')} not exist` });
     const { kept, clock, read, attachment } = open({ interval: 1000 });
     await attachment.opened;
@@ -330,7 +330,7 @@ describe('the source file', () => {
   });
 
   for (const fileType of ['json', 'lines'])
-    it(`reads no ${fileType} behind a folder that another process replaces with a link at that moment`, {
+    it(`refuses a ${fileType} behind a folder that another process replaces with a link at that moment`, {
       skip: process.platform !== 'linux'
     }, async () => {
       const shared = await mkdtemp(join(tmpdir(), 'embermq-shared-'));
@@ -352,7 +352,7 @@ describe('the source file', () => {
       await rm(shared, { recursive: true });
     });
 
-  it('does not say where the folder of the service is when it refuses a path', async () => {
+  it('hides the location of the folder of the service when it refuses a path', async () => {
     await symlink(root, join(dataDir, 'rows'));
     for (const [datasource, shown] of [
       ['../../x', join('..', '..', 'x')],
@@ -366,13 +366,13 @@ describe('the source file', () => {
       });
   });
 
-  it('names the place where an earlier release has read a file that is not there', async () => {
+  it('names the path at which an earlier release read a file that is missing', async () => {
     await writeFile(join(root, 'rows'), '{"n":1}');
     const message = `file ${join('files', 'rows')} not exist; rows, which an earlier release has read, can be moved there`;
     await assert.rejects(open({}).attachment.opened, { code: 'PROPERTY_INVALID', message });
   });
 
-  it('checks properties that belong together', async () => {
+  it('checks properties that depend on each other', async () => {
     await assert.rejects(open({ actionAfterRead: 2 }).attachment.opened, /moveTo must be a folder/);
     await assert.rejects(open({ delimiter: '' }).attachment.opened, /delimiter must be at least one character/);
   });

@@ -47,7 +47,7 @@ describe('the source httppull', () => {
     const fixture = makeHub([httpPullSource()], { sourceConfig });
     const kept = new Kept();
     const attachment = fixture.hub.attach(stream({ TYPE: 'httppull', DATASOURCE: datasource }), ALL, kept);
-    /** Let an interval pass, and wait for the end of its request. */
+    /** Let an interval elapse, and wait for the end of its request. */
     const pull = async (ms = 10_000) => {
       const before = fixture.clock.timersSet;
       fixture.clock.advance(ms);
@@ -56,7 +56,7 @@ describe('the source httppull', () => {
     return { ...fixture, kept, attachment, pull };
   }
 
-  it('asks the server after each interval', async () => {
+  it('requests the URL after each interval', async () => {
     const { kept, attachment, pull, clock } = open();
     await attachment.opened;
     assert.equal(requests.length, 0);
@@ -80,7 +80,7 @@ describe('the source httppull', () => {
     await attachment.detach();
   });
 
-  it('leaves out equal answers if it is incremental', async () => {
+  it('skips equal responses if it is incremental', async () => {
     const { kept, attachment, pull } = open({ incremental: true });
     await pull();
     await pull();
@@ -90,7 +90,7 @@ describe('the source httppull', () => {
     await attachment.detach();
   });
 
-  it('goes on after answers that are errors or no JSON, and says what was wrong', async () => {
+  it('continues after error responses and invalid JSON, and reports the reason', async () => {
     const { kept, attachment, pull } = open();
     answer = { status: 500, body: '' };
     await pull();
@@ -104,7 +104,7 @@ describe('the source httppull', () => {
     await attachment.detach();
   });
 
-  it('gives up after the timeout, and without a server', async () => {
+  it('fails after the timeout, and without a server', async () => {
     const { kept, attachment, pull, clock } = open({ timeout: 100 });
     answer.status = 0;
     clock.advance(10_000);
@@ -122,7 +122,7 @@ describe('the source httppull', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('does not ask while a rule has no room', async () => {
+  it('sends no requests while a rule has no room', async () => {
     const { kept, attachment, clock } = open();
     attachment.setFull(true);
     clock.advance(10_000);
@@ -143,7 +143,7 @@ describe('the source httppull', () => {
 });
 
 describe('the source httppush', () => {
-  /** A port that is free. */
+  /** A free port. */
   async function freePort(): Promise<number> {
     const server = createTcp();
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -152,7 +152,7 @@ describe('the source httppush', () => {
     return port;
   }
 
-  /** The status of a request whose headers may be any, also `Host`. */
+  /** The status of a request with arbitrary headers, including `Host`. */
   async function statusOf(port: number, options: RequestOptions): Promise<number | undefined> {
     const sent = request({ port, host: '127.0.0.1', method: 'POST', ...options });
     sent.end('{"n":1}');
@@ -176,7 +176,7 @@ describe('the source httppush', () => {
     return { ...fixture, attach, send };
   }
 
-  it('has the bodies of requests to its path', async () => {
+  it('emits the bodies of requests to its path', async () => {
     const { attach, send } = await open();
     const { kept, attachment } = attach('a/b');
     await attachment.opened;
@@ -193,7 +193,7 @@ describe('the source httppush', () => {
     await attachment.detach();
   });
 
-  it('refuses pages of other origins, and names of others for its port', async () => {
+  it('refuses pages of other origins and foreign host names', async () => {
     const port = await freePort();
     const { hub } = makeHub([httpPushSource({ port, origins: 'https://app.example', hosts: 'gateway.example' })]);
     const kept = new Kept();
@@ -203,7 +203,7 @@ describe('the source httppush', () => {
     assert.equal(await send({ origin: 'https://evil.example' }), 403);
     assert.equal(await send({ origin: 'null' }), 403);
     assert.equal(await send({ 'sec-fetch-site': 'cross-site' }), 403);
-    // after DNS rebinding, the page of an attacker has the same origin
+    // after DNS rebinding, an attacker's page has the same origin
     assert.equal(await send({ origin: `http://evil.example:${port}`, host: `evil.example:${port}` }), 403);
     assert.equal(kept.rows.length, 0);
     assert.equal(await send({ origin: 'https://app.example' }), 200);
@@ -212,7 +212,7 @@ describe('the source httppush', () => {
     await attachment.detach();
   });
 
-  it('needs the token of the stream, if there is one', async () => {
+  it('requires the token of the stream, if there is one', async () => {
     const port = await freePort();
     const sourceConfig = {
       httppush: { default: { token: 'a-long-one' }, spaced: { token: 'two words' }, empty: { token: '' } }
@@ -226,7 +226,7 @@ describe('the source httppush', () => {
       assert.equal(await send({ authorization }), 401, authorization);
     assert.equal(kept.rows.length, 0);
     assert.equal(await send({ authorization: 'Bearer a-long-one' }), 200);
-    // who has the token may call the server by any name, but not from the page of another origin
+    // a caller with the token may use any host name, but not from a page of another origin
     assert.equal(await send({ authorization: 'Bearer a-long-one', host: 'gateway.example' }), 200);
     assert.equal(await send({ authorization: 'Bearer a-long-one', origin: 'https://evil.example' }), 403);
     await attachment.detach();
@@ -246,7 +246,7 @@ describe('the source httppush', () => {
     ['a part of the body', 'POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n1234'],
     ['one request, and then nothing', 'POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}']
   ] as const)
-    it(`answers newcomers when its port is full of connections that have sent ${what}`, async () => {
+    it(`answers new connections when its port is full of connections that have sent ${what}`, async () => {
       const shared = new StreamsPort({ port: 0, maxConnections: 5 });
       const { hub } = makeHub([httpPushSource({ port: shared })]);
       const kept = new Kept();
@@ -260,7 +260,7 @@ describe('the source httppush', () => {
         slow.push(socket.resume());
         await once(socket, 'connect');
       }
-      // three of the eight were closed for the last ones
+      // three of the eight were closed to make room for the last ones
       await until(() => slow.filter(({ closed }) => closed).length === 3);
       for (let n = 0; n < 3; n++)
         assert.equal(await statusOf(port, { path: '/a', headers: { connection: 'close' } }), 200);
@@ -298,7 +298,7 @@ describe('the source httppush', () => {
       await attachment.detach();
     });
 
-  it('has one port for all streams, which is closed with the last one', async () => {
+  it('uses one port for all streams, which is closed with the last one', async () => {
     const { attach, send } = await open();
     const [one, two] = [attach('/1', new Kept(), 'one'), attach('/2', new Kept(), 'two')];
     await Promise.all([one.attachment.opened, two.attachment.opened]);
@@ -314,7 +314,7 @@ describe('the source httppush', () => {
     await again.attachment.detach();
   });
 
-  it('refuses a path that another stream has, and a port that is in use', async () => {
+  it('refuses a path that another stream uses, and a port that is in use', async () => {
     const { attach } = await open();
     const first = attach('/a', new Kept(), 'first');
     await first.attachment.opened;
@@ -331,7 +331,7 @@ describe('the source httppush', () => {
     taken.close();
   });
 
-  it('can be mounted on the server of the app', async () => {
+  it('supports mounting on the server of the app', async () => {
     const push = mountedHttpPush({ prefix: '/push' });
     const kept = new Kept();
     const { hub } = makeHub([push.source]);
@@ -343,7 +343,7 @@ describe('the source httppush', () => {
     assert.deepEqual(kept.values, [{ n: 1 }]);
   });
 
-  it('answers when the row is in the store of a rule with qos above 0, with 503 if the store refuses it', async () => {
+  it('answers when the row is committed for a rule with qos above 0, with 503 if the store refuses it', async () => {
     const commits: { resolve(): void; reject(error: Error): void }[] = [];
     const records = {
       get added() {
@@ -376,7 +376,7 @@ describe('the source httppush', () => {
     await attachment.detach();
   });
 
-  it('refuses a body if its rule has no room, or its stream is closed, when it is complete', async () => {
+  it('refuses a complete body if its rule has no room or its stream is closed', async () => {
     const push = mountedHttpPush();
     const kept = new Kept();
     const { hub } = makeHub([push.source]);

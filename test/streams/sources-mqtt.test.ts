@@ -33,7 +33,7 @@ async function until(isTrue: () => boolean): Promise<void> {
 const clientsOf = async (broker: Broker) => [...broker.sessions].map(({ clientId }) => clientId);
 
 describe('the source mqtt for another server', () => {
-  it('has the messages that match DATASOURCE, with their metadata', async () => {
+  it('emits the messages that match DATASOURCE, with their metadata', async () => {
     const { broker, port } = await start();
     const { kept, attachment } = attach(`tcp://127.0.0.1:${port}`, { protocolVersion: '5', clientid: 'own' });
     await until(() => attachment.connection.status === 1);
@@ -51,7 +51,7 @@ describe('the source mqtt for another server', () => {
     await broker.stop();
   });
 
-  it('connects again when the server is back, and says why it was gone', async () => {
+  it('reconnects when the server is available again, and reports why it was not', async () => {
     const first = await start();
     const { kept, attachment, clock } = attach(`tcp://127.0.0.1:${first.port}`);
     await until(() => attachment.connection.status === 1);
@@ -70,7 +70,7 @@ describe('the source mqtt for another server', () => {
     await second.broker.stop();
   });
 
-  it('says which subscriptions the server refuses, and is down if it refuses all', async () => {
+  it('reports the subscriptions that the server refuses, and is down if all are refused', async () => {
     const other = createBroker({
       auth: [{ name: 'topics', authorize: ({ topic }) => topic !== 'a/+' }]
     });
@@ -102,7 +102,7 @@ describe('the source mqtt for another server', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('adds the name of the stream to a client id that is in use', async () => {
+  it('appends the name of the stream to a client id that is in use', async () => {
     const { broker, port } = await start();
     const types = [mqttSource()];
     const sourceConfig = { mqtt: { default: { server: `127.0.0.1:${port}`, clientid: 'own' } } };
@@ -115,7 +115,7 @@ describe('the source mqtt for another server', () => {
     await broker.stop();
   });
 
-  it('refuses a server that is no URL, and files that are not there', async () => {
+  it('refuses a server that is not a URL, and missing files', async () => {
     for (const server of ['http://x', 'tcp://user:secret@x', 'tcp://'])
       await assert.rejects(attach(server).attachment.opened, ({ code, message }) => {
         assert.equal(code, 'PROPERTY_INVALID');

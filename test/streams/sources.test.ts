@@ -28,7 +28,7 @@ function open(config: Record<string, Record<string, Record<string, unknown>>> = 
 }
 
 describe('the source mqtt', () => {
-  it('has the messages of the broker whose topics match DATASOURCE', async () => {
+  it('emits the messages of the broker whose topics match DATASOURCE', async () => {
     const { hub, publish } = open();
     const kept = new Kept();
     const attachment = hub.attach(stream({ TYPE: '', DATASOURCE: 'a/+' }), ALL, kept);
@@ -42,7 +42,7 @@ describe('the source mqtt', () => {
     assert.equal(kept.rows.length, 1);
   });
 
-  it('says who has published a message, and how', () => {
+  it('tells who has published a message, and how', () => {
     const { hub, publish } = open();
     const kept = new Kept();
     hub.attach(stream({ TYPE: 'mqtt', DATASOURCE: 'a' }), ALL, kept);
@@ -53,7 +53,7 @@ describe('the source mqtt', () => {
       topic: 'a',
       messageid: kept.rows[0].meta('messageid'),
       qos: 1,
-      retain: false, // as for a client, it is true for retained messages only
+      retain: false, // as for a client, true only for retained messages
       clientid: 'device',
       username: 'user'
     });
@@ -69,7 +69,7 @@ describe('the source mqtt', () => {
     });
   });
 
-  it('makes the metadata once for all streams that see a message', () => {
+  it('creates the metadata of a message once for all streams that receive it', () => {
     const { hub, publish } = open();
     const [one, two] = [new Kept(), new Kept()];
     hub.attach(stream({ TYPE: 'mqtt', DATASOURCE: 'a' }), ALL, one);
@@ -78,7 +78,7 @@ describe('the source mqtt', () => {
     assert.equal(one.rows[0].source, two.rows[0].source);
   });
 
-  it('refuses a DATASOURCE that is no topic filter, or a shared one', async () => {
+  it('refuses a DATASOURCE that is not a topic filter, or a shared one', async () => {
     const { hub } = open();
     const cases: [datasource: string, message: string][] = [
       ['', 'stream demo: the option DATASOURCE is missing: set it to a topic filter'],
@@ -115,7 +115,7 @@ describe('the source simulator', () => {
   const definition = stream({ TYPE: 'simulator' });
   const data = [{ n: 1 }, { n: 2 }];
 
-  it('has a row of its list in each interval, again and again', async () => {
+  it('emits a row of its list in each interval, repeatedly', async () => {
     const { hub, clock } = open({ simulator: { default: { data, interval: '10ms' } } });
     const kept = new Kept();
     const attachment = hub.attach(definition, ALL, kept);
@@ -145,7 +145,7 @@ describe('the source simulator', () => {
 });
 
 describe('the sources app and push', () => {
-  it('have the rows that the app pushes', () => {
+  it('emits the rows that the app pushes', () => {
     const { hub } = open();
     for (const TYPE of ['app', 'push', 'APP']) {
       const kept = new Kept();
@@ -158,7 +158,7 @@ describe('the sources app and push', () => {
 });
 
 describe('the source memory', () => {
-  it('has the rows that rules send to topics which match DATASOURCE, with their metadata', async () => {
+  it('emits the rows that rules send to topics matching DATASOURCE, with their metadata', async () => {
     const { hub, topics } = open();
     const kept = new Kept();
     const attachment = hub.attach(stream({ TYPE: 'memory', DATASOURCE: 'a/+' }), ALL, kept);
@@ -171,7 +171,7 @@ describe('the source memory', () => {
     assert.equal(kept.rows.length, 2);
   });
 
-  it('refuses what is no topic filter', async () => {
+  it('refuses a value that is not a topic filter', async () => {
     const { hub } = open();
     const { opened } = hub.attach(stream({ TYPE: 'memory', DATASOURCE: '$share/g/a' }), ALL, new Kept());
     await assert.rejects(opened, { code: 'TOPIC_FILTER_INVALID' });
@@ -209,7 +209,7 @@ describe('the source memory', () => {
     assert.deepEqual(await (await hub.openLookup(table, [])).open.find(['id'], [1]), []);
   });
 
-  it('is the only built-in one for lookup tables', async () => {
+  it('remains the only built-in source for lookup tables', async () => {
     const table = stream({ TYPE: 'simulator' }, undefined, 'table');
     await assert.rejects(open().hub.openLookup(table, []), {
       code: 'STREAM_INVALID',

@@ -5,7 +5,7 @@ import pg from 'pg';
 import type { StreamsSqlOptions } from '../../adapters/streams/sql/index.ts';
 import { service } from '../support/services.ts';
 
-/** A database for tests, with a function as apps give it. */
+/** A database for tests, with a function as provided by apps. */
 interface TestDatabase {
   readonly name: string;
   readonly skip: string | false;
@@ -61,7 +61,7 @@ export const DATABASES: readonly TestDatabase[] = [
       const uri = new URL(mariadb.url);
       uri.pathname = `/${database}`;
       const pool = createPool({ uri: uri.href, connectionLimit: 5 });
-      // double quotes are those of strings by default
+      // double quotes denote strings by default
       const run = async (text: string) => (await pool.query(text.replaceAll('"', '`')))[0] as Record<string, unknown>[];
       const texts: string[] = [];
       return {
@@ -83,7 +83,7 @@ export const DATABASES: readonly TestDatabase[] = [
   }
 ];
 
-/** Names and values that would change a statement if they were part of it. */
+/** Names and values that would change a statement if they became part of it. */
 export const HOSTILE = [
   `'; DROP TABLE items; --`,
   `" OR 1 = 1 --`,

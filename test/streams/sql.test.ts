@@ -19,7 +19,7 @@ function attach(options: StreamsSqlOptions, properties: object, more: Record<str
   const fixture = makeHub([sqlSource(options)], { sourceConfig: { sql: { default: { ...properties } } } });
   const kept = new Kept();
   const attachment = fixture.hub.attach(stream({ TYPE: 'sql', ...more }), ALL, kept);
-  /** Let a query be made, and wait for its rows or its error. */
+  /** Trigger a query, and wait for its rows or its error. */
   const pull = async (ms = 10_000) => {
     const seen = () => kept.rows.length + kept.errors.length;
     const before = seen();
@@ -85,7 +85,7 @@ for (const { name, skip, open } of DATABASES) {
       await lookup.close();
     });
 
-    it('has the rows of a table in each interval, those after the greatest index only', async () => {
+    it('emits the rows of a table in each interval, limited to those after the greatest index', async () => {
       await db.run(`INSERT INTO items (id, name) VALUES (1, 'a'), (3, 'c'), (2, 'b')`);
       const internalSqlQueryCfg = { table: 'items', limit: 2, indexField: 'id', indexValue: 0 };
       const { kept, attachment, pull, clock } = attach(db.options, { internalSqlQueryCfg });
@@ -105,7 +105,7 @@ for (const { name, skip, open } of DATABASES) {
       await attachment.detach();
     });
 
-    it('has the rows of a query with a template, whose value is a parameter', async () => {
+    it('emits the rows of a query with a template, whose value is a parameter', async () => {
       await db.run(
         `INSERT INTO items (id, name, at) VALUES (1, 'a', '2022-04-21 10:00:00'), (2, 'b', '2022-04-21 12:00:00')`
       );
@@ -126,7 +126,7 @@ for (const { name, skip, open } of DATABASES) {
       await attachment.detach();
     });
 
-    it('tries again after a query that fails, and reports it', async () => {
+    it('tries again after a failed query, and reports the failure', async () => {
       await db.run('DROP TABLE items');
       const { kept, attachment, pull } = attach(db.options, {}, { DATASOURCE: 'items' });
       await pull();
@@ -140,7 +140,7 @@ for (const { name, skip, open } of DATABASES) {
       await attachment.detach();
     });
 
-    it('inserts the rows of an output, those with the same columns by one statement', async () => {
+    it('inserts the rows of an output, those with the same columns with one statement', async () => {
       await sent({}, [
         { id: 1, name: 'a' },
         { id: 2n, name: 'b' },
@@ -156,7 +156,7 @@ for (const { name, skip, open } of DATABASES) {
       ]);
     });
 
-    it('writes the columns of fields only, and structs as JSON', async () => {
+    it('writes only the columns of fields, and structs as JSON', async () => {
       await sent({ fields: ['id', 'name'] }, [{ id: 1, name: { x: [1n] }, other: 1 }, { id: 2 }]);
       assert.deepEqual(await rows(), [
         [1, '{"x":[1]}'],
@@ -193,7 +193,7 @@ for (const { name, skip, open } of DATABASES) {
       await fails({ action: 'update', id: 1 }, /an update needs columns/);
     });
 
-    it('does not send again what the database refuses for good, and counts it as an answer', async () => {
+    it('drops a statement that the database refuses permanently, and counts it as answered', async () => {
       const { emitter } = await openSink(sqlSink(db.options), { table: 'items' });
       await emitter.push([{ id: 1 }]);
       for (const row of [{ id: 1 }, { id: 'x' }, { none: 1 }])
@@ -219,7 +219,7 @@ describe('The types sql', () => {
     answer = () => [];
   });
 
-  it('write the SQL of each dialect', async () => {
+  it('writes the SQL of each dialect', async () => {
     const seen = async (dialect: StreamsSqlOptions['dialect']) => {
       asked.length = 0;
       const { open } = await openLookup(options(dialect), { DATASOURCE: 's.t' });
@@ -248,7 +248,7 @@ describe('The types sql', () => {
     ]);
   });
 
-  it('hand the property url to the function, and convert the values of drivers', async () => {
+  it('passes the property url to the function, and converts the values of drivers', async () => {
     const at = new Date(0);
     answer = () => [{ a: 1, b: 2n, c: at, d: Buffer.from('x'), e: { f: [null] }, g: undefined }];
     const { kept, attachment, pull } = attach(options('sqlite'), { url: 'sqlite:/a' }, { DATASOURCE: 't' });
@@ -258,7 +258,7 @@ describe('The types sql', () => {
     await attachment.detach();
   });
 
-  it('give up a query without an answer, and refuse what is no list of rows', async () => {
+  it('gives up a query without an answer, and refuses a result that is not a list of rows', async () => {
     answer = () => new Promise(() => {});
     const { kept, attachment, pull, clock } = attach(options('sqlite'), { timeout: 50 }, { DATASOURCE: 't' });
     clock.advance(10_000);
@@ -274,7 +274,7 @@ describe('The types sql', () => {
     await attachment.detach();
   });
 
-  it('name what is wrong with options and properties', async () => {
+  it('names invalid options and properties', async () => {
     assert.throws(() => sqlSource({ query: 1, dialect: 'mysql' } as never), { code: 'OPTION_INVALID', field: 'query' });
     assert.throws(() => sqlSink({ query: () => [], dialect: 'x' } as never), { field: 'dialect' });
     await assert.rejects(openLookup(options('mysql'), { DATASOURCE: '' }), /DATASOURCE must be the name of a table/);

@@ -19,13 +19,13 @@ import { testTools, VirtualClock } from './virtual-clock.ts';
 /** A row that arrives, the end of a table, or time that passes. */
 interface TimedRow {
   readonly at: number;
-  /** Absent: only time passes. */
+  /** Absent if only time passes. */
   readonly stream?: string;
-  /** Absent: the table is complete. */
+  /** Absent if the table is complete. */
   readonly values?: ValueObject;
 }
 
-/** A statement, its rows, and what it emits. */
+/** A statement, its rows, and its emissions. */
 export interface StatementCase {
   /** `windows-tumbling.txt:3 title` */
   readonly title: string;
@@ -36,9 +36,9 @@ export interface StatementCase {
   readonly rows: readonly TimedRow[];
   /** `TIME JSON` or `TIME error TEXT`, in the order of time. */
   readonly expected: readonly string[];
-  /** True if it gives the same when the rule is saved and continued. */
+  /** True if the result is the same when the rule is saved and continued. */
   readonly isContinuous: boolean;
-  /** Figures of nodes at the end, such as `op_2_watermark late_total 1`. */
+  /** Counters of nodes at the end, such as `op_2_watermark late_total 1`. */
   readonly counts: readonly string[];
 }
 
@@ -48,14 +48,14 @@ export interface StatementCase {
  * | line | what it is |
  * |---|---|
  * | `SELECT ...` | the statement; lines that begin with spaces continue it |
- * | `options {...}`, `bounds {...}` | options of the rule, bounds of the service |
+ * | `options {...}`, `bounds {...}` | options of the rule, limits of the service |
  * | `table NAME file`, `table NAME retain 2` | a table; all other sources are streams without a schema |
- * | `1500 demo {"a":1}` | a row arrives at 1500 ms; in the time of events its time is that of its column ts. `"3n"` is the integer 3 |
+ * | `1500 demo {"a":1}` | a row arrives at 1500 ms; in event time its time is its column ts. `"3n"` is the integer 3 |
  * | `1500 demo end` | the table is complete |
  * | `1500` | time passes |
- * | `-> 2000 [{"c":1}]`, `-> 2000 error TEXT` | what is emitted, and when |
- * | `counts op_1_watermark late_total 1` | a figure of a node at the end |
- * | `begins anew` | what it gives differs if the rule is saved and continued |
+ * | `-> 2000 [{"c":1}]`, `-> 2000 error TEXT` | an emission and its time |
+ * | `counts op_1_watermark late_total 1` | a counter of a node at the end |
+ * | `not continuous` | the result differs if the rule is saved and continued |
  */
 export function readStatementCases(file: string): StatementCase[] {
   const text = readFileSync(join(import.meta.dirname, 'cases', file), 'utf8');
@@ -71,7 +71,7 @@ export function readStatementCases(file: string): StatementCase[] {
       tables: found(/^table (.*)/).map(tableOf),
       rows: found(/^(\d.*)/).map(rowOf),
       expected: found(/^-> (.*)/),
-      isContinuous: !lines.includes('begins anew'),
+      isContinuous: !lines.includes('not continuous'),
       counts: found(/^counts (.*)/)
     };
   });
@@ -99,13 +99,13 @@ function rowOf(line: string): TimedRow {
   return { at: Number(at), stream, values: JSON.parse(rest, integers) };
 }
 
-/** A graph with what its functions use. */
+/** A graph with the tools of its functions. */
 interface Run {
   readonly graph: Graph;
   readonly tools: FunctionTools;
 }
 
-/** What a case has given. */
+/** The result of a case. */
 interface CaseResult {
   readonly emitted: string[];
   readonly counts: string[];
@@ -113,7 +113,8 @@ interface CaseResult {
 
 /**
  * Run a case from its text, on a clock that starts at the time of the first row.
- * @param saveAt the rule is saved before the row with this number, and a new one continues from what was saved; undefined: it runs through
+ * @param saveAt the rule is saved before the row with this number, and a new one continues from the saved state; if
+ *   undefined, it runs through
  */
 export function runCase(each: StatementCase, saveAt?: number): CaseResult {
   const options = readRuleOptions(each.options);
@@ -140,7 +141,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
       const { RETAIN_SIZE } = source?.definition.options ?? {};
       if (RETAIN_SIZE === undefined) entry.push(row);
       else {
-        // a source hands on all rows of such a table
+        // a source passes on all rows of such a table
         const rows = [...(kept.get(stream) ?? []), row].slice(-Number(RETAIN_SIZE));
         kept.set(stream, rows);
         entry.replace(rows);
@@ -168,7 +169,7 @@ function planCase({ sql, tables, bounds }: StatementCase, options: RuleOptions):
   return planOf(select, { options, bounds: { ...DEFAULT_BOUNDS, ...bounds }, sinks: [] });
 }
 
-/** @param saved the states of the operators, and what a checkpoint has besides them */
+/** @param saved the states of the operators, and the other contents of a checkpoint */
 function openGraph(
   plan: StreamPlan,
   clock: VirtualClock,

@@ -5,7 +5,7 @@ import { type Broker, createBroker, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Draft } from '../../lib/store/record.ts';
 
-/** A store with entries of the tables of the broker, as an earlier release may have written them. */
+/** A store with entries in the tables of the broker, as an earlier release may have written them. */
 async function storeWith(entries: readonly (readonly [table: string, key: string, value: unknown])[]): Promise<Store> {
   const store = memoryStore();
   await run(store, (broker) => broker.table('of-app').set('key', 1)); // a commit
@@ -25,7 +25,7 @@ async function storeWith(entries: readonly (readonly [table: string, key: string
   return store;
 }
 
-/** Run a broker on a store. @returns the warnings and errors that it has logged */
+/** Run a broker on a store. @returns the warnings and errors in its log */
 async function run(store: Store, use: (broker: Broker) => Promise<void>): Promise<string[]> {
   const lines: string[] = [];
   const write = (text: string, { reason }: { reason?: string } = {}) =>
@@ -47,7 +47,7 @@ const DEMO = 'CREATE STREAM demo () WITH (TYPE="app")';
 describe('A stream in the store that is not valid in this version', () => {
   const OLD = 'CREATE STREAM old () WITH (DATASOURCE="a", COLOUR="red")';
 
-  it('is listed and described with the reason, and survives a restart', async () => {
+  it('lists and describes an invalid stored stream with the reason, and keeps it over a restart', async () => {
     const store = await storeWith([['$streams', 'old', OLD]]);
     for (const _start of [1, 2]) {
       const lines = await run(store, async ({ streams }) => {
@@ -60,7 +60,7 @@ describe('A stream in the store that is not valid in this version', () => {
     }
   });
 
-  it('stops the rules that read it with the reason, until it is replaced', async () => {
+  it('stops the rules that read an invalid stored stream with the reason, until it is replaced', async () => {
     const store = await storeWith([
       ['$streams', 'old', OLD],
       ['$streamRules', 'reader', JSON.stringify({ ...RULE, id: 'reader', sql: 'SELECT * FROM old' })]
@@ -75,7 +75,7 @@ describe('A stream in the store that is not valid in this version', () => {
     assert.match(lines.join('\n'), /stream rule cannot run the stream old is no longer valid/);
   });
 
-  it('can be dropped', async () => {
+  it('drops an invalid stored stream', async () => {
     const store = await storeWith([['$streams', 'old', OLD.replace('STREAM', 'TABLE')]]);
     await run(store, async ({ streams }) => {
       await streams.drop('table', 'old');
@@ -94,7 +94,7 @@ describe('A stream rule in the store that is not valid in this version', () => {
   ];
 
   for (const [what, json, reason] of WRONG)
-    it(`is listed as stopped with its reason, and is not changed: ${what}`, async () => {
+    it(`lists an invalid stored rule as stopped with its reason, and leaves it unchanged: ${what}`, async () => {
       const store = await storeWith([
         ['$streams', 'demo', DEMO],
         ['$streamRules', 'old', json]
@@ -117,7 +117,7 @@ describe('A stream rule in the store that is not valid in this version', () => {
       }
     });
 
-  it('runs when it has been replaced by a valid definition', async () => {
+  it('runs an invalid stored rule when it has been replaced by a valid definition', async () => {
     const store = await storeWith([
       ['$streams', 'demo', DEMO],
       ['$streamRules', 'old', WRONG[0][1]]
@@ -134,7 +134,7 @@ describe('A stream rule in the store that is not valid in this version', () => {
 });
 
 describe('A stream rule that is refused', () => {
-  it('leaves no trace of its secrets in the store', async () => {
+  it('leaves no secrets of a refused rule in the store', async () => {
     const written: string[] = [];
     const store = memoryStore();
     const recording = new Proxy(store, {

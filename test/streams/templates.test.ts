@@ -24,7 +24,7 @@ interface Case {
   readonly isError: boolean;
 }
 
-/** Read `templates.txt`: by the titles of its sections. */
+/** Read `templates.txt`, keyed by the titles of its sections. */
 function readCases(): Map<string, Case[]> {
   const sections = new Map<string, Case[]>();
   let title = '';
@@ -51,7 +51,7 @@ function readCases(): Map<string, Case[]> {
 describe('data templates', () => {
   for (const [title, cases] of readCases()) {
     if (cases.length === 0) continue;
-    it(`give what the table expects: ${title}`, () => {
+    it(`prints the expected text: ${title}`, () => {
       for (const { line, template, data, expected, isError } of cases) {
         let actual: string;
         try {
@@ -65,7 +65,7 @@ describe('data templates', () => {
     });
   }
 
-  it('refuse what cannot be parsed when they are made, and name the property', () => {
+  it('refuses an invalid template when it is created, and names the property', () => {
     assert.throws(() => compileTemplate('a\n{{.b', TOOLS, { property: 'topic' }), {
       name: 'InvalidInput',
       code: 'PROPERTY_INVALID',
@@ -74,35 +74,35 @@ describe('data templates', () => {
     });
   });
 
-  it('fail with STREAM_FAILED when they cannot be filled in', () => {
+  it('fails with STREAM_FAILED when a template cannot be filled in', () => {
     assert.throws(() => compileTemplate('{{upper .a}}', TOOLS)({ a: 1 }), { code: 'STREAM_FAILED' });
   });
 
-  it('see dates, bytes and large integers as JSON has them, and leave the row as it is', () => {
+  it('converts dates, bytes and large integers as JSON does, and leaves the row unchanged', () => {
     const row = { at: new Date(0), bytes: Buffer.from('hi'), id: 2n ** 60n, count: 12n, list: [1n], name: 'x' };
     const fill = compileTemplate('{{.at}} {{.bytes}} {{.id}} {{.count}} {{json .list}} {{.name}}', TOOLS);
     assert.equal(fill(row), '1970-01-01T00:00:00.000Z aGk= 1152921504606846976 12 [1] x');
     assert.equal(typeof row.id, 'bigint');
   });
 
-  it('take the time from the tools, in the zone of the service', () => {
+  it('takes the time from the tools, in the zone of the service', () => {
     const fill = compileTemplate('{{now | date "15:04:05 -07:00"}}', { ...TOOLS, offsetMinutes: () => 60 });
     assert.equal(fill({}), '23:13:20 +01:00');
   });
 
-  it('read fields of the first row where that is allowed', () => {
+  it('reads fields of the first row where that is allowed', () => {
     const fill = compileTemplate('a/{{.id}}/{{(index . 1).id}}', TOOLS, { readsFirst: true });
     assert.equal(fill([{ id: 'x' }, { id: 'y' }]), 'a/x/y');
     assert.equal(compileTemplate('a/{{.id}}', TOOLS, { readsFirst: true })([]), 'a/<no value>');
   });
 
-  it('make no more characters than allowed', () => {
+  it('creates no more characters than allowed', () => {
     const fill = compileTemplate('{{range .}}{{.}}{{end}}', TOOLS, { most: 3 });
     assert.equal(fill(['a', 'b', 'c']), 'abc');
     assert.throws(() => fill(['a', 'b', 'c', 'd']), /longer than 3 characters \(bounds\.templateCharacters\)/);
   });
 
-  it('end when they have no end to speak of', () => {
+  it('ends templates that would practically run forever', () => {
     const nested = '{{$l := list 1}}{{range until 60}}{{$l = list $l $l}}{{end}}';
     const doubled = '{{$l := list (until 900)}}{{range until 12}}{{$l = concat $l $l}}{{end}}';
     const twice = '{{template "a" (add1 .)}}';
@@ -126,7 +126,7 @@ describe('data templates', () => {
     );
   });
 
-  it('give names of prototypes no meaning', () => {
+  it('gives names of prototypes no meaning', () => {
     const data: unknown = JSON.parse('{"a":{"__proto__":{"x":1}}}');
     const fill = compileTemplate('{{.constructor}} {{.a.toString}} {{(index .a "__proto__").x}}', TOOLS);
     assert.equal(fill(data), '<no value> <no value> 1');

@@ -7,7 +7,7 @@ import { Random } from '../fuzz/random.ts';
 
 const TIME = new Date('2006-01-02T22:04:05.070Z');
 
-/** Pattern, offset in minutes, and the text of 2006-01-02T22:04:05.070Z. All of them are read back, too. */
+/** Pattern, offset in minutes, and the text of 2006-01-02T22:04:05.070Z. All of them are also parsed. */
 const FORMATS: readonly (readonly [pattern: string, offsetMinutes: number, text: string])[] = [
   ['YYYY-MM-dd HH:mm:ssSSS Z', 0, '2006-01-02 22:04:05.070 +0000'],
   ['yyyy/MM/dd T HH:mm:ss.SSS XXX', -420, '2006/01/02 T 15:04:05.070 -07:00'],
@@ -19,16 +19,16 @@ const FORMATS: readonly (readonly [pattern: string, offsetMinutes: number, text:
 
 describe('time patterns', () => {
   for (const [pattern, offsetMinutes, text] of FORMATS)
-    it(`format and read ${pattern}`, () => {
+    it(`formats and parses ${pattern}`, () => {
       assert.equal(formatTime(TIME, pattern, offsetMinutes), text);
       assert.equal(parseTime(text, pattern), TIME.getTime());
     });
 
-  it('read a fraction behind the seconds that the pattern does not have', () => {
+  it('parses a fraction after the seconds that the pattern does not have', () => {
     assert.equal(parseTime('22:04:05.5', 'HH:mm:ss'), Date.UTC(1970, 0, 1, 22, 4, 5, 500));
   });
 
-  it('read times without a zone as of UTC, or by an offset', () => {
+  it('parses times without a zone as UTC, or by an offset', () => {
     assert.equal(parseTime('2024-01-01', 'yyyy-MM-dd'), Date.UTC(2024, 0, 1));
     assert.equal(
       parseTime('2024-01-01', 'yyyy-MM-dd', () => 480),
@@ -49,7 +49,7 @@ describe('time patterns', () => {
     ['+8', 'X'],
     ['', 'yyyy']
   ])
-    it(`do not read ${text} by ${pattern}`, () => {
+    it(`returns nothing for ${text} by ${pattern}`, () => {
       assert.equal(parseTime(text, pattern), undefined);
     });
 
@@ -64,20 +64,20 @@ describe('time patterns', () => {
     ['yyyy\\', 'invalid time format yyyy\\: it ends with \\'],
     ['-'.repeat(1001), 'the time format has more than 1000 characters']
   ])
-    it(`refuse the pattern ${pattern.slice(0, 20)}`, () => {
+    it(`refuses the pattern ${pattern.slice(0, 20)}`, () => {
       assert.throws(() => formatTime(TIME, pattern, 0), new StreamFailure(message));
     });
 
-  it('refuse times that are not valid', () => {
+  it('refuses invalid times', () => {
     assert.throws(() => formatTime(new Date(Number.NaN), 'yyyy', 0), StreamFailure);
     assert.throws(() => formatTime(new Date(8.64e15), 'yyyy', 60), StreamFailure);
   });
 
-  it('take time in proportion to the text', () => {
+  it('parses a text in time proportional to its length', () => {
     assert.equal(parseTime('1'.repeat(100_000), 'dMdMdMdMdMdMdMdMdMdMdMdMdMdMdMdMdM'), undefined);
   });
 
-  it('read what they have formatted', () => {
+  it('parses times that it has formatted', () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const random = new Random(seed);
     for (let round = 0; round < 1000; round++) {
@@ -100,18 +100,18 @@ describe('Common times', () => {
     ['2019/9/1', '2019-08-31T22:00:00.000Z'],
     ['2019-09-19T00:55 -0130', '2019-09-19T02:25:00.000Z']
   ])
-    it(`are read, such as ${text}`, () => {
+    it(`parses a common time such as ${text}`, () => {
       assert.equal(new Date(readTime(text, () => 120)?.timeMs ?? 0).toISOString(), iso);
     });
 
-  it('are refused otherwise', () => {
+  it('refuses texts that are not common times', () => {
     for (const text of ['', 'now', '2019', '2019-13-01', '2019-01-01T25:00', `2019-01-01${' '.repeat(100)}`])
       assert.equal(readTime(text), undefined, text);
   });
 });
 
 describe('Offsets of time zones', () => {
-  it('follow daylight saving time', () => {
+  it('follows daylight saving time', () => {
     assert.equal(zoneOffsetMinutes('America/New_York', Date.UTC(2024, 0, 1)), -300);
     assert.equal(zoneOffsetMinutes('America/New_York', Date.UTC(2024, 6, 1)), -240);
     const change = Date.UTC(2024, 2, 31, 1);
@@ -119,12 +119,12 @@ describe('Offsets of time zones', () => {
     assert.equal(zoneOffsetMinutes('Europe/Berlin', change), 120);
   });
 
-  it('can be written instead of a name', () => {
+  it('accepts an offset instead of a name', () => {
     assert.equal(zoneOffsetMinutes('-03:30', 0), -210);
     assert.equal(zoneOffsetMinutes('UTC', 0), 0);
   });
 
-  it('need a zone and a time that exist', () => {
+  it('requires a valid zone and a valid time', () => {
     assert.throws(() => zoneOffsetMinutes('Mars/Olympus', 0), /unknown time zone Mars\/Olympus/);
     assert.throws(() => zoneOffsetMinutes('UTC', Number.NaN), StreamFailure);
     assert.throws(() => zoneOffsetMinutes('UTC', 9e15), StreamFailure);

@@ -26,7 +26,7 @@ function chain(...names: readonly string[]): Record<string, string[]> {
 }
 
 describe('The topology of a stream rule', () => {
-  it('is that of the original for a simple statement', async () => {
+  it('matches that of the original for a simple statement', async () => {
     await using kit = await kitWithStreams();
     assert.deepEqual(await topologyOf(kit, 'SELECT * FROM demo'), {
       sources: ['source_demo'],
@@ -34,7 +34,7 @@ describe('The topology of a stream rule', () => {
     });
   });
 
-  it('is that of the original for a window with WHERE, an aggregate and HAVING', async () => {
+  it('matches that of the original for a window with WHERE, an aggregate and HAVING', async () => {
     await using kit = await kitWithStreams();
     const sql = 'SELECT color, count(*) AS c FROM demo WHERE size > 2 GROUP BY tumblingwindow(ss, 1) HAVING c > 1';
     assert.deepEqual(
@@ -46,7 +46,7 @@ describe('The topology of a stream rule', () => {
     );
   });
 
-  it('has the filter behind the window in the time of events', async () => {
+  it('places the filter after the window in event time', async () => {
     await using kit = await kitWithStreams();
     const sql = 'SELECT * FROM demo WHERE size > 2 GROUP BY tumblingwindow(ss, 1)';
     assert.deepEqual(
@@ -58,7 +58,7 @@ describe('The topology of a stream rule', () => {
     );
   });
 
-  it('is that of the original for two streams that are joined', async () => {
+  it('matches that of the original for two joined streams', async () => {
     await using kit = await kitWithStreams();
     const sql = 'SELECT * FROM demo INNER JOIN demo1 ON demo.ts = demo1.ts GROUP BY SlidingWindow(ss, 1)';
     assert.deepEqual(await topologyOf(kit, sql), {
@@ -75,7 +75,7 @@ describe('The topology of a stream rule', () => {
     });
   });
 
-  it('is that of the original for a stream and a table', async () => {
+  it('matches that of the original for a stream and a table', async () => {
     await using kit = await kitWithStreams();
     const sql = 'SELECT * FROM demo INNER JOIN table1 ON demo.size = table1.id';
     assert.deepEqual((await topologyOf(kit, sql)).edges, {
@@ -89,7 +89,7 @@ describe('The topology of a stream rule', () => {
     });
   });
 
-  it('has the numbers of the original if a table, a window and parts of WHERE come together', async () => {
+  it('numbers nodes as the original does if a table, a window and parts of WHERE are combined', async () => {
     await using kit = await kitWithStreams();
     const sql =
       'SELECT * FROM demo INNER JOIN table1 ON demo.size = table1.id WHERE demo.size > 2 AND table1.name = "x" GROUP BY TumblingWindow(ss, 1)';
@@ -111,7 +111,7 @@ describe('The topology of a stream rule', () => {
     );
   });
 
-  it('has a window filter of its own name for each of several streams', async () => {
+  it('gives the window filters of several streams separate names', async () => {
     await using kit = await kitWithStreams();
     const sql =
       'SELECT * FROM demo INNER JOIN demo1 ON demo.ts = demo1.ts GROUP BY tumblingwindow(ss, 1) FILTER (WHERE demo.ts > 2)';
@@ -122,7 +122,7 @@ describe('The topology of a stream rule', () => {
 });
 
 describe('The status of a stream rule', () => {
-  it('has the figures of each node in the order of the data, with both names of the latency', async () => {
+  it('contains the counters of each node in the order of the data flow, with both names of the latency', async () => {
     await using kit = await kitWithStreams();
     const { streams } = kit.broker;
     await topologyOf(kit, 'SELECT color FROM demo WHERE size > 2');

@@ -4,7 +4,7 @@ import { inSlices, WorkTime } from '../../lib/base/slices.ts';
 import { createBroker } from '../../lib/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-/** A broker with a function `work` in both languages that takes 4 ms. */
+/** A broker with a function `work`, in both languages, that takes 4 ms. */
 async function begin() {
   const clock = new ManualClock(1_000);
   let calls = 0;
@@ -38,7 +38,7 @@ const ROWS = Array.from({ length: 1_000 }, (_, a) => ({ stream: 'demo', values: 
 const ITEMS = { topic: 't', payload: { items: Array.from({ length: 1_000 }, (_, a) => a) } };
 
 describe('A test of a statement', () => {
-  it('over rows goes on in slices, and is refused with the reason when it has taken a second', async () => {
+  it('runs over rows in slices, and stops with the reason after a second', async () => {
     const { broker, calls } = await begin();
     await using _ = broker;
     const sql = 'SELECT work(a) AS w FROM demo';
@@ -58,7 +58,7 @@ describe('A test of a statement', () => {
     assert.ok(calls() < 500, `${calls()}`);
   });
 
-  it('over an event goes on in slices between the elements of FOREACH, and is refused when it has taken a second', async () => {
+  it('runs over an event in slices between the elements of FOREACH, and stops after a second', async () => {
     const { broker, calls } = await begin();
     await using _ = broker;
     const sql = 'FOREACH payload.items AS i DO work(i) AS w FROM "t"';
@@ -71,7 +71,7 @@ describe('A test of a statement', () => {
     assert.deepEqual((await broker.rules.test(sql, short)).outputs, [{ w: 1 }, { w: 1 }, { w: 1 }]);
   });
 
-  it('is refused within one row and within one event, when a call of a function has ended after a second', async () => {
+  it('stops within one row or event when a function call ends after a second', async () => {
     const { broker, calls } = await begin();
     await using _ = broker;
     const nested = `${'work('.repeat(400)}a${')'.repeat(400)}`;
@@ -83,7 +83,7 @@ describe('A test of a statement', () => {
     assert.equal(calls(), 502);
   });
 
-  it('is refused within the rows that unnest() makes of one row, and within the pairs of a join', async () => {
+  it('stops within the rows that unnest() creates from one row, and within the pairs of a join', async () => {
     const { broker, calls } = await begin();
     await using _ = broker;
     const row = { stream: 'demo', values: { list: ITEMS.payload.items } };

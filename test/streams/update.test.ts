@@ -6,7 +6,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="JSON")';
 const SQL = 'SELECT a FROM demo';
 
-/** A sink that opens and closes only when the test lets it. */
+/** A sink that opens and closes only when the test allows it. */
 function slowSink(seen: string[]) {
   let reached = () => {};
   let go: (error?: Error) => void = () => {};
@@ -55,7 +55,7 @@ describe('An update of a running stream rule', () => {
     assert.deepEqual(seen.slice(2), ['new [{"a":3}]', 'new [{"a":4}]', 'new [{"a":5}]']);
   });
 
-  it('gives these rows to the previous definition if the new one cannot run', async () => {
+  it('passes these rows to the previous definition if the new one cannot run', async () => {
     const seen: unknown[] = [];
     const slow = slowSink([]);
     await using kit = await createTestBroker({ leaks: 'ignore', streams: { sinks: [slow.type] } });
@@ -72,7 +72,7 @@ describe('An update of a running stream rule', () => {
     assert.deepEqual(seen, [{ a: 1 }, { a: 2 }]);
   });
 
-  it('holds at most bufferLength rows, and reports how many were dropped', async () => {
+  it('holds back at most bufferLength rows, and reports how many were dropped', async () => {
     const seen: string[] = [];
     const slow = slowSink(seen);
     await using kit = await createTestBroker({ leaks: 'ignore', streams: { sinks: [slow.type] } });

@@ -8,10 +8,7 @@ interface VirtualTimer {
   readonly run: () => void;
 }
 
-/** If more timers than this ring at the same time, each of them sets the next one: the clock would never advance. */
-const MAX_RINGS = 10_000;
-
-/** A clock that stands still until it is advanced. Its timers ring in the order of their times. */
+/** A clock that stands still until it is advanced. Its timers fire in the order of their times. */
 export class VirtualClock implements Clock, Timers {
   #now: number;
   #numbers = 0;
@@ -43,7 +40,7 @@ export class VirtualClock implements Clock, Timers {
     (timer as (() => void) | undefined)?.();
   }
 
-  /** Ring everything that is due up to a time. */
+  /** Fire all timers that are due up to a time. */
   advanceTo(time: number): void {
     for (let rings = 0; ; rings++) {
       const due = [...this.#timers]
@@ -61,7 +58,7 @@ export class VirtualClock implements Clock, Timers {
   }
 }
 
-/** What functions use, on a clock of the test, in UTC. */
+/** Tools for functions, on a clock of the test, in UTC. */
 export function testTools(timers: Pick<Timers, 'now'>): FunctionTools {
   return {
     ruleId: 'r1',

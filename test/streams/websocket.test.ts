@@ -24,7 +24,7 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await settled();
 }
 
-/** A client of a path, with what it gets. */
+/** A client of a path, with its received messages. */
 async function connect(url: string, options: ClientOptions = {}) {
   const socket = new WebSocket(url, options);
   const got: string[] = [];
@@ -42,7 +42,7 @@ async function refusal(url: string, options: ClientOptions = {}): Promise<number
   return response.statusCode;
 }
 
-describe('the types websocket on a port of their own', () => {
+describe('the types websocket on a separate port', () => {
   function open(limits: WebSocketLimits = {}, token?: string, portOptions: StreamsPortOptions = {}) {
     const port = new StreamsPort({ port: 0, ...portOptions });
     const { source, sink } = webSockets({ port, ...limits });
@@ -56,7 +56,7 @@ describe('the types websocket on a port of their own', () => {
     return { ...fixture, port, kept, url, attach, sinkAt };
   }
 
-  it('have the messages of clients as rows, with their path and address', async () => {
+  it('emits the messages of clients as rows, with their path and address', async () => {
     const { attach, kept, url, port } = open();
     const attachment = attach('in');
     await attachment.opened;
@@ -75,7 +75,7 @@ describe('the types websocket on a port of their own', () => {
     assert.equal(port.number, undefined);
   });
 
-  it('send outputs to all clients of a path, as text or as binary frames', async () => {
+  it('sends outputs to all clients of a path, as text or as binary frames', async () => {
     const { url, sinkAt } = open();
     const { emitter } = await sinkAt('/out');
     const binary = await sinkAt('/out', { compression: 'gzip' });
@@ -93,7 +93,7 @@ describe('the types websocket on a port of their own', () => {
     await Promise.all(clients.map(({ closed }) => closed));
   });
 
-  it('share the port with httppush, and a path between a stream and sinks', async () => {
+  it('shares the port with httppush, and a path between a stream and sinks', async () => {
     const { attach, sinkAt, url, kept, port } = open();
     const attachments = [attach('/both'), attach('/push', 'httppush')];
     await Promise.all(attachments.map(({ opened }) => opened));
@@ -113,7 +113,7 @@ describe('the types websocket on a port of their own', () => {
     assert.equal(port.number, undefined);
   });
 
-  it('refuse a path that another stream has, and what is no path', async () => {
+  it('refuses a path that another stream uses, and an invalid path', async () => {
     const { attach, sinkAt } = open();
     const attachment = attach('/in');
     await attachment.opened;
@@ -128,7 +128,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('refuse pages of other origins, and more connections than maxConnections', async () => {
+  it('refuses pages of other origins, and more connections than maxConnections', async () => {
     const { attach, url, reported } = open({ maxConnections: 1, origins: ['https://app.example'] });
     const attachment = attach();
     await attachment.opened;
@@ -145,7 +145,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('need the token of the stream and the sinks of a path, if there is one, and report who has none', async () => {
+  it('requires the token of the stream and the sinks of a path, if there is one, and reports clients without it', async () => {
     const { attach, url, kept, sinkAt } = open({}, 'a-long-one');
     const attachment = attach();
     await attachment.opened;
@@ -167,7 +167,7 @@ describe('the types websocket on a port of their own', () => {
     assert.match(logged[0], /^\/in: the WebSocket upgrade of 127\.0\.0\.1 is refused: it needs the header/);
   });
 
-  it('report an upgrade without the token, once in a minute, and say which header is needed', async () => {
+  it('reports an upgrade without the token once a minute, and names the required header', async () => {
     const { attach, url, reported } = open({}, 'a-long-one');
     const attachment = attach();
     await attachment.opened;
@@ -185,7 +185,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('refuse another token for a path that is in use, or none, and show no token', async () => {
+  it('refuses another or no token for a path that is in use, and shows no token', async () => {
     const { attach, sinkAt } = open({}, 'a-long-one');
     const attachment = attach();
     await attachment.opened;
@@ -205,7 +205,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('take no place of the port from HTTP requests when they are open', async () => {
+  it('occupies no place of the port for HTTP requests with open connections', async () => {
     const { attach, url, port, kept } = open({}, undefined, { maxConnections: 2 });
     const attachments = [attach(), attach('/push', 'httppush')];
     await Promise.all(attachments.map(({ opened }) => opened));
@@ -218,7 +218,7 @@ describe('the types websocket on a port of their own', () => {
     await Promise.all(attachments.map((each) => each.detach()));
   });
 
-  it('close the connection of a message larger than maxPayload, and go on with others', async () => {
+  it('closes the connection of a message larger than maxPayload, and continues with others', async () => {
     const { attach, url, kept } = open({ maxPayload: 100 });
     const attachment = attach();
     await attachment.opened;
@@ -230,7 +230,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('stop reading while a rule has no room, and lose nothing', async () => {
+  it('stops reading while a rule has no room, and loses nothing', async () => {
     const { attach, url, kept } = open();
     const attachment = attach();
     await attachment.opened;
@@ -246,7 +246,7 @@ describe('the types websocket on a port of their own', () => {
     await attachment.detach();
   });
 
-  it('disconnect a client that does not read, and go on with others', async () => {
+  it('disconnects a client that does not read, and continues with others', async () => {
     const { url, sinkAt } = open({ maxBuffered: 100_000 });
     const { emitter, logged } = await sinkAt('/out', { sendSingle: true });
     const [slow, good] = [await connect(`${url()}/out`), await connect(`${url()}/out`)];
@@ -266,7 +266,7 @@ describe('the types websocket on a port of their own', () => {
     await emitter.close();
   });
 
-  it('disconnect a client that does not answer pings', async () => {
+  it('disconnects a client that does not answer pings', async () => {
     const { url, sinkAt, clock } = open({ pingInterval: '10s' });
     const { emitter } = await sinkAt('/out');
     const good = await connect(`${url()}/out`);
@@ -283,7 +283,7 @@ describe('the types websocket on a port of their own', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('name an option that is wrong', () => {
+  it('names an invalid option', () => {
     assert.throws(() => webSockets({ maxPayload: 0 }), { code: 'OPTION_INVALID', message: /webSockets\.maxPayload/ });
     assert.throws(() => webSockets({ origin: '*' } as never), { code: 'OPTION_UNKNOWN' });
     assert.throws(() => new StreamsPort({ maxConnections: -1 }), {
@@ -294,7 +294,7 @@ describe('the types websocket on a port of their own', () => {
 });
 
 describe('the types websocket on the server of an app', () => {
-  it('take upgrade requests for their paths, and leave others and requests alone', async () => {
+  it('takes upgrade requests for its paths, and leaves other requests alone', async () => {
     const sockets = mountedWebSockets({ prefix: '/streams' });
     const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
     await broker.start();
@@ -323,7 +323,7 @@ describe('the types websocket on the server of an app', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('show no token in the definition of a rule, and keep it if a change has what is shown', async () => {
+  it('shows no token in the definition of a rule, and keeps it if a change contains the placeholder', async () => {
     const sockets = mountedWebSockets();
     const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
     await broker.start();
@@ -346,7 +346,7 @@ describe('the types websocket on the server of an app', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('take the requests that a host routes itself', async () => {
+  it('takes the requests that a host routes itself', async () => {
     const sockets = mountedWebSockets();
     const { hub } = makeHub([sockets.source]);
     const kept = new Kept();
@@ -394,7 +394,7 @@ describe('the types websocket as clients of a server', () => {
     return { ...fixture, kept, attachment };
   }
 
-  it('have the messages of the server as rows, and connect again when the connection is lost', async () => {
+  it('emits the messages of the server as rows, and reconnects when the connection is lost', async () => {
     const requests: (string | undefined)[] = [];
     sockets.on('connection', (socket, { url, headers }) => {
       requests.push(`${url} ${headers['x-key']}`);
@@ -414,7 +414,7 @@ describe('the types websocket as clients of a server', () => {
     assert.equal(clock.pending, 0);
   });
 
-  it('send their token to the server, which must not be among the headers too', async () => {
+  it('sends its token to the server, and refuses it among the headers', async () => {
     const asked: (string | undefined)[] = [];
     sockets.on('connection', (_, { headers }) => asked.push(headers.authorization));
     const { attachment } = attach({ token: 'a-long-one' });
@@ -428,7 +428,7 @@ describe('the types websocket as clients of a server', () => {
     });
   });
 
-  it('show why there is no connection: a refusal, no server, no answer, no pong', async () => {
+  it('shows why there is no connection: a refusal, no server, no answer, no pong', async () => {
     server.removeAllListeners('upgrade');
     server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n'));
     const refused = attach();
@@ -454,7 +454,7 @@ describe('the types websocket as clients of a server', () => {
     asked[0].destroy();
   });
 
-  it('send outputs to the server, and fail without a connection', async () => {
+  it('sends outputs to the server, and fails without a connection', async () => {
     const got: string[] = [];
     sockets.on('connection', (socket, { url }) => socket.on('message', (data) => got.push(`${url} ${data}`)));
     const { sink } = webSockets();
@@ -473,7 +473,7 @@ describe('the types websocket as clients of a server', () => {
     await emitter.close();
   });
 
-  it('verify the certificate of a server', async () => {
+  it('verifies the certificate of a server', async () => {
     using certificates = makeCertificates();
     const { cert, key } = certificates.server;
     const secure = createSecureServer({ cert, key });
@@ -493,7 +493,7 @@ describe('the types websocket as clients of a server', () => {
     await new Promise((resolve) => secure.close(resolve));
   });
 
-  it('refuse addresses that are no URL of a WebSocket, without showing passwords', async () => {
+  it('refuses addresses that are not URLs of a WebSocket, without showing passwords', async () => {
     for (const wrong of ['http://host', 'ws://user:secret@host', 'ws://'])
       await assert.rejects(attach({ addr: wrong }).attachment.opened, ({ code, message }) => {
         assert.equal(code, 'PROPERTY_INVALID');

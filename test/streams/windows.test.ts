@@ -12,7 +12,7 @@ for (const file of caseFiles('windows-'))
       });
 
       if (!each.isContinuous) continue;
-      it(`${each.title}: the same if the rule is saved and continued`, () => {
+      it(`${each.title}: gives the same if the rule is saved and continued`, () => {
         for (let saveAt = 1; saveAt < each.rows.length; saveAt++)
           assert.deepEqual(runCase(each, saveAt).emitted, each.expected, `before row ${saveAt}`);
       });
