@@ -343,8 +343,8 @@ export class HookRegistry {
   }
 
   /**
-   * Count a decider without a hook function, such as a source whose records the broker holds. @returns a function that
-   * removes it
+   * Count a decider without a hook function, such as a source whose records the broker holds.
+   * @returns a function that removes it
    */
   decide(name: HookName): () => void {
     this.#deciding.set(name, (this.#deciding.get(name) ?? 0) + 1);

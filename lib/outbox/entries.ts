@@ -123,8 +123,9 @@ export class Entries {
   }
 
   /**
-   * Add the newest entry. @param isCommitted whether it may already be sent @param keptBytes memory that is retained
-   * for it besides its content
+   * Add the newest entry.
+   * @param isCommitted whether it may already be sent
+   * @param keptBytes memory that is retained for it besides its content
    */
   add(stored: StoredEntry, isCommitted: boolean, keptBytes = 0): QueuedEntry {
     let lane = this.#lanes.get(stored.key);
@@ -184,8 +185,8 @@ export class Entries {
   }
 
   /**
-   * Take entries to be sent, from the lanes in turn. An entry that has failed before is sent alone. @param most maximum
-   * number of entries
+   * Take entries to be sent, from the lanes in turn. An entry that has failed before is sent alone.
+   * @param most maximum number of entries
    */
   take(most: number): QueuedEntry[] {
     const taken: QueuedEntry[] = [];

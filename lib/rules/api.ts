@@ -44,8 +44,8 @@ export interface ResourcesApi {
   /** All resources, or those of a type, in the order in which they were created. */
   list(type?: string): Promise<ResourceState[]>;
   /**
-   * Check whether the target of a resource can be reached, without creating the resource. @throws as `create`;
-   * BrokerError RESOURCE_DOWN
+   * Check whether the target of a resource can be reached, without creating the resource.
+   * @throws as `create`; BrokerError RESOURCE_DOWN
    */
   test(input: ResourceInput): Promise<void>;
   /** Connect to the target now. @throws NotFound RESOURCE_NOT_FOUND; BrokerError RESOURCE_DOWN with the reason */
@@ -73,8 +73,9 @@ export interface RulesApi {
   /** Change a rule without losing an event. @throws as `create`; NotFound RULE_NOT_FOUND; StateError RULE_OF_APP */
   update(id: string, change: RuleChange): Promise<RuleState>;
   /**
-   * Delete a rule. Entries that its actions have handed to resources are still sent. @returns false if the rule does
-   * not exist @throws StateError RULE_OF_APP
+   * Delete a rule. Entries that its actions have handed to resources are still sent.
+   * @returns false if the rule does not exist
+   * @throws StateError RULE_OF_APP
    */
   delete(id: string): Promise<boolean>;
   get(id: string): Promise<RuleState | undefined>;
@@ -108,8 +109,8 @@ export interface RulesApi {
   /** Define an action type. @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
   defineAction(type: ActionType): Promise<void>;
   /**
-   * Define a resource type, with its actions. @throws InvalidInput RESOURCE_TYPE_INVALID; StateError
-   * RESOURCE_TYPE_EXISTS, ACTION_EXISTS
+   * Define a resource type, with its actions.
+   * @throws InvalidInput RESOURCE_TYPE_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS
    */
   defineResourceType(type: ResourceType): Promise<void>;
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */

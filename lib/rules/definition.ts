@@ -180,8 +180,8 @@ function checkForm(action: object, field: string): void {
 let lastNumber = 0n;
 
 /**
- * Makes new ids: the name of the action and an increasing number, in nanoseconds as in the original products. @param
- * nowMs wall-clock time in milliseconds
+ * Makes new ids: the name of the action and an increasing number, in nanoseconds as in the original products.
+ * @param nowMs wall-clock time in milliseconds
  */
 export function newActionIds(nowMs: number): ActionIds {
   return (name) => {

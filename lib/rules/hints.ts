@@ -42,7 +42,8 @@ export function decodedColumns(statement: Statement): string[] {
 }
 
 /**
- * Check the columns that a statement reads as JSON for texts that are nearly JSON. @param names see `decodedColumns`
+ * Check the columns that a statement reads as JSON for texts that are nearly JSON.
+ * @param names see `decodedColumns`
  */
 export function jsonHints(names: readonly string[], columns: ValueObject): string[] {
   return names.flatMap((name) => {

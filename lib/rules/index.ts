@@ -69,8 +69,8 @@ export async function compileRule(sql: string, options: CompileOptions = {}): Pr
 }
 
 /**
- * Format a statement: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput
- * RULE_INVALID
+ * Format a statement: keywords in upper case, one blank between words.
+ * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID
  */
 export function formatRule(sql: string): string {
   checkStatement(sql);

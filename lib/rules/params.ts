@@ -157,7 +157,8 @@ class Copier {
   }
 
   /**
-   * @param path the parameter that contains them, followed by a dot; empty for all @throws InvalidInput PARAM_INVALID
+   * @param path the parameter that contains them, followed by a dot; empty for all
+   * @throws InvalidInput PARAM_INVALID
    */
   fields(given: Fields, path: string, level: number): Fields {
     return mapFields(given, (value, name) => {

@@ -41,8 +41,9 @@ export interface Plan {
   /** The columns whose JSON it reads, by paths such as payload.temp. */
   readonly decoded: readonly string[];
   /**
-   * @param hints receives remarks on possible mistakes in the statement @returns the outputs; undefined if WHERE is not
-   *   true @throws SqlFailure
+   * @param hints receives remarks on possible mistakes in the statement
+   * @returns the outputs; undefined if WHERE is not true
+   * @throws SqlFailure
    */
   run(row: Row, hints?: string[]): readonly Value[] | undefined;
   /** The same in steps, for tests: the generator yields after each element of FOREACH. */

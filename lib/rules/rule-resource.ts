@@ -89,8 +89,8 @@ export class RuleResource {
   }
 
   /**
-   * Create the connection and the outbox. @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED,
-   * PARAM_INVALID, and the errors of the type
+   * Create the connection and the outbox.
+   * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID, and the errors of the type
    */
   make(): void {
     const made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));

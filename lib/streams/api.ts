@@ -27,13 +27,12 @@ export interface StreamRulesApi {
    * Create a rule, and start it unless `triggered` is false. The rule is persisted, unless one of its actions is a
    * function.
    * @throws SqlError SQL_INVALID; InvalidInput STREAM_RULE_INVALID, PROPERTY_INVALID; NotFound STREAM_NOT_FOUND,
-   *   SOURCE_NOT_FOUND, SINK_NOT_FOUND;
-   *   StateError STREAM_RULE_EXISTS
+   *   SOURCE_NOT_FOUND, SINK_NOT_FOUND; StateError STREAM_RULE_EXISTS
    */
   create(input: StreamRuleInput): Promise<StreamRuleDefinition>;
   /**
-   * Replace a rule. If the new definition is invalid, the current one stays in use. @throws as `create`; NotFound
-   * STREAM_RULE_NOT_FOUND
+   * Replace a rule. If the new definition is invalid, the current one stays in use.
+   * @throws as `create`; NotFound STREAM_RULE_NOT_FOUND
    */
   update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition>;
   /**
@@ -53,8 +52,8 @@ export interface StreamRulesApi {
   /** The rules, sorted by id. */
   list(): Promise<StreamRuleSummary[]>;
   /**
-   * Start a rule. No effect if it is running. @throws NotFound STREAM_RULE_NOT_FOUND; the errors of `create` if it
-   * cannot be started
+   * Start a rule. No effect if it is running.
+   * @throws NotFound STREAM_RULE_NOT_FOUND; the errors of `create` if it cannot be started
    */
   start(id: string): Promise<void>;
   /** Stop a rule; its definition is kept. No effect if it is not running. @throws NotFound STREAM_RULE_NOT_FOUND */
@@ -121,17 +120,18 @@ export interface StreamsApi {
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
   defineFunction(definition: StreamFunction): Promise<void>;
   /**
-   * Define a source type; rules that wait for it are started. @throws InvalidInput SOURCE_INVALID; StateError
-   * SOURCE_EXISTS
+   * Define a source type; rules that wait for it are started.
+   * @throws InvalidInput SOURCE_INVALID; StateError SOURCE_EXISTS
    */
   defineSource(type: SourceType): Promise<void>;
   /**
-   * Define a sink type; rules that wait for it are started. @throws InvalidInput SINK_INVALID; StateError SINK_EXISTS
+   * Define a sink type; rules that wait for it are started.
+   * @throws InvalidInput SINK_INVALID; StateError SINK_EXISTS
    */
   defineSink(type: SinkType): Promise<void>;
   /**
-   * Remove a function, a source type or a sink type; running rules keep using it until they are restarted. @returns
-   * false if it does not exist
+   * Remove a function, a source type or a sink type; running rules keep using it until they are restarted.
+   * @returns false if it does not exist
    */
   undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean>;
   /**

@@ -74,8 +74,8 @@ export interface FunctionBase {
   /** The permitted values of a literal argument, by its index. */
   readonly choices?: Readonly<Record<number, readonly string[]>>;
   /**
-   * Check the literals of a call when the rule is created; arguments that are not literals are undefined. @returns the
-   * fault
+   * Check the literals of a call when the rule is created; arguments that are not literals are undefined.
+   * @returns the fault
    */
   readonly check?: (literals: readonly (Value | undefined)[]) => string | undefined;
   /**

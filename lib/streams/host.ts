@@ -61,8 +61,8 @@ export interface PreparedMessage {
 export interface StreamMessages {
   readonly clock: Clock;
   /**
-   * Pass the messages of topics to a watcher, each once even if several filters match it. @returns a function that
-   * removes the watcher
+   * Pass the messages of topics to a watcher, each once even if several filters match it.
+   * @returns a function that removes the watcher
    */
   watch(filters: readonly string[], watcher: Watcher): () => void;
   /**

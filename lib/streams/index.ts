@@ -120,8 +120,8 @@ export async function compileStreamRule(sql: string, given: StreamCompileOptions
 }
 
 /**
- * Format a statement: keywords in upper case, one blank between words. @throws SqlError SQL_INVALID; InvalidInput
- * STREAM_RULE_INVALID
+ * Format a statement: keywords in upper case, one blank between words.
+ * @throws SqlError SQL_INVALID; InvalidInput STREAM_RULE_INVALID
  */
 export function formatStreamRule(sql: string): string {
   checkStatement(sql);

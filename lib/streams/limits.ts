@@ -39,8 +39,8 @@ export class RowWork {
   }
 
   /**
-   * Add the work of a regular expression: its parts times the characters of the text. @throws StreamFailure if the row
-   * exceeds its limit
+   * Add the work of a regular expression: its parts times the characters of the text.
+   * @throws StreamFailure if the row exceeds its limit
    */
   addMatched(tuple: Tuple, work: number, name: string): void {
     this.begin(tuple);
@@ -49,8 +49,8 @@ export class RowWork {
   }
 
   /**
-   * Add the printed characters of arrays and structs, because printing takes longer than creating them. @throws
-   * StreamFailure if the limit is exceeded
+   * Add the printed characters of arrays and structs, because printing takes longer than creating them.
+   * @throws StreamFailure if the limit is exceeded
    */
   addPrinted(tuple: Tuple): void {
     const printed = printedCharacters();

@@ -57,8 +57,8 @@ export interface SourceType {
   /** Default: `stream` and `table`. */
   readonly for?: readonly ('stream' | 'table' | 'lookup')[];
   /**
-   * Begin to produce rows. May resolve before a connection is established. @throws the reason why the source cannot be
-   * used at all
+   * Begin to produce rows. May resolve before a connection is established.
+   * @throws the reason why the source cannot be used at all
    */
   open?(setup: SourceSetup): Awaitable<OpenSource>;
   /** Find rows by the values of keys, for lookup tables. */
@@ -215,8 +215,8 @@ export interface SinkType {
   /** The properties of the type; the common ones are added. If absent, they are not checked. */
   readonly properties?: PropertyTable;
   /**
-   * Begin to accept outputs. May resolve before a connection is established. @throws the reason why the sink cannot be
-   * used at all
+   * Begin to accept outputs. May resolve before a connection is established.
+   * @throws the reason why the sink cannot be used at all
    */
   open(setup: SinkSetup): Awaitable<OpenSink>;
 }

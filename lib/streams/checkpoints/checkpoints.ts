@@ -175,8 +175,8 @@ export class Checkpoints implements LogOwner {
   }
 
   /**
-   * Replay the rows since the last checkpoint to the operators. @throws StreamFailure if they cannot be read; they are
-   * then deleted
+   * Replay the rows since the last checkpoint to the operators.
+   * @throws StreamFailure if they cannot be read; they are then deleted
    */
   replay(): void {
     const { log, messages } = this.#setup;
@@ -253,8 +253,8 @@ export class Checkpoints implements LogOwner {
   }
 
   /**
-   * Make the last checkpoint of a stopping rule, of the current operator states. @returns a function that writes it
-   * when the sinks are closed
+   * Make the last checkpoint of a stopping rule, of the current operator states.
+   * @returns a function that writes it when the sinks are closed
    */
   end(): () => Promise<void> {
     const { clock, failed, log, messages } = this.#setup;

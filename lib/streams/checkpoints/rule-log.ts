@@ -168,7 +168,8 @@ export class RuleLog {
   }
 
   /**
-   * Restore the content that was set aside, and delete what was added since. @returns false if nothing was set aside
+   * Restore the content that was set aside, and delete what was added since.
+   * @returns false if nothing was set aside
    */
   takeBack(): boolean {
     if (this.#aside === undefined) return false;

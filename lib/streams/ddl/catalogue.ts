@@ -19,8 +19,8 @@ export class Catalogue {
   }
 
   /**
-   * Load the persisted definitions. @returns those that are no longer valid: they are listed, and rules that read them
-   * do not run
+   * Load the persisted definitions.
+   * @returns those that are no longer valid: they are listed, and rules that read them do not run
    */
   restore(ofOptions: readonly string[]): StreamDefinition[] {
     const faulty: StreamDefinition[] = [];

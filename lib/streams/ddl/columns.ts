@@ -12,7 +12,9 @@ const SIMPLE_TYPES: ReadonlyMap<string, Exclude<ColumnType['type'], 'array' | 's
 ]);
 
 /**
- * Parse columns in parentheses; a trailing comma is allowed. @param level number of enclosing types @throws SqlError
+ * Parse columns in parentheses; a trailing comma is allowed.
+ * @param level number of enclosing types
+ * @throws SqlError
  */
 export function readColumns(reader: DdlReader, level = 0): readonly Column[] {
   reader.expectSymbol('(');

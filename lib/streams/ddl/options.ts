@@ -70,7 +70,8 @@ export const DDL_OPTIONS: ReadonlyMap<string, DdlOption> = new Map([
 ]);
 
 /**
- * Parse options in parentheses; the commas between them are optional. @returns their values, by name in upper case
+ * Parse options in parentheses; the commas between them are optional.
+ * @returns their values, by name in upper case
  * @throws SqlError
  */
 export function readOptions(reader: DdlReader): StreamDefinition['options'] {

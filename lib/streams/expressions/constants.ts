@@ -40,8 +40,8 @@ export class Constants {
   }
 
   /**
-   * Compile a regular expression of the statement to check it, once each and within the budget. @throws the errors of
-   * `compile`
+   * Compile a regular expression of the statement to check it, once each and within the budget.
+   * @throws the errors of `compile`
    */
   checkPattern(text: string, compile: (text: string) => unknown): void {
     if (this.#patterns.has(text)) return;

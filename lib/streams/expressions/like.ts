@@ -64,8 +64,8 @@ function elementsOf(pattern: string): Element[] {
 }
 
 /**
- * Only the last `%` is retried, so that the time is at most proportional to the product of the lengths. @throws
- * StreamFailure if the limit is exceeded
+ * Only the last `%` is retried, so that the time is at most proportional to the product of the lengths.
+ * @throws StreamFailure if the limit is exceeded
  */
 function matches(text: readonly string[], elements: readonly Element[]): boolean {
   let [at, next, run, from] = [0, 0, -1, 0];

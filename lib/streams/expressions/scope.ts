@@ -50,8 +50,9 @@ export interface Scope extends Dependencies {
   /** The position of a source; undefined if no source has this name. */
   sourceOf(name: string): number | undefined;
   /**
-   * A call whose result is computed by a separate operator. @returns the function that reads the result. @throws
-   * SqlError if the call is not allowed here
+   * A call whose result is computed by a separate operator.
+   * @returns the function that reads the result.
+   * @throws SqlError if the call is not allowed here
    */
   special(call: Call, row: AggregateFunction | AnalyticFunction | ExpandingFunction): Evaluate;
 }

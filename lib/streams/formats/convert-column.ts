@@ -7,8 +7,8 @@ import { describe, integer, printed, StreamFailure, type Value, type ValueObject
 import { parseColumns } from './json.ts';
 
 /**
- * Parses a time by a pattern of the stream language. @returns Unix time in milliseconds; undefined if the text does not
- * match
+ * Parses a time by a pattern of the stream language.
+ * @returns Unix time in milliseconds; undefined if the text does not match
  */
 export type ParseTime = (text: string, pattern: string) => number | undefined;
 
@@ -158,8 +158,8 @@ function bytesOf(value: Value): Uint8Array | undefined {
 }
 
 /**
- * Without STRICT_VALIDATION, numbers and booleans in a STRING column are printed. @throws StreamFailure for an infinite
- * number
+ * Without STRICT_VALIDATION, numbers and booleans in a STRING column are printed.
+ * @throws StreamFailure for an infinite number
  */
 function textOf(value: Value, place: string): string | null {
   if (isInfinite(value)) return noValue(value, place);
@@ -167,8 +167,8 @@ function textOf(value: Value, place: string): string | null {
 }
 
 /**
- * The replacement, without STRICT_VALIDATION, for a column value that cannot be converted. @throws StreamFailure for an
- * infinite number
+ * The replacement, without STRICT_VALIDATION, for a column value that cannot be converted.
+ * @throws StreamFailure for an infinite number
  */
 function noValue(value: Value, place: string): null {
   if (isInfinite(value))

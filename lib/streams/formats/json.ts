@@ -113,7 +113,8 @@ function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): F
 }
 
 /**
- * Convert the numbers to floats. @returns whether all members are present; a missing one may be written in another case
+ * Convert the numbers to floats.
+ * @returns whether all members are present; a missing one may be written in another case
  */
 function completed(found: Record<string, unknown>, names: readonly string[]): boolean {
   for (const name of names) {
@@ -148,8 +149,8 @@ export function parseJson(text: string, fault?: string): unknown {
 }
 
 /**
- * As `parseJson`, but a number that exceeds the range of floats is infinite, and fails when a column reads it. @throws
- * StreamFailure
+ * As `parseJson`, but a number that exceeds the range of floats is infinite, and fails when a column reads it.
+ * @throws StreamFailure
  */
 export function parseColumns(text: string): unknown {
   const value = parse(text);

@@ -92,8 +92,8 @@ export class PreviousColumns {
   }
 
   /**
-   * Compare a row with the previous ones, and remember it. An absent column is null. @param changed called with each
-   * change
+   * Compare a row with the previous ones, and remember it. An absent column is null.
+   * @param changed called with each change
    */
   change(row: ValueObject, isNullIgnored: boolean, changed: (name: string, value: Value) => void): void {
     const comparisons = new Comparisons();
@@ -245,8 +245,8 @@ interface Accumulated {
 }
 
 /**
- * @param add updates the state with a number @param resultOf the result; null and other rows that are not added do not
- *   change it
+ * @param add updates the state with a number
+ * @param resultOf the result; null and other rows that are not added do not change it
  */
 function accumulating(
   name: string,

@@ -7,8 +7,8 @@ import { invalidArgument } from './totals.ts';
 type Direction = 1 | -1;
 
 /**
- * Check whether a value takes part. Null and NaN do not. @throws StreamFailure for a value that cannot be ordered, or
- * not with the current extreme
+ * Check whether a value takes part. Null and NaN do not.
+ * @throws StreamFailure for a value that cannot be ordered, or not with the current extreme
  */
 function takesPart(name: string, value: Value, present: Value): boolean {
   if (isNull(value) || Number.isNaN(value)) return false;

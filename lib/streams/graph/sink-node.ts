@@ -14,8 +14,8 @@ export interface SinkTarget {
   /** Number of items that are not sent yet. */
   readonly pending: number;
   /**
-   * Send collected items. @returns a promise that resolves when all items so far are sent or have failed; undefined if
-   * nothing is being sent
+   * Send collected items.
+   * @returns a promise that resolves when all items so far are sent or have failed; undefined if nothing is being sent
    */
   idle?(): Promise<void> | undefined;
   /** True if further items would be dropped. Absent: never. */
@@ -60,8 +60,8 @@ export class SinkNode {
   }
 
   /**
-   * Report that an emission, or an item before it, has failed. @param isSent false if it is only counted, because an
-   * error of its message was already sent
+   * Report that an emission, or an item before it, has failed.
+   * @param isSent false if it is only counted, because an error of its message was already sent
    */
   passError(error: unknown, cause: Cause | undefined, isSent = true): void {
     const { figures } = this;

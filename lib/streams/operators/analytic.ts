@@ -41,8 +41,8 @@ interface Partition {
 type SavedCall = readonly (readonly [key: Key, state: unknown, result: Value])[];
 
 /**
- * Make the operator that computes analytic functions, before WHERE [stream rules 6.7]. @returns its `push` throws
- * StreamFailure
+ * Make the operator that computes analytic functions, before WHERE [stream rules 6.7].
+ * @returns its `push` throws StreamFailure
  */
 export function makeAnalytic(spec: AnalyticSpec): MakeOperator<Tuple | Collection, Tuple | Collection> {
   return (setup) => new Analytic(spec, setup);

@@ -35,7 +35,8 @@ interface JoinSpec {
  * tables added by a join aligner.
  *
  * With `merged`, a row of LEFT, RIGHT, FULL and CROSS is joined with its first match only, as in the original [stream
- * rules 5.4]. If no row remains, nothing is emitted. @returns its `push` throws StreamFailure
+ * rules 5.4]. If no row remains, nothing is emitted.
+ * @returns its `push` throws StreamFailure
  */
 export function makeJoin(spec: JoinSpec): MakeOperator<Collection | AlignedCollection, Collection> {
   return ({ output }) => ({
@@ -87,8 +88,8 @@ class StepRun {
   }
 
   /**
-   * Add the matches of the rows of a side and, for an outer join, the rows without a match. @returns the rows of the
-   * other side that match
+   * Add the matches of the rows of a side and, for an outer join, the rows without a match.
+   * @returns the rows of the other side that match
    */
   #outer(
     rows: readonly JoinedRow[],

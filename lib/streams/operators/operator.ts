@@ -15,8 +15,8 @@ export interface Timers {
   /** Wall-clock milliseconds. */
   now(): number;
   /**
-   * Call a function once, at a wall-clock time. A failure of the function counts as a failure of the operator. @returns
-   * a function that cancels the timer
+   * Call a function once, at a wall-clock time. A failure of the function counts as a failure of the operator.
+   * @returns a function that cancels the timer
    */
   at(timeMs: number, run: () => void): () => void;
 }

@@ -20,8 +20,8 @@ import {
 } from '../values/values.ts';
 
 /**
- * Appends the output rows of a tuple to a list: one, unless a function such as `unnest` creates several. @throws
- * StreamFailure
+ * Appends the output rows of a tuple to a list: one, unless a function such as `unnest` creates several.
+ * @throws StreamFailure
  */
 type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
 

@@ -282,8 +282,8 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
 const LONG_TEXT = 65_536;
 
 /**
- * A row of an emission with plain values. It is copied, and thereby weighed, only if a value is not plain. @throws
- * StreamFailure if it is too heavy
+ * A row of an emission with plain values. It is copied, and thereby weighed, only if a value is not plain.
+ * @throws StreamFailure if it is too heavy
  */
 function rowOfResult(row: ValueObject, most: number): ValueObject {
   let isLong = false;

@@ -47,7 +47,8 @@ export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }
 }
 
 /**
- * Offset from UTC of a zone at a given time, in minutes. @param timezone IANA name; undefined: the zone of the process
+ * Offset from UTC of a zone at a given time, in minutes.
+ * @param timezone IANA name; undefined: the zone of the process
  */
 export function offsetMinutes(timezone: string | undefined, timeMs: number): number {
   return timezone === undefined ? -new Date(timeMs).getTimezoneOffset() : zoneOffsetMinutes(timezone, timeMs);

@@ -179,8 +179,8 @@ export class StreamRules implements StreamRulesApi {
   }
 
   /**
-   * Stop a rule and start it again without losing the rows that its remaining streams produce in between. @param next
-   * undefined if it is not started
+   * Stop a rule and start it again without losing the rows that its remaining streams produce in between.
+   * @param next undefined if it is not started
    */
   async #holding(
     rule: StreamRule,
@@ -217,7 +217,8 @@ export class StreamRules implements StreamRulesApi {
   }
 
   /**
-   * Check a rule before its import, together with the streams and tables that are imported with it. @throws as `create`
+   * Check a rule before its import, together with the streams and tables that are imported with it.
+   * @throws as `create`
    */
   async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
     const actions = keepSecrets(input?.actions, this.#rules.get(input.id ?? '')?.definition.actions ?? []);
@@ -364,8 +365,8 @@ export class StreamRules implements StreamRulesApi {
   }
 
   /**
-   * Change a part of the definition that does not affect how the rule runs. @throws the reason why the stored rule is
-   * not valid
+   * Change a part of the definition that does not affect how the rule runs.
+   * @throws the reason why the stored rule is not valid
    */
   async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
     if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it unchanged

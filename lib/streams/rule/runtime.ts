@@ -126,8 +126,7 @@ export class StreamRuntime {
   /**
    * @param given streams and tables that take precedence over those of the catalogue
    * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput
-   *   STREAM_RULE_INVALID, STREAM_INVALID,
-   *   PROPERTY_INVALID; BrokerError PACKAGE_MISSING
+   *   STREAM_RULE_INVALID, STREAM_INVALID, PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
   async plan(
     { definition, actions }: ReadRule,

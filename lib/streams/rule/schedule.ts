@@ -5,8 +5,8 @@ import type { RuleOptions } from '../types.ts';
 /** The schedule of a rule. */
 export interface Schedule {
   /**
-   * The next start at or after a time; a run in progress counts. Milliseconds since 1970. @returns `isOver` if there is
-   * none
+   * The next start at or after a time; a run in progress counts. Milliseconds since 1970.
+   * @returns `isOver` if there is none
    */
   next(nowMs: number): { readonly startsAt: number; readonly isOver: boolean };
   /** The end of a run that began at a given time; undefined if it does not end on its own. */

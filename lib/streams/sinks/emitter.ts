@@ -112,8 +112,8 @@ export class Emitter implements SinkTarget {
   }
 
   /**
-   * Send the collected rows, wait up to 5 s for sends in progress, and up to 5 s for the sink to close. @throws errors
-   * of the sink; StreamFailure
+   * Send the collected rows, wait up to 5 s for sends in progress, and up to 5 s for the sink to close.
+   * @throws errors of the sink; StreamFailure
    */
   async close(): Promise<void> {
     const { clock, what } = this.#setup;

@@ -14,8 +14,8 @@ export interface ItemKind {
   /** @throws StreamFailure */
   encode(value: unknown): Buffer;
   /**
-   * The result of `encode` as text, for a value that is not encoded yet; undefined if the format is binary. @throws
-   * StreamFailure
+   * The result of `encode` as text, for a value that is not encoded yet; undefined if the format is binary.
+   * @throws StreamFailure
    */
   readonly text: ((value: unknown) => string) | undefined;
 }

@@ -116,8 +116,9 @@ export class Feed {
   }
 
   /**
-   * Take the rest of the current message, and waiting messages. @param most maximum number of rows @returns whether any
-   * are left
+   * Take the rest of the current message, and waiting messages.
+   * @param most maximum number of rows
+   * @returns whether any are left
    */
   #takeMore(most: number): boolean {
     for (let left = most; left > 0; ) {

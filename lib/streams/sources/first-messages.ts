@@ -35,8 +35,8 @@ export class FirstMessages {
   }
 
   /**
-   * Pass the first rows to a rule. @returns a promise that resolves when the rule has received all of them; undefined
-   * if there are none
+   * Pass the first rows to a rule.
+   * @returns a promise that resolves when the rule has received all of them; undefined if there are none
    */
   feed(open: OpenSource, read: ReadFirst, first: FirstRows): Promise<void> | undefined {
     const next = this.#begin(open);
@@ -64,8 +64,8 @@ export class FirstMessages {
   }
 
   /**
-   * Fill a table with the first rows. @returns a promise that resolves when the table has received all of them;
-   * undefined if there are none
+   * Fill a table with the first rows.
+   * @returns a promise that resolves when the table has received all of them; undefined if there are none
    */
   fill(open: OpenSource, lane: Lane, read: ReadFirst): Promise<void> | undefined {
     const next = this.#begin(open);

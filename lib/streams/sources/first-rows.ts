@@ -35,8 +35,9 @@ export class FirstRows implements Consumer {
   }
 
   /**
-   * Begin to hold back other rows because there are first rows. @param next passes on some of them. @returns their
-   * units; 0 if there are no more
+   * Begin to hold back other rows because there are first rows.
+   * @param next passes on some of them.
+   * @returns their units; 0 if there are no more
    */
   begin(next: () => number): void {
     this.#next = next;

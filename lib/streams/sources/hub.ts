@@ -18,8 +18,8 @@ import { StreamSettings, sourceProperties, sourceTypeName } from './stream-setti
 /** A rule attached to its source. */
 export interface Attachment {
   /**
-   * Resolves when the source is open, possibly before it is connected. @throws the reason why the source cannot be used
-   * at all
+   * Resolves when the source is open, possibly before it is connected.
+   * @throws the reason why the source cannot be used at all
    */
   readonly opened: Promise<void>;
   /** Resolves when the rule, or the table, has received all first rows of the source. Rejects as `opened`. */
@@ -35,8 +35,8 @@ export interface Attachment {
   /** Pass the rows to another consumer instead of the attached one. */
   swap(next: Consumer): void;
   /**
-   * Mark the consumer as a placeholder for a rule that is being replaced: rows with an acknowledgement wait. @returns a
-   * function that ends this
+   * Mark the consumer as a placeholder for a rule that is being replaced: rows with an acknowledgement wait.
+   * @returns a function that ends this
    */
   hold(): () => void;
   /**

@@ -111,8 +111,8 @@ export class Lane {
   }
 
   /**
-   * @param cause the rules that caused the bytes @returns the number of rows. Those of a long message are passed on by
-   *   `slice`
+   * @param cause the rules that caused the bytes
+   * @returns the number of rows. Those of a long message are passed on by `slice`
    */
   bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): number {
     const format = this.#format ?? this.#compile();

@@ -91,8 +91,9 @@ export class SharedSource {
   }
 
   /**
-   * Open the source. @param before settles when a previous source of this stream is closed; if undefined, there is
-   * none, and the source is opened immediately
+   * Open the source.
+   * @param before settles when a previous source of this stream is closed; if undefined, there is none, and the source
+   *   is opened immediately
    */
   start(properties: Properties, before: Promise<void> | undefined): void {
     this.#opened = this.#start(properties, before);

@@ -60,8 +60,9 @@ export class Run {
   }
 
   /**
-   * Count the input or output of a call. @param isCheap whether the elements of lists are not counted @throws
-   * StreamFailure
+   * Count the input or output of a call.
+   * @param isCheap whether the elements of lists are not counted
+   * @throws StreamFailure
    */
   spend(value: TemplateValue, isCheap: boolean): void {
     this.work += typeof value === 'string' || (isList(value) && !isCheap) ? value.length : 1;

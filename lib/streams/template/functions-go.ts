@@ -5,8 +5,8 @@ import { formatted } from './printf.ts';
 import { isList, isObject, isTruthy, memberOf, type TemplateValue, typeOf } from './template-value.ts';
 
 /**
- * The functions of Go's text/template. `and` and `or` are part of the compiler. @param most maximum number of
- * characters
+ * The functions of Go's text/template. `and` and `or` are part of the compiler.
+ * @param most maximum number of characters
  */
 export function goFunctions(most: number): TemplateFunctions {
   const print = (values: readonly TemplateValue[]) => printAll(values, most);

@@ -10,8 +10,9 @@ interface JsonStyle {
 }
 
 /**
- * Encode a value as JSON, with sorted keys. @param most maximum number of characters @throws StreamFailure if there are
- * more
+ * Encode a value as JSON, with sorted keys.
+ * @param most maximum number of characters
+ * @throws StreamFailure if there are more
  */
 export function jsonText(value: TemplateValue, style: JsonStyle, most: number): string {
   const out = new BoundedText(most);

@@ -19,8 +19,8 @@ export class BoundedText {
 }
 
 /**
- * A value as an action prints it: `<no value>` for missing values and null. @throws StreamFailure if it is longer than
- * `most`
+ * A value as an action prints it: `<no value>` for missing values and null.
+ * @throws StreamFailure if it is longer than `most`
  */
 export function printValue(value: TemplateValue, most: number): string {
   if (typeof value === 'string') return value;

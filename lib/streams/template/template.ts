@@ -12,8 +12,8 @@ import { placeOf, TemplateError } from './template-error.ts';
 import { asTemplateData } from './template-value.ts';
 
 /**
- * A compiled template, which is filled in with rows. @throws StreamFailure with the reason and the position in the
- * template
+ * A compiled template, which is filled in with rows.
+ * @throws StreamFailure with the reason and the position in the template
  */
 export type Template = (data: unknown) => string;
 

@@ -55,8 +55,9 @@ export class PathScanner {
   }
 
   /**
-   * Consume a string in single or double quotes. @returns undefined if there is none @throws StreamFailure if it is not
-   * closed
+   * Consume a string in single or double quotes.
+   * @returns undefined if there is none
+   * @throws StreamFailure if it is not closed
    */
   string(): string | undefined {
     const quote = this.text[this.at];

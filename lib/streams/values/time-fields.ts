@@ -54,7 +54,8 @@ export interface Field {
 }
 
 /**
- * The field denoted by a run of a letter. @returns undefined for literal characters
+ * The field denoted by a run of a letter.
+ * @returns undefined for literal characters
  * @throws StreamFailure if the run is not supported
  */
 export function field(letter: string, length: number, pattern: string): Field | undefined {

@@ -230,8 +230,8 @@ export function plain(value: Value): unknown {
 }
 
 /**
- * Convert a row of a result in the same way, weighing it at the same time. @throws StreamFailure for more than 1000
- * levels, or if it is too heavy
+ * Convert a row of a result in the same way, weighing it at the same time.
+ * @throws StreamFailure for more than 1000 levels, or if it is too heavy
  */
 export function plainRow(row: ValueObject, most: number): ValueObject {
   return new PlainCopy(most).of(row, 0) as ValueObject;

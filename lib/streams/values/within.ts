@@ -2,8 +2,9 @@ import type { Clock } from '../../base/clock.ts';
 import { StreamFailure } from './values.ts';
 
 /**
- * Wait for a promise for a limited time. @param text the operation that failed, if the time has elapsed @throws
- * StreamFailure; the rejection of the promise
+ * Wait for a promise for a limited time.
+ * @param text the operation that failed, if the time has elapsed
+ * @throws StreamFailure; the rejection of the promise
  */
 export async function within<T>(clock: Clock, promise: PromiseLike<T>, ms: number, text: string): Promise<T> {
   let timer: unknown;

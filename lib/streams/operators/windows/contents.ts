@@ -24,8 +24,10 @@ export interface Contents {
   /** Drop the oldest rows until this many are left. */
   dropTo(length: number): void;
   /**
-   * The tuples of an emission. @param end the end of the window @param failures receives the failures of groups without
-   * a result @throws StreamFailure
+   * The tuples of an emission.
+   * @param end the end of the window
+   * @param failures receives the failures of groups without a result
+   * @throws StreamFailure
    */
   read(end: number, failures: GroupFailures): readonly Tuple[];
   clear(): void;
