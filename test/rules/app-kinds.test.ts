@@ -110,7 +110,7 @@ describe('A resource type of the app', () => {
     await using kit = await ruleKit();
     await assert.rejects(kit.broker.rules.resources.create({ type: 'web_hook', config: {} }), {
       code: 'RESOURCE_TYPE_NOT_FOUND',
-      message: /"web_hook"; the option rules\.resources of the broker defines types/
+      message: /"web_hook"; define types with the option rules\.resources of the broker/
     });
   });
 
