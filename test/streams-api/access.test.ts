@@ -7,7 +7,7 @@ import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 import { FakePlugins } from './fake-plugins.ts';
 
 const PLUGIN = { name: 'random', file: 'http://127.0.0.1/random.zip' };
-/** Headers that proxies set; some proxies set only one of the last ones. */
+/** Headers that proxies set; some set only one of the last ones. */
 const FORWARDED = [
   ...['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
   ...['x-forwarded-server', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip', 'x-envoy-external-address']
@@ -28,7 +28,7 @@ async function serving(
   }
 }
 
-/** The status of a GET with a custom `Host` header, which `fetch` does not send. */
+/** The status of a GET with a specific `Host` header, which `fetch` does not send. */
 function statusAs(port: number, path: string, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     request({ port, host: '127.0.0.1', path, headers: { host }, agent: false }, (response) => {
@@ -41,7 +41,7 @@ function statusAs(port: number, path: string, host: string): Promise<number | un
 }
 
 describe('The interface of streams without the option credentials', () => {
-  it('requires credentials of an application from everyone, and names the alternative', async () => {
+  it('asks everyone for credentials of an application, and names the way to do without', async () => {
     await serving({}, async ({ call }) => {
       const answer = await call('GET', '/rules', undefined, {});
       assert.equal(answer.status, 401);
@@ -62,7 +62,7 @@ describe('The interface of streams with credentials: "remote"', () => {
     });
   });
 
-  it('requires credentials if a proxy has forwarded the request, or if it was sent to another name', async () => {
+  it('asks for credentials if a proxy has forwarded the request, or if it was sent to another name', async () => {
     await serving({ credentials: 'remote' }, async ({ call, port }) => {
       for (const name of FORWARDED)
         assert.equal((await call('GET', '/rules', undefined, { [name]: '192.0.2.1' })).status, 401, name);
@@ -75,7 +75,7 @@ describe('The interface of streams with credentials: "remote"', () => {
     });
   });
 
-  it('prevents pages of other origins or sites from changing anything', async () => {
+  it('lets no page of another origin or site change anything', async () => {
     await serving({ credentials: 'remote' }, async ({ call, port }) => {
       const status = async (method: string, headers: Record<string, string>) =>
         (await call(method, '/rules/r1/start', undefined, headers)).status;
@@ -100,9 +100,9 @@ const CODE = [
   ['PUT', '/udf/javascript/a', { script: 'function a() {}' }, 200]
 ] as const;
 
-describe('Loading code through the interface of streams', () => {
+describe('Operations of the interface of streams that load code', () => {
   for (const credentials of ['remote', 'none'] as const)
-    it(`requires an application or an administrator to load code with credentials: "${credentials}", even from this machine`, async () => {
+    it(`requires an application or an administrator with credentials: "${credentials}", even from this machine`, async () => {
       await serving({ credentials }, async ({ call, port }) => {
         const own = { origin: `http://127.0.0.1:${port}` };
         for (const [method, path, body, status] of CODE) {
@@ -116,7 +116,7 @@ describe('Loading code through the interface of streams', () => {
       });
     });
 
-  it('refuses to load code without credentials, and explains how to add them, for any kind of identity', async () => {
+  it('refuses requests without credentials and names the way to add them, for any configured identities', async () => {
     for (const [credentials, remedy] of [
       [
         'applications',
@@ -136,7 +136,7 @@ describe('Loading code through the interface of streams', () => {
       });
   });
 
-  it('requires the scope administrator in the answer of a function to load code, and refuses true', async () => {
+  it('requires the scope administrator in the answer of a function; true is not enough', async () => {
     for (const [answer, status] of [
       [true, 401],
       ['viewer', 401],
@@ -149,7 +149,7 @@ describe('Loading code through the interface of streams', () => {
       });
   });
 
-  it('requires the scope that the host app sets on the request to load code with "host"', async () => {
+  it('requires the scope that the host app sets on the request with "host"', async () => {
     const broker = await startBroker();
     const { node } = streamsApi(broker, { credentials: 'host', plugins: new FakePlugins() });
     for (const [embermqScope, status] of [
@@ -168,7 +168,7 @@ describe('Loading code through the interface of streams', () => {
 });
 
 describe('The interface of streams with credentials', () => {
-  it('accepts the credentials of a function, which also receives bearer tokens', async () => {
+  it('accepts credentials of a function, which gets bearer tokens as well', async () => {
     const seen: unknown[] = [];
     const credentials = (id: string, secret: string) => {
       seen.push([id, secret]);
@@ -222,7 +222,7 @@ describe('The interface of streams in a browser', () => {
 });
 
 describe('Requests that the interface of streams refuses', () => {
-  it('refuses a body that is too large or too deeply nested', async () => {
+  it('refuses a body that is too large, or too deep', async () => {
     await serving({ credentials: 'remote', maxBodyBytes: 200, maxDepth: 5 }, async ({ call }) => {
       const large = await call('POST', '/rules', JSON.stringify({ id: 'x'.repeat(300) }), {});
       assert.equal(large.status, 413);
@@ -244,7 +244,7 @@ describe('Requests that the interface of streams refuses', () => {
     assert.equal(headers.get('retry-after'), '5');
   });
 
-  it('reports an internal error, and does not show it in the answer', async () => {
+  it('reports an unexpected error, and does not show it in the answer', async () => {
     await using broker = createBroker();
     await broker.start();
     broker.streams.rules.list = async () => {
@@ -259,7 +259,7 @@ describe('Requests that the interface of streams refuses', () => {
     assert.equal((errors[0] as Error).message, 'a bug');
   });
 
-  it('answers refusals with JSON if the option or the header Accept says so', async () => {
+  it('answers with JSON if the option or the header Accept requests it', async () => {
     await using broker = createBroker();
     await broker.start();
     const errorAs = async (options: StreamsApiOptions, accept: string) => {

@@ -75,7 +75,7 @@ async function run(file: string, options: StreamsApiOptions): Promise<void> {
       await broker.publish({ topic: path, payload: body });
       continue;
     }
-    // the type of the body is not checked
+    // the type of the body is not looked at
     const sent = {
       authorization: AUTHORIZATION,
       'content-type': 'application/x-www-form-urlencoded',
@@ -94,11 +94,11 @@ async function run(file: string, options: StreamsApiOptions): Promise<void> {
 }
 
 describe('The interface of streams over HTTP', () => {
-  it('answers requests for streams, tables and rules as documented', async () => {
+  it('answers streams, tables and rules as documented', async () => {
     await run('answers.txt', {});
   });
 
-  it('answers requests for plugins and functions as documented', async () => {
+  it('answers plugins and functions as documented', async () => {
     await run('plugin-answers.txt', { plugins: new FakePlugins() });
   });
 });

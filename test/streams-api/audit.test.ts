@@ -11,7 +11,7 @@ const MACHINE = { kind: 'none' };
 const APP = { kind: 'application', id: 'app' };
 
 describe('The audit log of the interface of streams', () => {
-  it('records each change with its caller, address, names and answer, and no reads', async () => {
+  it('records each change with its caller, address, names and answer, and no requests that only read', async () => {
     await using broker = await startBroker();
     await using server = await serve(streamsApi(broker, { credentials: 'remote', plugins: new FakePlugins() }).node);
     const { call } = server;
@@ -59,7 +59,7 @@ describe('The audit log of the interface of streams', () => {
     assert.doesNotMatch(JSON.stringify(items), new RegExp(SECRET));
   });
 
-  it('records refusals of a viewer', async () => {
+  it('records the refused requests of a viewer', async () => {
     await using broker = await startBroker();
     await broker.users.add('ann', 'her password', 'viewer');
     await using server = await serve(streamsApi(broker, { credentials: 'users' }).node);

@@ -24,9 +24,9 @@ const FAILING: Readonly<Record<string, () => Error>> = {
   script: () => new BrokerError('PLUGIN_INSTALL_FAILED', 'fail to install plugin: exit status 1')
 };
 
-/** Plugins that consist of a name only. */
+/** Plugins that are names only. */
 export class FakePlugins implements PluginsApi {
-  /** The requests to the service. */
+  /** The calls of the service. */
   readonly stops: string[] = [];
   readonly #plugins = new Map<string, PluginDescription>();
   readonly #scripts = new Map<string, Required<ScriptInput>>();

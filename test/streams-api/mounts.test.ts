@@ -9,7 +9,7 @@ import { serve } from '../support/management.ts';
 const DDL = { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t/#")' };
 const RULE = { id: 'a b', sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 
-/** The fields of a documented operation that the test of examples reads. */
+/** The part of an operation of the document that the test of examples reads. */
 interface DocumentedOperation {
   readonly parameters?: readonly { readonly name: string; readonly example?: string }[];
   readonly requestBody?: { readonly content: { readonly 'application/json': { readonly example?: unknown } } };
@@ -17,7 +17,7 @@ interface DocumentedOperation {
 }
 
 describe('The interface of streams on a host app', () => {
-  it('supports mounting on Express below a path, with and without a body parser of the app', async () => {
+  it('mounts on Express below a path, with and without a body parser of the app', async () => {
     for (const parser of [express.json(), express.text({ type: '*/*' }), undefined]) {
       const app = express();
       if (parser !== undefined) app.use(parser);
@@ -73,7 +73,7 @@ describe('The interface of streams on a host app', () => {
 });
 
 describe('StreamsClient', () => {
-  it('parses sentences, JSON and errors', async () => {
+  it('reads sentences, JSON and errors', async () => {
     await using kit = await createTestBroker();
     await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);
     const client = new StreamsClient({ url: `http://127.0.0.1:${server.port}` });
@@ -111,7 +111,7 @@ describe('StreamsClient', () => {
 });
 
 describe('The rows of the interface of streams', () => {
-  it('answers the examples of all operations as the OpenAPI document shows', async () => {
+  it('contain examples that are answered as the OpenAPI document shows', async () => {
     await using kit = await createTestBroker();
     const api = streamsApi(kit.broker, { credentials: 'remote' });
     await using server = await serve(api.node);
@@ -147,7 +147,7 @@ describe('The rows of the interface of streams', () => {
     await send('delete', '/rules/{id}');
   });
 
-  it('creates a valid OpenAPI document', async () => {
+  it('make a valid OpenAPI document', async () => {
     const { Validator } = await import('@seriousme/openapi-schema-validator');
     await using kit = await createTestBroker();
     const document = streamsApi(kit.broker).openapi();

@@ -8,7 +8,7 @@ const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")';
 const SQL = 'SELECT * FROM demo';
 
 describe('The tags of rules over REST', () => {
-  it('changes only the tags of a rule, which stays temporary, keeps its functions, and keeps running', async () => {
+  it('change no other part of a rule: it stays temporary, keeps its functions, and keeps running', async () => {
     await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
     const { streams } = kit.broker;
     await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);
@@ -28,7 +28,7 @@ describe('The tags of rules over REST', () => {
     assert.deepEqual(rows, [{ x: 1 }]);
   });
 
-  it('accepts at most 100 tags, even when they are added one by one', async () => {
+  it('limit their number to 100, even when they are added one after the other', async () => {
     await using kit = await createTestBroker({ streams: { definitions: [DEMO] } });
     await kit.broker.streams.rules.create({ id: 'r1', sql: SQL, actions: [{ nop: {} }] });
     await using server = await serve(streamsApi(kit.broker, { credentials: 'remote' }).node);

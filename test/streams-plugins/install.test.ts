@@ -20,7 +20,7 @@ async function serve(listener: RequestListener): Promise<string> {
 }
 
 describe('The files of a plugin', { skip: process.platform === 'win32' }, () => {
-  it('creates files of a plugin that only the user of the process can access, with any umask', async () => {
+  it('restricts the files to the user of the process, whatever the umask', async () => {
     const { plugins, archive, folder } = await pluginsFixture();
     const file = archive(
       'e.zip',
@@ -45,7 +45,7 @@ describe('The files of a plugin', { skip: process.platform === 'win32' }, () => 
 });
 
 describe('The script of an archive', () => {
-  it('runs the script of an archive with its parameters beside its files, and keeps its output', async () => {
+  it('runs the script with its parameters next to its files, and keeps its output', async () => {
     const { plugins, archive, folder } = await pluginsFixture();
     const script = 'cat words.txt; echo "$1-$2" >&2; echo done > made.txt';
     const file = archive(
@@ -61,7 +61,7 @@ describe('The script of an archive', () => {
     assert.equal(readFileSync(join(installed, own, 'made.txt'), 'utf8'), 'done\n');
   });
 
-  it('undoes the installation if the script fails or takes too long, with the processes that it has started', async () => {
+  it('undoes the installation if the script fails or takes too long, and ends the processes it has started', async () => {
     const fixture = await pluginsFixture({ installTimeout: 300 });
     const { plugins, archive, folder } = fixture;
     const run = async (content: string) => {
@@ -85,7 +85,7 @@ describe('The script of an archive', () => {
     assert.equal(isAlive(), false);
   });
 
-  it('refuses the script of an archive if the option installScripts is false', async () => {
+  it('refuses the script if the option installScripts is false', async () => {
     const { plugins, archive } = await pluginsFixture({ installScripts: false });
     const file = archive('e.zip', MODULE, { name: 'install.sh', content: 'exit 0' });
     await assert.rejects(plugins.create('functions', { name: 'echo', file }), {
@@ -95,7 +95,7 @@ describe('The script of an archive', () => {
     await plugins.create('functions', { name: 'echo', file: archive('f.zip', MODULE) });
   });
 
-  it('requires script parameters to be strings', async () => {
+  it('accepts only strings as parameters', async () => {
     const { plugins, archive } = await pluginsFixture();
     const file = archive('e.zip', MODULE);
     for (const shellParas of [[1], 'a', Array(101).fill('x'), ['a\0b']] as never[])
@@ -106,7 +106,7 @@ describe('The script of an archive', () => {
 });
 
 describe('The download of an archive', () => {
-  it('follows redirects of a download, and sends credentials of the URL only to its origin', async () => {
+  it('follows redirects, and sends credentials of the URL only to its origin', async () => {
     const seen: string[] = [];
     const other = await serve((request, response) => {
       seen.push(`other ${request.url} ${request.headers.authorization}`);
@@ -123,7 +123,7 @@ describe('The download of an archive', () => {
     assert.deepEqual(seen, ['/a.zip?v=1 Basic dTpw', 'other /c undefined']);
   });
 
-  it('refuses a failed download in the same words whatever the server answered, with the cause in the log', async () => {
+  it('refuses with the same words for any answer of the server, and logs the cause', async () => {
     const origin = await serve((request, response) => {
       const path = request.url?.replace(/\?.*/, '');
       if (path === '/loop.zip') response.writeHead(301, { location: '/loop.zip' }).end();
@@ -166,7 +166,7 @@ describe('The download of an archive', () => {
     assert.doesNotMatch(secrets.cause, /t0p|u:p/);
   });
 
-  it('ends a download when the plugins are closed', async () => {
+  it('ends when the plugins are closed', async () => {
     let seen = () => {};
     const arrived = new Promise<void>((resolve) => {
       seen = resolve;
@@ -184,7 +184,7 @@ describe('The download of an archive', () => {
 describe('Prebuilt plugins', () => {
   const arch = { x64: 'amd64', ia32: '386' }[process.arch as string] ?? process.arch;
 
-  it('lists the prebuilt plugins for this machine of all hosts, the first host first', async () => {
+  it('lists those for this machine of all hosts, the first host first', async () => {
     const paths: (string | undefined)[] = [];
     const page =
       (...names: string[]): RequestListener =>
@@ -204,7 +204,7 @@ describe('Prebuilt plugins', () => {
     assert.deepEqual(paths, [path, path]);
   });
 
-  it('reports the cause of a failure of a plugin host', async () => {
+  it('reports the cause of a failure', async () => {
     const none = await pluginsFixture();
     await assert.rejects(none.plugins.prebuild('sinks'), {
       ...{ code: 'PLUGIN_HOSTS_MISSING', message: 'Invalid configruation for plugin host in kuiper.yaml.' }
@@ -224,7 +224,7 @@ describe('Prebuilt plugins', () => {
 });
 
 describe('The list of plugins', () => {
-  it('keeps a list of plugins that cannot be read', async () => {
+  it('keeps the file if it cannot be read', async () => {
     const fixture = await pluginsFixture();
     await fixture.plugins.create('functions', { name: 'echo', file: fixture.archive('e.zip', MODULE) });
     for (const text of [

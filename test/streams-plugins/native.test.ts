@@ -18,7 +18,7 @@ describe('Native plugins', { skip }, () => {
     assert.equal(streams.call('version'), 3);
   });
 
-  it('supports libraries that export several functions, also as objects', async () => {
+  it('export several functions, also as objects', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = archive('all.zip', { name: 'all.so', content: compilePlugin(4) });
     await plugins.create('functions', { name: 'all', file, functions: ['version', 'sum'] });
@@ -34,7 +34,7 @@ describe('Native plugins', { skip }, () => {
     });
   });
 
-  it('supports native sources and sinks', async () => {
+  it('support sources and sinks', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const content = compilePlugin(5);
     const source = archive('random.zip', { name: 'Random.so', content }, { name: 'random.yaml' });
@@ -51,10 +51,10 @@ describe('Native plugins', { skip }, () => {
     await sent?.close();
   });
 
-  it('updates a native plugin by a drop, a restart of the service and a create, while the process continues', async () => {
+  it('update plugins by deleting, restarting the service and creating, without a restart of the process', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const create = (version: number) => {
-      // the URL of the archive and the name of the library are those of the previous version
+      // the URL of the archive and the name of the library are those of the version before
       const file = archive('version.zip', { name: 'Version@v1.so', content: compilePlugin(version) });
       return plugins.create('functions', { name: 'version', file });
     };
@@ -72,7 +72,7 @@ describe('Native plugins', { skip }, () => {
     assert.equal(streams.call('version'), 2);
   });
 
-  it('updates a native plugin immediately by update, while rules keep the old code', async () => {
+  it('update plugins at once, and rules keep the old code', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = (version: number) =>
       archive('version.zip', { name: 'Version@v1.so', content: compilePlugin(version) });
@@ -84,7 +84,7 @@ describe('Native plugins', { skip }, () => {
     assert.equal(running?.(undefined as never), 1);
   });
 
-  it('refuses libraries that are not Node-API libraries, are damaged or lack symbols', async () => {
+  it('refuse files that are not Node-API libraries, are damaged or lack symbols', async () => {
     const { plugins, archive } = await pluginsFixture();
     const refuse = async (content: Buffer) => {
       const file = archive('bad.zip', { name: 'Bad@v1.so', content });

@@ -14,7 +14,7 @@ exports.Random = class {
 };`;
 
 describe('Plugins', () => {
-  it('lists and describes plugins, including dropped ones until a restart of the service', async () => {
+  it('lists and describes plugins, including deleted ones until a restart of the service', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = archive('echo.zip', { name: 'Echo@v2.0.js', content: functionModule('Echo', 1) });
     await plugins.create('functions', { name: 'echo', file });
@@ -38,7 +38,7 @@ describe('Plugins', () => {
     await assert.rejects(plugins.udf('echo'), { code: 'FUNCTION_NOT_FOUND', message: 'not found' });
   });
 
-  it('requires names in lower case that are not in use', async () => {
+  it('require unused lower-case names', async () => {
     const { plugins, archive } = await pluginsFixture();
     const file = archive('echo.zip', { name: 'Echo.js', content: functionModule('Echo', 1) });
     await assert.rejects(plugins.create('sinks', { name: ' ', file }), {
@@ -52,7 +52,7 @@ describe('Plugins', () => {
     });
   });
 
-  it('loads plugins after a restart of the process, with their lists of functions', async () => {
+  it('load again after a restart of the process, with their lists of functions', async () => {
     const fixture = await pluginsFixture();
     const content = `${functionModule('A', 1)}${functionModule('B', 2)}`;
     const file = fixture.archive('pair.zip', { name: 'Pair.js', content });
@@ -63,7 +63,7 @@ describe('Plugins', () => {
     assert.deepEqual(again.failures, []);
   });
 
-  it('puts files of etc, YAML and JSON where the service expects them', async () => {
+  it('install files of etc, YAML and JSON where the service expects them', async () => {
     const fixture = await pluginsFixture();
     const file = fixture.archive(
       'random.zip',
@@ -86,7 +86,7 @@ describe('Plugins', () => {
     assert.deepEqual(readdirSync(etc), []);
   });
 
-  it('supports sources in the form of the original', async () => {
+  it('support sources in the form of the original', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = archive('random.zip', { name: 'Random.js', content: RANDOM }, { name: 'random.yaml' });
     await plugins.create('sources', { name: 'random', file });
@@ -105,7 +105,7 @@ describe('Plugins', () => {
     await opened?.close();
   });
 
-  it('supports sources and sinks in the form of the service, as ES modules', async () => {
+  it('support sources and sinks in the form of the service, as ES modules', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const source = `export const Own = { about: 'Own.', properties: { a: { type: 'string', about: 'A.' } }, open: (setup) => (setup.row({}), { close() {} }) };`;
     const sink = `import { sent } from './sent.mjs';
@@ -124,7 +124,7 @@ describe('Plugins', () => {
     assert.equal(await opened?.send({ value: [{ a: 1 }] } as never), 1);
   });
 
-  it('supports aggregate functions, and functions that check their arguments', async () => {
+  it('support aggregate functions, and functions that check their arguments', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const content = `exports.Joined = class {
       validate(args) { if (args.length !== 2) return 'expects two arguments'; }
@@ -143,7 +143,7 @@ describe('Plugins', () => {
     assert.equal(joined.load({ ruleId: 'r' } as never, rows?.save()).result(), 'bc!');
   });
 
-  it('fails the row if a function throws, or returns an invalid value', async () => {
+  it('fail the row if their functions throw, or return an invalid value', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const content = `exports.Bad = class { exec([which]) {
       if (which === 1) throw new Error('broken');
@@ -158,7 +158,7 @@ describe('Plugins', () => {
       assert.throws(() => streams.call('bad', which), { code: 'STREAM_FAILED', message });
   });
 
-  it('leaves nothing behind of an unusable plugin', async () => {
+  it('leave nothing behind if they cannot be used', async () => {
     const fixture = await pluginsFixture();
     for (const [content, message] of [
       ['syntax error', /cannot load Bad\.js: /],
@@ -178,7 +178,7 @@ describe('Plugins', () => {
     assert.deepEqual(fixture.failures, []);
   });
 
-  it('keeps the old plugin if an update fails', async () => {
+  it('keep the old plugin if an update fails', async () => {
     const { plugins, streams, archive, folder } = await pluginsFixture();
     const good = archive(
       'good.zip',
@@ -197,7 +197,7 @@ describe('Plugins', () => {
     await assert.rejects(plugins.update('functions', { name: 'b', file: next }), { code: 'PLUGIN_NOT_FOUND' });
   });
 
-  it('removes an interrupted installation at the next start', async () => {
+  it('remove plugins on the next start if their installation was interrupted', async () => {
     const fixture = await pluginsFixture();
     const file = fixture.archive(
       'a.zip',
@@ -229,7 +229,7 @@ describe('Plugins', () => {
     assert.equal(readFileSync(join(root, 'etc/functions/a/v'), 'utf8'), '1');
   });
 
-  it('installs libraries that were put into the folder by hand', async () => {
+  it('install libraries that were put manually into the folder', async () => {
     const fixture = await pluginsFixture();
     const folder = join(fixture.folder, 'streams/plugins/functions');
     mkdirSync(folder, { recursive: true });
@@ -243,13 +243,13 @@ describe('Plugins', () => {
     assert.deepEqual(await (await again.reopen()).plugins.udfs(), ['other']);
   });
 
-  it('reports and keeps plugins that cannot be loaded at a start', async () => {
+  it('report and keep plugins that cannot be loaded on start', async () => {
     const fixture = await pluginsFixture();
     const file = fixture.archive('a.zip', { name: 'A.js', content: functionModule('A', 1) });
     await fixture.plugins.create('functions', { name: 'a', file });
     const folder = join(fixture.folder, 'streams/plugins/functions');
     writeFileSync(join(folder, readdirSync(folder)[0], 'A.js'), 'throw new Error("needs a newer version")');
-    // a fresh process; in this one the module of this path is loaded already
+    // a fresh process; in this one the module of this path is known
     const list = join(fixture.folder, 'streams/plugins/list.json');
     const moved = JSON.parse(readFileSync(list, 'utf8'));
     renameSync(join(folder, moved.plugins[0].folder), join(folder, 'a@moved'));
@@ -262,7 +262,7 @@ describe('Plugins', () => {
 });
 
 describe('Functions of plugins', () => {
-  it('requires function names that no other plugin has, in any case', async () => {
+  it('require unused function names, in any case', async () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const content = `${functionModule('A', 1)}${functionModule('B', 2)}${functionModule('Abs', 3)}`;
     const create = (name: string, functions?: string[]) => {
@@ -284,7 +284,7 @@ describe('Functions of plugins', () => {
     assert.equal(streams.call('two'), 9);
   });
 
-  it('refuses invalid lists of functions', async () => {
+  it('refuse invalid lists of functions', async () => {
     const { plugins, archive } = await pluginsFixture();
     const file = archive('x.zip', { name: 'X.js', content: functionModule('X', 1) });
     for (const functions of [[], ['a', 'A'], ['a b'], [3], 'a', ['__proto__ x']] as never[])

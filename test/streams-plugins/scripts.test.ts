@@ -40,7 +40,7 @@ const FAILURES: readonly (readonly [script: string, message: RegExp])[] = [
 ];
 
 describe('Functions in JavaScript', () => {
-  it('creates, lists, replaces and drops functions in JavaScript', async () => {
+  it('creates, lists, replaces and deletes functions', async () => {
     const { plugins, streams } = await pluginsFixture();
     const { scripts } = plugins;
     const made = await scripts.create({ ...AREA, description: 'Area.' });
@@ -63,7 +63,7 @@ describe('Functions in JavaScript', () => {
       await assert.rejects(call, { code: 'SCRIPT_NOT_FOUND', message: 'not found' });
   });
 
-  it('keeps functions in JavaScript after a restart', async () => {
+  it('restores the functions after a restart', async () => {
     const fixture = await pluginsFixture();
     await fixture.plugins.scripts.create(AREA);
     const again = await fixture.reopen();
@@ -71,7 +71,7 @@ describe('Functions in JavaScript', () => {
     assert.deepEqual(again.failures, []);
   });
 
-  it('refuses function names of plugins', async () => {
+  it('share their names with functions of plugins', async () => {
     const { plugins, archive } = await pluginsFixture();
     await plugins.scripts.create(AREA);
     const file = archive('area.zip', { name: 'Area.js', content: functionModule('Area', 1) });
@@ -81,7 +81,7 @@ describe('Functions in JavaScript', () => {
     await assert.rejects(plugins.scripts.replace({ id: 'B', script: 'const B = 1' }), { code: 'FUNCTION_EXISTS' });
   });
 
-  it('passes and returns values', async () => {
+  it('take and return values', async () => {
     const { plugins, streams } = await pluginsFixture();
     for (const [script, args, result] of RESULTS) {
       await plugins.scripts.replace({ id: 'f', script: `const f = ${script}` });
@@ -89,7 +89,7 @@ describe('Functions in JavaScript', () => {
     }
   });
 
-  it('passes arrays to aggregate functions', async () => {
+  it('receive arrays if they aggregate', async () => {
     const { plugins, streams } = await pluginsFixture();
     await plugins.scripts.create({
       id: 'span',
@@ -103,7 +103,7 @@ describe('Functions in JavaScript', () => {
     assert.equal(rows.result(), 6);
   });
 
-  it('limits time and memory, and reports errors with positions', async () => {
+  it('enforces limits of time and memory, and reports errors with positions', async () => {
     const { plugins, streams } = await pluginsFixture({ scriptTime: 50, scriptMemory: '20MB' });
     for (const [script, message] of FAILURES) {
       await plugins.scripts.replace({ id: 'f', script: `const f = ${script}` });
@@ -111,7 +111,7 @@ describe('Functions in JavaScript', () => {
     }
   });
 
-  it('calls a function again after a limit was reached, and counts how often this happened', async () => {
+  it('remain callable after a limit was reached, and count how often it was', async () => {
     const { plugins, streams } = await pluginsFixture({ scriptTime: 50, scriptMemory: '20MB' });
     const script = 'function f(n) { if (n === 0) for (;;); return "x".repeat(n).length; }';
     await plugins.scripts.create({ id: 'f', script });
@@ -121,7 +121,7 @@ describe('Functions in JavaScript', () => {
     assert.deepEqual(await plugins.scripts.figures('f'), { calls: 3, timeouts: 1, failures: 1 });
   });
 
-  it('refuses an invalid script, with the position of the error', async () => {
+  it('reports the fault of an invalid script, with its position', async () => {
     const { plugins } = await pluginsFixture({ scriptTime: 50, maxScripts: 1 });
     const refused = async (input: unknown) => {
       const error = await plugins.scripts.create(input as never).catch((reason: Error) => reason);
@@ -146,7 +146,7 @@ describe('Functions in JavaScript', () => {
     await assert.rejects(plugins.scripts.create({ id: 'g', script: 'var g = 1' }), { code: 'SCRIPTS_FULL' });
   });
 
-  it('lets functions write to the log', async () => {
+  it('write to the log', async () => {
     const lines: string[] = [];
     const { plugins, streams } = await pluginsFixture({ onLog: (name, text) => void lines.push(`${name}: ${text}`) });
     await plugins.scripts.create({ id: 'f', script: 'function f(x) { log("got", x, {}); }' });

@@ -10,7 +10,7 @@ import { functionModule } from '../support/plugins.ts';
 import { zip } from '../support/zip.ts';
 
 describe('Plugins of a broker', () => {
-  it('lets statements use plugins until they are dropped and the service has restarted', async () => {
+  it('remain available to statements until they are deleted and the service has restarted', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
     const broker = createBroker();
     await broker.start();
@@ -37,7 +37,7 @@ describe('Plugins of a broker', () => {
     }
   });
 
-  it('reports each plugin that was put into the folder by hand and is not loaded, once', async () => {
+  it('report each plugin once that was put manually into the folder and is not loaded', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'embermq-plugins-'));
     const broker = createBroker();
     const reported: string[] = [];
