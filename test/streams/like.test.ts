@@ -5,7 +5,7 @@ import { StreamFailure } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { samples } from '../support/samples.ts';
 
-const ROUNDS = 3_000;
+const ROUNDS = samples(3_000);
 /** So long that a search in time proportional to the product of the lengths would not end. */
 const LONG = 1_000_000;
 

@@ -8,6 +8,9 @@ interface VirtualTimer {
   readonly run: () => void;
 }
 
+/** If more timers than this fire at the same time, each of them sets the next one: the clock would never advance. */
+const MAX_RINGS = 10_000;
+
 /** A clock that stands still until it is advanced. Its timers fire in the order of their times. */
 export class VirtualClock implements Clock, Timers {
   #now: number;
