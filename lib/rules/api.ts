@@ -84,7 +84,7 @@ export interface RulesApi {
    * @throws NotFound RULE_NOT_FOUND
    */
   actor(id: string): Promise<ActorRef>;
-  /** The rules in the order in which they were made. */
+  /** The rules, in the order in which they were created. */
   list(query?: RuleQuery): Promise<RuleState[]>;
   /** Set the counters of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
   resetFigures(id: string): Promise<void>;

@@ -32,7 +32,7 @@ export interface RulesHost {
   readonly isSwitchedOn: boolean;
   /** Start the chart of a rule. */
   startChart(actions: RuleActions, id: string): RuleRun;
-  /** Let a watcher see the messages of topics. @returns a function that ends it */
+  /** Pass the messages of topics to a watcher. @returns a function that removes the watcher */
   watch(filter: string, watcher: Watcher): () => void;
   /** Listen to an event of the broker. @returns a function that removes the listener */
   listen<E extends EventName>(event: E, listener: (value: BrokerEvents[E]) => void): () => void;
