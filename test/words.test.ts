@@ -50,7 +50,7 @@ const LEFT: Readonly<Record<string, number>> = {
   'lib/records': 21,
   'lib/rules': 85,
   'lib/streams': 340,
-  test: 401
+  test: 400
 };
 
 interface Finding {
