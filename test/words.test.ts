@@ -44,14 +44,7 @@ const NAME_OPENING =
 const HEADING = /^#+ (Begin|Bounds|Circles|Measure|What is not there)\b/gm;
 
 /** Findings that are left, by folder. A number may only shrink; a folder without findings leaves the list. */
-const LEFT: Readonly<Record<string, number>> = {
-  'lib/events': 47,
-  'lib/outbox': 20,
-  'lib/records': 21,
-  'lib/rules': 85,
-  'lib/streams': 340,
-  test: 400
-};
+const LEFT: Readonly<Record<string, number>> = {};
 
 interface Finding {
   readonly file: string;

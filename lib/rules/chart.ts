@@ -13,9 +13,9 @@ export interface RuleActions {
   isEnabled(): boolean;
   /** Begin to create the actions. Sends `started` or `failed`. */
   begin(): void;
-  /** Let the events of its topics reach the rule. */
+  /** Subscribe the rule to the events of its topics. */
   attach(): void;
-  /** Let no more events reach the rule. */
+  /** Unsubscribe the rule from all events. */
   detach(): void;
   /** Set a timer for the next attempt to create the actions. */
   awaitRetry(): void;
@@ -33,7 +33,7 @@ export type RuleChartEvent =
   | { type: 'started' }
   /** its actions cannot be created, or can no longer be used */
   | { type: 'failed' }
-  /** it is disabled, or the broker stops */
+  /** the rule was disabled, or the broker stops */
   | { type: 'disabled' }
-  /** it was deleted */
+  /** the rule was deleted */
   | { type: 'dropped' };

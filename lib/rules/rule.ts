@@ -19,34 +19,34 @@ import type { Plan } from './plan.ts';
 import { type ActionsHost, type Cause, causeOf, RuleActionList, statesOf } from './rule-actions.ts';
 import type { RuleEvent, RuleState } from './types.ts';
 
-/** Time between two attempts to make the actions of a rule, in milliseconds. */
+/** Interval between attempts to create the actions of a rule, in milliseconds. */
 const RETRY_MS = 60_000;
 
-/** An event, as a rule evaluates it and its actions receive it. */
+/** An event in the form in which a rule evaluates it and its actions receive it. */
 type EventOfRule = RuleEvent & Row;
 
-/** What a rule uses of the engine. */
+/** Dependencies of a rule on the engine. */
 export interface RuleHost {
   readonly wheel: TimingWheel;
   readonly actions: ActionsHost;
   /** @throws SqlError; BrokerError PACKAGE_MISSING */
   plan(sql: string): Promise<Plan>;
   start(actions: RuleActions, id: string): RuleRun;
-  /** Let published messages reach the rule. @returns a function that ends it */
+  /** Pass published messages to the rule. @returns a function that ends this */
   watch(filter: string, rule: Watcher): () => void;
-  /** Let other events reach the rule. @returns a function that ends it */
+  /** Pass other events to the rule. @returns a function that ends this */
   hear(event: RuleEventName, rule: Rule): () => void;
-  /** The event of a message that is published. undefined: it reaches no rule */
+  /** The event of a published message; undefined if it reaches no rule. */
   published(message: Message, shared: Shared): EventOfRule | undefined;
-  /** Count an event of its topics. */
+  /** Count an event of the rule's topics. */
   counted(): void;
-  /** The first event has matched. */
+  /** Called when the first event has matched. */
   metered(rule: Rule): void;
-  /** It is attached, or it is not attached any more. @param reason why its actions cannot be made */
+  /** Called when the rule has been attached or detached. @param reason the reason why its actions cannot be created */
   changed(rule: Rule, reason: string | undefined): void;
-  /** Its statement has failed for an event. */
+  /** Called when the statement has failed for an event. */
   failed(rule: Rule, error: unknown): void;
-  /** It has an output, and somebody iterates over them. */
+  /** Called for each output while an `outputs()` iterator is open. */
   output(rule: Rule, output: Value, cause: Cause): void;
 }
 
@@ -63,7 +63,7 @@ export class Rule implements Watcher {
   #reason: string | undefined;
   #isObserved = false;
   #removals: (() => void)[] = [];
-  /** The last attempt to make the actions: an earlier one that ends later has no effect. */
+  /** Number of the last attempt to create the actions: an earlier attempt that ends later has no effect. */
   #attempt = 0;
   /** Resolves when this attempt has ended. */
   #starting: Promise<void> | undefined;
@@ -90,7 +90,7 @@ export class Rule implements Watcher {
     return this.#chart.state === 'connected';
   }
 
-  /** Whether its definition is in the store. */
+  /** True if the definition is stored. */
   get isPersisted(): boolean {
     return !this.isFromOptions && !hasFunctions(this.definition.actions);
   }
@@ -125,7 +125,7 @@ export class Rule implements Watcher {
     }
   }
 
-  /** Attach the rule with actions that are made. */
+  /** Attach the rule with existing actions. */
   use(list: RuleActionList): void {
     this.#attempt++;
     const before = this.#list;
@@ -137,7 +137,7 @@ export class Rule implements Watcher {
     this.#host.changed(this, undefined);
   }
 
-  /** Its actions cannot be used. */
+  /** Disconnect the rule, because its actions cannot be used. */
   fail(error: unknown): void {
     this.#attempt++;
     const reason = errorText(error);
@@ -148,14 +148,17 @@ export class Rule implements Watcher {
     if (isNew) this.#host.changed(this, reason);
   }
 
-  /** Detach the rule. Its figures stay. */
+  /** Detach the rule. Its counters are kept. */
   disable(): void {
     this.#attempt++;
     this.#chart.send('disabled');
     this.#list?.retire();
   }
 
-  /** Take over another definition, without losing an event. @param list its actions; undefined: they stay, or it is disabled */
+  /**
+   * Replace the definition without losing an event.
+   * @param list the new actions; undefined if they stay, or if the rule is disabled
+   */
   change(definition: RuleDefinition, plan: Plan, list: RuleActionList | undefined): void {
     const isElsewhere = plan !== this.plan && this.isAttached;
     const hasOtherActions = definition.actions !== this.definition.actions;
@@ -173,7 +176,7 @@ export class Rule implements Watcher {
     this.#chart.send('dropped');
   }
 
-  /** @param isObserved whether somebody iterates over its outputs */
+  /** @param isObserved whether an iterator over its outputs is open */
   observe(isObserved: boolean): void {
     this.#isObserved = isObserved;
   }
@@ -187,7 +190,7 @@ export class Rule implements Watcher {
     this.#meter.tick();
   }
 
-  /** The outcome of an action is known that has run before a restart. */
+  /** Continue after an action that ran before a restart and whose outcome is now known. */
   resume(...outcome: Parameters<RuleActionList['resume']>): void {
     this.#list?.resume(...outcome);
   }
@@ -264,7 +267,10 @@ export class Rule implements Watcher {
   }
 }
 
-/** At least the weight of the column `metadata`: an id has at most 256 characters, each of which counts 8 times. */
+/**
+ * An upper bound of the weight of the column `metadata`: an id has at most 256 characters, each of which counts 8
+ * times.
+ */
 const METADATA_WEIGHT = 4096;
 
 /** An event with the column `metadata`. */

@@ -15,27 +15,27 @@ export interface StreamRuleActions {
   begin(): void;
   /** Refuse to start a rule that is not valid. Sends `failed`. */
   refuse(): void;
-  /** Let rows flow. */
+  /** Start the flow of rows. */
   run(): void;
-  /** Close them. */
+  /** Close sources and sinks. */
   halt(): void;
-  /** Set a timer for the next attempt, or the next time of the schedule. */
+  /** Set a timer for the next attempt, or for the next start of the schedule. */
   awaitStart(): void;
   /** Cancel that timer. */
   cancelStart(): void;
-  /** Release everything. */
+  /** Release all resources. */
   forget(): void;
 }
 
 /** The events of the state chart of a stream rule. */
 export type StreamRuleEvent =
-  /** it is to run */
+  /** the rule should run */
   | { type: 'start' }
   /** its sources and sinks are open */
   | { type: 'started' }
-  /** it was stopped by a call, by its schedule or with the service */
+  /** the rule was stopped by a call, by its schedule or with the service */
   | { type: 'stopped' }
-  /** it cannot run */
+  /** the rule cannot run */
   | { type: 'failed' }
-  /** it was dropped */
+  /** the rule was dropped */
   | { type: 'dropped' };

@@ -21,28 +21,28 @@ import type { RulePlan } from './rule-plan.ts';
 import type { Running } from './running.ts';
 import type { Schedule } from './schedule.ts';
 
-/** What a rule uses of the service. */
+/** Dependencies of a rule on the service. */
 export interface StreamRuleHost {
   readonly clock: Clock;
   startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
-  /** @param given streams and tables that are not defined yet @throws what makes a rule invalid */
+  /** @param given streams and tables that are not defined yet @throws the reason why the rule is invalid */
   plan(rule: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
-  /** Open the sinks, and take over the checkpoint. @throws what prevents the rule from running */
+  /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
   open(rule: StreamRule, plan: RulePlan): Promise<Running>;
-  /** When a rule with a schedule runs. undefined: it has none */
+  /** The schedule of a rule; undefined if it has none. */
   schedule(rule: ReadRule): Promise<Schedule | undefined>;
-  /** Make one change after the other. */
+  /** Run changes one at a time. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
-  /** Work that continues after a call. */
+  /** Note that work continues after a call has returned. */
   during(work: Promise<unknown>): void;
   failed(error: unknown, during: string): void;
-  /** The rule runs, or does not run any more. @param reason why it has failed */
+  /** Called when the rule has started or stopped. @param reason the reason of a failure */
   changed(rule: StreamRule, isRunning: boolean, reason: string | undefined): void;
 }
 
-/** How long sources and sinks may take to open, in milliseconds. They need no connection for it. */
+/** Time limit for opening sources and sinks, in milliseconds. Opening does not require a connection. */
 const OPEN_MS = 30_000;
-/** How long they may take to close before later changes go on. */
+/** Time limit for closing sources and sinks, after which later changes continue. */
 const CLOSE_MS = 10_000;
 
 const MANUALLY = 'canceled manually.';
@@ -62,12 +62,12 @@ export class StreamRule {
   #reason = MANUALLY;
   #startedAt = 0;
   #stoppedAt = 0;
-  /** When it starts by itself: by its schedule, or because it has failed. 0: it does not. */
+  /** Time of the next automatic start, by the schedule or after a failure; 0 if there is none. */
   #nextStartAt = 0;
   #attempts = 0;
   /** The start in progress, or the last one. It rejects if the rule cannot run. */
   #starting: Promise<void> | undefined;
-  /** When it runs, as of its last start. */
+  /** The schedule, as of the last start. */
   #schedule: Schedule | undefined;
   #timer: unknown;
 
@@ -90,7 +90,7 @@ export class StreamRule {
     return this.#chart.state === 'connected';
   }
 
-  /** It waits for the next time of its schedule, or for its next attempt. */
+  /** True if the rule waits for the next start of its schedule, or for its next attempt. */
   get isWaiting(): boolean {
     return !this.isRunning && this.#nextStartAt > 0;
   }
@@ -115,17 +115,17 @@ export class StreamRule {
     };
   }
 
-  /** While it is replaced: the rows that its streams have produced meanwhile. */
+  /** The rows that its streams have produced while it is being replaced. */
   get held(): HeldRows | undefined {
     return this.#held;
   }
 
-  /** It is about to be replaced, or has been: undefined. */
+  /** Set the held rows before the rule is replaced; undefined afterwards. */
   hold(held: HeldRows | undefined): void {
     this.#held = held;
   }
 
-  /** How it runs, as of its last start. */
+  /** The plan, as of the last start. */
   get plan(): RulePlan | undefined {
     return this.#plan;
   }
@@ -137,7 +137,10 @@ export class StreamRule {
     throw new StateError('STREAM_RULE_NOT_STARTED', text);
   }
 
-  /** Run it, or wait for its schedule. Nothing happens if it runs. @throws why it cannot run: it is stopped with this reason then */
+  /**
+   * Start the rule, or wait for its schedule. No effect if it is running.
+   * @throws the reason why it cannot run; it is then stopped with this reason
+   */
   async start(): Promise<void> {
     this.#attempts = 0;
     await this.#start();
@@ -163,28 +166,28 @@ export class StreamRule {
     await this.#open();
   }
 
-  /** Stop it. Resolves when its sinks are closed. */
+  /** Stop the rule. Resolves when its sinks are closed. */
   async stop(reason = MANUALLY): Promise<void> {
     this.#wait(0, reason);
     await this.#closing;
   }
 
-  /** Take over another definition. The rule does not run. */
+  /** Replace the definition of a rule that is not running. */
   change(read: ReadRule): void {
     this.read = read;
     this.#plan = undefined;
   }
 
-  /** Take over a definition that runs in the same way. */
+  /** Replace the definition by one that runs in the same way. */
   describe(read: ReadRule): void {
     this.read = read;
   }
 
-  /** It cannot run at present, for a reason that a later definition may mend. */
+  /** Stop with the reason why the rule cannot start; a changed definition may fix this. */
   fail(error: unknown): void {
     const { restartStrategy } = this.definition.options;
     const { attempts, delay, multiplier, maxDelay, jitterFactor } = restartStrategy;
-    const [sentence] = errorText(error).split('\n', 1); // the message of a statement goes on with its text
+    const [sentence] = errorText(error).split('\n', 1); // the message of a statement continues with its text
     this.#reason = `${sentence.replace(/\.$/, '')}.`;
     if (this.#attempts < attempts && this.read.fault === undefined) {
       const baseMs = Math.min(maxDelay, delay * multiplier ** this.#attempts++);
@@ -195,7 +198,7 @@ export class StreamRule {
     this.#host.changed(this, false, this.#reason);
   }
 
-  /** End it. Resolves when its sinks are closed. */
+  /** End the rule. Resolves when its sinks are closed. */
   async drop(): Promise<void> {
     this.#nextStartAt = 0;
     this.#chart.send('dropped');
@@ -233,12 +236,12 @@ export class StreamRule {
       return await within(clock, opening, OPEN_MS, `its sources and sinks are not open after ${OPEN_MS} ms`);
     } catch (error) {
       const close = async () => (await opening.catch(() => undefined))?.close();
-      close().catch((failure) => failed(failure, `the end of stream rule ${this.id}`));
+      close().catch((failure) => failed(failure, `ending stream rule ${this.id}`));
       throw error;
     }
   }
 
-  /** Do not run until a time. @param startsAt 0: until a call */
+  /** Stop until a time. @param startsAt 0: until a call of `start` */
   #wait(startsAt: number, reason: string): void {
     const wasRunning = this.isRunning;
     this.#nextStartAt = startsAt;
@@ -247,7 +250,7 @@ export class StreamRule {
     if (wasRunning) this.#host.changed(this, false, undefined);
   }
 
-  /** The time to start has come. */
+  /** Called when the schedule or the restart delay has elapsed. */
   #startAgain(): void {
     const { inTurn, during } = this.#host;
     const started = inTurn(async () => {
@@ -290,7 +293,7 @@ export class StreamRule {
     this.#endLater();
   }
 
-  /** Stop it at the end of its scheduled time. */
+  /** Stop the rule at the end of its scheduled time. */
   #endLater(): void {
     const schedule = this.#schedule;
     if (schedule === undefined) return;
@@ -316,7 +319,7 @@ export class StreamRule {
     this.#running = undefined;
     if (running === undefined) return;
     const closing = within(clock, running.close(), CLOSE_MS, `sources and sinks are not closed after ${CLOSE_MS} ms`);
-    this.#closing = closing.catch((error) => failed(error, `the stop of stream rule ${this.id}`));
+    this.#closing = closing.catch((error) => failed(error, `stopping stream rule ${this.id}`));
     during(this.#closing);
   }
 
