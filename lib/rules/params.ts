@@ -1,3 +1,8 @@
+// The order is fixed: `keepSecrets` puts current secrets in the place of `******`, then `checkParams` refuses what is
+// still hidden, and parameters are hidden only in what is shown. Parameters that the table does not list and defaults
+// that are absent stay as they are, so the stored parameters are those that were given. Names of parameters come from
+// outside: only own fields are read.
+
 import { InvalidInput, show } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
 import { parseDuration } from '../base/options-table.ts';

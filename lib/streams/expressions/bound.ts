@@ -1,3 +1,8 @@
+// The result of resolving the names of a statement (`lib/streams/plan/bind.ts`), from which the operators are
+// planned. All of it is immutable and shared by every start of a rule; the state of a run is only in closures from
+// `make` and in operators. A flag of `Uses` that is missing or too narrow moves an expression to a place where its
+// value is not known yet.
+
 import type { JoinKind, Window } from '../../sql/tree.ts';
 import type {
   AggregateFunction,

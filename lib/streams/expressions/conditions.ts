@@ -1,3 +1,7 @@
+// The forms that are compiled separately, such as a column compared with a number, exist for speed only: each must
+// give the same result as the general function of its operator. AND and OR do not evaluate their right side if the
+// left one decides or is null.
+
 import type { Evaluate, Tuple } from '../values/tuple.ts';
 import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
