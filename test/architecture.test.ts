@@ -4,6 +4,7 @@ import { builtinModules } from 'node:module';
 import { join, posix } from 'node:path';
 import { describe, it } from 'node:test';
 import ts from 'typescript';
+import { sourceProgram } from './support/compiler.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -214,13 +215,8 @@ describe('sizes', () => {
  * values that one function fills, such as packets.
  */
 function foreignAssignments(): string[] {
-  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile);
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
   const files = sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file)));
-  const program = ts.createProgram(
-    files.map((file) => join(root, file)),
-    options
-  );
+  const program = sourceProgram();
   const checker = program.getTypeChecker();
   const found = new Set<string>();
   for (const file of files) {

@@ -12,6 +12,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import mqtt, { type MqttClient } from 'mqtt';
 import ts from 'typescript';
+import { createProgram } from './support/compiler.ts';
 import { SOURCES } from './support/programs.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -146,7 +147,7 @@ describe('the greenhouse app', () => {
   it('type-checks with its own settings', () => {
     const { config } = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile);
     const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, folder);
-    const program = ts.createProgram(fileNames, { ...options, customConditions: ['embermq-source'] });
+    const program = createProgram(fileNames, { ...options, customConditions: ['embermq-source'] });
     const faults = fileNames.flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)));
     assert.deepEqual(
       faults.map(({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`),

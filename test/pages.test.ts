@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
+import { COMPILER_OPTIONS, createProgram } from './support/compiler.ts';
 import { PAGE_TABLES } from './support/page-tables.ts';
 import { anchors, links, type Page, pages, promised, type Snippet, snippets } from './support/pages.ts';
 import { programOf, SOURCE_FLAGS, SOURCES } from './support/programs.ts';
@@ -67,9 +68,8 @@ function faults(list: readonly Snippet[]): string[] {
       writeFileSync(file, code);
       return file;
     });
-    const read = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
-    const { options } = ts.parseJsonConfigFileContent(read, ts.sys, root);
-    const program = ts.createProgram(files, { ...options, noUnusedLocals: false, noUnusedParameters: false });
+    const options = { ...COMPILER_OPTIONS, noUnusedLocals: false, noUnusedParameters: false };
+    const program = createProgram(files, options);
     return list.flatMap(({ page, line }, at) => {
       const source = program.getSourceFile(files[at]);
       return ts.getPreEmitDiagnostics(program, source).map(({ messageText, start = 0 }) => {

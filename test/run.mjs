@@ -9,19 +9,22 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { compile, compiledOf, sourceOf } from './compile.mjs';
 import { printCosts } from './costs.mjs';
 
-/** Files that take so long that they each have a separate process. The first ones take longest, so they are started first. */
+/**
+ * Files that take long: each line has a process, and those that take longest are started first. The files of the second line share what the compiler
+ * has parsed.
+ */
 const ALONE = [
-  'packaging.test.ts',
-  'pages.test.ts',
-  'examples.test.ts',
-  'examples-greenhouse.test.ts',
-  'architecture.test.ts',
-  'management-examples.test.ts'
+  ['packaging.test.ts'],
+  ['pages.test.ts', 'architecture.test.ts', 'names.test.ts', 'examples-greenhouse.test.ts'],
+  ['examples.test.ts'],
+  ['management-examples.test.ts'],
+  ['words.test.ts']
 ];
 
 /**
  * Folders whose files share processes, because their tests leave nothing behind in the process: those of one line may share one. A process takes
- * 0.5 to 1 s to start and to load the sources, longer than most files do. All other files, and those that count the objects in a process, each have a separate process.
+ * 0.5 to 1 s to start and to load the sources, longer than most files do. All other files, and those that count the objects in a process, each have
+ * a separate process.
  */
 const TOGETHER = [
   ['level'],
@@ -101,9 +104,8 @@ results.compose(new spec()).pipe(process.stdout);
 
 /** Writes the programs to run: modules that import one test file, or several of them. */
 function programs() {
-  const isAlone = (file) => countsObjects(file) || ALONE.includes(relative(here, file));
-  const alone = files.filter((file) => !TOGETHER.flat().includes(folderOf(file)) || isAlone(file));
-  const longest = ALONE.map((name) => join(here, name)).filter((file) => alone.includes(file));
+  const isAlone = (file) => countsObjects(file) || ALONE.flat().includes(relative(here, file));
+  const longest = ALONE.map((names) => files.filter((file) => names.includes(relative(here, file))));
   const shared = TOGETHER.flatMap((folders) => {
     const inFolders = files.filter((file) => folders.includes(folderOf(file)) && !isAlone(file));
     const count = Math.ceil(inFolders.length / FILES_PER_PROCESS);
@@ -114,8 +116,9 @@ function programs() {
       )
     );
   });
-  const single = (file) => program(relative(here, file).replaceAll(sep, '-').replace('.test.ts', ''), [file]);
-  return [...longest.map(single), ...shared, ...alone.filter((file) => !longest.includes(file)).map(single)];
+  const alone = files.filter((file) => !TOGETHER.flat().includes(folderOf(file)) || countsObjects(file));
+  const named = (group) => program(relative(here, group[0]).replaceAll(sep, '-').replace('.test.ts', ''), group);
+  return [...longest.filter((group) => group.length > 0).map(named), ...shared, ...alone.map((file) => named([file]))];
 }
 
 function program(name, imported) {
@@ -134,7 +137,7 @@ function countsObjects(file) {
 }
 
 function folderOf(file) {
-  return relative(here, dirname(file));
+  return relative(here, dirname(file)).split(sep)[0];
 }
 
 function path(file) {

@@ -12,7 +12,7 @@ import { samples } from '../support/samples.ts';
 import { publish } from '../support/wire.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
-const CUTS = samples(300);
+const CUTS = samples(100);
 /** Receives QoS 2 messages without sending PUBREC, so that all of them are sent again after a cut. */
 const UNRELEASED = 7;
 

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import ts from 'typescript';
+import { sourceProgram } from './compiler.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -27,18 +28,13 @@ interface PublicMember {
   readonly deprecated: string | undefined;
 }
 
-const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
-const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
 const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
   exports: Record<string, { 'embermq-source'?: string }>;
 };
 const entryFiles = Object.entries(exports).flatMap(([name, { 'embermq-source': path }]) =>
   path?.endsWith('.ts') ? [{ entry: name.replace('.', 'embermq'), file: join(root, path) }] : []
 );
-const program = ts.createProgram(
-  entryFiles.map(({ file }) => file),
-  options
-);
+const program = sourceProgram();
 const checker = program.getTypeChecker();
 
 function resolved(symbol: ts.Symbol): ts.Symbol {
