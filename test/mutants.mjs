@@ -2,7 +2,8 @@
 // all tests pass survives, and is listed at the end: a test is missing, or the code at that place has no effect. `--only 11-20` runs some of the
 // mutants, words select the files that are changed (`npm run mutants -- 20 --seed 1 retained`), and `--list` only prints the changes.
 //
-// The tests whose path is related run first, then all others, up to the first test that fails. Everything happens in a copy of the repository.
+// Four stages of tests run until one fails: those that import the file or have its name, those of its folder, those of the broker as a whole, and all
+// others; `--stages 3` leaves out the last. Everything happens in a copy of the repository.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   cpSync,
@@ -22,7 +23,9 @@ import ts from 'typescript';
 const root = join(import.meta.dirname, '..');
 /** Test files that a change of `lib` cannot fail, except by its text. */
 const ABOUT_TEXT =
-  /^(architecture|architecture-page|words|pages|packaging|examples.*|openapi-files|statements)\.test\.ts$|^(deploy|tools|bench)\//;
+  /^(architecture|architecture-page|words|pages|packaging|examples.*|openapi-files|statements)\.test\.ts$|^(deploy|bench)\//;
+/** Folders of tests that cover most of the broker. */
+const AS_A_WHOLE = /^(broker|conformance|store)\//;
 /** A run of tests may take this many times as long as without a change. */
 const PATIENCE = 3;
 const MIN_LIMIT_MS = 60_000;
@@ -32,12 +35,15 @@ const { values: flags, positionals } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
+    stages: { type: 'string', default: '4' },
     list: { type: 'boolean', default: false }
   }
 });
 const [count, ...words] = positionals;
 if (!/^\d+$/.test(count ?? '')) {
-  process.stderr.write('usage: npm run mutants -- NUMBER [WORD...] [--seed NUMBER] [--only FROM-TO] [--list]\n');
+  process.stderr.write(
+    'usage: npm run mutants -- NUMBER [WORD...] [--seed NUMBER] [--only FROM-TO] [--stages NUMBER] [--list]\n'
+  );
   process.exit(2);
 }
 
@@ -156,7 +162,7 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
   .filter((name) => name.endsWith('.test.ts') && !ABOUT_TEXT.test(name))
   .sort();
 
-/** Returns the test files in the order in which they run: those that import a file or have its name, those of its folder, and all others. */
+/** Returns the test files of each stage. */
 function stagesFor(file) {
   const stem = basename(file, '.ts');
   const [, area] = file.split('/');
@@ -164,10 +170,16 @@ function stagesFor(file) {
     const path = relative(dirname(join('test', test)), file);
     return readFileSync(join(root, 'test', test), 'utf8').includes(`'${path.startsWith('.') ? path : `./${path}`}'`);
   };
-  const close = tests.filter((test) => basename(test) === `${stem}.test.ts` || imports(test));
-  const ofFolder = tests.filter((test) => test.startsWith(`${area}/`) && !close.includes(test));
-  const others = tests.filter((test) => !close.includes(test) && !ofFolder.includes(test));
-  return [close, ofFolder, others].filter((stage) => stage.length > 0);
+  const isOf = [
+    (test) => basename(test) === `${stem}.test.ts` || imports(test),
+    (test) => test.startsWith(`${area}/`),
+    (test) => AS_A_WHOLE.test(test),
+    () => true
+  ];
+  return isOf
+    .map((_, stage) => tests.filter((test) => isOf.findIndex((is) => is(test)) === stage))
+    .slice(0, Number(flags.stages))
+    .filter((stage) => stage.length > 0);
 }
 
 /** Run test files in the copy until one fails. @returns how it ended, and after how long */
