@@ -81,7 +81,7 @@ const seen = new Set();
 const results = run({
   files: programs(),
   concurrency: availableParallelism() + 1,
-  timeout: 300_000,
+  timeout: 600_000,
   signal: bail?.signal
 });
 results.on('test:pass', ({ name, file, details, skip }) => {
