@@ -182,6 +182,9 @@ function stagesFor(file) {
     .filter((stage) => stage.length > 0);
 }
 
+/** Ends the tests that run now. */
+let endTests = () => {};
+
 /** Run test files in the copy until one fails. @returns how it ended, and after how long */
 async function run(copy, files, limitMs) {
   const started = performance.now();
@@ -198,6 +201,7 @@ async function run(copy, files, limitMs) {
       process.kill(-child.pid, 'SIGKILL'); // with the processes that it has started
     } catch {} // they have ended
   };
+  endTests = end;
   const timer = setTimeout(() => {
     isLate = true;
     end();
@@ -242,6 +246,12 @@ else await judgeAll();
 async function judgeAll() {
   const copy = mkdtempSync(join(tmpdir(), 'embermq-mutants-'));
   const survivors = [];
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => {
+      endTests();
+      rmSync(copy, { recursive: true, force: true });
+      process.exit(1);
+    });
   try {
     const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
       cwd: root,
