@@ -463,6 +463,18 @@ describe('import directions', () => {
     );
   });
 
+  it('demands a comment at the top of files of lib and adapters above 200 lines', () => {
+    const long = sources.filter(
+      (file) =>
+        ['lib', 'adapters'].includes(treeOf(file)) && (texts.get(file) as string).trimEnd().split('\n').length > 200
+    );
+    assert.ok(long.length > 0);
+    assert.deepEqual(
+      long.filter((file) => !/^(#!.*\n)?\/[/*]/.test(texts.get(file) as string)),
+      []
+    );
+  });
+
   it('allows no default exports', () => {
     assert.deepEqual(
       sources.filter((file) => /^export default\b/m.test(texts.get(file) as string)),
