@@ -156,7 +156,7 @@ function chunksOf(count: number): Buffer[] {
 const ALIVE = 100;
 const WARM_RULES = 3000;
 /** No more rules are created after this time. */
-const LONGEST_MS = 300_000;
+const MAX_MS = 300_000;
 
 /** Create and delete this number of rules, or as many as the time allows. Needs `--expose-gc`. */
 export async function runMemory(rules: number): Promise<MemoryRow> {
@@ -184,7 +184,7 @@ export async function runMemory(rules: number): Promise<MemoryRow> {
   await dropSome(0);
   const beganMs = performance.now();
   let made = 0;
-  for (; made < rules && performance.now() - beganMs < LONGEST_MS; made += ALIVE)
+  for (; made < rules && performance.now() - beganMs < MAX_MS; made += ALIVE)
     await makeSome(made).then(() => dropSome(made));
   const us = ((performance.now() - beganMs) * 1000) / made;
   const leftBytes = (await heldBytes()) - before;

@@ -169,7 +169,7 @@ async function makeBed(statements: readonly string[], payloads: readonly Buffer[
   };
   const broker = createBroker({ clock, streams: { sources: [source] } });
   await broker.start();
-  await broker.streams.define(STREAM);
+  await broker.streams.create(STREAM);
   let emissions = 0;
   let last: Record<string, unknown> = {};
   const emitted = (rows: readonly Record<string, unknown>[]) => {

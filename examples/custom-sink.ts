@@ -17,7 +17,7 @@ const lines: SinkType = {
 
 const broker = createBroker({ streams: { sinks: [lines] } });
 await broker.start();
-await broker.streams.define('CREATE STREAM rooms (t FLOAT) WITH (DATASOURCE="rooms/+")');
+await broker.streams.create('CREATE STREAM rooms (t FLOAT) WITH (DATASOURCE="rooms/+")');
 await broker.streams.rules.create({
   id: 'warm',
   sql: 'SELECT t FROM rooms WHERE t > 20',

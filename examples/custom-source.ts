@@ -27,7 +27,7 @@ const broker = createBroker({
   streams: { sources: [counter], functions: [square], sourceConfig: { counter: { fast: { interval: 5 } } } }
 });
 await broker.start();
-await broker.streams.define('CREATE STREAM numbers (n BIGINT) WITH (TYPE="counter", CONF_KEY="fast")');
+await broker.streams.create('CREATE STREAM numbers (n BIGINT) WITH (TYPE="counter", CONF_KEY="fast")');
 
 // The emissions of such a rule are iterated over. When the loop ends, the rule is deleted, and the source is closed.
 for await (const [{ n, squared }] of await broker.streams.rule('SELECT n, square(n) AS squared FROM numbers')) {

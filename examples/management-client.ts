@@ -8,7 +8,7 @@ import { listenHttp } from 'embermq/net';
 const broker = createBroker();
 const http = listenHttp(broker, 0, managementApi(broker, { revision: 'later', prefix: '/api/v4' }).node);
 await broker.start();
-await broker.applications.add({ id: 'me', secret: 'a secret' });
+await broker.applications.create({ id: 'me', secret: 'a secret' });
 const lamp = await broker.connect({ clientId: 'lamp' });
 await lamp.subscribe('lamp/set', { qos: 1 }, ({ payload }) => console.log(`lamp received: ${payload}`));
 

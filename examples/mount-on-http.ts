@@ -7,7 +7,7 @@ import express from 'express';
 
 const broker = createBroker();
 await broker.start();
-await broker.applications.add({ id: 'me', secret: 'a secret' });
+await broker.applications.create({ id: 'me', secret: 'a secret' });
 
 const app = express();
 app.get('/', (_request, response) => void response.send('the shop'));

@@ -4,7 +4,7 @@ import { createTestBroker } from 'embermq/testing';
 
 await using kit = await createTestBroker();
 const { streams } = kit.broker;
-await streams.define('CREATE STREAM sensors (name STRING, celsius FLOAT) WITH (DATASOURCE="sensors/#", FORMAT="JSON")');
+await streams.create('CREATE STREAM sensors (name STRING, celsius FLOAT) WITH (DATASOURCE="sensors/#", FORMAT="JSON")');
 await streams.rules.create({
   id: 'mean',
   sql: 'SELECT name, avg(celsius) AS mean, count(*) AS n FROM sensors GROUP BY name, TUMBLINGWINDOW(ss, 10)',

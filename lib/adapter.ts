@@ -50,10 +50,10 @@ export { BRIDGE_PREFIX } from './broker/rights/bridge-access.ts';
 export { ClientSession, type Outgoing } from './client/session.ts';
 export { EVENT_ABOUT } from './events/event-texts.ts';
 export { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from './events/metric-texts.ts';
-export { FIGURE_NAMES } from './monitor/figures.ts';
 export { LOG_ROWS, type LogRow } from './monitor/log.ts';
+export { HISTORY_METRICS } from './monitor/metric-history.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
-export { TOPIC_COUNTERS } from './monitor/topic-figures.ts';
+export { TOPIC_COUNTERS } from './monitor/topic-counters.ts';
 export { type PayloadForm, payloadFields, shownUsername } from './monitor/traces/trace-fields.ts';
 export { OUTBOX_OPTIONS } from './outbox/options.ts';
 export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
@@ -63,7 +63,7 @@ export type {
   CountedStream,
   GatheringStream,
   ListenerAddress,
-  ListenerFigures,
+  ListenerCounters,
   ListenerHandle,
   ListenerProtocol
 } from './records/listener.ts';

@@ -170,14 +170,24 @@ export {
 } from './events/metric-texts.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
-  FIGURE_NAMES
-} from './monitor/figures.ts';
-export {
-  /** @deprecated Import it from `embermq/adapter`. */
   LOG_ROWS,
   /** @deprecated Import it from `embermq/adapter`. */
   type LogRow
 } from './monitor/log.ts';
+export type {
+  /** @deprecated Use `MetricHistory`. */
+  MetricHistory as Figures,
+  /** @deprecated Use `MetricSeries`. */
+  MetricSeries as FigureSeries
+} from './monitor/metric-history.ts';
+export {
+  /** @deprecated Use `HISTORY_METRICS` of `embermq/adapter`. */
+  HISTORY_METRICS as FIGURE_NAMES
+} from './monitor/metric-history.ts';
+export type {
+  /** @deprecated Use `StoreMetrics`. */
+  StoreMetrics as StoreFigures
+} from './monitor/store-metrics.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   dateTimeText,
@@ -186,10 +196,16 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   uptimeText
 } from './monitor/sys.ts';
+export type {
+  /** @deprecated Use `TopicCounters`. */
+  TopicCounters as TopicFigures,
+  /** @deprecated Use `TopicCountersRecord`. */
+  TopicCountersRecord as TopicFiguresRecord
+} from './monitor/topic-counters.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   TOPIC_COUNTERS
-} from './monitor/topic-figures.ts';
+} from './monitor/topic-counters.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   type PayloadForm,
@@ -202,6 +218,10 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   OUTBOX_OPTIONS
 } from './outbox/options.ts';
+export type {
+  /** @deprecated Use `OutboxCounters`. */
+  OutboxCounters as OutboxFigures
+} from './outbox/outbox.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   CONNECT_REFUSALS,
@@ -223,8 +243,8 @@ export type {
   GatheringStream,
   /** @deprecated Import it from `embermq/adapter`. */
   ListenerAddress,
-  /** @deprecated Import it from `embermq/adapter`. */
-  ListenerFigures,
+  /** @deprecated Use `ListenerCounters` of `embermq/adapter`. */
+  ListenerCounters as ListenerFigures,
   /** @deprecated Import it from `embermq/adapter`. */
   ListenerHandle,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -234,6 +254,10 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   recordNames
 } from './records/record-names.ts';
+export type {
+  /** @deprecated Use `SessionCounters`. */
+  SessionCounters as SessionFigures
+} from './records/session-counters.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   plainAddress,
@@ -263,6 +287,8 @@ export {
 export type {
   /** @deprecated Import it from `embermq/adapter`. */
   ActionContext,
+  /** @deprecated Use `ActionCounters`. */
+  ActionCounters as ActionFigures,
   /** @deprecated Import it from `embermq/adapter`. */
   ActionType,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -283,6 +309,8 @@ export type {
   ResourceEntry,
   /** @deprecated Import it from `embermq/adapter`. */
   ResourceType,
+  /** @deprecated Use `RuleCounters`. */
+  RuleCounters as RuleFigures,
   /** @deprecated Import it from `embermq/adapter`. */
   SendingAction
 } from './rules/types.ts';

@@ -142,8 +142,8 @@ export type { AlarmInput, Alarms } from './monitor/alarms.ts';
 export type { AuditEntry, AuditInput, AuditLog, AuditOutcome, AuditQuery } from './monitor/audit.ts';
 export type { BlockedClient, BlockedClients } from './monitor/blocked-clients.ts';
 export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
-export type { FigureSeries, Figures } from './monitor/figures.ts';
 export { LOG_LEVELS, type Logger, type LogLevel } from './monitor/log.ts';
+export type { MetricHistory, MetricSeries } from './monitor/metric-history.ts';
 export type { Monitor } from './monitor/monitor.ts';
 export type {
   SlowSubscription,
@@ -151,8 +151,8 @@ export type {
   SlowSubscriptionSettings,
   SlowSubscriptions
 } from './monitor/slow-subscriptions.ts';
-export type { StoreFigures, StoreRecords, StoreState } from './monitor/store-figures.ts';
-export type { TopicCounterName, TopicFigures, TopicFiguresRecord } from './monitor/topic-figures.ts';
+export type { StoreMetrics, StoreRecords, StoreState } from './monitor/store-metrics.ts';
+export type { TopicCounterName, TopicCounters, TopicCountersRecord } from './monitor/topic-counters.ts';
 export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/traces/kept-traces.ts';
 export type { PacketTap } from './monitor/traces/packet-taps.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/traces/trace.ts';
@@ -161,7 +161,7 @@ export type { Traces } from './monitor/traces/traces.ts';
 export type { Attempt } from './outbox/attempt.ts';
 export type { OutboxEntry, Outcome } from './outbox/entries.ts';
 export type { OutboxLimits, OutboxOptions } from './outbox/options.ts';
-export type { Outbox, OutboxFigures } from './outbox/outbox.ts';
+export type { Outbox, OutboxCounters } from './outbox/outbox.ts';
 export type { Outboxes } from './outbox/outboxes.ts';
 export { SendError, type SendErrorOptions } from './outbox/send-error.ts';
 export type { AppMessageInput, Message, MessageInput } from './packets/message.ts';
@@ -191,7 +191,7 @@ export type { AlarmSeverity, PastAlarm, PresentAlarm } from './records/alarm.ts'
 export type { Ban, BannedKind } from './records/ban.ts';
 export type { ClientInfo, TransportInfo } from './records/client.ts';
 export type { Dialect } from './records/record-table.ts';
-export type { ConnectionTraffic, SessionCounts, SessionFigures } from './records/session-figures.ts';
+export type { ConnectionTraffic, SessionCounters, SessionCounts } from './records/session-counters.ts';
 export type {
   ClientRecord,
   CommonFacts,
@@ -226,7 +226,7 @@ export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/event-name.ts';
 export type {
-  ActionFigures,
+  ActionCounters,
   ActionGiven,
   ActionInfo,
   ActionInput,
@@ -235,9 +235,9 @@ export type {
   ResourceState,
   ResourceTypeInfo,
   RuleChange,
+  RuleCounters,
   RuleEvent,
   RuleEventInfo,
-  RuleFigures,
   RuleFunction,
   RuleInput,
   RuleOutput,

@@ -184,11 +184,12 @@ function sizesOf(file: string): [name: string, size: number, limit: number][] {
   return found;
 }
 
-/** A getter and setter count once; constructors, static and internal members and those of symbols do not count. */
+/** A getter and setter count once; constructors, static, internal and deprecated members and those of symbols do not count. */
 function publicMembers({ members }: ts.ClassDeclaration): Set<string> {
   const isPublic = (member: ts.ClassElement) =>
     member.name !== undefined &&
     ts.isIdentifier(member.name) &&
+    ts.getJSDocDeprecatedTag(member) === undefined &&
     !(
       ts.getCombinedModifierFlags(member) &
       (ts.ModifierFlags.Private | ts.ModifierFlags.Protected | ts.ModifierFlags.Static)

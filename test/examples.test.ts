@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..');
 /** The example that is a file of tests; see `test/testing/example.test.ts`. */
 const TESTS = 'unit-test-your-device';
 /** Maximum number of lines: about a screen. */
-const MOST_LINES = 60;
+const MAX_LINES = 60;
 
 /** The kinds of adapters that an app can write. */
 const ADAPTERS = ['custom-listener', 'custom-sink', 'custom-source', 'custom-store'];
@@ -27,7 +27,7 @@ describe('examples', () => {
   for (const { name, text, about } of programs) {
     it(`runs ${name}, which prints the documented output`, async () => {
       assert.notEqual(about, '', 'it begins with a comment that says what it shows');
-      assert.ok(text.split('\n').length <= MOST_LINES, 'it fits on a screen');
+      assert.ok(text.split('\n').length <= MAX_LINES, 'it fits on a screen');
       const { stdout, stderr } = await promisify(execFile)(process.execPath, [joinedProgram(`examples/${name}.ts`)], {
         cwd: root,
         timeout: 60_000

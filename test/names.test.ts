@@ -10,6 +10,34 @@ const root = join(import.meta.dirname, '..');
 /** Most names of `embermq` at run time, without deprecated ones. */
 const MAX_ROOT_NAMES = 60;
 
+/** Verbs of facades in 0.2, which are create, get and delete now. */
+const OLD_VERBS = /^(define|undefine|drop|make|add|remove|discard|describe)([A-Z]|$)/;
+
+/** Facades that the broker does not have. */
+const OTHER_FACADES = ['PluginsApi', 'ScriptsApi', 'StreamPlugins', 'StreamScripts'];
+
+/** Members that keep such a verb: the session of a client that is away is discarded, as the specification says. */
+const KEPT_VERBS = ['broker.sessions.discard'];
+
+/** Options of config files, which keep their name. */
+const KEPT_FIGURES = ['MetricsOptions.processFigures'];
+
+/** Public types that end in a word with several meanings. The word before it says which one is meant. */
+const HOMONYMS = [
+  'AccessRule',
+  'AuthSource',
+  'CompiledRule',
+  'CompiledStreamRule',
+  'ExportedRule',
+  'ExportedStoppedSource',
+  'OpenSource',
+  'PluginSource',
+  'RewriteRule',
+  'StreamRule',
+  'TestRow',
+  'WebhookRule'
+];
+
 interface Rename {
   readonly old: string;
   readonly new: string;
@@ -87,6 +115,31 @@ describe('public names', () => {
       missing.map(({ owner, name, deprecated }) => `${owner.name}.${name}: ${deprecated}`),
       []
     );
+  });
+
+  it('facades create, get and delete: their other verbs are deprecated', () => {
+    const paths = facadePaths();
+    const found = publicMembers()
+      .filter(({ owner }) => paths.has(owner.symbol) || OTHER_FACADES.includes(owner.name))
+      .filter(({ name, isMethod, deprecated }) => isMethod && deprecated === undefined && OLD_VERBS.test(name))
+      .map(({ owner, name }) => `${paths.get(owner.symbol) ?? owner.name}.${name}`);
+    assert.deepEqual(found, KEPT_VERBS);
+  });
+
+  it('public types end in Row, Rule or Source only if they are in the list', () => {
+    const found = publicNames
+      .filter(({ name, deprecated }) => deprecated === undefined && /^[A-Z].*[a-z](Row|Rule|Source)$/.test(name))
+      .map(({ name }) => name);
+    assert.deepEqual([...new Set(found)].sort(), HOMONYMS);
+  });
+
+  it('public names and members say counters and metrics, not figures', () => {
+    const isOld = ({ name, deprecated }: { readonly name: string; readonly deprecated: string | undefined }) =>
+      deprecated === undefined && /figures?(?![a-z])/i.test(name) && !/configure/i.test(name);
+    const members = publicMembers()
+      .filter(isOld)
+      .map(({ owner, name }) => `${owner.name}.${name}`);
+    assert.deepEqual([...publicNames.filter(isOld).map(({ name }) => name), ...members], KEPT_FIGURES);
   });
 
   it('lib/deprecated.ts contains only re-exports, each with a tag', () => {

@@ -11,7 +11,7 @@ import { dial } from '../outgoing/index.ts';
 import type { Leg } from './leg.ts';
 import { type BridgeOptions, type BridgeSettings, localClientId, readBridgeOptions } from './options.ts';
 import {
-  type BridgeFigures,
+  type BridgeCounters,
   END_OF_SESSION,
   type EndedSessions,
   openLocal,
@@ -62,7 +62,7 @@ export class Bridge {
       out: new TopicMap(settings.out),
       in: new TopicMap(settings.in),
       staleFilters,
-      figures: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
+      counters: { sent: 0, received: 0, dropped: 0, refused: 0, connected: 0 },
       token: randomBytes(9).toString('base64url')
     };
     this.#detach = broker.connectors.attach('bridge', this);
@@ -86,7 +86,7 @@ export class Bridge {
   /** Number of messages that wait to be sent to the remote server, or for its acknowledgement. */
   get size(): number {
     if (!this.#hasSession) return 0;
-    const { mqueueLen, inflight } = this.#broker.sessions.get(localClientId(this.name)).figures();
+    const { mqueueLen, inflight } = this.#broker.sessions.get(localClientId(this.name)).counters();
     return mqueueLen + inflight;
   }
 
@@ -98,8 +98,13 @@ export class Bridge {
   }
 
   /** Counters of forwarded messages since the bridge was created. */
-  get figures(): BridgeFigures {
-    return { ...this.#context.figures };
+  get counters(): BridgeCounters {
+    return { ...this.#context.counters };
+  }
+
+  /** @deprecated Use `counters`. */
+  get figures(): BridgeCounters {
+    return this.counters;
   }
 
   /** Connect, and forward messages. A bridge is started when it is created, unless the option `start` is false. */
@@ -253,7 +258,7 @@ export class Bridge {
   }
 
   #attach(stream: ByteStream): void {
-    const { settings, figures } = this.#context;
+    const { settings, counters } = this.#context;
     // the packet ids of a lost local session must not collide with those that the remote session still has
     const isClean = settings.clean || (this.#isSessionNew && settings.out.some(({ qos }) => qos === 2));
     const relay = new Relay(this.#context, stream, isClean, {
@@ -268,7 +273,7 @@ export class Bridge {
         this.#isConnected = true;
         this.#lastError = undefined;
         this.#connectedMs = this.#broker.clock.monotonic();
-        figures.connected++;
+        counters.connected++;
         this.#clearAlarm();
         this.#keepAlive(relay);
         this.#access.announce('bridge.connected', { bridge: this.name, sessionPresent });

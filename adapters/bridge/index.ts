@@ -2,5 +2,9 @@
 export { type Bridge, bridge, bridges } from './bridge.ts';
 export { mqttBridge, rpcBridge } from './mqtt-resource.ts';
 export { BRIDGE_OPTIONS, type BridgeOptions } from './options.ts';
-export type { BridgeFigures } from './relay.ts';
+export type {
+  BridgeCounters,
+  /** @deprecated Use `BridgeCounters`. */
+  BridgeCounters as BridgeFigures
+} from './relay.ts';
 export type { BridgeTopics, TopicRule } from './topics.ts';

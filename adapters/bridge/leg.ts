@@ -14,7 +14,7 @@ interface LegOwner {
 }
 
 /** Bytes that may be added to the output of a blocked stream. More than the acknowledgements of all packet ids. */
-const MOST_BLOCKED_BYTES = 1_048_576;
+const MAX_BLOCKED_BYTES = 1_048_576;
 
 /** One side of a bridge: packets over a stream. Packets are written together by `flush`. */
 export class Leg {
@@ -67,7 +67,7 @@ export class Leg {
 
   /** True if the other side reads nothing although more was queued than pending acknowledgements can amount to. */
   get isIgnored(): boolean {
-    return this.#blockedBytes !== undefined && this.#stream.writableLength > this.#blockedBytes + MOST_BLOCKED_BYTES;
+    return this.#blockedBytes !== undefined && this.#stream.writableLength > this.#blockedBytes + MAX_BLOCKED_BYTES;
   }
 
   /** Process no packets until `release`. */

@@ -10,7 +10,7 @@ const BATCH = 200;
 /** Delay after the first failure. */
 const BACK_OFF_MS = 250;
 /** Maximum number of ids of acknowledged messages that are remembered. */
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /** A remote MQTT server to which rules publish. */
 class MqttResource implements Resource {
@@ -83,7 +83,7 @@ class MqttResource implements Resource {
 
   #remember(id: string): void {
     this.#acknowledged.add(id);
-    if (this.#acknowledged.size <= MOST_REMEMBERED) return;
+    if (this.#acknowledged.size <= MAX_REMEMBERED) return;
     const [oldest] = this.#acknowledged; // the entry may have left the outbox
     this.#acknowledged.delete(oldest);
   }

@@ -21,9 +21,9 @@ const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { mqttv3: 3, mqttv4: 4, mq
 const DEFAULTS = { proto_ver: 'mqttv4', append: true, reconnect_interval: '30s', retry_interval: '20s' };
 
 /** Maximum size of a packet from the remote server, which has no reason to send messages. */
-const MOST_PACKET_BYTES = 65_536;
-const MOST_KEEP_ALIVE_SEC = 65_535;
-const MOST_TEXT_BYTES = 65_535;
+const MAX_PACKET_BYTES = 65_536;
+const MAX_KEEP_ALIVE_SEC = 65_535;
+const MAX_TEXT_BYTES = 65_535;
 
 /**
  * Read a configuration that satisfies `BRIDGE_MQTT_PARAMS`.
@@ -44,7 +44,7 @@ export function readMqttSettings(config: Params, id: string): MqttSettings {
       clean: true,
       protocolVersion,
       keepalive: readKeepAlive(given.keepalive),
-      maximumPacketSize: MOST_PACKET_BYTES,
+      maximumPacketSize: MAX_PACKET_BYTES,
       ...readCredentials(given, protocolVersion)
     },
     isPersisted: given.disk_cache === 'on',
@@ -79,8 +79,8 @@ function checkMountpoint(mountpoint: string | undefined): void {
 
 function readKeepAlive(text: string): number {
   const seconds = Math.ceil((parseDuration(text) ?? 0) / 1000);
-  if (seconds <= MOST_KEEP_ALIVE_SEC) return seconds;
-  throw invalid('keepalive', `a duration of at most ${MOST_KEEP_ALIVE_SEC} seconds`, text);
+  if (seconds <= MAX_KEEP_ALIVE_SEC) return seconds;
+  throw invalid('keepalive', `a duration of at most ${MAX_KEEP_ALIVE_SEC} seconds`, text);
 }
 
 /** Forms send empty strings for empty fields. */
@@ -94,8 +94,8 @@ function readCredentials({ username, password }: Readonly<Record<string, string>
 }
 
 function checkLength(field: string, text: string): string {
-  if (Buffer.byteLength(text) <= MOST_TEXT_BYTES) return text;
-  throw invalid(field, `a string of at most ${MOST_TEXT_BYTES} bytes`, undefined);
+  if (Buffer.byteLength(text) <= MAX_TEXT_BYTES) return text;
+  throw invalid(field, `a string of at most ${MAX_TEXT_BYTES} bytes`, undefined);
 }
 
 /** The parameters of the TLS options. */

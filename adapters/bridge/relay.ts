@@ -36,7 +36,7 @@ const UNSUBSCRIBE_ID = 65_534;
 const NEVER = 0xffff_ffff;
 
 /** Counters of a bridge since its creation. */
-export interface BridgeFigures {
+export interface BridgeCounters {
   /** Messages sent to the remote server. */
   readonly sent: number;
   /** Messages received from the remote server and published here. */
@@ -56,7 +56,7 @@ export interface RelayContext {
   readonly settings: BridgeSettings;
   readonly out: TopicMap;
   readonly in: TopicMap;
-  readonly figures: { -readonly [name in keyof BridgeFigures]: number };
+  readonly counters: { -readonly [name in keyof BridgeCounters]: number };
   /** Topic filters that the session at the remote server may still have although no rule uses them. */
   staleFilters: readonly string[];
   /** The id of the bridge in the user property of hops. */
@@ -366,7 +366,7 @@ export class Relay {
     if (reasonCode < 0x80) return;
     if (reasonCode === ReasonCode.quotaExceeded)
       throw new BrokerError('BRIDGE_QUOTA', `a message was refused for now (${cmd.toUpperCase()} 0x97)`);
-    this.#context.figures.refused++;
+    this.#context.counters.refused++;
   }
 
   /** The highest QoS that the remote server accepts. */
@@ -378,11 +378,11 @@ export class Relay {
     const { qos, messageId = 0 } = packet;
     const bytes = this.#outgoing(packet);
     if (bytes === undefined) {
-      this.#context.figures.dropped++;
+      this.#context.counters.dropped++;
       if (qos > 0) this.#answerOut(qos, messageId);
       return;
     }
-    this.#context.figures.sent++;
+    this.#context.counters.sent++;
     this.#remote.sendBytes(bytes);
     if (qos === 2) this.#fresh?.add(messageId);
     if (qos === 2 && this.#maximumQoS === 1) this.#lowered.add(messageId);
@@ -439,14 +439,14 @@ export class Relay {
     const { qos, messageId = 0 } = packet;
     const bytes = this.#incoming(packet);
     if (bytes === undefined) {
-      this.#context.figures.dropped++;
+      this.#context.counters.dropped++;
       if (this.#remote.isIgnored)
         throw new BrokerError('BRIDGE_PROTOCOL', 'the remote server sends messages, but reads no acknowledgements');
       // the PUBREL of QoS 2 is passed on; the local session does not know the packet id and answers with PUBCOMP
       if (qos > 0) this.#remote.send({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId, reasonCode: 0 });
       return;
     }
-    this.#context.figures.received++;
+    this.#context.counters.received++;
     local.sendBytes(bytes);
   }
 

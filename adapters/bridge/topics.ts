@@ -79,7 +79,7 @@ interface Mapped {
 }
 
 /** Maximum number of topics whose mapping is cached. */
-const MOST_REMEMBERED = 1_000;
+const MAX_REMEMBERED = 1_000;
 
 /** Maps the topics of one direction. The first rule whose filter matches applies. */
 export class TopicMap {
@@ -99,7 +99,7 @@ export class TopicMap {
     if (rule === undefined) return undefined;
     const mapped = { rule, topic: rule.to + topic.slice(rule.from.length) };
     if (mapped.topic === '') return undefined;
-    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
     this.#known.set(topic, mapped);
     return mapped;
   }

@@ -22,7 +22,7 @@ const GROWN_SHARE = 0.25;
 /** A heap with at most this many bytes in use is always compacted. Compaction stops the process, for longer the more is in use. */
 const QUICKLY_COMPACTED_BYTES = 48 * 2 ** 20;
 /** A heap with up to this many bytes in use is compacted only if the unused resident memory is `SPARE_RATIO` times as large. */
-const MOST_COMPACTED_BYTES = 128 * 2 ** 20;
+const MAX_COMPACTED_BYTES = 128 * 2 ** 20;
 const SPARE_RATIO = 4;
 /** The number of checks after the start of a collection until the memory in use counts as needed, because V8 collects concurrently. */
 const COLLECTING_LOOKS = 10;
@@ -85,7 +85,7 @@ export class IdlePolicy {
 
 function isWorthCompacting(usedBytes: number, spareBytes: number): boolean {
   if (usedBytes <= QUICKLY_COMPACTED_BYTES) return true;
-  return usedBytes <= MOST_COMPACTED_BYTES && spareBytes >= usedBytes * SPARE_RATIO;
+  return usedBytes <= MAX_COMPACTED_BYTES && spareBytes >= usedBytes * SPARE_RATIO;
 }
 
 /**

@@ -30,7 +30,7 @@ export interface FastifyMqttOptions {
 }
 
 /** The longest delay of a Node timer. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
   broker: row('object', {} as Broker | BrokerOptions, 'The broker, or its options.', {
@@ -47,7 +47,7 @@ const OPTIONS = {
   management: row('object', [] as readonly ManagementOptions[], 'The management interface.', { check: mountsOf }),
   streamsApi: row('object', [] as readonly StreamsApiOptions[], 'The interface of stream rules.', { check: mountsOf }),
   webhooks: row('object', [] as readonly WebhookOptions[], 'Webhooks.', { check: listOf }),
-  closeTimeout: row('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: LONGEST_MS })
+  closeTimeout: row('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: MAX_MS })
 };
 
 /** The checked options. */

@@ -126,7 +126,7 @@ export class Audit {
     const { kind, id } = caller;
     const entry =
       repeated === undefined
-        ? audit.add({
+        ? audit.record({
             ...outcome,
             caller: id === undefined ? { kind } : { kind, id: cut(id) },
             request: `${row.method} ${row.path}`,

@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import {
   checkBroker,
   type ListenerAddress,
-  type ListenerFigures,
+  type ListenerCounters,
   type ListenerProtocol,
   type OptionValues,
   readOptions,
@@ -174,8 +174,8 @@ class ForwardedListener implements Listener {
     this.#gate.count(reason);
   }
 
-  info(): ListenerFigures {
-    return this.#gate.figures();
+  info(): ListenerCounters {
+    return this.#gate.counters();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -6,7 +6,7 @@
 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type CountedStream, type ListenerFigures, Newcomers, plainAddress } from '../../lib/adapter.ts';
+import { type CountedStream, type ListenerCounters, Newcomers, plainAddress } from '../../lib/adapter.ts';
 import { type Clock, ConnectionRefused, type ProtocolVersion, type TransportInfo } from '../../lib/index.ts';
 import { DescriptorReserve, type Descriptors } from '../upgrades/index.ts';
 import type { Acceptor, Disconnected } from './acceptor.ts';
@@ -333,7 +333,7 @@ export class Gate {
     this.shutdownCount[reason] = (this.shutdownCount[reason] ?? 0) + 1;
   }
 
-  figures(): ListenerFigures {
+  counters(): ListenerCounters {
     const { shutdownCount, settings } = this;
     return {
       acceptors: 1,

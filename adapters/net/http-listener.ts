@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import {
   checkBroker,
   type ListenerAddress,
-  type ListenerFigures,
+  type ListenerCounters,
   type ListenerProtocol,
   shownUrl
 } from '../../lib/adapter.ts';
@@ -177,7 +177,7 @@ class HttpListener implements Listener {
     }
   }
 
-  info(): ListenerFigures {
+  info(): ListenerCounters {
     const { maxConnections } = this.#transport.common;
     return { acceptors: 1, maxConnections, currentConnections: this.#sockets.size, shutdownCount: {} };
   }

@@ -4,7 +4,7 @@
 // broker runs accepts at once.
 
 import { createServer, type Server, type Socket } from 'node:net';
-import type { ListenerAddress, ListenerFigures, ListenerHandle, ListenerProtocol } from '../../lib/adapter.ts';
+import type { ListenerAddress, ListenerCounters, ListenerHandle, ListenerProtocol } from '../../lib/adapter.ts';
 import { BrokerError } from '../../lib/index.ts';
 import type { Acceptor } from './acceptor.ts';
 import { bind, boundAddress } from './bind.ts';
@@ -117,8 +117,8 @@ export class NetListener implements Listener {
     this.#gate.count(reason);
   }
 
-  info(): ListenerFigures {
-    return this.#gate.figures();
+  info(): ListenerCounters {
+    return this.#gate.counters();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

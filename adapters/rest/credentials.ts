@@ -256,8 +256,8 @@ export class CredentialCheck {
       : 'application';
     if (this.#hasIdentities) return unauthorized(`of an ${names} are needed`.replace('an user', 'a user'));
     const [remedy, add] = asked.includes('applications')
-      ? ['embermq serve --app ID:SECRET, or broker.applications.add() in an app', 'embermq serve --app ID:SECRET']
-      : ['broker.users.add() in an app', 'POST /users of an interface that accepts applications'];
+      ? ['embermq serve --app ID:SECRET, or broker.applications.create() in an app', 'embermq serve --app ID:SECRET']
+      : ['broker.users.create() in an app', 'POST /users of an interface that accepts applications'];
     if (!this.#hasWarned) {
       this.#hasWarned = true;
       const message = `the ${this.#what} interface cannot be used: the broker has no ${names}. Add one: ${remedy}`;

@@ -34,7 +34,7 @@ export function auditChange(
   if (row === undefined || row.method === 'GET' || row.isReading === true || caller === undefined) return;
   const { call, trustedProxies, fault } = answered;
   const { kind, id } = caller;
-  broker.monitor.audit.add({
+  broker.monitor.audit.record({
     operation: row.name,
     caller: id === undefined ? { kind } : { kind, id: cut(id) },
     address: clientAddress(call, trustedProxies),

@@ -51,7 +51,7 @@ export interface ScriptInput {
 export type ScriptDescription = Required<ScriptInput>;
 
 /** The number of calls of a function in JavaScript that limits have ended, since the start of the process. */
-export interface ScriptFigures {
+export interface ScriptCounters {
   readonly calls: number;
   /** Calls that took longer than `scriptTime`. */
   readonly timeouts: number;
@@ -79,11 +79,11 @@ export interface ScriptsApi {
   /** The names, sorted. */
   list(): Promise<string[]>;
   /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
-  describe(id: string): Promise<ScriptDescription>;
+  get(id: string): Promise<ScriptDescription>;
   /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
-  drop(id: string): Promise<void>;
+  delete(id: string): Promise<void>;
   /** @throws NotFound SCRIPT_NOT_FOUND (`not found`) */
-  figures(id: string): Promise<ScriptFigures>;
+  counters(id: string): Promise<ScriptCounters>;
 }
 
 /**
@@ -116,14 +116,14 @@ export interface PluginsApi {
   /** The names, including those of deleted plugins that are still active. */
   list(type: PluginType): Promise<string[]>;
   /** @throws NotFound PLUGIN_NOT_FOUND (`not found`) */
-  describe(type: PluginType, name: string): Promise<PluginDescription>;
+  get(type: PluginType, name: string): Promise<PluginDescription>;
   /**
    * Delete a plugin. It stays active until the stream service or the process restarts.
    * @param options `restart`: stop the stream service; `broker.streams.start()` or a restart of the process starts it
    * again
    * @throws NotFound PLUGIN_NOT_FOUND (`invalid name x: not exist`); StateError PLUGIN_DELETED: it is already deleted
    */
-  drop(type: PluginType, name: string, options?: { readonly restart?: boolean }): Promise<void>;
+  delete(type: PluginType, name: string, options?: { readonly restart?: boolean }): Promise<void>;
   /** The functions of plugins, sorted by name. */
   udfs(): Promise<string[]>;
   /** @throws NotFound FUNCTION_NOT_FOUND (`not found`) */

@@ -7,7 +7,7 @@ export interface PluginsHost {
   readonly clock: Clock;
   readonly streams: Pick<
     StreamsApi,
-    'isRunning' | 'defineFunction' | 'defineSource' | 'defineSink' | 'undefine' | 'beforeStart' | 'stop'
+    'isRunning' | 'createFunction' | 'createSource' | 'createSink' | 'deleteType' | 'beforeStart' | 'stop'
   >;
   /** Stop the broker; for `exitOnPluginDrop`. */
   stop(): Promise<unknown>;

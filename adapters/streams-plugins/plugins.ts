@@ -10,8 +10,7 @@ import {
   type PluginFunction,
   type PluginInput,
   type PluginsApi,
-  type PluginType,
-  type ScriptsApi
+  type PluginType
 } from './api.ts';
 import { Changes } from './changes.ts';
 import { libraryName } from './content.ts';
@@ -33,13 +32,12 @@ const EXIT_DELAY_MS = 1000;
 
 /** The plugins of a stream service, created by `streamPlugins`. */
 export class StreamPlugins implements PluginsApi {
-  readonly scripts: ScriptsApi;
+  readonly scripts: Scripts;
   readonly #host: PluginsHost;
   readonly #settings: PluginSettings;
   readonly #files: PluginFiles;
   readonly #list: PluginList;
   readonly #installer: Installer;
-  readonly #scripts: Scripts;
   readonly #closing = new AbortController();
   readonly #changes = new Changes(this.#closing.signal);
   /** The active plugins, by folder. */
@@ -57,7 +55,7 @@ export class StreamPlugins implements PluginsApi {
     this.#list = new PluginList(this.#files.listPath);
     this.#installer = new Installer(this.#files, settings, host.clock, this.#closing.signal);
     const limits = { timeMs: scriptTime, memoryBytes: scriptMemory, onLog, max: maxScripts };
-    this.scripts = this.#scripts = new Scripts(host, this.#list, this.#changes, limits);
+    this.scripts = new Scripts(host, this.#list, this.#changes, limits);
   }
 
   /** @internal */
@@ -102,12 +100,17 @@ export class StreamPlugins implements PluginsApi {
     return this.#of(type).map(({ name }) => name);
   }
 
-  async describe(type: PluginType, name: string): Promise<PluginDescription> {
+  async get(type: PluginType, name: string): Promise<PluginDescription> {
     checkType(type);
     return description(this.#existing(type, name));
   }
 
-  async drop(type: PluginType, name: string, { restart = false } = {}): Promise<void> {
+  /** @deprecated Use `get`. */
+  describe(type: PluginType, name: string): Promise<PluginDescription> {
+    return this.get(type, name);
+  }
+
+  async delete(type: PluginType, name: string, { restart = false } = {}): Promise<void> {
     checkType(type);
     await this.#changes.run(async () => {
       const record = this.#record(type, name);
@@ -116,6 +119,11 @@ export class StreamPlugins implements PluginsApi {
       if (record.state !== 'deleted') await this.#list.put({ ...record, state: 'deleted' }, record);
     });
     if (restart) await this.#stop(type, name);
+  }
+
+  /** @deprecated Use `delete`. */
+  drop(...args: Parameters<StreamPlugins['delete']>): ReturnType<StreamPlugins['delete']> {
+    return this.delete(...args);
   }
 
   async udfs(): Promise<string[]> {
@@ -258,7 +266,7 @@ export class StreamPlugins implements PluginsApi {
           await redefine(this.#host.streams, [], loaded.definitions);
           this.#loaded.set(record.folder, loaded);
         });
-    await this.#scripts.begin();
+    await this.scripts.begin();
   }
 
   /** Install a library that was put manually into the folder of plugins. */

@@ -13,14 +13,14 @@ export async function redefine(
   fresh: readonly Definition[]
 ): Promise<void> {
   const defined: Definition[] = [];
-  for (const each of old) await streams.undefine(each.what, each.type.name);
+  for (const each of old) await streams.deleteType(each.what, each.type.name);
   try {
     for (const each of fresh) {
       await define(streams, each);
       defined.push(each);
     }
   } catch (error) {
-    for (const each of defined) await streams.undefine(each.what, each.type.name);
+    for (const each of defined) await streams.deleteType(each.what, each.type.name);
     for (const each of old) await define(streams, each);
     throw error;
   }
@@ -29,9 +29,9 @@ export async function redefine(
 async function define(streams: PluginsHost['streams'], definition: Definition): Promise<void> {
   const { what, name, type } = definition;
   try {
-    if (what === 'source') await streams.defineSource(type);
-    else if (what === 'sink') await streams.defineSink(type);
-    else await streams.defineFunction(type);
+    if (what === 'source') await streams.createSource(type);
+    else if (what === 'sink') await streams.createSink(type);
+    else await streams.createFunction(type);
   } catch (cause) {
     const code = cause instanceof BrokerError ? cause.code : undefined;
     if (code === 'FUNCTION_EXISTS') throw functionExists(name, cause);

@@ -5,7 +5,7 @@
 
 import type { QuickJSContext, QuickJSHandle } from 'quickjs-emscripten';
 import { BrokerError } from '../../lib/index.ts';
-import type { ScriptDescription, ScriptFigures } from './api.ts';
+import type { ScriptCounters, ScriptDescription } from './api.ts';
 import { messageOf } from './errors.ts';
 
 /** Limits of a function in JavaScript. */
@@ -50,7 +50,7 @@ export class Script {
   #isLate = false;
   /** The reason why the interpreter itself has failed. */
   #failure: Error | undefined = undefined;
-  readonly #figures = { calls: 0, timeouts: 0, failures: 0 };
+  readonly #counters = { calls: 0, timeouts: 0, failures: 0 };
 
   private constructor(description: ScriptDescription, limits: ScriptLimits, context: QuickJSContext) {
     this.description = description;
@@ -77,8 +77,8 @@ export class Script {
     return script;
   }
 
-  get figures(): ScriptFigures {
-    return { ...this.#figures };
+  get counters(): ScriptCounters {
+    return { ...this.#counters };
   }
 
   /**
@@ -86,12 +86,12 @@ export class Script {
    * @throws Error with the position in the script
    */
   call(args: readonly unknown[]): unknown {
-    this.#figures.calls++;
+    this.#counters.calls++;
     try {
       return this.#guarded(() => this.#call(args));
     } catch (error) {
-      if (this.#isLate) this.#figures.timeouts++;
-      else this.#figures.failures++;
+      if (this.#isLate) this.#counters.timeouts++;
+      else this.#counters.failures++;
       throw error;
     }
   }

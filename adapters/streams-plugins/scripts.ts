@@ -1,5 +1,5 @@
 import { BrokerError, InvalidInput, NotFound, StateError } from '../../lib/index.ts';
-import type { ScriptDescription, ScriptFigures, ScriptInput, ScriptsApi } from './api.ts';
+import type { ScriptCounters, ScriptDescription, ScriptInput, ScriptsApi } from './api.ts';
 import type { Changes } from './changes.ts';
 import type { Definition } from './definitions.ts';
 import { messageOf } from './errors.ts';
@@ -46,11 +46,16 @@ export class Scripts implements ScriptsApi {
     return this.#list.scripts.map(({ id }) => id).sort();
   }
 
-  async describe(id: string): Promise<ScriptDescription> {
+  async get(id: string): Promise<ScriptDescription> {
     return this.#find(id);
   }
 
-  drop(id: string): Promise<void> {
+  /** @deprecated Use `get`. */
+  describe(id: string): Promise<ScriptDescription> {
+    return this.get(id);
+  }
+
+  delete(id: string): Promise<void> {
     return this.#changes.run(async () => {
       const found = this.#find(id);
       await this.#list.setScripts(this.#list.scripts.filter((each) => each !== found));
@@ -60,9 +65,19 @@ export class Scripts implements ScriptsApi {
     });
   }
 
-  async figures(id: string): Promise<ScriptFigures> {
+  /** @deprecated Use `delete`. */
+  drop(id: string): Promise<void> {
+    return this.delete(id);
+  }
+
+  async counters(id: string): Promise<ScriptCounters> {
     this.#find(id);
-    return this.#running.get(id)?.script.figures ?? { calls: 0, timeouts: 0, failures: 0 };
+    return this.#running.get(id)?.script.counters ?? { calls: 0, timeouts: 0, failures: 0 };
+  }
+
+  /** @deprecated Use `counters`. */
+  figures(id: string): Promise<ScriptCounters> {
+    return this.counters(id);
   }
 
   /** Define the functions that are not defined yet. Failures are reported. Called within a change. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/index.ts';
 
 const FIRST_MS = 1000;
-const LONGEST_MS = 30_000;
+const MAX_MS = 30_000;
 
 /** Delays between attempts, growing from one second to thirty. */
 export class BackOff {
@@ -17,7 +17,7 @@ export class BackOff {
   later(run: () => void): void {
     this.cancel();
     this.#timer = this.#clock.setTimeout(run, this.#delayMs * (0.9 + 0.2 * Math.random()));
-    this.#delayMs = Math.min(this.#delayMs * 2, LONGEST_MS);
+    this.#delayMs = Math.min(this.#delayMs * 2, MAX_MS);
   }
 
   /** Reset the delay after a successful attempt. */

@@ -6,7 +6,7 @@
 
 import type { ConnectorKind } from '../../lib/adapter.ts';
 import { checkBroker } from '../../lib/adapter.ts';
-import type { Broker, BrokerEvents, Outbox, OutboxFigures } from '../../lib/index.ts';
+import type { Broker, BrokerEvents, Outbox, OutboxCounters } from '../../lib/index.ts';
 import { EVENTS, SendError, StateError } from '../../lib/index.ts';
 import { tlsOf } from '../outgoing/index.ts';
 import { BODIES, bodyOf, WEBHOOK_EVENTS, type WebhookEvent } from './bodies.ts';
@@ -110,8 +110,13 @@ export class Webhook {
   }
 
   /** Counters of sent, repeated and dropped events. */
-  get figures(): OutboxFigures {
-    return this.#outbox.figures;
+  get counters(): OutboxCounters {
+    return this.#outbox.counters;
+  }
+
+  /** @deprecated Use `counters`. */
+  get figures(): OutboxCounters {
+    return this.counters;
   }
 
   /** Start sending events. A webhook is started when it is created. */
@@ -145,7 +150,7 @@ export class Webhook {
   /** Close, and delete the queued events, including those in the store. */
   discard(): void {
     this.close();
-    this.#broker.outboxes.discard(this.#outbox.name);
+    this.#broker.outboxes.delete(this.#outbox.name);
   }
 
   #answered(refusal: Error | undefined): void {

@@ -56,9 +56,9 @@ if (observer === 'rules') {
   const others = Array.from({ length: 999 }, (_, n): AccessRule => {
     return { access: n % 10 === 0 ? 'deny' : 'allow', topic: `site/${n}/+/state` };
   });
-  await broker.access.add(acl([...others, { access: 'allow' }]));
+  await broker.access.create(acl([...others, { access: 'allow' }]));
 }
-if (observer === 'users') await broker.access.add(passwordFile({ file: await writeUsers(join(scratch, 'users')) }));
+if (observer === 'users') await broker.access.create(passwordFile({ file: await writeUsers(join(scratch, 'users')) }));
 if (observer === 'listener') broker.on('message.publish', () => {}, { filter: 'a/#' });
 listen(broker, { host: '127.0.0.1', port: Number(port), backlog: 4096, maxConnRate: 1e6 });
 await broker.start();
@@ -81,7 +81,7 @@ async function mountAndPoll(): Promise<void> {
   const server = createServer(managementApi(broker, { prefix: '/api' }).node);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  await broker.applications.add(application);
+  await broker.applications.create(application);
   fork(program('support/poller.js'), [JSON.stringify({ port, ...application })]);
 }
 

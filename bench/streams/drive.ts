@@ -38,7 +38,7 @@ export interface Driven {
 
 /** Time without deliveries after which rows count as lost: windows last a second, and processes may wait for a core. */
 const PATIENCE_MS = 5_000;
-const MOST_UNSENT = 1 << 20;
+const MAX_UNSENT = 1 << 20;
 /** Longer than the windows, which may contain earlier rows. */
 const WINDOW_MS = 1_200;
 
@@ -91,7 +91,7 @@ async function publish({ rows, rate, burst }: Drive, publisher: Client, from: nu
   for (let sent = from; sent < to; ) {
     if (publisher.fault !== undefined) throw publisher.fault;
     const next = Math.min(to, sent + burst);
-    if (next <= from + elapsed() * rate && publisher.unsent < MOST_UNSENT) {
+    if (next <= from + elapsed() * rate && publisher.unsent < MAX_UNSENT) {
       publisher.write(rows.frames(sent, next));
       sent = next;
     } else await sleep(1);

@@ -22,7 +22,7 @@ const AT_ONCE = 100;
 const [clients, subscriptions] = process.argv.slice(2).map(Number);
 const broker = createBroker({ allowAnonymous: true, maxSessions: 0 });
 await broker.start();
-await broker.applications.add(APPLICATION);
+await broker.applications.create(APPLICATION);
 const wires: Wire[] = [];
 for (let i = 0; i < clients; i++) {
   const wire = new Wire(() => {});

@@ -65,7 +65,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
 
   await broker.start();
-  if (broker.applications.get(operator.id) === undefined) await broker.applications.add(operator);
+  if (broker.applications.get(operator.id) === undefined) await broker.applications.create(operator);
   else await broker.applications.setSecret(operator.id, operator.secret);
   greenhouses.follow(broker);
   await defineMeans(broker, options.windowSeconds);

@@ -365,7 +365,7 @@ export class AccessControl {
         return this.secrets.verify(hash, password ?? Buffer.alloc(0), remoteAddress, signal, check);
       },
       seedLogin: async (login, password, isSuperuser) => {
-        if (this.logins.get(login) === undefined) await this.logins.add(login, password, { isSuperuser });
+        if (this.logins.get(login) === undefined) await this.logins.create(login, password, { isSuperuser });
       },
       invalidate: (clientId) => host.rightsChanged(clientId),
       failed: (error, during) => host.failed(error, during)

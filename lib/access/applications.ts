@@ -114,7 +114,7 @@ export class Applications implements Iterable<Application> {
    * @returns its secret, which cannot be read later
    * @throws StateError RECORD_EXISTS; InvalidInput APPLICATION_INVALID, OPTION_UNKNOWN
    */
-  async add(input: ApplicationInput): Promise<{ readonly secret: string }> {
+  async create(input: ApplicationInput): Promise<{ readonly secret: string }> {
     checkObject(input, 'application');
     checkNames(input, ['id', 'secret', ...CHANGE_NAMES], 'an application');
     const { id, secret = randomSecret(), ...change } = input;
@@ -129,6 +129,11 @@ export class Applications implements Iterable<Application> {
     const fields = { name, description, isEnabled, expiresAt };
     await this.#table.set(id, storedOf(hash, fields, this.#order.next()));
     return { secret };
+  }
+
+  /** @deprecated Use `create`. */
+  add(input: ApplicationInput): Promise<{ readonly secret: string }> {
+    return this.create(input);
   }
 
   /**

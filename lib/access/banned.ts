@@ -114,7 +114,7 @@ export class BannedClients implements Iterable<Ban> {
   }
 
   /** Ban a client. @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set` */
-  async add(input: BanInput): Promise<Ban> {
+  async create(input: BanInput): Promise<Ban> {
     const now = this.#host.now();
     const { kind, who } = input;
     checkBan(input);
@@ -133,6 +133,11 @@ export class BannedClients implements Iterable<Ban> {
     const ban = banOf(kind, who, stored);
     this.#host.made(ban);
     return ban;
+  }
+
+  /** @deprecated Use `create`. */
+  add(input: BanInput): Promise<Ban> {
+    return this.create(input);
   }
 
   /** Lift a ban. @returns whether there was one @throws as `Table.delete` */

@@ -106,7 +106,7 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
   }
 
   /** Add a record. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID, OPTION_UNKNOWN */
-  async add(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
+  async create(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
     this.#check(name, password, options);
     if (this.#table.get(name) !== undefined) throw this.#exists(name);
     const scram = await scramOf(password);
@@ -114,6 +114,11 @@ export class CredentialRecords implements Iterable<CredentialRecord> {
     await this.#put(name, password, options, scram, this.#order.next());
     this.#added?.();
     this.#added = undefined;
+  }
+
+  /** @deprecated Use `create`. */
+  add(name: string, password: string, options: CredentialOptions = {}): Promise<void> {
+    return this.create(name, password, options);
   }
 
   /** Change the password of a record. `isSuperuser` stays as it is if it is not given. @throws NotFound RECORD_NOT_FOUND; as `add` */

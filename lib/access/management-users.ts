@@ -80,7 +80,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   }
 
   /** Add a user. @throws StateError RECORD_EXISTS; InvalidInput NAME_INVALID, PASSWORD_INVALID, OPTION_INVALID */
-  async add(name: string, password: string, tags = ''): Promise<void> {
+  async create(name: string, password: string, tags = ''): Promise<void> {
     checkName(name);
     checkSecret(password, 'password', 'PASSWORD_INVALID');
     checkTags(tags);
@@ -88,6 +88,11 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     const hash = await this.#secrets.hash(password);
     this.#checkFree(name);
     await this.#set(name, { hash, tags, number: this.#order.next() });
+  }
+
+  /** @deprecated Use `create`. */
+  add(name: string, password: string, tags = ''): Promise<void> {
+    return this.create(name, password, tags);
   }
 
   /** Change the tags of a user. @throws NotFound RECORD_NOT_FOUND; InvalidInput OPTION_INVALID */

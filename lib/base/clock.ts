@@ -21,7 +21,7 @@ export interface Clock {
 }
 
 /** Node's setTimeout fires at once if the delay is longer than this; longer delays are split. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 interface SlicedTimer {
   handle: NodeJS.Timeout | undefined;
@@ -55,7 +55,7 @@ function arm(timer: SlicedTimer, run: () => void, dueMs: number): void {
       if (monotonic() < dueMs) arm(timer, run, dueMs);
       else run();
     },
-    Math.min(Math.max(leftMs, 0), LONGEST_TIMEOUT_MS)
+    Math.min(Math.max(leftMs, 0), MAX_TIMEOUT_MS)
   );
   timer.handle.unref();
 }

@@ -12,7 +12,7 @@ import type { BrokerActions, BrokerEvent } from './chart.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
 const STORE_CLOSE_MS = 10_000;
 const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
@@ -282,7 +282,7 @@ export class BrokerLifecycle {
       };
       // Real time, because this waits for sockets, which do not follow a virtual clock.
       this.#shortenStop = (ms) => {
-        if (ms <= LONGEST_TIMEOUT_MS) timers.push(setTimeout(end, ms));
+        if (ms <= MAX_TIMEOUT_MS) timers.push(setTimeout(end, ms));
       };
       this.#shortenStop(timeoutMs);
       void done.then(end);

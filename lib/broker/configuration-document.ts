@@ -143,7 +143,7 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
     entries: ({ access }) => access.banned.exported(),
     keyOf: ({ kind, who }) => `${kind}/${who}`,
     check: checkBan,
-    put: ({ access }, ban) => access.banned.add({ until: Infinity, ...ban }),
+    put: ({ access }, ban) => access.banned.create({ until: Infinity, ...ban }),
     remove: ({ access }, { kind, who }) => access.banned.delete(kind, who)
   }),
   applications: section<ExportedApplication>({

@@ -38,16 +38,16 @@ import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import { type GaugeReaders, Metric } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
 import { BlockedClients } from '../monitor/blocked-clients.ts';
-import { Figures } from '../monitor/figures.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine/machine-monitor.ts';
 import { Pressure } from '../monitor/machine/pressure.ts';
 import { SystemMonitor } from '../monitor/machine/system-monitor.ts';
+import { MetricHistory } from '../monitor/metric-history.ts';
 import { Monitor } from '../monitor/monitor.ts';
 import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
-import { StoreFigures } from '../monitor/store-figures.ts';
+import { StoreMetrics } from '../monitor/store-metrics.ts';
 import { SysTopics } from '../monitor/sys.ts';
-import { TopicFigures } from '../monitor/topic-figures.ts';
+import { TopicCounters } from '../monitor/topic-counters.ts';
 import { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -238,7 +238,7 @@ export class Engine {
     if (clock === systemClock) {
       this.#systemMonitor.start(time.nowMs);
       this.#machine.start();
-      this.monitor.figures.start();
+      this.monitor.metricHistory.start();
     }
     life.begin();
     for (const session of this.sessions.values()) session.lifecycle.rearmOffline();
@@ -255,7 +255,7 @@ export class Engine {
     notices.stop();
     this.#systemMonitor.stop();
     this.#machine.stop();
-    this.monitor.figures.stop();
+    this.monitor.metricHistory.stop();
     this.sessions.stop();
     this.connections.refuseHeld();
     for (const { session, isClosed } of [...this.connections.all]) {
@@ -376,7 +376,7 @@ export class Engine {
       broker,
       isStarted: () => life.isRunning,
       failed: (error, during) => announcer.failed(error, during, undefined),
-      discard: (name) => this.kept.outboxes.discard(name)
+      discard: (name) => this.kept.outboxes.delete(name)
     });
   }
 
@@ -392,12 +392,21 @@ export class Engine {
       failed: (error, during) => announcer.failed(error, during, undefined)
     });
     const observe = (filter: string) => this.routing.watch(filter);
-    const topicFigures = new TopicFigures({ clock, wheel, events, observe });
+    const topicCounters = new TopicCounters({ clock, wheel, events, observe });
     const slowSubscriptions = new SlowSubscriptions(services);
     const blockedClients = new BlockedClients({ node: settings.node, clock, sessions: this.sessions, pause });
-    const figures = new Figures(services);
-    const store = new StoreFigures({ clock, ledger: this.ledger, pause });
-    return new Monitor({ drops, audit, traces, figures, topicFigures, slowSubscriptions, blockedClients, store });
+    const metricHistory = new MetricHistory(services);
+    const store = new StoreMetrics({ clock, ledger: this.ledger, pause });
+    return new Monitor({
+      drops,
+      audit,
+      traces,
+      metricHistory,
+      topicCounters,
+      slowSubscriptions,
+      blockedClients,
+      store
+    });
   }
 
   #configuration(): Configuration {

@@ -1,7 +1,7 @@
 import type { Rate } from '../base/options-table.ts';
 
 /** Not specified: a client that is paused for longer closes the connection, and starts with a new limit on the next one. */
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** A rate option, in the form that the token buckets use. All buckets of an option share it. */
 class Refill {
@@ -13,7 +13,7 @@ class Refill {
   constructor(rate: Rate) {
     this.capacity = rate.amount;
     this.#perMs = rate.amount / rate.perMs;
-    this.#lowest = -this.#perMs * Math.max(rate.perMs, LONGEST_PAUSE_MS);
+    this.#lowest = -this.#perMs * Math.max(rate.perMs, MAX_PAUSE_MS);
   }
 
   /** The content of a bucket after it was refilled for a time and an amount was taken. */

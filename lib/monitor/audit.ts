@@ -120,7 +120,7 @@ export class AuditLog {
   }
 
   /** Add an entry. @returns the entry */
-  add(input: AuditInput): AuditEntry {
+  record(input: AuditInput): AuditEntry {
     const entries = this.#read();
     const number = (entries.at(-1)?.number ?? 0) + 1;
     const entry = { ...input, number, at: this.#host.clock.now(), count: 1 };
@@ -131,6 +131,11 @@ export class AuditLog {
       this.#during(this.#host.table.delete(keyOf(oldest.number)));
     }
     return { ...entry };
+  }
+
+  /** @deprecated Use `record`. */
+  add(input: AuditInput): AuditEntry {
+    return this.record(input);
   }
 
   /** The entries. Those that were added before the first start of the broker follow those of the table. */

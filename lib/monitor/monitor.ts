@@ -1,10 +1,10 @@
 import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { Drops } from './drops.ts';
-import type { Figures } from './figures.ts';
+import type { MetricHistory } from './metric-history.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
-import type { StoreFigures } from './store-figures.ts';
-import type { TopicFigures } from './topic-figures.ts';
+import type { StoreMetrics } from './store-metrics.ts';
+import type { TopicCounters } from './topic-counters.ts';
 import { KeptTraces } from './traces/kept-traces.ts';
 import type { Traces } from './traces/traces.ts';
 
@@ -13,11 +13,11 @@ interface MonitorParts {
   readonly drops: Drops;
   readonly audit: AuditLog;
   readonly traces: Traces;
-  readonly figures: Figures;
-  readonly topicFigures: TopicFigures;
+  readonly metricHistory: MetricHistory;
+  readonly topicCounters: TopicCounters;
   readonly slowSubscriptions: SlowSubscriptions;
   readonly blockedClients: BlockedClients;
-  readonly store: StoreFigures;
+  readonly store: StoreMetrics;
 }
 
 /** Observations of the broker about itself, for operators: `broker.monitor`. */
@@ -30,26 +30,36 @@ export class Monitor {
   /** Traces whose last lines are kept. */
   readonly traces: KeptTraces;
   /** Counters and gauges of the last hour. */
-  readonly figures: Figures;
+  readonly metricHistory: MetricHistory;
   /** Counters of the messages of single topics. */
-  readonly topicFigures: TopicFigures;
+  readonly topicCounters: TopicCounters;
   /** A ranking of the clients and topics whose messages take longest. */
   readonly slowSubscriptions: SlowSubscriptions;
   /** The clients that do not read as fast as the broker sends to them. */
   readonly blockedClients: BlockedClients;
 
   /** The store of the broker. */
-  readonly store: StoreFigures;
+  readonly store: StoreMetrics;
 
   /** @internal */
   constructor(parts: MonitorParts) {
     this.drops = parts.drops;
     this.audit = parts.audit;
     this.traces = new KeptTraces(parts.traces);
-    this.figures = parts.figures;
-    this.topicFigures = parts.topicFigures;
+    this.metricHistory = parts.metricHistory;
+    this.topicCounters = parts.topicCounters;
     this.slowSubscriptions = parts.slowSubscriptions;
     this.blockedClients = parts.blockedClients;
     this.store = parts.store;
+  }
+
+  /** @deprecated Use `topicCounters`. */
+  get topicFigures(): TopicCounters {
+    return this.topicCounters;
+  }
+
+  /** @deprecated Use `metricHistory`. */
+  get figures(): MetricHistory {
+    return this.metricHistory;
   }
 }

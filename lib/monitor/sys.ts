@@ -77,7 +77,7 @@ export interface SysSettings {
 }
 
 /** A topic and its current payload. */
-interface Figure {
+interface SystemValue {
   readonly topic: string;
   readonly read: () => string;
 }
@@ -93,10 +93,10 @@ interface Figure {
 export class SysTopics {
   readonly #given: SysSettings;
   readonly #prefix: string;
-  readonly #heartbeat: readonly Figure[];
+  readonly #heartbeat: readonly SystemValue[];
   /** Undefined until there is a subscriber. */
-  #statistics: readonly Figure[] | undefined = undefined;
-  readonly #retained: readonly Figure[];
+  #statistics: readonly SystemValue[] | undefined = undefined;
+  readonly #retained: readonly SystemValue[];
   /** The last payload of each retained topic. */
   readonly #published = new Map<string, string>();
   readonly #beat: Period;
@@ -189,10 +189,10 @@ export class SysTopics {
     return this.#given.isHeard === undefined || this.#given.isHeard();
   }
 
-  #publish(figures: readonly Figure[]): void {
+  #publish(values: readonly SystemValue[]): void {
     if (!this.#isHeard()) return;
     const { hasSubscribers, publish } = this.#given;
-    for (const { topic, read } of figures) if (hasSubscribers(topic)) publish(topic, read(), { qos: 0, retain: false });
+    for (const { topic, read } of values) if (hasSubscribers(topic)) publish(topic, read(), { qos: 0, retain: false });
   }
 
   #publishRetained(): void {
@@ -248,10 +248,10 @@ class Period extends BaseTimer {
   }
 }
 
-function statistics(prefix: string, metrics: Metrics, isDotted: boolean): Figure[] {
-  const figures: Figure[] = [];
+function statistics(prefix: string, metrics: Metrics, isDotted: boolean): SystemValue[] {
+  const values: SystemValue[] = [];
   const add = (suffix: string, read: () => number) => {
-    figures.push({ topic: prefix + suffix, read: () => String(read()) });
+    values.push({ topic: prefix + suffix, read: () => String(read()) });
   };
   for (const name of GAUGES) {
     for (const dot of isDotted ? ['/', '.'] : ['/']) {
@@ -269,7 +269,7 @@ function statistics(prefix: string, metrics: Metrics, isDotted: boolean): Figure
     if (isDotted || !oneWay.has(name)) add(`metrics/${slashes(name)}`, () => metrics.counts[at]);
   });
   for (const name of PLAIN_GAUGES) add(`metrics/${slashes(name)}`, () => metrics.gauge(name));
-  return figures;
+  return values;
 }
 
 function slashes(name: string): string {

@@ -47,7 +47,7 @@ interface OutboxHost {
 }
 
 /** The counters of an outbox since it was opened. */
-export interface OutboxFigures {
+export interface OutboxCounters {
   readonly added: number;
   readonly sent: number;
   /** Failed attempts. */
@@ -98,7 +98,7 @@ export class Outbox {
   #isOverflowing = false;
   #lastError: Error | undefined;
   #waiting: (() => void)[] = [];
-  readonly #figures = {
+  readonly #counters = {
     added: 0,
     sent: 0,
     failed: 0,
@@ -142,8 +142,13 @@ export class Outbox {
     return this.#lastError;
   }
 
-  get figures(): OutboxFigures {
-    return { ...this.#figures, dropped: { ...this.#figures.dropped } };
+  get counters(): OutboxCounters {
+    return { ...this.#counters, dropped: { ...this.#counters.dropped } };
+  }
+
+  /** @deprecated Use `counters`. */
+  get figures(): OutboxCounters {
+    return this.counters;
   }
 
   /** The entries, oldest first. */
@@ -164,7 +169,7 @@ export class Outbox {
     const { maxEntries, maxBytes } = this.limits;
     const id = this.#host.nextId();
     const entry = this.#entries.add({ id, key, content, addedAt: this.#host.now() }, false, keptBytes);
-    this.#figures.added++;
+    this.#counters.added++;
     while (this.#entries.size > maxEntries || this.#entries.bytes > maxBytes) {
       // An entry that is larger than the limit is dropped itself, instead of others.
       const oldest = entry.bytes > maxBytes ? entry : this.#entries.oldestAtRest;
@@ -304,7 +309,7 @@ export class Outbox {
 
   #delivered(delivery: Delivery): void {
     const { entries } = delivery;
-    this.#figures.sent += entries.length;
+    this.#counters.sent += entries.length;
     this.#host.counted('sent', entries.length);
     this.#failing.clear();
     this.#failuresInARow = this.#failuresWhileDown = 0;
@@ -320,7 +325,7 @@ export class Outbox {
     const { entries } = delivery;
     const nowMs = this.#host.now();
     const { retryAfterMs, isFinal } = error instanceof SendError ? error : PLAIN;
-    this.#figures.failed++;
+    this.#counters.failed++;
     this.#host.counted('failed', 1);
     this.#lastError = error;
     for (const entry of entries) {
@@ -368,7 +373,7 @@ export class Outbox {
     if (!this.#entries.remove(entry)) return;
     this.#host.removed(entry);
     if (outcome !== 'sent') {
-      this.#figures.dropped[outcome]++;
+      this.#counters.dropped[outcome]++;
       if (outcome !== 'removed') this.#host.counted('dropped', 1);
     }
     if (this.#isOverflowing && this.size <= this.limits.maxEntries / 2 && this.bytes <= this.limits.maxBytes / 2)

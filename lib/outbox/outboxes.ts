@@ -139,11 +139,16 @@ export class Outboxes {
   }
 
   /** Delete the stored entries of an outbox that is not open. @returns their number */
-  discard(name: string): number {
+  delete(name: string): number {
     const entries = this.#kept.get(name) ?? [];
     this.#kept.delete(name);
     for (const recorded of entries) this.#records?.forgotten(recorded);
     return entries.length;
+  }
+
+  /** @deprecated Use `delete`. */
+  discard(name: string): number {
+    return this.delete(name);
   }
 
   /** Take over the entries of the store. @internal */

@@ -6,7 +6,7 @@ import { type Packet, PacketType, type ProtocolVersion } from './types.ts';
 import { readVarint, VARINT_MAX, varintEnd } from './varint.ts';
 
 /** The maximum size of a fixed header in bytes. */
-const LONGEST_HEADER = 5;
+const MAX_HEADER = 5;
 
 type PacketReaderOptions = {
   /** The maximum size of an accepted packet in bytes, including its fixed header. Default: the maximum that MQTT allows, 268,435,460. */
@@ -97,14 +97,14 @@ export class PacketReader {
   }
 
   #take(): Packet | undefined {
-    let buf = this.#gather(Math.min(this.#bufferedBytes, LONGEST_HEADER));
+    let buf = this.#gather(Math.min(this.#bufferedBytes, MAX_HEADER));
     const at = this.#at;
     checkFlags(buf[at] >> 4, buf[at] & 0x0f, this.#version ?? 5);
     if (this.#version === undefined && buf[at] >> 4 !== PacketType.connect) {
       throw refused(`packet type ${buf[at] >> 4}: the first packet must be CONNECT`); // [MQTT-3.1.0-1]
     }
     if (!hasLength(buf, at + 1)) {
-      if (this.#bufferedBytes >= LONGEST_HEADER) throw malformed('remaining length: longer than four bytes');
+      if (this.#bufferedBytes >= MAX_HEADER) throw malformed('remaining length: longer than four bytes');
       this.#neededBytes = this.#bufferedBytes + 1;
       return undefined;
     }

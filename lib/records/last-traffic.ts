@@ -1,4 +1,4 @@
-import type { TrafficSource } from './session-figures.ts';
+import type { CountedTraffic } from './session-counters.ts';
 
 /** The counters of a connection, in the order in which they are stored. */
 export const TRAFFIC_COUNTERS = {
@@ -10,7 +10,7 @@ export const TRAFFIC_COUNTERS = {
   sendCnt: ({ writer }) => writer.sentWrites,
   sendPkt: ({ writer }) => writer.sentPackets,
   sendMsg: ({ writer }) => writer.sentMessages
-} as const satisfies Readonly<Record<string, (connection: TrafficSource) => number>>;
+} as const satisfies Readonly<Record<string, (connection: CountedTraffic) => number>>;
 
 /** The name of a counter of a connection. */
 export type TrafficCounter = keyof typeof TRAFFIC_COUNTERS;
@@ -31,7 +31,7 @@ export class LastTraffic {
   readonly #chunks: (Float64Array | undefined)[] = [];
 
   /** Keep the counters of a session's last connection. @param number number of the session; 0 if it has no place */
-  keep(number: number, connection: TrafficSource): void {
+  keep(number: number, connection: CountedTraffic): void {
     if (number === 0) return;
     const place = number % PLACES;
     const chunk = (this.#chunks[Math.floor(place / PLACES_OF_CHUNK)] ??= new Float64Array(WIDTH * PLACES_OF_CHUNK));

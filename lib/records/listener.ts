@@ -17,7 +17,7 @@ export interface ListenerAddress {
 }
 
 /** Counters of a listener, as the management interface shows them. */
-export interface ListenerFigures {
+export interface ListenerCounters {
   /** Number of accept loops. */
   readonly acceptors: number;
   /** Maximum number of connections at a time; 0: unlimited. */
@@ -98,5 +98,5 @@ export interface ListenerHandle {
    */
   refused?(reason: string): void;
   /** The current counters of the listener. */
-  info(): ListenerFigures;
+  info(): ListenerCounters;
 }

@@ -9,16 +9,16 @@ import type { RecordTable } from './record-table.ts';
 import {
   COUNT_FIELDS,
   type ConnectionTraffic,
+  type CountedSession,
   countOf,
-  type FiguresSource,
   type SessionCounts,
   TRAFFIC_FIELDS
-} from './session-figures.ts';
+} from './session-counters.ts';
 import { plainAddress } from './transport-info.ts';
 
 /** The source of the records of a session, which a session implements. */
-export interface SessionSource extends FiguresSource {
-  readonly client: FiguresSource['client'] & ClientInfo;
+export interface SessionSource extends CountedSession {
+  readonly client: CountedSession['client'] & ClientInfo;
   readonly lifecycle: {
     /** Time of the last connect, also while the client is not connected. */
     readonly connectedAt: number | undefined;

@@ -87,6 +87,8 @@ export interface RulesApi {
   /** The rules, in the order in which they were created. */
   list(query?: RuleQuery): Promise<RuleState[]>;
   /** Set the counters of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
+  resetCounters(id: string): Promise<void>;
+  /** @deprecated Use `resetCounters`. */
   resetFigures(id: string): Promise<void>;
   /**
    * Evaluate a statement for an event, without actions. The time limit is 1 s, spent in slices between the elements of
@@ -107,12 +109,18 @@ export interface RulesApi {
   /** The topics of events; the eight documented ones first. */
   events(): Promise<RuleEventInfo[]>;
   /** Define an action type. @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
+  createAction(type: ActionType): Promise<void>;
+  /** @deprecated Use `createAction`. */
   defineAction(type: ActionType): Promise<void>;
   /**
    * Define a resource type, with its actions.
    * @throws InvalidInput RESOURCE_TYPE_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS
    */
+  createResourceType(type: ResourceType): Promise<void>;
+  /** @deprecated Use `createResourceType`. */
   defineResourceType(type: ResourceType): Promise<void>;
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
+  createFunction(definition: SqlFunction): Promise<void>;
+  /** @deprecated Use `createFunction`. */
   defineFunction(definition: SqlFunction): Promise<void>;
 }

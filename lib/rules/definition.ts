@@ -43,9 +43,9 @@ export interface ResourceDefinition {
 /** `.` and `..` are excluded, because clients remove them from URLs. */
 const ID = /^(?!\.{1,2}$)[\w:.-]{1,64}$/;
 /** Maximum number of actions of a rule, including fallbacks. */
-const MOST_ACTIONS = 100;
+const MAX_ACTIONS = 100;
 /** Maximum nesting of fallbacks. */
-const MOST_LEVELS = 10;
+const MAX_LEVELS = 10;
 
 const RULE_FIELDS = ['sql', 'actions', 'description', 'isEnabled', 'onActionFailed'];
 /**
@@ -144,12 +144,12 @@ class ActionReader {
 
   read(given: unknown, field: string, level: number): ActionDefinition[] {
     if (!Array.isArray(given)) throw invalid(field, 'a list of actions', given);
-    if (level > MOST_LEVELS) throw invalid(field, `at most ${MOST_LEVELS} levels of fallbacks`, given);
+    if (level > MAX_LEVELS) throw invalid(field, `at most ${MAX_LEVELS} levels of fallbacks`, given);
     return given.map((action: ActionGiven, at) => this.#action(action, `${field}[${at}]`, level));
   }
 
   #action(given: ActionGiven, field: string, level: number): ActionDefinition {
-    if (++this.#count > MOST_ACTIONS) throw invalid(field, `at most ${MOST_ACTIONS} actions of a rule`, given);
+    if (++this.#count > MAX_ACTIONS) throw invalid(field, `at most ${MAX_ACTIONS} actions of a rule`, given);
     if (typeof given === 'function')
       return { id: this.#ids('function'), name: 'function', params: {}, fallbacks: [], run: given };
     const action = typeof given === 'string' ? { name: given } : given;

@@ -55,7 +55,9 @@ import type {
 const TEST_MS = 1_000;
 
 /** The loaded rule engine of a broker, called by `broker.rules`. */
-export class RuleEngine implements RulesApi {
+export class RuleEngine
+  implements Omit<RulesApi, 'resetFigures' | 'defineAction' | 'defineResourceType' | 'defineFunction'>
+{
   readonly resources: Resources;
   readonly #host: RulesHost;
   readonly #kinds = new Kinds();
@@ -235,10 +237,10 @@ export class RuleEngine implements RulesApi {
     return rules.sort((a, b) => a.order - b.order).map(({ state }) => state);
   }
 
-  async resetFigures(id: string): Promise<void> {
+  async resetCounters(id: string): Promise<void> {
     const rule = this.#existing(id);
     this.#metered.delete(rule);
-    rule.resetFigures();
+    rule.resetCounters();
   }
 
   async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
@@ -280,18 +282,18 @@ export class RuleEngine implements RulesApi {
     return ruleEventInfos();
   }
 
-  async defineAction(type: ActionType): Promise<void> {
+  async createAction(type: ActionType): Promise<void> {
     this.#kinds.defineAction(type);
     await this.#reconnect();
   }
 
-  async defineResourceType(type: ResourceType): Promise<void> {
+  async createResourceType(type: ResourceType): Promise<void> {
     this.#kinds.defineResource(type);
     await this.resources.remake();
     await this.#reconnect();
   }
 
-  async defineFunction(definition: SqlFunction): Promise<void> {
+  async createFunction(definition: SqlFunction): Promise<void> {
     this.#define(definition);
     await this.#reconnect();
   }

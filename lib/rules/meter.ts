@@ -1,4 +1,4 @@
-import type { RuleFigures } from './types.ts';
+import type { RuleCounters } from './types.ts';
 
 /** Seconds between two ticks. */
 export const TICK_SEC = 10;
@@ -44,7 +44,7 @@ export class Meter {
     if (this.#speeds.length > TICKS_OF_5M) this.#speeds.shift();
   }
 
-  get figures(): RuleFigures {
+  get counters(): RuleCounters {
     const speeds = this.#speeds;
     const exception = this.#exception;
     const noResult = this.#noResult;

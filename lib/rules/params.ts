@@ -10,8 +10,8 @@ import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts'
 import type { ParamRow, Params, ParamTable } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
-const MOST_BYTES = 1024 * 1024;
-const MOST_LEVELS = 32;
+const MAX_BYTES = 1024 * 1024;
+const MAX_LEVELS = 32;
 
 /** The parameter of actions that names their resource. */
 export const RESOURCE_PARAM: ParamRow = {
@@ -174,7 +174,7 @@ class Copier {
 
   #value(value: unknown, field: string, level: number): unknown {
     this.#count(typeof value === 'string' ? value.length : 8, field);
-    if (level > MOST_LEVELS) throw invalid(this.#what, field, `a value of at most ${MOST_LEVELS} levels`, undefined);
+    if (level > MAX_LEVELS) throw invalid(this.#what, field, `a value of at most ${MAX_LEVELS} levels`, undefined);
     if (Array.isArray(value))
       return value.map((item: unknown, at) => this.#value(item ?? null, `${field}[${at}]`, level + 1));
     if (isFields(value)) return this.fields(value, `${field}.`, level + 1);
@@ -185,11 +185,11 @@ class Copier {
 
   #count(bytes: number, field: string): void {
     this.#bytes += bytes;
-    if (this.#bytes > MOST_BYTES)
+    if (this.#bytes > MAX_BYTES)
       throw invalid(
         this.#what,
         field,
-        `shorter: all parameters together may have at most ${MOST_BYTES} bytes`,
+        `shorter: all parameters together may have at most ${MAX_BYTES} bytes`,
         undefined
       );
   }

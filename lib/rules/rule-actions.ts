@@ -16,7 +16,7 @@ import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
 /** Maximum number of concurrent calls of one action. */
-const MOST_CALLS = 1000;
+const MAX_CALLS = 1000;
 
 /** Dependencies of the actions of rules on the engine. */
 export interface ActionsHost {
@@ -60,7 +60,7 @@ type Done = (isSuccess: boolean) => void;
  * Maximum number of characters that the actions of a rule send for one event. The queue of a resource has room for half
  * of it.
  */
-const MOST_PREPARED = 67_108_864;
+const MAX_PREPARED = 67_108_864;
 
 /** The event for which actions run. */
 export interface Cause {
@@ -235,8 +235,8 @@ export class RuleActionList {
         this.#awaited++;
         try {
           if (done !== undefined) keep(event);
-          if (cause.prepared > MOST_PREPARED)
-            throw new BrokerError('ACTION_FAILED', `one event would send more than ${MOST_PREPARED} characters`);
+          if (cause.prepared > MAX_PREPARED)
+            throw new BrokerError('ACTION_FAILED', `one event would send more than ${MAX_PREPARED} characters`);
           const content = made.prepare(output, event);
           checkContent(content);
           cause.prepared += content.length;
@@ -248,8 +248,8 @@ export class RuleActionList {
         }
         return undefined;
       }
-      if (counts.calls >= MOST_CALLS)
-        throw new BrokerError('ACTION_FAILED', `more than ${MOST_CALLS} calls of the action are in progress`);
+      if (counts.calls >= MAX_CALLS)
+        throw new BrokerError('ACTION_FAILED', `more than ${MAX_CALLS} calls of the action are in progress`);
       const answer = made.run(output, event);
       if (!isThenable(answer)) return this.#count(action, true, undefined);
       if (done !== undefined) keep(event);
@@ -392,7 +392,7 @@ function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
 function stateOf({ definition, shown, counts, fallbacks }: RunningAction): ActionState {
   const { id, name } = definition;
   const { taken, success, failed } = counts;
-  return { id, name, params: shown, figures: { taken, success, failed }, fallbacks: fallbacks.map(stateOf) };
+  return { id, name, params: shown, counters: { taken, success, failed }, fallbacks: fallbacks.map(stateOf) };
 }
 
 /** The actions of a definition that is not running. */
@@ -403,7 +403,7 @@ export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): Ac
     return table === undefined ? hideAll(params) : hideSecrets(table, params);
   };
   const state = ({ id, name, params, fallbacks }: ActionDefinition): ActionState => ({
-    ...{ id, name, figures: { taken: 0, success: 0, failed: 0 } },
+    ...{ id, name, counters: { taken: 0, success: 0, failed: 0 } },
     params: shown(name, params),
     fallbacks: fallbacks.map(state)
   });

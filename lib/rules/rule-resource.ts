@@ -24,7 +24,7 @@ const CHECK_MS = 5_000;
 export interface ResourceHost {
   readonly kinds: Kinds;
   readonly wheel: TimingWheel;
-  readonly outboxes: Pick<Outboxes, 'open' | 'discard'>;
+  readonly outboxes: Pick<Outboxes, 'open' | 'delete'>;
   contextOf(id: string): ResourceContext;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
@@ -189,7 +189,7 @@ export class RuleResource {
     outbox?.clear();
     outbox?.close();
     this.#failLost();
-    outboxes.discard(outboxName(this.id));
+    outboxes.delete(outboxName(this.id));
     await this.#close(made);
   }
 

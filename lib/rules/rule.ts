@@ -103,7 +103,7 @@ export class Rule implements Watcher {
       ...{ id, sql, description, isEnabled, onActionFailed, createdAt, isPersisted, state },
       topics: plan.topics,
       reason: state === 'disconnected' ? this.#reason : undefined,
-      figures: this.#meter.figures,
+      counters: this.#meter.counters,
       actions: this.#list?.states ?? statesOf(definition.actions, this.#host.actions.kinds)
     };
   }
@@ -181,7 +181,7 @@ export class Rule implements Watcher {
     this.#isObserved = isObserved;
   }
 
-  resetFigures(): void {
+  resetCounters(): void {
     this.#meter = new Meter();
     this.#list?.reset();
   }

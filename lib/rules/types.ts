@@ -199,7 +199,7 @@ export interface RuleInput {
 export type RuleChange = Partial<Omit<RuleInput, 'id'>>;
 
 /** The counters of a rule since it was created or reset. */
-export interface RuleFigures {
+export interface RuleCounters {
   /** Number of events of its topics. */
   readonly matched: number;
   /** Number of events with an output. */
@@ -218,7 +218,7 @@ export interface RuleFigures {
 }
 
 /** The counters of an action. */
-export interface ActionFigures {
+export interface ActionCounters {
   readonly taken: number;
   readonly success: number;
   readonly failed: number;
@@ -231,7 +231,7 @@ export interface ActionState {
   readonly name: string;
   /** As given, with `******` for secrets. */
   readonly params: Params;
-  readonly figures: ActionFigures;
+  readonly counters: ActionCounters;
   readonly fallbacks: readonly ActionState[];
 }
 
@@ -255,7 +255,7 @@ export interface RuleState {
    * is created again at each start.
    */
   readonly isPersisted: boolean;
-  readonly figures: RuleFigures;
+  readonly counters: RuleCounters;
   readonly actions: readonly ActionState[];
 }
 

@@ -3,9 +3,9 @@ import type { Arithmetic } from './tree.ts';
 import { describe, Float, floatOf, integerOf, isNumber, kindOf, type Value } from './values.ts';
 
 /** Maximum length of a string that a function or an operator creates, in characters. */
-export const MOST_STRING = 16_777_216;
+export const MAX_STRING = 16_777_216;
 /** Maximum number of bits of an integer. */
-export const MOST_BITS = 65_536;
+export const MAX_BITS = 65_536;
 
 /** Evaluate `left + right`. @throws SqlFailure */
 export function add(left: Value, right: Value): Value {
@@ -80,15 +80,15 @@ function join(left: string, right: string): string {
 
 /** Create a string of a known length. @throws SqlFailure if it is too long */
 export function bounded(length: number, make: () => string): string {
-  if (length > MOST_STRING) throw new SqlFailure(`the result has more than ${MOST_STRING} characters`);
+  if (length > MAX_STRING) throw new SqlFailure(`the result has more than ${MAX_STRING} characters`);
   return make();
 }
 
 /** Convert an integer to a value. @throws SqlFailure if it is too large */
 export function boundedInteger(integer: bigint): number | bigint {
   const value = integerOf(integer);
-  if (typeof value === 'bigint' && value.toString(16).length * 4 > MOST_BITS)
-    throw new SqlFailure(`the result has more than ${MOST_BITS} bits`);
+  if (typeof value === 'bigint' && value.toString(16).length * 4 > MAX_BITS)
+    throw new SqlFailure(`the result has more than ${MAX_BITS} bits`);
   return value;
 }
 

@@ -110,14 +110,14 @@ function compareNumbers(left: Value, right: Value): number {
 }
 
 /** Maximum length of a string that is read as a number. */
-const MOST_CHARACTERS = 1001;
+const MAX_CHARACTERS = 1001;
 
 const INTEGER = /^[+-]?\d+$/;
 const FLOAT = /^[+-]?\d+\.\d+(?:[eE][+-]?\d+)?$/;
 
 /** Parse a string as a number: an integer such as `+5`, or a float such as `1.0e3`; undefined if it is neither. */
 export function parseNumber(text: string): number | bigint | undefined {
-  if (text.length > MOST_CHARACTERS) return undefined;
+  if (text.length > MAX_CHARACTERS) return undefined;
   if (INTEGER.test(text)) {
     const number = Number(text);
     return Number.isSafeInteger(number) ? number + 0 : BigInt(text.replace(/^\+/, ''));

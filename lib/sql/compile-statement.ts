@@ -15,7 +15,7 @@ import type { Expression, Field, Foreach, Path, Select, Selected, Statement } fr
 import { isList, setKey, type Value } from './values.ts';
 
 /** Maximum number of outputs of one event. */
-const MOST_OUTPUTS = 10_000;
+const MAX_OUTPUTS = 10_000;
 /** The name of the FOREACH element if it has no alias. */
 export const ELEMENT = 'item';
 const JSON_LIST =
@@ -153,7 +153,7 @@ class StatementCompiler {
           scope.slots[slot] = element;
           clause = 'INCASE';
           if (condition !== undefined && condition(scope) !== true) continue;
-          if (outputs.length === MOST_OUTPUTS) throw new SqlFailure(`the event has more than ${MOST_OUTPUTS} outputs`);
+          if (outputs.length === MAX_OUTPUTS) throw new SqlFailure(`the event has more than ${MAX_OUTPUTS} outputs`);
           if (compiled === undefined) {
             outputs.push(element);
             continue;

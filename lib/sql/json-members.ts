@@ -6,14 +6,14 @@
 import { floatOf, type Value } from './values.ts';
 
 /** Maximum length of texts read here: for long strings, the engine's decoder is faster. */
-const MOST_BYTES = 2048;
+const MAX_BYTES = 2048;
 /** Maximum nesting of texts read here; deeper texts are decoded as a whole. */
-const MOST_LEVELS = 32;
+const MAX_LEVELS = 32;
 /** Maximum number of members for which comparing each key with all of them pays off. */
-const MOST_MEMBERS = 8;
+const MAX_MEMBERS = 8;
 /** Maximum number of digits; longer numbers may not be exact. */
-const MOST_DIGITS = 15;
-const POWERS = Array.from({ length: MOST_DIGITS + 1 }, (_, power) => 10 ** power);
+const MAX_DIGITS = 15;
+const POWERS = Array.from({ length: MAX_DIGITS + 1 }, (_, power) => 10 ** power);
 
 /** The members of a JSON object that a statement reads. */
 export class Members {
@@ -31,7 +31,7 @@ export class Members {
   static of(names: Iterable<string>): Members | undefined {
     const all = [...names];
     const isPlain = all.every((name) => /^[ !#-[\]-~]{1,64}$/.test(name) && !(name in Object.prototype));
-    return isPlain && all.length > 0 && all.length <= MOST_MEMBERS ? new Members(all) : undefined;
+    return isPlain && all.length > 0 && all.length <= MAX_MEMBERS ? new Members(all) : undefined;
   }
 }
 
@@ -56,7 +56,7 @@ export function readObject(bytes: Buffer, start: number, end: number, members: M
 
 function read(bytes: Buffer, start: number, end: number, members: Members, isWhole: boolean): Output | undefined {
   const { names, keys } = members;
-  if (end - start > MOST_BYTES) return undefined;
+  if (end - start > MAX_BYTES) return undefined;
   let at = skipSpace(bytes, start, end);
   if (bytes[at] !== 0x7b || at >= end) return undefined;
   const output: Output = {};
@@ -116,7 +116,7 @@ function skipPlainString(bytes: Buffer, start: number, end: number): number {
 
 /** @returns the offset after a value; -1 if there is no simple value */
 function skipValue(bytes: Buffer, start: number, end: number, level: number): number {
-  if (start >= end || level > MOST_LEVELS) return -1;
+  if (start >= end || level > MAX_LEVELS) return -1;
   switch (bytes[start]) {
     case 0x22:
       return skipPlainString(bytes, start + 1, end);
@@ -228,7 +228,7 @@ function scalar(bytes: Buffer, start: number, end: number): Value {
 function numberAt(bytes: Buffer, start: number, end: number): Value {
   const isNegative = bytes[start] === 0x2d;
   const first = isNegative ? start + 1 : start;
-  if (end - first > MOST_DIGITS) return undefined;
+  if (end - first > MAX_DIGITS) return undefined;
   let digits = 0;
   let point = -1;
   for (let at = first; at < end; at++) {

@@ -9,8 +9,8 @@ import {
   floatOf,
   formatFloat,
   integerOf,
-  MOST_DIGITS,
-  MOST_LEVELS,
+  MAX_DIGITS,
+  MAX_LEVELS,
   setKey,
   type Value
 } from './values.ts';
@@ -41,7 +41,7 @@ export function decodeExactly(text: string, infinite: (number: string) => Value)
 
 /** Floating point numbers that overflow cannot be represented, but integers can. */
 function tooLarge(number: string): Value {
-  if (/[.eE]/.test(number) || number.length > MOST_DIGITS) throw new SyntaxError('too large');
+  if (/[.eE]/.test(number) || number.length > MAX_DIGITS) throw new SyntaxError('too large');
   return BigInt(number);
 }
 
@@ -73,7 +73,7 @@ class ExactDecoder {
   }
 
   #value(level: number): Value {
-    if (level > MOST_LEVELS) throw new SyntaxError('too many levels');
+    if (level > MAX_LEVELS) throw new SyntaxError('too many levels');
     this.#match(SPACE);
     switch (this.#text[this.#at]) {
       case '{':

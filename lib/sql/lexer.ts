@@ -1,10 +1,10 @@
 import { decodeEscapes } from './escapes.ts';
 import type { Lexis } from './lexis.ts';
 import { SqlError } from './sql-error.ts';
-import { floatOf, MOST_DIGITS, type Value } from './values.ts';
+import { floatOf, MAX_DIGITS, type Value } from './values.ts';
 
 /** Maximum length of a statement in characters. */
-export const MOST_CHARACTERS = 65_536;
+export const MAX_CHARACTERS = 65_536;
 
 export interface Token {
   /** `word`: a name or a keyword; `quoted`: a name in quotes. */
@@ -33,8 +33,8 @@ export class Lexer {
   constructor(text: string, lexis: Lexis) {
     this.text = text;
     this.#lexis = lexis;
-    if (text.length > MOST_CHARACTERS)
-      throw new SqlError(`the statement has ${text.length} characters; the maximum is ${MOST_CHARACTERS}`, text, 0);
+    if (text.length > MAX_CHARACTERS)
+      throw new SqlError(`the statement has ${text.length} characters; the maximum is ${MAX_CHARACTERS}`, text, 0);
   }
 
   /** @throws SqlError */
@@ -136,7 +136,7 @@ export class Lexer {
       throw new SqlError(`"${wrong}" is not a number`, text, start, this.#lexis.numberHint);
     }
     const value = numberOf(number);
-    if (value === Infinity || end - start > MOST_DIGITS)
+    if (value === Infinity || end - start > MAX_DIGITS)
       throw new SqlError(`the number ${number.slice(0, 60)} is too large`, text, start);
     return { type: 'number', text: number, value, start, end };
   }

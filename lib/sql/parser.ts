@@ -10,9 +10,9 @@ import { TokenReader } from './token-reader.ts';
 import type { Access, Binary, Call, Case, Expression, Literal, Over, Path, Range, Step, Wildcard } from './tree.ts';
 
 /** Maximum nesting of an expression; each operator of a chain counts. */
-export const MOST_LEVELS = 500;
+export const MAX_LEVELS = 500;
 /** Maximum length of the list that a range creates. */
-const LONGEST_RANGE = 10_000;
+const MAX_RANGE = 10_000;
 
 /** Parses the expressions of a statement, by precedence climbing. */
 export class Parser extends TokenReader {
@@ -44,8 +44,8 @@ export class Parser extends TokenReader {
   }
 
   #deeper(): void {
-    if (++this.#levels > MOST_LEVELS)
-      throw this.errorAt(this.token.start, `the expression has more than ${MOST_LEVELS} levels`);
+    if (++this.#levels > MAX_LEVELS)
+      throw this.errorAt(this.token.start, `the expression has more than ${MAX_LEVELS} levels`);
   }
 
   #binary(left: Expression, operator: Exclude<Operator, Predicate>, weakest: number): Binary {
@@ -254,7 +254,7 @@ export class Parser extends TokenReader {
     this.advance();
     const to = this.#bound(this.expression());
     this.expectSymbol(']');
-    if (to - from >= LONGEST_RANGE) throw this.errorAt(start, `the range has more than ${LONGEST_RANGE} elements`);
+    if (to - from >= MAX_RANGE) throw this.errorAt(start, `the range has more than ${MAX_RANGE} elements`);
     return { type: 'range', from, to, start, end: this.previousEnd };
   }
 
@@ -290,7 +290,7 @@ export class Parser extends TokenReader {
   }
 
   #refuseDepth(steps: number): void {
-    if (steps > MOST_LEVELS) throw this.errorAt(this.token.start, `the path has more than ${MOST_LEVELS} steps`);
+    if (steps > MAX_LEVELS) throw this.errorAt(this.token.start, `the path has more than ${MAX_LEVELS} steps`);
   }
 
   /** Parse `[1]`, `[1:3]` or `[:]`. */

@@ -4,9 +4,9 @@ import type { Pattern } from './functions/function.ts';
 import { SqlFailure } from './sql-error.ts';
 
 /** Number of compiled regular expressions that are cached. */
-const MOST_REMEMBERED = 200;
+const MAX_REMEMBERED = 200;
 /** Maximum length of a regular expression, in characters. */
-const MOST_CHARACTERS = 10_000;
+const MAX_CHARACTERS = 10_000;
 /**
  * Maximum number of parts of a regular expression with its repetitions written out: the package creates an instruction
  * for each.
@@ -34,7 +34,7 @@ export type PatternCompiler = (text: string) => Pattern;
  */
 export async function loadPatterns(user = 'regular expressions in rules need'): Promise<PatternCompiler> {
   const { RE2JS } = await loadRe2(user);
-  const known = new LRUCache<string, Pattern>({ max: MOST_REMEMBERED });
+  const known = new LRUCache<string, Pattern>({ max: MAX_REMEMBERED });
   return (text) => {
     const remembered = known.get(text);
     if (remembered !== undefined) return remembered;
@@ -99,8 +99,8 @@ async function loadRe2(user: string): Promise<Re2> {
 
 /** The size of a regular expression, as defined by `expandedSize`. @throws SqlFailure if it is too large */
 export function checkedSize(text: string): number {
-  if (text.length > MOST_CHARACTERS)
-    throw new SqlFailure(`the regular expression has more than ${MOST_CHARACTERS} characters`);
+  if (text.length > MAX_CHARACTERS)
+    throw new SqlFailure(`the regular expression has more than ${MAX_CHARACTERS} characters`);
   const size = expandedSize(text);
   if (size > MAX_PARTS)
     throw new SqlFailure(`the regular expression has more than ${MAX_PARTS} parts, its repetitions included`);

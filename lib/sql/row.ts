@@ -1,4 +1,4 @@
-import { MOST_STRING } from './arithmetic.ts';
+import { MAX_STRING } from './arithmetic.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
@@ -120,8 +120,8 @@ export class Scope {
   made(value: Value, name: string, weighs: Weighs | undefined, args: number): Value {
     if (typeof value === 'object' && value !== null && weighs !== 'part' && !(value instanceof Uint8Array))
       this.#weighMade(value, name, weighs, args);
-    if (typeof value === 'string' && value.length > MOST_STRING)
-      throw new SqlFailure(`the result of ${name}() has more than ${MOST_STRING} characters`);
+    if (typeof value === 'string' && value.length > MAX_STRING)
+      throw new SqlFailure(`the result of ${name}() has more than ${MAX_STRING} characters`);
     return this.counted(value);
   }
 

@@ -1,5 +1,5 @@
 import { BrokerError } from '../base/errors.ts';
-import { MOST_LEVELS } from './values.ts';
+import { MAX_LEVELS } from './values.ts';
 import { MAX_WEIGHT } from './weight.ts';
 
 /** Maximum length of the part of a line that is shown around an error. */
@@ -57,7 +57,7 @@ export class SqlFailure extends BrokerError {
 
 /** Refuse a value with too many nested levels, to avoid a stack overflow. @throws SqlFailure */
 export function checkLevel(level: number): void {
-  if (level > MOST_LEVELS) throw new SqlFailure(`the value has more than ${MOST_LEVELS} levels`);
+  if (level > MAX_LEVELS) throw new SqlFailure(`the value has more than ${MAX_LEVELS} levels`);
 }
 
 /** @param what subject of the message: `an output` */

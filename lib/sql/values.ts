@@ -24,13 +24,13 @@ export type Value =
   | { readonly [key: string]: Value };
 
 /** Maximum nesting of lists and objects that are compared, encoded or decoded exactly. */
-export const MOST_LEVELS = 1000;
+export const MAX_LEVELS = 1000;
 
 /**
  * Maximum number of digits of an integer, which exceeds 65536 bits. Converting longer ones would take more than linear
  * time.
  */
-export const MOST_DIGITS = 20_000;
+export const MAX_DIGITS = 20_000;
 
 /** An object of a statement, such as its output. */
 export type ValueObject = { readonly [key: string]: Value };

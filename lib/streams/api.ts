@@ -42,6 +42,8 @@ export interface StreamRulesApi {
    */
   tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void>;
   /** Drop a rule and its checkpoint. @throws NotFound STREAM_RULE_NOT_FOUND */
+  delete(id: string): Promise<void>;
+  /** @deprecated Use `delete`. */
   drop(id: string): Promise<void>;
   get(id: string): Promise<StreamRuleDefinition | undefined>;
   /**
@@ -99,10 +101,14 @@ export interface StreamsApi {
    * Define a stream or a table by CREATE STREAM or CREATE TABLE. The definition is persisted.
    * @throws SqlError SQL_INVALID; InvalidInput STREAM_INVALID; StateError STREAM_EXISTS
    */
+  create(ddl: string): Promise<StreamDefinition>;
+  /** @deprecated Use `create`. */
   define(ddl: string): Promise<StreamDefinition>;
   /** Define or redefine a stream or a table. Rules use the new definition from their next start. @throws as `define` */
   replace(ddl: string): Promise<StreamDefinition>;
   /** Drop a stream or a table. @throws NotFound STREAM_NOT_FOUND; StateError STREAM_IN_USE unless `force` */
+  delete(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;
+  /** @deprecated Use `delete`. */
   drop(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;
   get(kind: StreamKind, name: string): Promise<StreamDefinition | undefined>;
   /** The streams or the tables, sorted by name. */
@@ -118,21 +124,29 @@ export interface StreamsApi {
   sources(): Promise<SourceType[]>;
   sinks(): Promise<SinkType[]>;
   /** Define a function for statements. @throws InvalidInput FUNCTION_INVALID; StateError FUNCTION_EXISTS */
+  createFunction(definition: StreamFunction): Promise<void>;
+  /** @deprecated Use `createFunction`. */
   defineFunction(definition: StreamFunction): Promise<void>;
   /**
    * Define a source type; rules that wait for it are started.
    * @throws InvalidInput SOURCE_INVALID; StateError SOURCE_EXISTS
    */
+  createSource(type: SourceType): Promise<void>;
+  /** @deprecated Use `createSource`. */
   defineSource(type: SourceType): Promise<void>;
   /**
    * Define a sink type; rules that wait for it are started.
    * @throws InvalidInput SINK_INVALID; StateError SINK_EXISTS
    */
+  createSink(type: SinkType): Promise<void>;
+  /** @deprecated Use `createSink`. */
   defineSink(type: SinkType): Promise<void>;
   /**
    * Remove a function, a source type or a sink type; running rules keep using it until they are restarted.
    * @returns false if it does not exist
    */
+  deleteType(what: 'function' | 'source' | 'sink', name: string): Promise<boolean>;
+  /** @deprecated Use `deleteType`. */
   undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean>;
   /**
    * Register a function that is called whenever the service starts, with the broker or by `start()`, before the first

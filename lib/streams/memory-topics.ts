@@ -25,7 +25,7 @@ export interface MemoryMessage {
 type MemoryListener = (message: MemoryMessage) => void;
 
 /** Maximum depth of publishes that trigger each other. */
-const MOST_DEPTH = 100;
+const MAX_DEPTH = 100;
 
 /** Topics that connect sinks and sources of the type `memory`: rows are not encoded and do not leave the process. */
 export class MemoryTopics {
@@ -49,8 +49,8 @@ export class MemoryTopics {
     const message = { topic, rows, meta, keyField, rowkindField, cause };
     const found: MemoryListener[] = [];
     this.#listeners.match(topic, found);
-    if (this.#depth >= MOST_DEPTH) {
-      const text = `topic ${topic}: more than ${MOST_DEPTH} memory publishes trigger each other; the rules form a cycle`;
+    if (this.#depth >= MAX_DEPTH) {
+      const text = `topic ${topic}: more than ${MAX_DEPTH} memory publishes trigger each other; the rules form a cycle`;
       throw new StreamFailure(text);
     }
     this.#depth++;

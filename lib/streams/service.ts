@@ -33,7 +33,10 @@ import type {
 import { StreamFailure, type ValueObject } from './values/values.ts';
 
 /** The loaded stream service of a broker, called by `broker.streams`. */
-export class StreamService implements StreamsApi {
+export class StreamService
+  implements
+    Omit<StreamsApi, 'rules' | 'define' | 'drop' | 'defineFunction' | 'defineSource' | 'defineSink' | 'undefine'>
+{
   readonly rules: StreamRules;
   readonly #host: StreamsHost;
   readonly #registry: Registry;
@@ -142,7 +145,7 @@ export class StreamService implements StreamsApi {
 
   // ---------------------------------------------------------------------------------------------------------------- streams
 
-  define(ddl: string): Promise<StreamDefinition> {
+  create(ddl: string): Promise<StreamDefinition> {
     return this.#change(() => this.#catalogue.define(ddl));
   }
 
@@ -150,7 +153,7 @@ export class StreamService implements StreamsApi {
     return this.#change(() => this.#catalogue.replace(ddl));
   }
 
-  drop(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
+  delete(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
     return this.#change(async () => {
       if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
       const [user] = this.rules.usersOf(name);
@@ -193,7 +196,7 @@ export class StreamService implements StreamsApi {
     // a rule with actions may have no one who iterates over its emissions
     let emissions = input.actions === undefined ? this.rules.emissions(id) : undefined;
     const iterate = () => (emissions ??= this.rules.emissions(id));
-    const drop = () => this.rules.drop(id);
+    const drop = () => this.rules.delete(id);
     await this.rules.start(id).catch(async (error) => {
       await drop();
       throw error;
@@ -222,19 +225,19 @@ export class StreamService implements StreamsApi {
     return this.#registry.sinks();
   }
 
-  defineFunction(definition: StreamFunction): Promise<void> {
+  createFunction(definition: StreamFunction): Promise<void> {
     return this.#defined(() => this.#registry.defineFunction(definition));
   }
 
-  defineSource(type: SourceType): Promise<void> {
+  createSource(type: SourceType): Promise<void> {
     return this.#defined(() => this.#registry.defineSource(type));
   }
 
-  defineSink(type: SinkType): Promise<void> {
+  createSink(type: SinkType): Promise<void> {
     return this.#defined(() => this.#registry.defineSink(type));
   }
 
-  async undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
+  async deleteType(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
     return this.#registry.undefine(what, name);
   }
 

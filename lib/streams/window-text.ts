@@ -29,7 +29,7 @@ const UNIT_MS: Readonly<Record<TimeUnit, number>> = {
 };
 
 /** Maximum length of a window. */
-const LONGEST_DAYS = 36_500;
+const MAX_DAYS = 36_500;
 
 const ORDINALS = ['1st', '2nd', '3rd'];
 
@@ -112,8 +112,8 @@ function timeParts(kind: WindowKind, { name, args, start }: Call, parser: Parser
     const mayBeZero = kind === 'sliding' && (index === 1 || (integerOf(rest[1] ?? first) ?? 0) > 0);
     if (length < (mayBeZero ? 0 : 1))
       throw parser.errorAt(arg.start, `${argument} should be ${mayBeZero ? '0 or more' : 'greater than 0'}.`);
-    if (length * UNIT_MS[unit] > LONGEST_DAYS * UNIT_MS.dd)
-      throw parser.errorAt(arg.start, `${argument} should be at most ${LONGEST_DAYS} days.`);
+    if (length * UNIT_MS[unit] > MAX_DAYS * UNIT_MS.dd)
+      throw parser.errorAt(arg.start, `${argument} should be at most ${MAX_DAYS} days.`);
     return length;
   });
   return { unit, lengths, conditions: [] };

@@ -16,9 +16,9 @@ describe('applications', () => {
 
   it('generates a random secret, which is shown once', async () => {
     const apps = make();
-    const { secret } = await apps.add({ id: 'a' });
+    const { secret } = await apps.create({ id: 'a' });
     assert.match(secret, /^[A-Za-z0-9]{48}$/);
-    assert.notEqual(secret, (await apps.add({ id: 'b' })).secret);
+    assert.notEqual(secret, (await apps.create({ id: 'b' })).secret);
     assert.deepEqual(apps.get('a'), { id: 'a', name: 'a', description: '', isEnabled: true, expiresAt: undefined });
     assert.equal(JSON.stringify([...apps]).includes(secret), false);
     assert.equal((await apps.verify('a', secret))?.id, 'a');
@@ -30,7 +30,7 @@ describe('applications', () => {
 
   it('refuses an application that is disabled, has expired, or was deleted', async () => {
     const apps = make();
-    const { secret } = await apps.add({ id: 'a', secret: 's', name: 'A', description: 'D', expiresAt: 2_000 });
+    const { secret } = await apps.create({ id: 'a', secret: 's', name: 'A', description: 'D', expiresAt: 2_000 });
     assert.equal(secret, 's');
     assert.ok(await apps.verify('a', 's'));
     clock.now = 2_000;
@@ -42,14 +42,14 @@ describe('applications', () => {
     assert.equal(await apps.verify('a', 's'), undefined);
     assert.equal(await apps.delete('a'), true);
     assert.equal(await apps.delete('a'), false);
-    await apps.add({ id: 'a', secret: 't' });
+    await apps.create({ id: 'a', secret: 't' });
     assert.equal(await apps.verify('a', 's'), undefined, 'the secret of the deleted one');
   });
 
   it('checks applications that are added or changed', async () => {
     const apps = make();
-    await apps.add({ id: 'a' });
-    await assert.rejects(apps.add({ id: 'a' }), { code: 'RECORD_EXISTS' });
+    await apps.create({ id: 'a' });
+    await assert.rejects(apps.create({ id: 'a' }), { code: 'RECORD_EXISTS' });
     await assert.rejects(apps.update('b', {}), { code: 'RECORD_NOT_FOUND' });
     for (const input of [
       { id: '' },
@@ -58,14 +58,14 @@ describe('applications', () => {
       { id: 'c', expiresAt: 'x' },
       { id: 'c', isEnabled: 1 }
     ])
-      await assert.rejects(apps.add(input as never), { code: 'APPLICATION_INVALID' }, JSON.stringify(input));
-    await assert.rejects(apps.add({ id: 'c', secrets: 'x' } as never), { code: 'OPTION_UNKNOWN' });
-    await assert.rejects(apps.add({ id: 'c', secret: '' }), { message: /got ""$/ });
+      await assert.rejects(apps.create(input as never), { code: 'APPLICATION_INVALID' }, JSON.stringify(input));
+    await assert.rejects(apps.create({ id: 'c', secrets: 'x' } as never), { code: 'OPTION_UNKNOWN' });
+    await assert.rejects(apps.create({ id: 'c', secret: '' }), { message: /got ""$/ });
   });
 
   it('changes the secret of an application, unless it has this secret already', async () => {
     const applications = make();
-    await applications.add({ id: 'a', secret: 'one', description: 'kept' });
+    await applications.create({ id: 'a', secret: 'one', description: 'kept' });
     const { changes } = applications;
     await applications.setSecret('a', 'one');
     assert.equal(applications.changes, changes);
@@ -79,7 +79,7 @@ describe('applications', () => {
 
   it('finds no application by credentials that are not strings', async () => {
     const apps = make();
-    await apps.add({ id: 'a', secret: 's' });
+    await apps.create({ id: 'a', secret: 's' });
     for (const wrong of [undefined, null, 5, {}, ['s']] as never[]) {
       assert.equal(await apps.verify('a', wrong), undefined);
       assert.equal(await apps.verify(wrong, 's'), undefined);
@@ -92,8 +92,8 @@ describe('management users', () => {
 
   it('makes a user a viewer, or an administrator by its tag', async () => {
     const users = make();
-    await users.add('admin', 'p', 'administrator');
-    await users.add('eve', 'q', 'administrators');
+    await users.create('admin', 'p', 'administrator');
+    await users.create('eve', 'q', 'administrators');
     assert.deepEqual(
       [...users].map(({ role }) => role),
       ['administrator', 'viewer']
@@ -106,7 +106,7 @@ describe('management users', () => {
 
   it('changes the password of a user who knows the old one', async () => {
     const users = make();
-    await users.add('eve', 'old');
+    await users.create('eve', 'old');
     await assert.rejects(users.changePassword('eve', 'wrong', 'new'), { code: 'PASSWORD_WRONG' });
     await users.changePassword('eve', 'old', 'new');
     assert.equal(await users.verify('eve', 'old'), undefined);
@@ -119,13 +119,13 @@ describe('management users', () => {
 
   it('deletes users, except admin', async () => {
     const users = make();
-    for (const name of ['admin', 'eve']) await users.add(name, 'p');
+    for (const name of ['admin', 'eve']) await users.create(name, 'p');
     await users.delete('eve');
     await assert.rejects(users.delete('admin'), { code: 'ADMIN_PERMANENT' });
     await assert.rejects(users.delete('eve'), { code: 'RECORD_NOT_FOUND' });
-    await assert.rejects(users.add('admin', 'x'), { code: 'RECORD_EXISTS' });
-    await assert.rejects(users.add('', 'x'), { code: 'NAME_INVALID' });
-    await assert.rejects(users.add('x', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.create('admin', 'x'), { code: 'RECORD_EXISTS' });
+    await assert.rejects(users.create('', 'x'), { code: 'NAME_INVALID' });
+    await assert.rejects(users.create('x', ''), { code: 'PASSWORD_INVALID' });
     await assert.rejects(users.update('admin', 5 as never), { code: 'OPTION_INVALID' });
     assert.equal(users.size, 1);
   });

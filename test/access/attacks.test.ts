@@ -252,9 +252,9 @@ describe('a ban', () => {
       hooks: { authenticate: ({ username }) => (username === 'alias' ? { allow: true, username: 'bob' } : undefined) }
     });
     const { broker } = kit;
-    await broker.access.usernames.add('rec', 'right');
-    await broker.access.banned.add({ kind: 'username', who: 'rec' });
-    await broker.access.banned.add({ kind: 'username', who: 'bob' });
+    await broker.access.usernames.create('rec', 'right');
+    await broker.access.banned.create({ kind: 'username', who: 'rec' });
+    await broker.access.banned.create({ kind: 'username', who: 'bob' });
     assert.equal(await connackOf(kit, { username: 'rec', password: 'right' }), 0x8a);
     assert.equal(await scram(broker, 'rec', 'right'), 0x8a);
     assert.equal(await connackOf(kit, { username: 'alias' }), 0x8a);
@@ -267,9 +267,9 @@ describe('a client id with a password', () => {
       hooks: { authenticate: ({ method }) => (method === 'JWT' ? { allow: true } : undefined) }
     });
     const { broker } = kit;
-    await broker.access.usernames.add('fu', 'right');
+    await broker.access.usernames.create('fu', 'right');
     assert.equal(await scram(broker, 'fu', 'right'), 0);
-    await broker.access.clientIds.add('c', 'of the device');
+    await broker.access.clientIds.create('c', 'of the device');
     assert.equal(await scram(broker, 'fu', 'right'), 0x8c);
     assert.equal(await connackOf(kit, { properties: { authenticationMethod: 'JWT' } }), 0x8c);
     assert.equal(await connackOf(kit, { password: 'of the device' }), 0);

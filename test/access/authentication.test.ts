@@ -81,8 +81,8 @@ describe('records that are added at run time', () => {
     await using kit = await createTestBroker();
     const { access } = kit.broker;
     assert.equal(await attempt(kit.broker, 'ann', 'x', 'c1'), 0);
-    await access.usernames.add('ann', 'a');
-    await access.clientIds.add('c1', 'b');
+    await access.usernames.create('ann', 'a');
+    await access.clientIds.create('c1', 'b');
     assert.equal(await attempt(kit.broker, 'ann', 'x', 'c1'), 0x86);
     assert.equal(await attempt(kit.broker, 'ann', 'a', 'c1'), 0, 'the password of the user name');
     assert.equal(await attempt(kit.broker, 'bob', 'b', 'c1'), 0, 'the password of the client id');
@@ -94,9 +94,9 @@ describe('records that are added at run time', () => {
   it('persists records that are added at run time', async () => {
     const store = memoryStore();
     const first = await createBroker({ store }).start();
-    await first.access.usernames.add('ann', 'a');
+    await first.access.usernames.create('ann', 'a');
     await first.access.acl.set({ access: 'deny', username: 'ann', topic: 'secret' });
-    await first.access.banned.add({ kind: 'clientId', who: 'bad', until: Infinity });
+    await first.access.banned.create({ kind: 'clientId', who: 'bad', until: Infinity });
     await first.stop();
     const second = createBroker({ store });
     await using _ = await second.start();
@@ -139,13 +139,13 @@ describe('a chain of sources', () => {
     });
     const { access } = kit.broker;
     await access.reload('one');
-    await access.add(source('three', () => undefined, calls));
-    await access.remove('two');
+    await access.create(source('three', () => undefined, calls));
+    await access.delete('two');
     calls.length = 0;
     assert.equal(await attempt(kit.broker, 'ann'), 0x86);
     assert.deepEqual(calls, ['ask one', 'ask three']);
     assert.deepEqual(access.sources, ['one', 'three']);
-    for (const name of ['one', 'three']) await access.remove(name);
+    for (const name of ['one', 'three']) await access.delete(name);
     assert.equal(await attempt(kit.broker, 'ann'), 0, 'without a source the broker is open again');
   });
 
@@ -153,10 +153,10 @@ describe('a chain of sources', () => {
     const calls: string[] = [];
     await using kit = await createTestBroker({ auth: [source('one', () => true, calls)] });
     const { access } = kit.broker;
-    await access.usernames.add('ann', 'a');
+    await access.usernames.create('ann', 'a');
     assert.equal(await attempt(kit.broker, 'ann', 'a'), 0);
     assert.equal(await attempt(kit.broker, 'ann', 'b'), 0x86);
-    await access.banned.add({ kind: 'username', who: 'bob' });
+    await access.banned.create({ kind: 'username', who: 'bob' });
     assert.equal(await attempt(kit.broker, 'bob'), 0x8a);
     assert.deepEqual(calls, ['open one']);
     await kit.clock.advance('5m');
@@ -196,7 +196,7 @@ describe('a chain of sources', () => {
     for (const [functions, message] of misspelt) {
       const source = { name: 'mine', ...functions };
       assert.throws(() => createBroker({ auth: [source] }), { message });
-      await assert.rejects(kit.broker.access.add(source), { message });
+      await assert.rejects(kit.broker.access.create(source), { message });
     }
   });
 
@@ -228,10 +228,10 @@ describe('a chain of sources', () => {
 
   it('refuses values that are not sources, and names that are in use', async () => {
     const broker = createBroker({ auth: [users([])] });
-    await assert.rejects(broker.access.add(users([])), { code: 'SOURCE_NAME_IN_USE' });
-    await assert.rejects(broker.access.add({} as never), { code: 'SOURCE_INVALID' });
-    await assert.rejects(broker.access.add({ name: 'x', open: 5 } as never), { code: 'SOURCE_INVALID' });
-    await assert.rejects(broker.access.remove('x'), { code: 'SOURCE_UNKNOWN' });
+    await assert.rejects(broker.access.create(users([])), { code: 'SOURCE_NAME_IN_USE' });
+    await assert.rejects(broker.access.create({} as never), { code: 'SOURCE_INVALID' });
+    await assert.rejects(broker.access.create({ name: 'x', open: 5 } as never), { code: 'SOURCE_INVALID' });
+    await assert.rejects(broker.access.delete('x'), { code: 'SOURCE_UNKNOWN' });
     await assert.rejects(broker.access.reload('x'), { code: 'SOURCE_UNKNOWN' });
     assert.throws(() => createBroker({ auth: 'users' as never }), { code: 'OPTION_INVALID', field: 'auth' });
   });

@@ -59,7 +59,7 @@ describe('access rules', () => {
     await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
     assert.equal(await mayPublish(client, 'a'), false);
     assert.deepEqual((await subscribed(client, 'a')).codes, [0x87]);
-    await kit.broker.access.remove('acl');
+    await kit.broker.access.delete('acl');
     assert.equal(await mayPublish(client, 'a'), true);
   });
 
@@ -69,10 +69,10 @@ describe('access rules', () => {
     const { broker } = kit;
     await using client = await kit.connect({ clientId: 'c', protocolVersion: 5 });
     assert.equal(await mayPublish(client, 'rule'), false);
-    await broker.access.add(acl([{ access: 'allow', topic: 'rule' }]));
+    await broker.access.create(acl([{ access: 'allow', topic: 'rule' }]));
     broker.hook('authorizePublish', ({ message }) => (message.topic === 'hook' ? true : undefined));
     const asked: AuthSource = { name: 'asked', authorize: ({ topic }) => (topic === 'asked' ? true : undefined) };
-    await broker.access.add(asked);
+    await broker.access.create(asked);
     for (const _ of ['before', 'after a reload']) {
       for (const topic of ['rule', 'hook', 'asked']) assert.equal(await mayPublish(client, topic), true, topic);
       assert.equal(await mayPublish(client, 'other'), false);
@@ -80,7 +80,7 @@ describe('access rules', () => {
       await broker.access.reload('asked');
       await broker.access.reload('last');
     }
-    await broker.access.remove('last');
+    await broker.access.delete('last');
     assert.equal(await mayPublish(client, 'rule'), true);
     assert.equal(await mayPublish(client, 'other'), false, 'the other sources decide about authorization as well');
   });

@@ -32,10 +32,10 @@ describe('bans', () => {
   it('keeps out banned clients by client id, user name and address', async () => {
     const { banned, made } = bans();
     assert.equal(banned.find(client('c', 'u', '10.0.0.1')), undefined);
-    await banned.add({ kind: 'clientId', who: 'c/1' });
-    await banned.add({ kind: 'username', who: 'u' });
-    await banned.add({ kind: 'address', who: '10.0.0.1' });
-    await banned.add({ kind: 'address', who: '2001:db8::/32' });
+    await banned.create({ kind: 'clientId', who: 'c/1' });
+    await banned.create({ kind: 'username', who: 'u' });
+    await banned.create({ kind: 'address', who: '10.0.0.1' });
+    await banned.create({ kind: 'address', who: '2001:db8::/32' });
     assert.equal(banned.find(client('c/1'))?.who, 'c/1');
     assert.equal(banned.find(client('x', 'u'))?.kind, 'username');
     assert.equal(banned.find(client('x', 'y', '10.0.0.1'))?.who, '10.0.0.1');
@@ -47,8 +47,8 @@ describe('bans', () => {
 
   it('lists bans in parts, in the order in which they were added', async () => {
     const { banned } = bans();
-    for (const who of ['b', 'c', 'a', 'd']) await banned.add({ kind: 'clientId', who });
-    await banned.add({ kind: 'clientId', who: 'c', reason: 'again' });
+    for (const who of ['b', 'c', 'a', 'd']) await banned.create({ kind: 'clientId', who });
+    await banned.create({ kind: 'clientId', who: 'c', reason: 'again' });
     const names = async (skip: number, limit: number) => (await banned.list({ skip, limit })).map(({ who }) => who);
     assert.deepEqual([await names(0, 3), await names(3, 3), await names(4, 3)], [['b', 'c', 'a'], ['d'], []]);
   });
@@ -58,7 +58,8 @@ describe('bans', () => {
     for (const life of [1, 2]) {
       await using kit = await createTestBroker({ store });
       const { banned } = kit.broker.access;
-      if (life === 1) for (const who of ['z', 'm', 'a']) await banned.add({ kind: 'clientId', who, until: Infinity });
+      if (life === 1)
+        for (const who of ['z', 'm', 'a']) await banned.create({ kind: 'clientId', who, until: Infinity });
       const pages: string[] = [];
       for (let skip = 0; skip < 3; skip++)
         pages.push((await banned.list({ skip, limit: 1 })).map(({ who }) => who).join());
@@ -71,8 +72,8 @@ describe('bans', () => {
     await using kit = await createTestBroker({ store });
     const { banned } = kit.broker.access;
     const isKeptOut = () => banned.find(client('c', undefined, '10.1.1.1')) !== undefined;
-    await banned.add({ kind: 'address', who: '10.0.0.0/8', until: Infinity });
-    await banned.add({ kind: 'address', who: '192.168.0.0/16', until: Infinity });
+    await banned.create({ kind: 'address', who: '10.0.0.0/8', until: Infinity });
+    await banned.create({ kind: 'address', who: '192.168.0.0/16', until: Infinity });
     assert.equal(isKeptOut(), true);
     store.fault = 'refuses';
     const deletion = banned.delete('address', '10.0.0.0/8');
@@ -86,9 +87,9 @@ describe('bans', () => {
 
   it('ends a ban after five minutes, at a given time, or never', async () => {
     const { banned, clock } = bans();
-    await banned.add({ kind: 'clientId', who: 'a' });
-    await banned.add({ kind: 'clientId', who: 'b', until: clock.now + 10 });
-    await banned.add({ kind: 'clientId', who: 'c', until: Infinity, by: 'me', reason: 'why', at: 5 });
+    await banned.create({ kind: 'clientId', who: 'a' });
+    await banned.create({ kind: 'clientId', who: 'b', until: clock.now + 10 });
+    await banned.create({ kind: 'clientId', who: 'c', until: Infinity, by: 'me', reason: 'why', at: 5 });
     assert.deepEqual(banned.get('clientId', 'c'), {
       kind: 'clientId',
       who: 'c',
@@ -97,7 +98,7 @@ describe('bans', () => {
       at: 5,
       until: Infinity
     });
-    await banned.add({ kind: 'clientId', who: 'd', description: 'more' });
+    await banned.create({ kind: 'clientId', who: 'd', description: 'more' });
     assert.equal(banned.get('clientId', 'd')?.description, 'more');
     await banned.delete('clientId', 'd');
     clock.now += 10;
@@ -121,8 +122,8 @@ describe('bans', () => {
     const { banned, clock } = bans(async () => {
       left.push(banned.size);
     });
-    for (let number = 0; number < 1_800; number++) await banned.add({ kind: 'clientId', who: `c${number}` });
-    await banned.add({ kind: 'clientId', who: 'other', until: Infinity });
+    for (let number = 0; number < 1_800; number++) await banned.create({ kind: 'clientId', who: `c${number}` });
+    await banned.create({ kind: 'clientId', who: 'other', until: Infinity });
     clock.now += 300_000;
     await banned.sweep(() => left.length === 2);
     assert.deepEqual([left, banned.size], [[1_301, 801], 801]);
@@ -132,10 +133,10 @@ describe('bans', () => {
 
   it('replaces and lifts bans', async () => {
     const { banned } = bans();
-    await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'one' });
-    await banned.add({ kind: 'address', who: '10.0.0.0/8', reason: 'two' });
+    await banned.create({ kind: 'address', who: '10.0.0.0/8', reason: 'one' });
+    await banned.create({ kind: 'address', who: '10.0.0.0/8', reason: 'two' });
     assert.equal(banned.find(client('c', undefined, '10.9.9.9'))?.reason, 'two');
-    await banned.add({ kind: 'address', who: '10.9.0.0/16' });
+    await banned.create({ kind: 'address', who: '10.9.0.0/16' });
     assert.equal(await banned.delete('address', '10.0.0.0/8'), true);
     assert.equal(await banned.delete('address', '10.0.0.0/8'), false);
     assert.equal(banned.find(client('c', undefined, '10.9.9.9'))?.who, '10.9.0.0/16');
@@ -156,8 +157,8 @@ describe('bans', () => {
       [{ kind: 'clientId', who: 'a', at: 'now' }, 'at']
     ];
     for (const [input, field] of wrong)
-      await assert.rejects(banned.add(input as BanInput), { code: 'BAN_INVALID', field }, JSON.stringify(input));
-    await assert.rejects(banned.add({ kind: 'clientId', who: 'a', untill: 5 } as never), { code: 'OPTION_UNKNOWN' });
+      await assert.rejects(banned.create(input as BanInput), { code: 'BAN_INVALID', field }, JSON.stringify(input));
+    await assert.rejects(banned.create({ kind: 'clientId', who: 'a', untill: 5 } as never), { code: 'OPTION_UNKNOWN' });
   });
 });
 

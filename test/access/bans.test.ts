@@ -38,9 +38,9 @@ describe('a ban', () => {
     await using kit = await createTestBroker();
     const { banned } = kit.broker.access;
     const bans = bansOf(kit.broker);
-    await banned.add({ kind: 'clientId', who: 'c', reason: 'test', until: kit.clock.now() + 5_000 });
-    await banned.add({ kind: 'username', who: 'u', until: Infinity });
-    await banned.add({ kind: 'address', who: '10.0.0.0/8' });
+    await banned.create({ kind: 'clientId', who: 'c', reason: 'test', until: kit.clock.now() + 5_000 });
+    await banned.create({ kind: 'username', who: 'u', until: Infinity });
+    await banned.create({ kind: 'address', who: '10.0.0.0/8' });
     assert.deepEqual(
       bans.map(({ kind, who, by, reason }) => [kind, who, by, reason]),
       [
@@ -64,7 +64,7 @@ describe('a ban', () => {
 
   it('refuses a banned client with return code 5 in MQTT 3.1.1', async () => {
     await using kit = await createTestBroker();
-    await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
+    await kit.broker.access.banned.create({ kind: 'clientId', who: 'c' });
     const { connack } = await rawClient(kit.broker, { version: 4, clientId: 'c' });
     assert.equal(connack?.reasonCode, 0x87, 'as return code 5 is decoded');
   });
@@ -72,7 +72,7 @@ describe('a ban', () => {
   it('keeps connected clients connected by default', async () => {
     await using kit = await createTestBroker();
     const client = await kit.connect({ clientId: 'c' });
-    await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
+    await kit.broker.access.banned.create({ kind: 'clientId', who: 'c' });
     assert.equal(kit.broker.sessions.has('c'), true);
     await client.disconnect();
   });
@@ -88,13 +88,13 @@ describe('a ban', () => {
     await rawClient(kit.broker, { clientId: 'three', meta: { remoteAddress: '11.0.0.1' } });
     const inner = await rawClient(kit.broker, { clientId: 'inner', username: 'u', meta: { zone: 'internal' } });
     const { banned } = kit.broker.access;
-    await banned.add({ kind: 'address', who: '10.0.0.0/8' });
+    await banned.create({ kind: 'address', who: '10.0.0.0/8' });
     const last = await one.next('disconnect');
     assert.equal(last.reasonCode, 0x87, 'DISCONNECT cannot carry 0x8A');
-    await banned.add({ kind: 'username', who: 'u' });
-    await banned.add({ kind: 'clientId', who: 'three', until: 5 });
+    await banned.create({ kind: 'username', who: 'u' });
+    await banned.create({ kind: 'clientId', who: 'three', until: 5 });
     assert.deepEqual(reasons, ['one banned 135', 'two banned 135']);
-    await banned.add({ kind: 'clientId', who: 'three' });
+    await banned.create({ kind: 'clientId', who: 'three' });
     assert.equal(reasons.at(-1), 'three banned 135');
     inner.stream.destroy();
   });
@@ -107,7 +107,7 @@ describe('a ban', () => {
     const client = await rawClient(kit.broker, { connect: false });
     client.send({ cmd: 'connect', protocolVersion: 5, bridge: false, clientId: 'c', clean: true, keepalive: 0 });
     await kit.clock.advance(10);
-    await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
+    await kit.broker.access.banned.create({ kind: 'clientId', who: 'c' });
     assert.equal((await client.next('connack')).reasonCode, 0x8a);
   });
 
@@ -121,7 +121,7 @@ describe('a ban', () => {
       'internal true'
     ]);
     await using kit = await createTestBroker();
-    await kit.broker.access.banned.add({ kind: 'clientId', who: 'c' });
+    await kit.broker.access.banned.create({ kind: 'clientId', who: 'c' });
     assert.equal(await codeOf(kit.connect({ clientId: 'c', transportInfo: { zone: 'internal' } })), 0);
   });
 
@@ -130,8 +130,8 @@ describe('a ban', () => {
     {
       await using kit = await createTestBroker({ store });
       const { banned } = kit.broker.access;
-      await banned.add({ kind: 'clientId', who: 'a', until: kit.clock.now() + 1_000 });
-      await banned.add({ kind: 'clientId', who: 'b', until: kit.clock.now() + 100_000 });
+      await banned.create({ kind: 'clientId', who: 'a', until: kit.clock.now() + 1_000 });
+      await banned.create({ kind: 'clientId', who: 'b', until: kit.clock.now() + 100_000 });
       await kit.clock.advance('61s');
       assert.deepEqual(
         [...banned].map(({ who }) => who),
@@ -183,7 +183,7 @@ describe('the detection of flapping', () => {
     await kit.clock.advance('200ms');
     assert.deepEqual(alarms.present(), [], 'after the two seconds of the ban');
     await lose(kit, 'c');
-    await access.banned.add({ kind: 'clientId', who: 'c', until: kit.clock.now() + 600_000 });
+    await access.banned.create({ kind: 'clientId', who: 'c', until: kit.clock.now() + 600_000 });
     await kit.clock.advance('5m');
     assert.equal(alarms.present().length, 1);
     await access.banned.delete('clientId', 'c');

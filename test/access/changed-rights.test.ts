@@ -63,14 +63,14 @@ describe('A source that must be asked', () => {
     it(`asks a source at once about a subscription whose only allowing rule was removed (${username})`, async () => {
       const { source, asked } = annOnly();
       await using kit = await createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL });
-      await kit.broker.access.add(acl([{ access: 'allow', topic: 'a' }]));
+      await kit.broker.access.create(acl([{ access: 'allow', topic: 'a' }]));
       const client = await rawClient(kit.broker, { clientId: 'c', username });
       assert.deepEqual(await granted(client, 1, 'a'), [0]);
       assert.deepEqual(asked, []);
       await kit.broker.access.acl.set({ access: 'allow', topic: 'other' });
       await kit.clock.advance(10);
       assert.deepEqual(asked, [], 'the rule still allows it');
-      await kit.broker.access.remove('acl');
+      await kit.broker.access.delete('acl');
       await kit.clock.advance(10);
       assert.deepEqual([...new Set(asked)], [`${username} a`]);
       await kit.broker.publish('a', 'x');
@@ -172,7 +172,7 @@ describe('A source that must be asked', () => {
     assert.deepEqual(await payloads(first), []);
     first.cut();
     await kit.clock.advance(100);
-    await kit.broker.access.remove('asked');
+    await kit.broker.access.delete('asked');
     await kit.clock.advance(100);
     const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });
     await kit.broker.publish('a', 'x', { qos: 1 });
@@ -186,12 +186,12 @@ describe('A source that must be asked', () => {
     await granted(first, 1, 'a');
     first.cut();
     await kit.clock.advance(TTL * 2);
-    await kit.broker.access.remove('server');
+    await kit.broker.access.delete('server');
     const again = await rawClient(kit.broker, { ...PERSISTENT, username: 'bob', clean: false });
     await kit.clock.advance(TTL * 3);
     await kit.broker.publish('a', '1');
     assert.deepEqual([await payloads(again), asked], [['1'], ['ann a']]);
-    await kit.broker.access.add(source);
+    await kit.broker.access.create(source);
     await kit.clock.advance(100);
     await kit.broker.publish('a', '2');
     assert.deepEqual([await payloads(again), asked], [[], ['ann a', 'bob a']]);

@@ -11,8 +11,8 @@ function records(added?: () => void): CredentialRecords {
 describe('credential records', () => {
   it('checks passwords against a salted hash', async () => {
     const users = records();
-    await users.add('ann', 'secret');
-    await users.add('root', 'secret', { isSuperuser: true });
+    await users.create('ann', 'secret');
+    await users.create('root', 'secret', { isSuperuser: true });
     assert.deepEqual(users.verify('ann', Buffer.from('secret')), { isRight: true, isSuperuser: false });
     assert.deepEqual(users.verify('root', Buffer.from('secret')), { isRight: true, isSuperuser: true });
     assert.deepEqual(users.verify('root', Buffer.from('Secret')), { isRight: false, isSuperuser: false });
@@ -25,7 +25,7 @@ describe('credential records', () => {
 
   it('lists records with the newest first, and changes and deletes them', async () => {
     const users = records();
-    for (const name of ['a', 'b', 'c']) await users.add(name, 'x', { isSuperuser: name === 'b' });
+    for (const name of ['a', 'b', 'c']) await users.create(name, 'x', { isSuperuser: name === 'b' });
     assert.deepEqual(
       [...users].map(({ name }) => name),
       ['c', 'b', 'a']
@@ -40,7 +40,7 @@ describe('credential records', () => {
     );
     assert.equal(await users.delete('c'), true);
     assert.equal(await users.delete('c'), false);
-    await users.add('d', 'x');
+    await users.create('d', 'x');
     assert.deepEqual(
       [...users].map(({ name }) => name),
       ['d', 'b', 'a']
@@ -51,7 +51,7 @@ describe('credential records', () => {
   it('lists records in parts with the oldest first, regardless of the order of the table', async () => {
     const table = mapTable<never>();
     const users = new CredentialRecords(table, 'user name', nextTurn);
-    for (const name of ['c', 'a', 'd', 'b']) await users.add(name, 'x');
+    for (const name of ['c', 'a', 'd', 'b']) await users.create(name, 'x');
     table.reorder(() => -1);
     const names = (skip: number, limit: number) =>
       users.list({ skip, limit }).then((found) => found.map(({ name }) => name));
@@ -60,7 +60,7 @@ describe('credential records', () => {
 
   it('creates SCRAM credentials of both methods', async () => {
     const users = records();
-    await users.add('root', 'secret', { isSuperuser: true });
+    await users.create('root', 'secret', { isSuperuser: true });
     for (const method of ['SCRAM-SHA-256', 'SCRAM-SHA-512'] as const) {
       const found = users.scram('root', method);
       assert.equal(found?.isSuperuser, true);
@@ -72,49 +72,49 @@ describe('credential records', () => {
   it('reports the first record that is added', async () => {
     let count = 0;
     const users = records(() => count++);
-    await users.add('a', 'x');
-    await users.add('b', 'x');
+    await users.create('a', 'x');
+    await users.create('b', 'x');
     assert.equal(count, 1);
   });
 
   it('refuses names that exist or do not exist, and empty names and passwords', async () => {
     const users = records();
-    await users.add('a', 'x');
-    await assert.rejects(users.add('a', 'y'), { code: 'RECORD_EXISTS', message: /user name "a"/ });
-    const both = await Promise.allSettled([users.add('b', 'x'), users.add('b', 'y')]);
+    await users.create('a', 'x');
+    await assert.rejects(users.create('a', 'y'), { code: 'RECORD_EXISTS', message: /user name "a"/ });
+    const both = await Promise.allSettled([users.create('b', 'x'), users.create('b', 'y')]);
     assert.deepEqual(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
     await assert.rejects(users.update('c', 'y'), { code: 'RECORD_NOT_FOUND' });
-    await assert.rejects(users.add('', 'y'), { code: 'NAME_INVALID' });
-    await assert.rejects(users.add('d', ''), { code: 'PASSWORD_INVALID' });
-    await assert.rejects(users.add('d', 5 as never), { code: 'PASSWORD_INVALID' });
-    await assert.rejects(users.add('d', 'x', { isSuperuser: 'yes' as never }), { code: 'OPTION_INVALID' });
+    await assert.rejects(users.create('', 'y'), { code: 'NAME_INVALID' });
+    await assert.rejects(users.create('d', ''), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.create('d', 5 as never), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.create('d', 'x', { isSuperuser: 'yes' as never }), { code: 'OPTION_INVALID' });
   });
 
   it('refuses unknown options, so that no right is lost by a misspelled name', async () => {
     const users = records();
-    await users.add('a', 'x');
+    await users.create('a', 'x');
     const misspelled = { isSuperUser: true } as never;
     const expected = { code: 'OPTION_UNKNOWN', message: /did you mean "isSuperuser"/ };
-    await assert.rejects(users.add('b', 'x', misspelled), expected);
+    await assert.rejects(users.create('b', 'x', misspelled), expected);
     await assert.rejects(users.update('a', 'x', misspelled), expected);
-    await assert.rejects(users.add('b', 'x', true as never), { code: 'OPTION_INVALID' });
+    await assert.rejects(users.create('b', 'x', true as never), { code: 'OPTION_INVALID' });
   });
 
   it('refuses names that no MQTT client can have', async () => {
     const users = records();
     for (const name of ['a\0b', 'x'.repeat(65_536), '\u00e9'.repeat(32_768), '\ud800'])
-      await assert.rejects(users.add(name, 'x'), {
+      await assert.rejects(users.create(name, 'x'), {
         code: 'NAME_INVALID',
         message: /^user name: expected a string of 1 to 65,535 bytes of UTF-8 without U\+0000, got "/
       });
-    await users.add('x'.repeat(65_535), 'x');
+    await users.create('x'.repeat(65_535), 'x');
   });
 
   it('shows an empty password, but no other password, in the error', async () => {
     const expected = 'password: expected a string that is not empty, got ';
-    await assert.rejects(records().add('a', ''), { message: `${expected}""` });
-    await assert.rejects(records().add('a', 5 as never), { message: `${expected}a value of type number` });
-    await assert.rejects(records().add('a', undefined as never), { message: `${expected}undefined` });
-    await assert.rejects(records().add('a', null as never), { message: `${expected}null` });
+    await assert.rejects(records().create('a', ''), { message: `${expected}""` });
+    await assert.rejects(records().create('a', 5 as never), { message: `${expected}a value of type number` });
+    await assert.rejects(records().create('a', undefined as never), { message: `${expected}undefined` });
+    await assert.rejects(records().create('a', null as never), { message: `${expected}null` });
   });
 });

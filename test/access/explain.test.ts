@@ -96,13 +96,13 @@ describe('broker.access.explain', () => {
 
   it('considers bans, and the superuser flag of records, for a client without a session', async () => {
     await using broker = await createBroker({ ...QUIET, aclNomatch: 'deny' }).start();
-    await broker.access.logins.add('root', 'a password', { isSuperuser: true });
+    await broker.access.logins.create('root', 'a password', { isSuperuser: true });
     assert.equal(await ask(broker, { username: 'root' }), 'allow, superuser allow');
     await broker.access.stop('records');
     assert.equal(await ask(broker, { username: 'root' }), 'deny, default deny', 'the flag of a stopped record');
     await broker.access.start('records');
     assert.equal(await ask(broker, { username: 'root' }), 'allow, superuser allow');
-    await broker.access.banned.add({ kind: 'address', who: '192.0.2.7' });
+    await broker.access.banned.create({ kind: 'address', who: '192.0.2.7' });
     assert.equal(await ask(broker, { username: 'root', remoteAddress: '192.0.2.7' }), 'deny, ban deny');
   });
 

@@ -9,8 +9,8 @@ describe('broker.applications and broker.users', () => {
     let secret: string;
     {
       await using kit = await createTestBroker({ store });
-      ({ secret } = await kit.broker.applications.add({ id: 'meter', name: 'Meters' }));
-      await kit.broker.users.add('admin', 'first', 'administrator');
+      ({ secret } = await kit.broker.applications.create({ id: 'meter', name: 'Meters' }));
+      await kit.broker.users.create('admin', 'first', 'administrator');
       await kit.broker.users.changePassword('admin', 'first', 'second');
       assert.throws(() => kit.broker.table('$users'), { code: 'TABLE_NAME_INVALID' });
     }
@@ -33,11 +33,11 @@ describe('broker.applications and broker.users', () => {
     };
     assert.deepEqual(
       [
-        await counted(applications, () => applications.add({ id: 'meter' })),
+        await counted(applications, () => applications.create({ id: 'meter' })),
         await counted(applications, () => applications.update('meter', { isEnabled: false })),
         await counted(applications, () => applications.delete('meter')),
         await counted(applications, () => applications.verify('meter', 'x')),
-        await counted(users, () => users.add('ann', 'first')),
+        await counted(users, () => users.create('ann', 'first')),
         await counted(users, () => users.update('ann', 'administrator')),
         await counted(users, () => users.changePassword('ann', 'first', 'second')),
         await counted(users, () => users.verify('ann', 'second')),
@@ -55,9 +55,9 @@ describe('broker.applications and broker.users', () => {
       banned: [...access.banned].map(({ who }) => who)
     });
     const add = async ({ applications, users, access }: Broker, name: string) => {
-      await applications.add({ id: name });
-      await users.add(name, 'p');
-      await access.banned.add({ kind: 'clientId', who: name, until: Infinity });
+      await applications.create({ id: name });
+      await users.create(name, 'p');
+      await access.banned.create({ kind: 'clientId', who: name, until: Infinity });
     };
     {
       await using kit = await createTestBroker({ store });
@@ -66,7 +66,7 @@ describe('broker.applications and broker.users', () => {
       await broker.applications.update('zed', { name: 'Z' });
       await broker.users.update('zed', 'administrator');
       await broker.users.changePassword('zed', 'p', 'q');
-      await broker.access.banned.add({ kind: 'clientId', who: 'zed', reason: 'again', until: Infinity });
+      await broker.access.banned.create({ kind: 'clientId', who: 'zed', reason: 'again', until: Infinity });
     }
     {
       await using kit = await createTestBroker({ store });
@@ -83,7 +83,7 @@ describe('broker.applications and broker.users', () => {
   it('refuses an application that has expired, by the clock of the broker', async () => {
     await using kit = await createTestBroker();
     const { applications } = kit.broker;
-    const { secret } = await applications.add({ id: 'a', expiresAt: kit.clock.now() + 1_000 });
+    const { secret } = await applications.create({ id: 'a', expiresAt: kit.clock.now() + 1_000 });
     assert.equal((await applications.verify('a', secret))?.id, 'a');
     await kit.clock.advance('1s');
     assert.equal(await applications.verify('a', secret), undefined);
@@ -92,7 +92,7 @@ describe('broker.applications and broker.users', () => {
   it('starts without applications and users, which do not decide about MQTT clients', async () => {
     await using kit = await createTestBroker();
     assert.deepEqual([kit.broker.applications.size, kit.broker.users.size], [0, 0]);
-    await kit.broker.users.add('u', 'p');
+    await kit.broker.users.create('u', 'p');
     await (await kit.connect({ username: 'u', password: 'wrong' })).disconnect();
   });
 });

@@ -21,7 +21,7 @@ interface Login {
 /** A broker with the user names ann and bob, whose passwords are "right". */
 async function brokerWithUsers(options: Omit<BrokerOptions, 'clock'> = {}) {
   const kit = await createTestBroker({ leakCheck: false, allowAnonymous: false, ...options });
-  for (const name of ['ann', 'bob']) await kit.broker.access.usernames.add(name, 'right');
+  for (const name of ['ann', 'bob']) await kit.broker.access.usernames.create(name, 'right');
   let clients = 0;
   /** @returns the reason code of the CONNACK */
   const login = async ({ username, password, clientId = `c${clients++}`, from = HERE }: Login): Promise<number> => {
@@ -83,7 +83,7 @@ describe('Failed logins of MQTT clients', () => {
   it('limits failed logins for each client id, regardless of their user names', async () => {
     await using users = await brokerWithUsers();
     const { kit, login } = users;
-    await kit.broker.access.clientIds.add('meter', 'right');
+    await kit.broker.access.clientIds.create('meter', 'right');
     for (let n = 0; n < 10; n++)
       assert.equal(await login({ clientId: 'meter', username: `u${n}`, password: 'wrong' }), WRONG);
     assert.equal(await login({ clientId: 'meter', password: 'right' }), LIMITED);
@@ -248,7 +248,7 @@ describe('Failed logins of MQTT clients', () => {
     const transportInfo = { remoteAddress: HERE };
     await kit.connect({ username: 'ann', password: 'x', transportInfo });
     assert.equal(check.mock.callCount(), 0);
-    await kit.broker.access.usernames.add('bob', 'right');
+    await kit.broker.access.usernames.create('bob', 'right');
     await assert.rejects(kit.connect({ username: 'bob', password: 'x' }));
     assert.equal(check.mock.callCount(), 0, 'in the same process');
     await assert.rejects(kit.connect({ username: 'bob', password: 'x', transportInfo }));

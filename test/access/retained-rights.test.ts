@@ -61,7 +61,7 @@ describe('Retained messages', () => {
     const remote = { name: 'remote', authorize: ({ action }: { action: string }) => asked.push(action) > 0 };
     await using kit = await kitWith({ auth: [remote], retainedRights: 'recheck' });
     await retain(kit, 'a', 'b');
-    await kit.broker.access.add(acl([{ username: 'ann', topic: 'a', ...DENY }]));
+    await kit.broker.access.create(acl([{ username: 'ann', topic: 'a', ...DENY }]));
     asked.length = 0;
     assert.deepEqual(await received(kit), ['b']);
     assert.deepEqual(asked, ['subscribe']);
@@ -72,7 +72,7 @@ describe('Retained messages', () => {
     await retain(kit, 'a');
     await kit.broker.access.acl.set({ topic: 'a', ...DENY });
     assert.deepEqual(await received(kit), []);
-    await kit.broker.access.usernames.add('ann', 'secret', { isSuperuser: true });
+    await kit.broker.access.usernames.create('ann', 'secret', { isSuperuser: true });
     assert.deepEqual(await received(kit), ['a']);
   });
 });

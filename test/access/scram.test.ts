@@ -182,8 +182,8 @@ describe('SCRAM', () => {
       reasonCode: 0x87
     });
     await using kit = await createTestBroker();
-    await kit.broker.access.usernames.add('rec', 'secret');
-    await kit.broker.access.usernames.add('log', 'secret');
+    await kit.broker.access.usernames.create('rec', 'secret');
+    await kit.broker.access.usernames.create('log', 'secret');
     for (const name of ['rec', 'nobody']) {
       const authenticationData = Buffer.from(`n,a=log,n=${name},r=nonce`);
       const properties = { authenticationMethod: 'SCRAM-SHA-256', authenticationData };

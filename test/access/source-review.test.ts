@@ -70,7 +70,7 @@ describe('A source that must be asked', () => {
       await kit.clock.advance(4_000);
       assert.deepEqual(source.asked.splice(0).sort(), ['c a/#', 'c b', 'c c']);
       assert.deepEqual(await publishAll(), ['c']);
-      assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 3);
+      assert.equal(kit.broker.sessions.get('c').counters().subscriptions, 3);
       source.denied.clear();
       await kit.clock.advance(TTL + 2_000);
       assert.deepEqual(await publishAll(), ['a/1', 'b', 'c']);

@@ -148,11 +148,11 @@ describe('broker.access.stop and start', () => {
   it('refuses clients with a password while the records are stopped', async () => {
     await using kit = await createTestBroker({});
     const { access } = kit.broker;
-    await access.usernames.add('ann', 'secret');
+    await access.usernames.create('ann', 'secret');
     assert.deepEqual([await codeFor(kit, 'ann', 'secret'), await codeFor(kit, 'eve')], [0, 0]);
     await access.stop('records');
     assert.deepEqual([await codeFor(kit, 'ann', 'secret'), await codeFor(kit, 'eve')], [0x86, 0x86]);
-    await access.usernames.add('bob', 'secret');
+    await access.usernames.create('bob', 'secret');
     assert.equal(await codeFor(kit, 'bob', 'secret'), 0x86);
     await access.start('records');
     assert.deepEqual([await codeFor(kit, 'bob', 'secret'), await codeFor(kit, 'ann', 'wrong')], [0, 0x86]);
@@ -189,10 +189,10 @@ describe('broker.access.stop and start', () => {
     await kit.broker.access.start('records');
     assert.deepEqual([await codeFor(kit, 'ann'), await codeFor(kit, 'bob', 'b')], [0, 0]);
     const late = known('late');
-    await kit.broker.access.add(late);
+    await kit.broker.access.create(late);
     await kit.broker.access.stop('late');
-    await kit.broker.access.remove('late');
-    await kit.broker.access.add(late);
+    await kit.broker.access.delete('late');
+    await kit.broker.access.create(late);
     assert.deepEqual(states(kit).at(-1), 'late off', 'also if the app adds it again');
   });
 
@@ -214,6 +214,6 @@ describe('broker.access.stop and start', () => {
     const { access } = kit.broker;
     await assert.rejects(access.stop('record'), { code: 'SOURCE_UNKNOWN', message: /did you mean "records"/ });
     await assert.rejects(access.start('another'), { code: 'SOURCE_UNKNOWN', message: /records, ann/ });
-    await assert.rejects(access.add(known('x', 'records')), { code: 'SOURCE_NAME_IN_USE' });
+    await assert.rejects(access.create(known('x', 'records')), { code: 'SOURCE_NAME_IN_USE' });
   });
 });

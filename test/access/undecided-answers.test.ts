@@ -354,7 +354,7 @@ describe('While a source cannot decide about a subscription', () => {
       assert.equal((await refusedConnect(kit.broker, returning)).reasonCode, 0x88);
       assert.equal((await refusedConnect(kit.broker, { ...returning, version: 4 })).reasonCode, 0x88);
       await kit.clock.advance(TTL);
-      assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 2);
+      assert.equal(kit.broker.sessions.get('c').counters().subscriptions, 2);
       server.isThrowing = server.isDown = false;
       server.room = Infinity;
       const again = await rawClient(kit.broker, { ...PERSISTENT, clean: false });

@@ -249,13 +249,13 @@ describe('The answer of a source about a subscription', () => {
     await kit.broker.access.reload('manual');
     assert.deepEqual(await texts(), []);
     source.isAllowed = true;
-    await kit.broker.access.add({ name: 'other', authorize: () => undefined });
+    await kit.broker.access.create({ name: 'other', authorize: () => undefined });
     assert.deepEqual(await texts(), ['x']);
     source.isAllowed = false;
     kit.broker.access.invalidate();
     assert.deepEqual(await texts(), []);
-    await kit.broker.access.add({ name: 'third', authorize: () => true });
-    await kit.broker.access.remove('manual');
+    await kit.broker.access.create({ name: 'third', authorize: () => true });
+    await kit.broker.access.delete('manual');
     assert.deepEqual(await texts(), ['x']);
   });
 });
@@ -287,7 +287,7 @@ describe('The decision about a client that takes a session over', () => {
     assert.notEqual((await bob.next('connack')).reasonCode, 0);
     await kit.broker.publish('a', 'x');
     assert.deepEqual(await payloads(ann), ['x']);
-    assert.equal(kit.broker.sessions.get('c').figures().subscriptions, 1);
+    assert.equal(kit.broker.sessions.get('c').counters().subscriptions, 1);
   });
 
   for (const isConnected of [false, true])

@@ -59,7 +59,7 @@ describe('an ACL file', () => {
     writeFileSync(file, '{deny, all, pubsub, ["a", "b"]}.\n{allow, all}.\n');
     await using kit = await createTestBroker({ auth: [aclFile({ file })], allowAnonymous: true });
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a', 'b', 'c'), ['c']);
-    await kit.broker.access.add(acl([{ access: 'allow', topic: 'a' }]));
+    await kit.broker.access.create(acl([{ access: 'allow', topic: 'a' }]));
     await kit.broker.access.reload('acl-file');
     assert.deepEqual(await allowed(kit.broker, 'ann', 'a', 'b', 'c'), ['a', 'c']);
   });

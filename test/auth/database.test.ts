@@ -245,7 +245,7 @@ describe('the check of a stored password', () => {
     await using broker = await sourceBroker(source(() => [{ password: hash }], options));
     const code = broker.attempt(ANN);
     await arrived;
-    await broker.kit.broker.access.remove('postgresql');
+    await broker.kit.broker.access.delete('postgresql');
     finish();
     assert.equal(await code, 0x88);
     const checker = new BcryptChecker();

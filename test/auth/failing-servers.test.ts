@@ -71,7 +71,7 @@ describe('a source that cannot ask its server about the rights of a client', () 
         assert.deepEqual(await authorize(), [false, true], 'before it is open');
         await using broker = await start(source);
         assert.deepEqual(await authorize(), [onError === 'deny' ? false : undefined, true]);
-        await broker.kit.broker.access.remove(source.name);
+        await broker.kit.broker.access.delete(source.name);
         assert.deepEqual(await authorize(), [false, true], 'after it was closed');
       });
 

@@ -53,7 +53,7 @@ async function start(options: JwtOptions): Promise<Started> {
   const errors: string[] = [];
   const ends: string[] = [];
   kit.broker.on('error', ({ error }) => errors.push(`${(error as { code?: string }).code}: ${error.message}`));
-  await kit.broker.access.add(jwt(options));
+  await kit.broker.access.create(jwt(options));
   kit.broker.on('client.disconnected', ({ client, reason }) => ends.push(`${client.clientId} ${reason}`));
   return {
     kit,
@@ -195,7 +195,7 @@ describe('a token', () => {
 
   it('leaves a password that is not a token to the next source', async () => {
     await using broker = await start({ secret: SECRET });
-    await broker.kit.broker.access.usernames.add('ann', 'a.b.c');
+    await broker.kit.broker.access.usernames.create('ann', 'a.b.c');
     const passwords = ['', 'x', 'a.b', 'a.b.c.d', 'e30.e30', `${'e30.'.repeat(4)}e30`, '..', 'bnVsbA..'];
     for (const password of [undefined, ...passwords]) assert.equal(await broker.attempt(password), 0x87);
     let asked = 0;
@@ -478,7 +478,7 @@ describe('keys from a URL', () => {
     const errors: string[] = [];
     kit.broker.on('error', ({ error }) => errors.push(error.message));
     await using _ = kit;
-    const adding = kit.broker.access.add(source);
+    const adding = kit.broker.access.create(source);
     await arrived;
     await kit.clock.advance('3s');
     await adding;
@@ -496,7 +496,7 @@ describe('keys from a URL', () => {
       await using _ = kit;
       const errors: unknown[] = [];
       kit.broker.on('error', ({ error }) => errors.push(error));
-      await kit.broker.access.add(jwt({ jwksUrl: `http://127.0.0.1:${server.port}/` }));
+      await kit.broker.access.create(jwt({ jwksUrl: `http://127.0.0.1:${server.port}/` }));
       assert.equal(errors.length, 1, body.slice(0, 20));
     }
   });

@@ -178,7 +178,7 @@ describe('a source that is removed while clients wait', () => {
     await using broker = await sourceBroker(source);
     const codes = Array.from({ length: 20 }, (_, at) => broker.attempt({ ...ANN, clientId: `c${at}` }));
     await whenAsked();
-    await broker.kit.broker.access.remove(source.name);
+    await broker.kit.broker.access.delete(source.name);
     assert.deepEqual(await Promise.all(codes), Array(20).fill(0x88), source.name);
     assert.deepEqual(broker.errors, []);
   }

@@ -41,9 +41,9 @@ describe('the load generator', () => {
   };
   for (const [what, task] of Object.entries(clean)) {
     it(`reports no errors for a correct relay: ${what}`, async () => {
-      const { figures, faults } = await against(createMinRelay(), task);
+      const { figures: counters, faults } = await against(createMinRelay(), task);
       assert.deepEqual(faults, CLEAN);
-      assert.ok(figures.messages > 0, 'no message came');
+      assert.ok(counters.messages > 0, 'no message came');
     });
   }
 

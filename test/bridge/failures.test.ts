@@ -136,7 +136,7 @@ describe('A bridge that cannot connect', () => {
     const far = await server({}, first.port);
     await connected(near, link);
     await until(() => link.size === 0);
-    assert.equal(link.figures.sent, 1);
+    assert.equal(link.counters.sent, 1);
     link.close();
     await Promise.all([near.stop(), far.broker.stop()]);
   });
@@ -217,9 +217,9 @@ describe('The sessions of a bridge', () => {
     );
     await Promise.all(links.map((link, at) => connected(brokers[at].broker, link)));
     await brokers[0].broker.publish('x', '1', { qos: 1 });
-    await until(() => links[0].figures.dropped > 0);
+    await until(() => links[0].counters.dropped > 0);
     assert.deepEqual(
-      links.map(({ figures }) => figures.sent),
+      links.map(({ counters }) => counters.sent),
       [1, 1, 1]
     );
     for (const link of links) link.close();
@@ -264,7 +264,7 @@ describe('The sessions of a bridge', () => {
       await pair.near.publish('out/x', text, { qos: 2 });
       assert.equal(String((await far.next()).payload), text);
     }
-    assert.equal(pair.link.figures.connected, 3);
+    assert.equal(pair.link.counters.connected, 3);
   });
 
   it('disconnects from a server that sends messages without a rule and never reads the acknowledgements', async () => {

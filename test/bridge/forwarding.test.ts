@@ -21,7 +21,7 @@ describe('A bridge', () => {
       assert.equal(message.properties?.contentType, 'text/plain');
       assert.deepEqual(message.properties?.userProperties, [['a', '1']]);
     }
-    assert.equal(pair.link.figures.sent, 3);
+    assert.equal(pair.link.counters.sent, 3);
   });
 
   it('forwards messages of every QoS from the remote server', async () => {
@@ -34,7 +34,7 @@ describe('A bridge', () => {
       assert.equal(String(message.payload), `q${qos}`);
       assert.equal(message.qos, qos);
     }
-    assert.equal(pair.link.figures.received, 3);
+    assert.equal(pair.link.counters.received, 3);
   });
 
   it('skips a topic that lacks a prefix, or would become empty, and continues', async () => {
@@ -51,10 +51,10 @@ describe('A bridge', () => {
     for (const qos of [0, 1, 2] as const)
       for (const topic of ['site', 'site/', 'site/y']) await pair.far.publish(topic, 'in', { qos });
     const topics = new Set<string>();
-    while (!topics.has('y') || pair.link.figures.received < 3) topics.add((await near.next()).topic);
+    while (!topics.has('y') || pair.link.counters.received < 3) topics.add((await near.next()).topic);
     assert.equal(topics.has(''), false);
-    assert.deepEqual([pair.link.figures.sent, pair.link.figures.received, pair.link.figures.dropped], [3, 3, 12]);
-    assert.equal(pair.link.figures.connected, 1);
+    assert.deepEqual([pair.link.counters.sent, pair.link.counters.received, pair.link.counters.dropped], [3, 3, 12]);
+    assert.equal(pair.link.counters.connected, 1);
   });
 
   it('does not let the remote server publish to $SYS, and passes on refusals', async () => {
@@ -63,8 +63,8 @@ describe('A bridge', () => {
     for (const topic of ['site/$SYS/brokers', 'site/$share/g/t', 'site/$delayed/x/t', 'site/$queue/t', 'site/after'])
       await pair.far.publish(topic, 'in', { qos: 1 });
     assert.equal((await near.next()).topic, 'after');
-    assert.deepEqual([pair.link.figures.received, pair.link.figures.dropped], [4, 1]);
-    assert.equal(pair.link.figures.connected, 1);
+    assert.deepEqual([pair.link.counters.received, pair.link.counters.dropped], [4, 1]);
+    assert.equal(pair.link.counters.connected, 1);
   });
 
   it('completes each acknowledgement at both sides', async () => {

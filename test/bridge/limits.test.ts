@@ -20,7 +20,7 @@ describe('The limits of this broker for its clients', () => {
     const far = await listener(pair.far);
     await pair.near.publish('out/x', '1', { qos: 1 });
     assert.equal(String((await far.next()).payload), '1');
-    assert.deepEqual([pair.link.state, pair.link.figures.connected], ['connected', 1]);
+    assert.deepEqual([pair.link.state, pair.link.counters.connected], ['connected', 1]);
   });
 });
 
@@ -88,7 +88,7 @@ describe('The limits announced by a server', () => {
         ['0', '1', '2', 'waited 1', 'waited 2'].map((text) => [text, text === '0' ? 0 : maximumQoS])
       );
       assert.equal(received.filter(({ cmd }) => cmd === 'pubrel').length, 0);
-      assert.equal(link.figures.connected, 2);
+      assert.equal(link.counters.connected, 2);
     });
 
   it('keeps Retain Available 0', async (context) => {
@@ -108,7 +108,7 @@ describe('The limits announced by a server', () => {
     await until(() => String(published().at(-1)?.payload) === 'end' && link.size === 0);
     assert.ok(published().length > 3);
     for (const packet of published()) assert.ok(encode(packet, 5).length <= 200);
-    assert.equal(link.figures.connected, 1);
+    assert.equal(link.counters.connected, 1);
   });
 
   it('keeps Receive Maximum, even if it becomes smaller than the number of messages in flight', async (context) => {
@@ -170,8 +170,8 @@ describe('Messages that a server refuses', () => {
     for (const qos of [1, 2] as const) await near.publish('out/x', 'bad', { qos });
     for (const qos of [1, 2] as const) await near.publish('out/x', 'good', { qos });
     await until(() => link.size === 0);
-    assert.equal(link.figures.refused, 2);
-    assert.ok(link.figures.connected > 1);
+    assert.equal(link.counters.refused, 2);
+    assert.ok(link.counters.connected > 1);
     assert.deepEqual(
       published()
         .slice(-2)

@@ -56,7 +56,7 @@ describe('A bridge to mosquitto', withMosquitto, () => {
         await server.begin();
         await connected(near, link);
         await until(() => link.size === 0);
-        assert.equal(link.figures.sent, 50);
+        assert.equal(link.counters.sent, 50);
       });
     });
   }
@@ -70,7 +70,7 @@ describe('A bridge to mosquitto', withMosquitto, () => {
       await until(() => link.size === 0);
       assert.equal(String((await here.next()).payload), 'a');
       assert.equal(String((await here.next()).payload), 'b');
-      assert.equal(link.figures.received, 0);
+      assert.equal(link.counters.received, 0);
     });
   });
 });

@@ -452,7 +452,7 @@ describe('The resource bridge_mqtt and a server', () => {
       const config = { proto_ver: 'mqttv5', retry_interval: '1s' };
       await against(answer, config, async ({ kit, add, outbox, outcomes }) => {
         add('x', publish('a'));
-        for (let left = 50; outbox.figures.failed === 0 && left > 0; left--) {
+        for (let left = 50; outbox.counters.failed === 0 && left > 0; left--) {
           await setImmediate();
           await kit.clock.advance('50ms');
         }

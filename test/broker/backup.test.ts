@@ -36,7 +36,7 @@ for (const [kind, make] of Object.entries(KINDS))
         const reader = await broker.connect({ clientId: 'reader', sessionExpiry: 3600 });
         await reader.subscribe('q/#', { qos: 1 });
         await reader.disconnect();
-        await broker.access.usernames.add('ann', 'a password');
+        await broker.access.usernames.create('ann', 'a password');
         await broker.table('t').set('k', { a: 1 });
         const writers = await Promise.all(
           Array.from({ length: 4 }, (_, n) => broker.connect({ clientId: `writer ${n}` }))

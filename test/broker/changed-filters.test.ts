@@ -189,13 +189,13 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     const client = await rawClient(broker, { clientId: 'c' });
     for (let at = 0; at < 100; at++) assert.deepEqual(await granted(client, 1, `f${at}`), [0]);
     assert.deepEqual(await granted(client, 1, 'more'), [0x97]);
-    assert.equal(broker.sessions.get('c').figures().subscriptions, 1);
+    assert.equal(broker.sessions.get('c').counters().subscriptions, 1);
     const all = Array.from({ length: 100 }, (_, at) => `f${at}`);
     assert.ok((await unsubscribed(client, ...all.slice(1))).every((code) => code === 0));
     await broker.publish('all', 'x');
     assert.deepEqual(await topics(client), ['all']);
     assert.deepEqual(await unsubscribed(client, 'f0'), [0]);
-    assert.equal(broker.sessions.get('c').figures().subscriptions, 0);
+    assert.equal(broker.sessions.get('c').counters().subscriptions, 0);
   });
 
   it('adds no subscription to a session that ends when the previous one is removed', async () => {
@@ -265,6 +265,6 @@ describe('An authorizeSubscribe hook that returns a filter', () => {
     await turns(20);
     await broker.stop();
     await broker.start();
-    assert.equal(broker.sessions.get('c').figures().subscriptions, 0);
+    assert.equal(broker.sessions.get('c').counters().subscriptions, 0);
   });
 });

@@ -92,10 +92,10 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         await broker.publish('a', '4', { qos: 1 });
         await broker.publish('a', '5', { qos: 0 });
         const session = broker.sessions.get('c');
-        assert.equal(session.figures().mqueueLen, 3);
+        assert.equal(session.counters().mqueueLen, 3);
         assert.equal(await session.clearQueue(), 3);
         assert.deepEqual(drops.sort(), ['c 3 queue_cleared', 'c 4 queue_cleared', 'c 5 queue_cleared']);
-        const { mqueueLen, mqueueDropped, inflight } = session.figures();
+        const { mqueueLen, mqueueDropped, inflight } = session.counters();
         assert.deepEqual([mqueueLen, mqueueDropped, inflight], [0, 3, 2]);
         assert.equal(broker.metrics.counter('delivery.dropped'), 3);
         assert.equal(await session.clearQueue(), 0);
@@ -123,7 +123,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         client.send({ cmd: 'puback', messageId: 1, reasonCode: 0 });
         await turns(20);
         assert.deepEqual(await received(client), ['new']);
-        assert.equal(session.figures().mqueueLen, 0);
+        assert.equal(session.counters().mqueueLen, 0);
       }));
 
     it('drops a long queue in slices, each in its own turn, and keeps messages that arrive in the meantime', () =>
@@ -186,7 +186,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
           await broker.publish('a', 'new', { qos: 1 });
           await broker.stop();
           const after = await start({ maxInflight: 10 });
-          assert.equal(after.sessions.get('c').figures().mqueueLen, 1);
+          assert.equal(after.sessions.get('c').counters().mqueueLen, 1);
           const again = await rawClient(after, { ...PERSISTENT, clean: false });
           assert.deepEqual(await received(again), ['0 dup', 'new']);
         }));
@@ -214,8 +214,8 @@ describe('session.clearQueue and the store', () => {
       assert.equal(texts().at(-1), 'new');
       const all = [...texts().slice(0, -1), ...drops].map(Number).sort((a, b) => a - b);
       assert.deepEqual(all, [...Array(40).keys()], `pause ${pause}: ${count} dropped`);
-      const figures = lives.kit.broker.sessions.get('a').figures();
-      assert.deepEqual([figures.mqueueLen, figures.inflight], [0, 0]);
+      const counters = lives.kit.broker.sessions.get('a').counters();
+      assert.deepEqual([counters.mqueueLen, counters.inflight], [0, 0]);
     }
   });
 

@@ -15,22 +15,22 @@ const QUIET = { sysInterval: 0, sysHeartbeat: 0 };
 
 /** Sets a value of each kind. */
 async function fill(broker: Broker): Promise<void> {
-  await broker.access.clientIds.add('c', 'secret c');
-  await broker.access.usernames.add('u', 'secret u');
-  await broker.access.logins.add('root', 'secret root', { isSuperuser: true });
+  await broker.access.clientIds.create('c', 'secret c');
+  await broker.access.usernames.create('u', 'secret u');
+  await broker.access.logins.create('root', 'secret root', { isSuperuser: true });
   await broker.access.acl.set({ access: 'deny', action: 'publish', topic: 'a/#' });
   await broker.access.acl.set({ access: 'allow', action: 'pubsub', topic: 'a/b', exact: true, clientId: 'c' });
-  await broker.access.banned.add({ kind: 'clientId', who: 'bad', until: Infinity, reason: 'why' });
-  await broker.access.banned.add({ kind: 'address', who: '10.0.0.0/8', until: Date.now() + 3_600_000 });
-  await broker.applications.add({ id: 'app', secret: 'secret app', expiresAt: 4_000_000_000_000 });
-  await broker.users.add('admin', 'secret admin', 'administrator');
+  await broker.access.banned.create({ kind: 'clientId', who: 'bad', until: Infinity, reason: 'why' });
+  await broker.access.banned.create({ kind: 'address', who: '10.0.0.0/8', until: Date.now() + 3_600_000 });
+  await broker.applications.create({ id: 'app', secret: 'secret app', expiresAt: 4_000_000_000_000 });
+  await broker.users.create('admin', 'secret admin', 'administrator');
   await broker.features.stop('presence');
   await broker.configuration.setAll([
     ['max_inflight', 64],
     ['zone.external.mqueue_priorities', 'a=1,b=2'],
     ['retained_expiry_interval', '90s']
   ]);
-  await broker.access.add({ name: 'own', authenticate: () => undefined });
+  await broker.access.create({ name: 'own', authenticate: () => undefined });
   await broker.access.stop('own');
 }
 
@@ -44,8 +44,8 @@ const counts = (added: number, replaced = 0, removed = 0, skipped = 0) => ({ add
 describe('The document of a configuration', () => {
   it('contains hashes with the cost of the option passwordCost', async () => {
     await using broker = await createBroker({ passwordCost: 11 }).start();
-    await broker.applications.add({ id: 'a', secret: 's' });
-    await broker.users.add('ann', 'p');
+    await broker.applications.create({ id: 'a', secret: 's' });
+    await broker.users.create('ann', 'p');
     const { applications, users } = (await exportConfiguration(broker)).sections as Record<string, { hash: string }[]>;
     for (const { hash } of [...applications, ...users]) assert.match(hash, /^\$scrypt\$ln=11,/);
     assert.throws(() => createBroker({ passwordCost: 9 }), { code: 'OPTION_INVALID', field: 'passwordCost' });
@@ -72,7 +72,7 @@ describe('The document of a configuration', () => {
     const document = sent(await exportConfiguration(from));
     assert.doesNotMatch(JSON.stringify(document), /secret/);
     await using to = await createBroker({ ...QUIET, store: memoryStore() }).start();
-    await to.access.add({ name: 'own', authenticate: () => undefined });
+    await to.access.create({ name: 'own', authenticate: () => undefined });
     const { sections, errors } = await importConfiguration(to, document, { mode: 'replace' });
     assert.deepEqual(errors, []);
     assert.deepEqual(sections, {
@@ -104,10 +104,10 @@ describe('The document of a configuration', () => {
     await fill(from);
     const document = sent(await exportConfiguration(from));
     await using to = await createBroker(QUIET).start();
-    await to.access.add({ name: 'own', authenticate: () => undefined });
+    await to.access.create({ name: 'own', authenticate: () => undefined });
     await to.configuration.set('max_inflight', 5);
-    await to.access.usernames.add('u', 'another password');
-    await to.access.usernames.add('mine', 'x');
+    await to.access.usernames.create('u', 'another password');
+    await to.access.usernames.create('mine', 'x');
     const { sections } = await importConfiguration(to, document);
     assert.deepEqual(
       [sections.usernames, sections.clientIds, sections.features, sections.settings],
@@ -121,7 +121,7 @@ describe('The document of a configuration', () => {
   it('replaces the sections of the document, but never removes the user admin', async () => {
     await using to = await createBroker(QUIET).start();
     await fill(to);
-    await to.users.add('eve', 'a password');
+    await to.users.create('eve', 'a password');
     const empty = { ...sent(await exportConfiguration(to)), sections: { users: [], acl: [], banned: [] } };
     const { sections } = await importConfiguration(to, empty, { mode: 'replace' });
     assert.deepEqual(sections, { acl: counts(0, 0, 2), banned: counts(0, 0, 2), users: counts(0, 0, 1) });
@@ -134,7 +134,7 @@ describe('The document of a configuration', () => {
     const open = () => {
       if (++starts > 1) throw new TypeError('the file is gone');
     };
-    await to.access.add({ name: 'own', authenticate: () => undefined, open });
+    await to.access.create({ name: 'own', authenticate: () => undefined, open });
     await to.configuration.setAll([
       ['max_inflight', 64],
       ['max_mqueue_len', 5]

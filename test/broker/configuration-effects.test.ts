@@ -397,7 +397,7 @@ const BROKER_EFFECTS: Record<string, Effect> = {
     value: true,
     observe: async (broker) => {
       const client = await rawClient(broker, { clientId: 'bad' });
-      await broker.access.banned.add({ kind: 'clientId', who: 'bad' });
+      await broker.access.banned.create({ kind: 'clientId', who: 'bad' });
       await turns();
       const { isClosed } = client;
       client.stream.destroy();
@@ -621,7 +621,7 @@ const ZONE_EFFECTS: Record<string, Effect> = {
   enableBan: {
     value: false,
     observe: async (broker) => {
-      await broker.access.banned.add({ kind: 'clientId', who: 'bad' });
+      await broker.access.banned.create({ kind: 'clientId', who: 'bad' });
       return codeOf(broker, { clientId: 'bad' });
     },
     before: 0x8a,
@@ -630,7 +630,7 @@ const ZONE_EFFECTS: Record<string, Effect> = {
   limitFailedLogins: {
     value: false,
     observe: async (broker) => {
-      if (broker.access.usernames.get('ann') === undefined) await broker.access.usernames.add('ann', 'right');
+      if (broker.access.usernames.get('ann') === undefined) await broker.access.usernames.create('ann', 'right');
       const login = { username: 'ann', password: Buffer.from('wrong'), meta: { remoteAddress: '192.0.2.1' } };
       let code: number | 'closed' = 0;
       for (let n = 0; n < 11; n++) code = await codeOf(broker, login);

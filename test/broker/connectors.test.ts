@@ -25,7 +25,7 @@ function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<B
         stop() {
           connector.isStarted = false;
         },
-        figures: { sent: 1, dropped: { expired: 2 } },
+        counters: { sent: 1, dropped: { expired: 2 } },
         close() {
           connector.isStarted = false;
           detach();
@@ -52,8 +52,8 @@ describe('Connectors', () => {
     const discarded: string[] = [];
     await using broker = await start(memoryStore(), made, discarded);
     const { connectors } = broker;
-    await connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
-    const figures = { sent: 1, dropped_expired: 2 };
+    await connectors.create('line', { name: 'a', url: 'x:', password: 'p' });
+    const counters = { sent: 1, dropped_expired: 2 };
     const state = {
       kind: 'line',
       name: 'a',
@@ -61,7 +61,7 @@ describe('Connectors', () => {
       state: 'working',
       size: 0,
       lastError: undefined,
-      figures
+      counters
     };
     const settings = { name: 'a', url: 'x:', password: '******' };
     assert.deepEqual(connectors.list(), [{ ...state, settings }]);
@@ -70,7 +70,7 @@ describe('Connectors', () => {
     assert.equal(await connectors.stop('line', 'a'), false);
     await connectors.change('line', 'a', { url: 'y:', password: '******' });
     await assert.rejects(connectors.change('line', 'a', { name: 'b', url: 'y:' }), { field: 'name' });
-    await assert.rejects(connectors.add('line', { name: 'b', url: 'y:', password: '******' }), {
+    await assert.rejects(connectors.create('line', { name: 'b', url: 'y:', password: '******' }), {
       field: 'line.password'
     });
     assert.equal(made.length, 2);
@@ -86,20 +86,20 @@ describe('Connectors', () => {
   it('shows no secrets in URLs, and keeps them in a change', async () => {
     await using broker = await start(memoryStore());
     const { connectors } = broker;
-    await connectors.add('line', { name: 'a', url: 'https://u:p@host/?token=t&x=1' });
+    await connectors.create('line', { name: 'a', url: 'https://u:p@host/?token=t&x=1' });
     const url = 'https://******@host/?token=******&x=******';
     assert.deepEqual(connectors.get('line', 'a')?.settings, { name: 'a', url });
     await connectors.change('line', 'a', { url: url.replace('/?', '/path?') });
     await assert.rejects(connectors.change('line', 'a', { url: `${url}&other=******` }), { field: 'line.url' });
-    await assert.rejects(connectors.add('line', { name: 'b', url }), { field: 'line.url' });
+    await assert.rejects(connectors.create('line', { name: 'b', url }), { field: 'line.url' });
   });
 
   it('creates stored connectors again at the next start with their secrets, and keeps stopped ones stopped', async () => {
     const store = memoryStore();
     {
       await using broker = await start(store);
-      await broker.connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
-      await broker.connectors.add('line', { name: 'b', url: 'y:' });
+      await broker.connectors.create('line', { name: 'a', url: 'x:', password: 'p' });
+      await broker.connectors.create('line', { name: 'b', url: 'y:' });
       await broker.connectors.stop('line', 'b');
     }
     const given: unknown[] = [];
@@ -126,7 +126,7 @@ describe('Connectors', () => {
     const store = memoryStore();
     {
       await using broker = await start(store);
-      await broker.connectors.add('line', { name: 'a', url: 'x:', password: 'p' });
+      await broker.connectors.create('line', { name: 'a', url: 'x:', password: 'p' });
       const outbox = broker.outboxes.open({ name: 'line:a', send: () => new Promise(() => {}), isPersisted: true });
       outbox.add('a', 'waits');
       await broker.stop({ timeoutMs: 0 });
@@ -155,17 +155,20 @@ describe('Connectors', () => {
     assert.equal(connectors.get('line', 'own')?.isStarted, false);
     await assert.rejects(connectors.change('line', 'own', { url: 'y:' }), { code: 'CONNECTOR_OF_APP' });
     await assert.rejects(connectors.delete('line', 'own'), { code: 'CONNECTOR_OF_APP' });
-    await assert.rejects(connectors.add('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
+    await assert.rejects(connectors.create('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
   });
 
   it('refuses a connector with the reason, and changes nothing', async () => {
     const broker = createBroker({ connectors: [kind()] });
     const { connectors } = broker;
-    await assert.rejects(connectors.add('line', { name: 'a', url: 'x:' }), { code: 'BROKER_NOT_STARTED' });
+    await assert.rejects(connectors.create('line', { name: 'a', url: 'x:' }), { code: 'BROKER_NOT_STARTED' });
     await broker.start();
-    await assert.rejects(connectors.add('line', { name: 'a b', url: 'x:' }), { code: 'OPTION_INVALID', field: 'name' });
-    await assert.rejects(connectors.add('line', { name: 'a' }), TypeError);
-    await assert.rejects(connectors.add('pipe', { name: 'a' }), { code: 'RECORD_NOT_FOUND' });
+    await assert.rejects(connectors.create('line', { name: 'a b', url: 'x:' }), {
+      code: 'OPTION_INVALID',
+      field: 'name'
+    });
+    await assert.rejects(connectors.create('line', { name: 'a' }), TypeError);
+    await assert.rejects(connectors.create('pipe', { name: 'a' }), { code: 'RECORD_NOT_FOUND' });
     await assert.rejects(connectors.start('line', 'a'), { code: 'RECORD_NOT_FOUND' });
     await assert.rejects(connectors.delete('line', 'a'), { code: 'RECORD_NOT_FOUND' });
     assert.deepEqual(connectors.list(), []);

@@ -255,7 +255,7 @@ describe('A deliver hook that returns a message', () => {
     first.cut();
     await turns();
     for (const topic of ['later', 'fine']) await broker.publish('a', topic, { qos: 1 });
-    await broker.access.add({ ...acl([{ access: 'deny', topic: 'later' }]), name: 'more' });
+    await broker.access.create({ ...acl([{ access: 'deny', topic: 'later' }]), name: 'more' });
     await broker.access.reload('acl'); // so that the new rule comes first
     const again = await rawClient(broker, { clientId: 'c', clean: false, ...PERSISTENT });
     assert.deepEqual(await published(again), ['open=open q1 dup', 'fine=fine q1']);

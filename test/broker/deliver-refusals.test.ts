@@ -76,7 +76,7 @@ describe('A deliver hook that refuses what was in flight on an earlier connectio
       const client = await connect(broker, version);
       assert.deepEqual(await received(client), ['publish b=2 id 2']);
       assert.deepEqual(drops, ['hook a']);
-      assert.equal(broker.sessions.get('c').figures().inflight, 1);
+      assert.equal(broker.sessions.get('c').counters().inflight, 1);
     });
 
     it(`continues the flow of a QoS 2 message with PUBREL, and sends the next message after PUBCOMP (version ${version})`, async () => {
@@ -90,7 +90,7 @@ describe('A deliver hook that refuses what was in flight on an earlier connectio
       assert.deepEqual(drops, ['hook a']);
       client.send({ cmd: 'pubcomp', messageId: 1, reasonCode: version === 5 ? 0x92 : 0 });
       assert.deepEqual(await received(client), ['publish b=2 id 2']);
-      assert.equal(broker.sessions.get('c').figures().inflight, 1);
+      assert.equal(broker.sessions.get('c').counters().inflight, 1);
     });
   }
 

@@ -266,7 +266,7 @@ describe('A broker in an app', () => {
         await turns(3);
         if (published !== undefined) await assert.rejects(published, { code: 'BROKER_NOT_STARTED' });
         assert.deepEqual([heard, dropped], [[], ['of/client server_shutting_down']]);
-        assert.equal(broker.sessions.get('c').figures().awaitingRel, 0, 'the client may send it again');
+        assert.equal(broker.sessions.get('c').counters().awaitingRel, 0, 'the client may send it again');
         await broker.stop({ timeoutMs: 0 });
       }
     }
@@ -329,7 +329,7 @@ describe('A broker in an app', () => {
     );
     await say(Buffer.concat(publishes));
     assert.equal(acknowledged, 7);
-    assert.equal(broker.sessions.get('s').figures().inflight, 0);
+    assert.equal(broker.sessions.get('s').counters().inflight, 0);
     assert.equal(broker.metrics.counter('packets.puback.received'), 7);
   });
 
@@ -412,7 +412,7 @@ describe('A broker in an app', () => {
       code: 'OPTION_INVALID',
       field: 'noLocal'
     });
-    assert.equal(session.figures().subscriptions, 0);
+    assert.equal(session.counters().subscriptions, 0);
     for (const wrong of [{ qos: 9 }, { retainHandling: 3 }]) {
       const expected = { code: 'OPTION_INVALID', field: Object.keys(wrong)[0] };
       assert.throws(() => broker.subscribe('x', () => undefined, wrong as never), expected);

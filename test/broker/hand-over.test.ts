@@ -71,7 +71,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     });
     await jobs(stage, 2, 1, 1);
     assert.deepEqual(payloads(away), []);
-    assert.equal(broker.sessions.get('away').figures().inflight, 1);
+    assert.equal(broker.sessions.get('away').counters().inflight, 1);
     const other = await member(stage, 'other', 100);
     await stage.pass(61_000);
     await turns(3);
@@ -105,7 +105,7 @@ describe('Messages for a member of a share group whose session ends', () => {
         (await member(stage, id, 100, expiry)).wire.leave();
       await turns(2);
       await jobs(stage, qos, 1, 12);
-      const own = (...ids: string[]) => ids.map((id) => stage.broker.sessions.get(id).figures().mqueueLen);
+      const own = (...ids: string[]) => ids.map((id) => stage.broker.sessions.get(id).counters().mqueueLen);
       assert.deepEqual(own('a', 'b', 'c'), [4, 4, 4]);
       await stage.pass(61_000); // a hands 1, 4, 7 and 10 over to b and c in turn
       await turns(3);
@@ -185,7 +185,7 @@ describe('Messages for a member of a share group whose session ends', () => {
     await turns(2);
     stage.broker.sessions.get('away').discard();
     await turns(3);
-    assert.equal(stage.broker.sessions.get('other').figures().mqueueLen, 6);
+    assert.equal(stage.broker.sessions.get('other').counters().mqueueLen, 6);
   });
 
   it('drops the messages if another subscription of the session may have matched them', async () => {

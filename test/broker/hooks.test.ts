@@ -536,7 +536,7 @@ describe('The publish hook', () => {
         const client = await rawClient(broker, { clientId });
         client.send(publish('a', '', { qos, messageId: 1 }));
         assert.equal((await client.next(qos === 1 ? 'puback' : 'pubrec')).reasonCode, 0x87, clientId);
-        assert.equal(broker.sessions.get(clientId).figures().awaitingRel, 0, clientId);
+        assert.equal(broker.sessions.get(clientId).counters().awaitingRel, 0, clientId);
         for (const remove of hooks) remove();
       }
     }
@@ -737,7 +737,7 @@ describe('The deliver hook', () => {
           ['hook 1', 'hook 2']
         ]
       );
-      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('c').figures();
+      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('c').counters();
       assert.deepEqual([inflight, mqueueLen, mqueueDropped], [qos === 0 ? 0 : 1, 0, 2]);
     }
   });

@@ -149,8 +149,12 @@ describe('readBrokerOptions', () => {
       max_mqueue_len: 50,
       zones: { external: { max_inflight: 20 }, lab: { maxMqueueLen: '60', maxInflight: undefined } }
     });
-    const figures = [...zones.values()].map(({ name, maxInflight, maxMqueueLen }) => [name, maxInflight, maxMqueueLen]);
-    assert.deepEqual(figures, [
+    const counters = [...zones.values()].map(({ name, maxInflight, maxMqueueLen }) => [
+      name,
+      maxInflight,
+      maxMqueueLen
+    ]);
+    assert.deepEqual(counters, [
       ['external', 20, 50],
       ['internal', 10, 50],
       ['lab', 10, 60]

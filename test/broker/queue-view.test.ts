@@ -85,7 +85,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
           ]
         );
         assert.deepEqual(awaitingRel, []);
-        assert.equal(session.figures().mqueueLen, 700, 'nothing has changed');
+        assert.equal(session.counters().mqueueLen, 700, 'nothing has changed');
       }));
 
     it('lists the waiting messages of a connected client, in memory and in the store', () =>

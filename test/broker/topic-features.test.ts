@@ -448,15 +448,15 @@ describe('$SYS', () => {
     client.send(publish('a', 'x', { retain: true }));
     await rest(client);
     await clock.advance('60s');
-    const figures = new Map<string, string>();
+    const counters = new Map<string, string>();
     for (const packet of await rest(watcher)) {
-      if (packet.cmd === 'publish') figures.set(packet.topic.slice(prefix.length + 1), String(packet.payload));
+      if (packet.cmd === 'publish') counters.set(packet.topic.slice(prefix.length + 1), String(packet.payload));
     }
     assert.deepEqual(
-      suffixes.map((suffix) => figures.get(suffix)),
-      ['2', '3', '8', String(retained + 1), '1', figures.get('metrics/messages/sent'), '3']
+      suffixes.map((suffix) => counters.get(suffix)),
+      ['2', '3', '8', String(retained + 1), '1', counters.get('metrics/messages/sent'), '3']
     );
-    assert.ok(Number(figures.get('metrics/messages/sent')) >= 1);
+    assert.ok(Number(counters.get('metrics/messages/sent')) >= 1);
   });
 
   it('reports clients that connect and disconnect', async () => {

@@ -15,7 +15,7 @@ let url: string;
 before(async () => {
   broker = createBroker({ rules: { resources: [targets.type] } });
   await broker.start();
-  await broker.applications.add({ id: 'me', secret: 'a:secret' });
+  await broker.applications.create({ id: 'me', secret: 'a:secret' });
   server = await serve(managementApi(broker, { prefix: '/api/v4' }).node);
   url = `http://127.0.0.1:${server.port}/api/v4`;
 });

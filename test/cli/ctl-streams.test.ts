@@ -14,7 +14,7 @@ let url: string;
 before(async () => {
   broker = createBroker();
   await broker.start();
-  await broker.applications.add({ id: 'me', secret: 'secret-of-me' });
+  await broker.applications.create({ id: 'me', secret: 'secret-of-me' });
   server = await serve(streamsApi(broker, { plugins: new FakePlugins() }).node);
   url = `http://127.0.0.1:${server.port}`;
 });

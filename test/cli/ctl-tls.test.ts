@@ -21,7 +21,7 @@ describe('ctl over HTTPS', () => {
   before(async () => {
     certificates = makeCertificates();
     broker = await createBroker({ store: memoryStore() }).start();
-    await broker.applications.add({ id: 'me', secret: 'a secret' });
+    await broker.applications.create({ id: 'me', secret: 'a secret' });
     const { cert, key } = certificates.server;
     server = createServer({ cert, key }, managementApi(broker, { prefix: '/api/v4' }).node).listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -979,7 +979,7 @@ describe('PUBLISH: flow control', () => {
     assert.deepEqual(summarize(await client.rest()), ['publish 4 q2 a=4', 'publish 5 q1 a=5']);
     client.send(ack('pubrec', 4, 0x97));
     await client.nothing();
-    assert.equal([...test.broker.sessions][0]?.figures().inflight, 1);
+    assert.equal([...test.broker.sessions][0]?.counters().inflight, 1);
   });
 
   it('[MQTT-3.3.4-10] sends other packets when the window is full, including QoS 0', async () => {

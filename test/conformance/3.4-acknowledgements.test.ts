@@ -148,7 +148,7 @@ describe('Acknowledgements from a client', () => {
       assert.deepEqual(summarize(await client.rest()), ['pubrel 3', 'pubrel 2', 'pubrel 2']);
       client.send(ack('pubcomp', 2));
       await client.nothing();
-      assert.equal([...test.broker.sessions][0]?.figures().inflight, 0);
+      assert.equal([...test.broker.sessions][0]?.counters().inflight, 0);
     });
 
     it(`${ids} applies the same rules on the next connection of the session, version ${version}`, async () => {
@@ -193,7 +193,7 @@ describe('Acknowledgements from a client', () => {
     assert.deepEqual(summarize([await client.next('pubrel')]), ['pubrel 1']);
     client.send(ack('pubcomp', 1));
     await client.nothing();
-    assert.equal(broker.sessions.get('c').figures().inflight, 0);
+    assert.equal(broker.sessions.get('c').counters().inflight, 0);
   });
 
   it('[MQTT-3.3.4-1] closes with 0x82 for PUBACK while PUBREL waits for its commit', async () => {

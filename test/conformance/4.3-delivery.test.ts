@@ -358,7 +358,7 @@ describe('QoS 2, further rules', () => {
     await client.rest();
     client.send(ack('puback', 1, 0x87), ack('pubrec', 2, 0x97));
     await client.nothing();
-    assert.equal(broker.sessions.get('c').figures().inflight, 0);
+    assert.equal(broker.sessions.get('c').counters().inflight, 0);
     await cutOff(broker, client);
     await (await rawClient(broker, persistent('c'))).nothing();
   });
@@ -692,7 +692,7 @@ describe('Flow control', () => {
       assert.equal((await onlyPublish(back)).messageId, 4);
       back.send(ack('puback', 4));
       assert.deepEqual(summarize(await back.rest()), ['publish 5 q1 a=n05.......']);
-      assert.equal(broker.sessions.get('c').figures().mqueueLen, 0);
+      assert.equal(broker.sessions.get('c').counters().mqueueLen, 0);
     });
 
   it('[MQTT-4.9.0-2] sends no QoS 1 and 2 without quota; PUBACK, PUBCOMP and a refusing PUBREC each return one unit', async () => {
@@ -804,7 +804,7 @@ describe('Maximum Packet Size of the client', () => {
     ]);
     narrow.send(ack('puback', 1), ack('puback', 3), ack('puback', 4));
     await narrow.nothing();
-    assert.equal(broker.sessions.get('c').figures().inflight, 0);
+    assert.equal(broker.sessions.get('c').counters().inflight, 0);
   });
 });
 

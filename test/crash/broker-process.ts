@@ -9,8 +9,8 @@ const APP = join(import.meta.dirname, 'app-broker.mjs');
 /** Real time after which a broker that is not ready is a failure, if it had processor time in the meantime. */
 const PATIENCE_MS = 20_000;
 /** Maximum processor time of a start on a busy machine. A broker that has used less gets more real time. */
-const MOST_CPU_SEC = 10;
-const MOST_PATIENCE = 10;
+const MAX_CPU_SEC = 10;
+const MAX_PATIENCE = 10;
 /** Units of times in /proc. */
 const TICKS_PER_SEC = 100;
 
@@ -108,8 +108,8 @@ export class BrokerProcess {
     const guard = setInterval(() => {
       const usedSec = cpuSecOf(this.child.pid);
       this.#note(`not ready yet, after ${usedSec} s of processor time\n${threadsOf(this.child.pid)}`);
-      const isStarved = usedSec !== undefined && usedSec < MOST_CPU_SEC;
-      if (!isStarved || ++patience === MOST_PATIENCE) this.child.kill('SIGABRT');
+      const isStarved = usedSec !== undefined && usedSec < MAX_CPU_SEC;
+      if (!isStarved || ++patience === MAX_PATIENCE) this.child.kill('SIGABRT');
     }, PATIENCE_MS);
     try {
       for (;;) {

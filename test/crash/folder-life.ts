@@ -20,7 +20,7 @@ const DAY_SEC = 86_400;
 const ZONE_SEC = 7_200;
 /** Time by which the clock is advanced at once: beyond SHORT_SEC and DELAY_SEC, not beyond ZONE_SEC. */
 const AHEAD_MS = 3_700_000;
-const MOST_MESSAGES = 3_000;
+const MAX_MESSAGES = 3_000;
 /** Real time after which missing messages are a failure. */
 const PATIENCE_MS = 10_000;
 
@@ -207,7 +207,7 @@ export class FolderLife {
   #load(): void {
     const world = this.#world;
     world.isLoading = true;
-    world.budget = MOST_MESSAGES;
+    world.budget = MAX_MESSAGES;
     for (const server of this.#servers) server.busy();
     for (const sleeper of this.#sleepers) {
       sleeper.wantsOnline = false;
@@ -226,7 +226,7 @@ export class FolderLife {
       await sleep(afterMs);
       return;
     }
-    await Promise.race([this.#world.moreAcks(1 + random.below(MOST_MESSAGES / 2)), sleep(800)]);
+    await Promise.race([this.#world.moreAcks(1 + random.below(MAX_MESSAGES / 2)), sleep(800)]);
     await sleep(random.below(4));
   }
 

@@ -6,7 +6,7 @@ import { Peer, Victim } from './victim.ts';
 /** Messages that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
 /** Maximum number of numbers that are published before the previous ones have arrived. */
-const MOST_AHEAD = 1_000;
+const MAX_AHEAD = 1_000;
 /** Number of rows of a window of the rules. */
 const WINDOW = 7;
 
@@ -82,7 +82,7 @@ export async function runStreams(seed: number, kills: number, isRemote: boolean)
         burst.push(client.publish('numbers', JSON.stringify({ n: next++ }), { qos: 2 }).catch(() => undefined));
       await Promise.all(burst);
       // the queue of another broker must not grow while a broker with rules is down
-      await until(() => !isWriting || windows.every(({ numbers }) => next - numbers.length < MOST_AHEAD));
+      await until(() => !isWriting || windows.every(({ numbers }) => next - numbers.length < MAX_AHEAD));
       await setImmediate();
     }
   };

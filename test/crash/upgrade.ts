@@ -6,7 +6,7 @@ import { Random } from '../fuzz/random.ts';
 import { checkOldFolder, copyOldFolder } from '../store/old-folder.ts';
 import { BrokerProcess } from './broker-process.ts';
 
-const MOST_KILLS = 6;
+const MAX_KILLS = 6;
 
 /**
  * Opens a data folder of an earlier release with brokers of this one that are killed while they open it or shortly after, and checks that
@@ -18,7 +18,7 @@ export async function upgradeRound(name: string, seed: number): Promise<number> 
   const random = new Random(seed);
   const folder = mkdtempSync(join(tmpdir(), 'embermq-upgrade-'));
   const expected = copyOldFolder(name, folder);
-  const kills = 2 + random.below(MOST_KILLS - 1);
+  const kills = 2 + random.below(MAX_KILLS - 1);
   for (let left = kills; left > 0; left--) {
     // Nothing becomes due: the clock is that of the time when the folder was created.
     const aheadMs = expected.madeAtMs - Date.now();

@@ -129,7 +129,7 @@ describe('The Fastify plugin', () => {
       streamsApi: { credentials: 'none' }
     });
     app.post('/echo', async ({ body }) => body);
-    await app.mqtt.applications.add(SECRET);
+    await app.mqtt.applications.create(SECRET);
     const headers = { authorization: AUTHORIZATION, host: 'localhost' };
     for (const url of ['/api/v4/clients', '/api/clients'])
       assert.deepEqual((await app.inject({ url, headers })).json().data, [], url);
@@ -214,7 +214,7 @@ describe('Apps that share and start a broker', () => {
     const [app, other] = [await appWith({ ...settings, webSocket: '/a' }), await appWith({ broker, webSocket: '/b' })];
     await other.ready();
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
-    await broker.applications.add(SECRET);
+    await broker.applications.create(SECRET);
     const stream = await fetch(`${url}/api/v4/x/events`, { headers: { authorization: AUTHORIZATION } });
     const ended = assert.rejects(stream.text());
     await app.close();
@@ -301,7 +301,7 @@ describe('Closing the app', () => {
 
   it('waits at most closeTimeout for a WebSocket without a CONNECT and an event stream', async () => {
     const app = await appWith({ closeTimeout: 50, management: true });
-    await app.mqtt.applications.add(SECRET);
+    await app.mqtt.applications.create(SECRET);
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
     const stream = await fetch(`${url}/api/v4/x/events`, { headers: { authorization: AUTHORIZATION } });
     const socket = new WebSocket(`${url.replace('http', 'ws')}/mqtt`, 'mqtt');

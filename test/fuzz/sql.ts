@@ -17,7 +17,7 @@ import type { Random } from './random.ts';
 import { damaged, deep, hostileCall, hostilePayload, hostileValue, soup, template } from './sql-inputs.ts';
 
 /** Maximum CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
-const MOST_MS = 3000;
+const MAX_MS = 3000;
 
 export interface SqlFuzzOptions {
   readonly runs: number;
@@ -47,7 +47,7 @@ export function fuzzSql({ runs, random }: SqlFuzzOptions): Record<End, number> {
     ends[input === undefined ? filled(random) : evaluated(input)]++;
     const { user, system } = process.cpuUsage(before);
     const what = () => (input === undefined ? 'a template' : JSON.stringify(input.sql.slice(0, 1000)));
-    if ((user + system) / 1000 > MOST_MS) throw new Error(`${what()} took ${(user + system) / 1000} ms`);
+    if ((user + system) / 1000 > MAX_MS) throw new Error(`${what()} took ${(user + system) / 1000} ms`);
     if ('polluted' in Object.prototype) throw new Error(`${what()} changed the prototype of all objects`);
   }
   return ends;

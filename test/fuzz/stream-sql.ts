@@ -10,7 +10,7 @@ import type { SqlFuzzOptions } from './sql.ts';
 import { damaged } from './sql-inputs.ts';
 
 /** Maximum CPU time of one input, in milliseconds: far more than any takes, also on a slow machine. */
-const MOST_MS = 3000;
+const MAX_MS = 3000;
 
 const PIECES = [
   ...[
@@ -130,7 +130,7 @@ export function fuzzStreamSql({ runs, random }: SqlFuzzOptions): Record<End, num
     ends[endOf(text)]++;
     const { user, system } = process.cpuUsage(before);
     const tookMs = (user + system) / 1000;
-    if (tookMs > MOST_MS) throw new Error(`${JSON.stringify(text.slice(0, 1000))} took ${tookMs} ms`);
+    if (tookMs > MAX_MS) throw new Error(`${JSON.stringify(text.slice(0, 1000))} took ${tookMs} ms`);
     if ('polluted' in Object.prototype) throw new Error('the prototype of all objects was changed');
   }
   return ends;

@@ -173,7 +173,7 @@ describe('A level store in which LevelDB writes nothing for lack of space', () =
     assert.deepEqual(errors, []);
     assert.deepEqual((await checkStore(store)).findings, []);
     await broker.start();
-    for (const clientId of names) assert.equal(broker.sessions.get(clientId).figures().mqueueLen, 0);
+    for (const clientId of names) assert.equal(broker.sessions.get(clientId).counters().mqueueLen, 0);
     await broker.stop();
   });
 });

@@ -249,7 +249,7 @@ describe('A small disk during a flood of messages for offline clients', () => {
       const client = await connect(broker, name);
       client.on('message', () => drained++);
       const waits = () => {
-        const { mqueueLen, inflight } = broker.sessions.get(name).figures();
+        const { mqueueLen, inflight } = broker.sessions.get(name).counters();
         return mqueueLen + inflight > 0;
       };
       while (waits()) await turn();

@@ -303,7 +303,7 @@ describe('a broker on a disk without a free byte', () => {
 
     const again = createBroker({ store: levelStore(folder) });
     await again.start();
-    assert.equal(again.sessions.get('away').figures().mqueueLen, 0);
+    assert.equal(again.sessions.get('away').counters().mqueueLen, 0);
     await again.stop();
   });
 });

@@ -96,7 +96,7 @@ describe('a folder whose queued messages were delivered', () => {
     await watched.done;
     assert.deepEqual(errors, []);
     await using again = await createTestBroker({ store: levelStore(folder), leakCheck: false });
-    assert.equal(again.broker.sessions.get('away').figures().mqueueLen, 0);
+    assert.equal(again.broker.sessions.get('away').counters().mqueueLen, 0);
   });
 
   it('does not compact a database other than LevelDB', () => {

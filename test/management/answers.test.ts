@@ -198,7 +198,7 @@ describe('The event stream', () => {
     await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
     const url = `http://127.0.0.1:${server.port}/api/x/events?names=client.banned`;
     const text = await readUntil(url, 'client.banned', () =>
-      broker.access.banned.add({ kind: 'clientId', who: 'c', reason: 'r' })
+      broker.access.banned.create({ kind: 'clientId', who: 'c', reason: 'r' })
     );
     assert.match(text, /"kind":"clientid"/);
   });

@@ -71,7 +71,7 @@ describe('A management client', () => {
     const seen: string[] = [];
     for await (const { clientid } of s.client.list('/clients')) seen.push(clientid);
     assert.deepEqual(seen, ids);
-    for (const clientId of ids) await s.broker.access.clientIds.add(clientId, 'a password');
+    for (const clientId of ids) await s.broker.access.clientIds.create(clientId, 'a password');
     const records: string[] = [];
     for await (const { clientid } of s.client.list('/auth_clientid')) records.push(clientid);
     assert.deepEqual(records, ids);
@@ -159,7 +159,7 @@ describe('A management client', () => {
   it('yields the lines of streams as they arrive', async () => {
     const broker = await createBroker({ store: memoryStore() }).start();
     await using _ = broker;
-    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await broker.applications.create({ id: 'app', secret: 'a secret' });
     await using server = await serve(managementApi(broker, { prefix: '/api' }).node);
     const url = `http://127.0.0.1:${server.port}/api`;
     // only the beginning of the answer has a time limit
@@ -222,7 +222,7 @@ describe('A management client', () => {
     await using started = await start('later');
     const { broker, client } = started;
     for (const name of ['x'.repeat(60_000), '€'.repeat(20_000), '.', '..', 'a/b']) {
-      await broker.access.usernames.add(name, 'a password');
+      await broker.access.usernames.create(name, 'a password');
       await broker.access.acl.set({ username: name, topic: `t/${name.length}`, action: 'pub', access: 'deny' });
       await client.delete('/auth_username/{username}', { params: { username: name } });
       await client.delete('/acl/username/{username}/topic/{topic}', {

@@ -229,7 +229,7 @@ describe('Configurations of plugins over REST', () => {
 
   it('refuses the whole configuration if a key or value is wrong, or if it is part of the app', async () => {
     await inEach(async (call, broker) => {
-      await broker.access.add({ name: 'jwt', authenticate: () => true });
+      await broker.access.create({ name: 'jwt', authenticate: () => true });
       const faults: [plugin: string, body: unknown, expected: [number, number, RegExp]][] = [
         ['retainer', { 'retainer.max_payload_size': '7', 'retainer.max_payload': '7' }, [400, 108, /did you mean/]],
         ['retainer', { 'retainer.max_payload_size': '7', 'retainer.expiry_interval': 'x' }, [400, 108, /duration/]],

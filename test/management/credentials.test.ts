@@ -43,8 +43,8 @@ const PUBLISH = '/mqtt/publish';
 describe('Management credentials', () => {
   it('grants the scope of a management user, and applies changes of it at once', async () => {
     await using broker = await startBroker();
-    await broker.users.add('ann', 'secret of ann', 'administrator');
-    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await broker.users.create('ann', 'secret of ann', 'administrator');
+    await broker.users.create('vic', 'secret of vic', 'viewer');
     const call = ask(broker, { credentials: 'users' });
     const ann = basic('ann', 'secret of ann');
     const vic = basic('vic', 'secret of vic');
@@ -63,8 +63,8 @@ describe('Management credentials', () => {
   it('lets viewers check a login and change their own password, and nothing else', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
-    await broker.users.add('ann', 'secret of ann', 'administrator');
-    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await broker.users.create('ann', 'secret of ann', 'administrator');
+    await broker.users.create('vic', 'secret of vic', 'viewer');
     await using server = await serveManagement(broker, { credentials: 'users', revision: 'later' });
     const call = async (method: string, path: string, body: unknown, authorization = basic('vic', 'secret of vic')) => {
       const answer = await server.call(method, `/api${path}`, body, { authorization });
@@ -98,7 +98,7 @@ describe('Management credentials', () => {
 
   it('does not let a viewer that a function accepted change the password of a user with the same name', async () => {
     await using broker = await startBroker();
-    await broker.users.add('vic', 'secret of vic', 'viewer');
+    await broker.users.create('vic', 'secret of vic', 'viewer');
     await using server = await serveManagement(broker, { credentials: () => 'viewer' });
     const headers = { authorization: basic('vic', 'x') };
     const body = { old_pwd: 'secret of vic', new_pwd: 'another secret' };
@@ -107,8 +107,8 @@ describe('Management credentials', () => {
 
   it('accepts credentials of applications and of users', async () => {
     await using broker = await startBroker();
-    await broker.users.add('vic', 'secret of vic', 'viewer');
-    await broker.users.add('app', 'the user app', 'viewer');
+    await broker.users.create('vic', 'secret of vic', 'viewer');
+    await broker.users.create('app', 'the user app', 'viewer');
     const call = ask(broker, { credentials: ['applications', 'users'] });
     assert.equal((await call('POST', PUBLISH)).status, 200);
     for (const authorization of [basic('vic', 'secret of vic'), basic('app', 'the user app')]) {
@@ -121,7 +121,7 @@ describe('Management credentials', () => {
   it('rejects the credentials of an application once it is disabled, deleted or expired', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
-    await broker.applications.add({ id: 'app', secret: 'a secret', expiresAt: clock.now() + 2_000 });
+    await broker.applications.create({ id: 'app', secret: 'a secret', expiresAt: clock.now() + 2_000 });
     const call = ask(broker);
     const status = async () => (await call('GET', '/clients')).status;
     assert.equal(await status(), 200);
@@ -174,8 +174,8 @@ describe('Management credentials', () => {
       [() => true, undefined]
     ] as const) {
       await using broker = await startBroker();
-      await broker.applications.add({ id: 'reports', secret: 'of reports' });
-      await broker.users.add('vic', 'secret of vic', 'viewer');
+      await broker.applications.create({ id: 'reports', secret: 'of reports' });
+      await broker.users.create('vic', 'secret of vic', 'viewer');
       const { fetch } = managementApi(broker, { prefix: '/api', credentials });
       const send = async (method: string, path: string, body: object, authorization = basic('x', 'y')) => {
         const headers = credentials === 'host' || authorization === AUTHORIZATION ? { authorization } : undefined;
@@ -208,7 +208,7 @@ describe('Management credentials', () => {
 
   it('distinguishes wrong from missing credentials', async () => {
     await using broker = await startBroker();
-    await broker.users.add('ann', 'secret of ann', 'administrator');
+    await broker.users.create('ann', 'secret of ann', 'administrator');
     const wrong = 'the id or the secret is wrong';
     for (const [credentials, authorization, message] of [
       ['applications', '', /^HTTP Basic credentials of an application are needed$/],
@@ -233,7 +233,7 @@ describe('Management credentials', () => {
 
   it('rejects the previous secret of an application at once when PUT /apps changes it, even if it is cached', async () => {
     await using broker = await startBroker();
-    await broker.applications.add({ id: 'other', secret: 'secret of other' });
+    await broker.applications.create({ id: 'other', secret: 'secret of other' });
     const { fetch } = managementApi(broker, { prefix: '/api' });
     const { fetch: rules } = streamsApi(broker);
     const old = basic('other', 'secret of other');
@@ -289,7 +289,7 @@ describe('Failed logins', () => {
 
   it('limits guesses of credentials that are used at another address', async () => {
     await using kit = await createTestBroker();
-    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     const status = async (authorization: string, from: string) =>
       (await call('GET', '/clients', { authorization, from })).status;
@@ -304,7 +304,7 @@ describe('Failed logins', () => {
 
   it('limits failed logins for each id at an address for a minute', async () => {
     await using kit = await createTestBroker();
-    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     for (let n = 0; n < 10; n++)
       assert.equal(
@@ -321,7 +321,7 @@ describe('Failed logins', () => {
   it('counts failed logins for all interfaces of the broker together, except those that ask a function of the app', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
-    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await broker.applications.create({ id: 'app', secret: 'a secret' });
     const status = async (handle: HttpMounts['fetch'], path: string, secret: string) => {
       const headers = { authorization: basic('app', secret) };
       return (await handle(new Request(`http://localhost${path}`, { headers }), { remoteAddress: '192.0.2.1' })).status;
@@ -349,7 +349,7 @@ describe('Failed logins', () => {
 
   it('still accepts credentials that were right before', async () => {
     await using kit = await createTestBroker();
-    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
+    await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     assert.equal((await call('GET', '/clients')).status, 200);
     await kit.clock.advance('10s');
@@ -360,8 +360,8 @@ describe('Failed logins', () => {
 
   it('refuses only the id of the failed logins, until a hundred have failed for all ids, known or not', async () => {
     await using kit = await createTestBroker();
-    await kit.broker.applications.add({ id: 'app', secret: 'a secret' });
-    await kit.broker.applications.add({ id: 'other', secret: 'other secret' });
+    await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
+    await kit.broker.applications.create({ id: 'other', secret: 'other secret' });
     const call = ask(kit.broker);
     const status = async (id: string, secret: string, from = '192.0.2.1') =>
       (await call('GET', '/clients', { authorization: basic(id, secret), from })).status;
@@ -378,8 +378,8 @@ describe('Failed logins', () => {
   it('keeps credentials accepted when another identity changes, but not when their own secret does', async () => {
     await using kit = await createTestBroker();
     const { applications } = kit.broker;
-    await applications.add({ id: 'app', secret: 'a secret' });
-    await applications.add({ id: 'other', secret: 'other secret' });
+    await applications.create({ id: 'app', secret: 'a secret' });
+    await applications.create({ id: 'other', secret: 'other secret' });
     const call = ask(kit.broker);
     assert.equal((await call('GET', '/clients')).status, 200);
     for (let n = 0; n < 10; n++) await call('GET', '/clients', { authorization: basic('app', `${n}`) });

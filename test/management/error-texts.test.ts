@@ -31,9 +31,9 @@ const KNOWN: Readonly<Record<string, string>> = {
   'a broker, which createBroker returns, as the first argument': 'an argument of the app',
   'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.': 'describes an option',
   'Rows that the app pushes with broker.streams.push().': 'describes a source of the app',
-  'embermq serve --app ID:SECRET, or broker.applications.add() in an app':
+  'embermq serve --app ID:SECRET, or broker.applications.create() in an app':
     'a report to the operator, with both remedies',
-  'broker.users.add() in an app': 'likewise'
+  'broker.users.create() in an app': 'likewise'
 };
 
 /** The string literals of a file that have more than one word. */

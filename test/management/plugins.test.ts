@@ -16,7 +16,7 @@ async function inEach(
 ): Promise<void> {
   for (const revision of REVISIONS) {
     await using broker = await startBroker();
-    await broker.access.add({ name: 'jwt', authenticate: () => undefined });
+    await broker.access.create({ name: 'jwt', authenticate: () => undefined });
     await using server = await serveManagement(broker, { revision, ...options });
     await run(server.call, broker, revision);
   }
@@ -83,7 +83,7 @@ describe('Plugins over REST', () => {
   it('includes the stream service, whose rules stop and start with it', async () => {
     await inEach(async (call, broker) => {
       const { streams } = broker;
-      await streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="json")');
+      await streams.create('CREATE STREAM demo () WITH (DATASOURCE="demo", FORMAT="json")');
       await streams.rules.create({ id: 'r1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
       const active = async () => {
         const { body } = await call('GET', NODE);
@@ -164,8 +164,8 @@ describe('Plugins over REST', () => {
 
   it('refuses unknown clients while the only source is unloaded', async () => {
     await inEach(async (call, broker) => {
-      await broker.access.remove('jwt');
-      await broker.access.add({ name: 'http', authenticate: ({ username }) => username === 'ann' || undefined });
+      await broker.access.delete('jwt');
+      await broker.access.create({ name: 'http', authenticate: ({ username }) => username === 'ann' || undefined });
       await (await broker.connect({ clientId: 'a', username: 'ann' })).disconnect();
       await call('PUT', '/api/plugins/emqx_auth_http/unload');
       for (const username of ['ann', 'eve'])

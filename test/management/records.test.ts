@@ -130,8 +130,8 @@ describe('The records of client ids and user names', () => {
 
   it('refuses records with the words of the original products', async () => {
     await using broker = await startBroker();
-    await broker.access.clientIds.add('a', 'x');
-    await broker.access.usernames.add('a', 'x');
+    await broker.access.clientIds.create('a', 'x');
+    await broker.access.usernames.create('a', 'x');
     const same: [...Request, answer: unknown][] = [
       ['GET', '/auth_clientid/b', undefined, { code: 0, data: {} }],
       ['DELETE', '/auth_clientid/b', undefined, DONE],

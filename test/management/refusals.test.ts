@@ -7,7 +7,7 @@ const SECRET = Buffer.from(AUTHORIZATION.slice(6), 'base64').toString().slice(4)
 
 async function start(options: Parameters<typeof createBroker>[0] = {}) {
   const broker = await createBroker({ sysInterval: 0, sysHeartbeat: 0, passwordCost: 10, ...options }).start();
-  await broker.applications.add({ id: 'app', secret: SECRET });
+  await broker.applications.create({ id: 'app', secret: SECRET });
   return broker;
 }
 

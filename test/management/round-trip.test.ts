@@ -65,14 +65,14 @@ describe('Records that are sent back', () => {
     for (const revision of revisions)
       it(`changes nothing when the record of GET ${get} is sent back with ${send}, in the revision "${revision}"`, async () => {
         await using broker = await startExampleBroker();
-        await broker.access.banned.add({ kind: 'username', who: 'for-ever', until: Infinity });
-        await broker.access.banned.add({
+        await broker.access.banned.create({ kind: 'username', who: 'for-ever', until: Infinity });
+        await broker.access.banned.create({
           kind: 'username',
           who: 'odd',
           at: 1_767_225_600_123,
           until: 1_900_000_000_123
         });
-        await broker.applications.add({ id: 'odd', secret: 'secret of odd', expiresAt: 1_900_000_000_123 });
+        await broker.applications.create({ id: 'odd', secret: 'secret of odd', expiresAt: 1_900_000_000_123 });
         await broker.rules.create({
           id: 'rule:calls',
           sql: 'SELECT payload FROM "alarms/#"',

@@ -11,8 +11,8 @@ const ADMINISTRATOR = { authorization: `Basic ${Buffer.from('ann:password of ann
 async function serveWithUsers() {
   const served = await serveRules({ credentials: 'users' });
   const { rules, users } = served.broker;
-  await users.add('ann', 'password of ann', 'administrator');
-  await users.add('bob', 'password of bob', 'viewer');
+  await users.create('ann', 'password of ann', 'administrator');
+  await users.create('bob', 'password of bob', 'viewer');
   await rules.resources.create({ ...RESOURCE, id: 's' });
   await rules.create({ id: 'r', sql: SQL, actions: RULE.actions });
   return served;

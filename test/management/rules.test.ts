@@ -70,8 +70,8 @@ for (const { revision, errors } of MOUNTS)
       await broker.publish('sensors/1', '{"t":3}');
       const change = { on_action_failed: 'stop', description: 'e', enabled: false };
       const changed = (await call('PUT', `/api/rules/${id}`, change)).body.data;
-      const [figures] = changed.metrics;
-      assert.deepEqual([figures.matched, figures.passed, figures.failed, figures.no_result], [2, 1, 1, 1]);
+      const [counters] = changed.metrics;
+      assert.deepEqual([counters.matched, counters.passed, counters.failed, counters.no_result], [2, 1, 1, 1]);
       const { on_action_failed, description, enabled, state } = changed;
       assert.deepEqual([on_action_failed, description, enabled, state], ['stop', 'e', false, 'idle']);
       const other = { rawsql: 'SELECT * FROM "a", "$events/client_connected"', actions: [], enabled: true };

@@ -159,7 +159,7 @@ describe('An application over REST', () => {
   it('replaces the secret of an application with PUT, and refuses the previous one at once', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
-    await broker.applications.add({ id: 'other', secret: 'the first secret' });
+    await broker.applications.create({ id: 'other', secret: 'the first secret' });
     const header = (secret: string) => ({
       authorization: `Basic ${Buffer.from(`other:${secret}`).toString('base64')}`
     });
@@ -191,7 +191,7 @@ describe('An application over REST', () => {
       };
       const broker = await startBroker({ store });
       broker.on('error', () => undefined);
-      await broker.applications.add({ id: 'other', secret: 'the first secret' });
+      await broker.applications.create({ id: 'other', secret: 'the first secret' });
       await using server = await serveManagement(broker);
       left = commits;
       const answer = await server.call('PUT', '/api/apps/other', { secret: 'the second secret', desc: 'd' });
@@ -294,7 +294,7 @@ describe('Bodies of requests', () => {
   it('accepts in a body the fields of the path under their own names, and nothing else with the same value', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
-    await broker.users.add('ann', 'password of ann');
+    await broker.users.create('ann', 'password of ann');
     const tags = 'administrator';
     await done(server, 'PUT', '/users/ann', { username: 'ann', tags });
     await done(server, 'PUT', '/users/ann', { name: 'ann', tags });

@@ -43,7 +43,7 @@ function filled(schema: unknown): unknown {
 describe('The audit log over REST', () => {
   it('records each change with its caller, address, parameters and answer, and no requests that only read', async () => {
     await using broker = await startBroker();
-    await broker.users.add('ann', 'her password', 'viewer');
+    await broker.users.create('ann', 'her password', 'viewer');
     for (const revision of REVISIONS) {
       const told: AuditEntry[] = [];
       const credentials = ['applications', 'users'] as const;

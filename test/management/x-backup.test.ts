@@ -7,7 +7,7 @@ describe('A backup over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
     it(`returns an export that can be imported, in the revision "${revision}"`, async () => {
       await using broker = await createBroker({ store: memoryStore() }).start();
-      await broker.applications.add({ id: 'app', secret: 'a secret' });
+      await broker.applications.create({ id: 'app', secret: 'a secret' });
       await using server = await serveManagement(broker, { revision });
       for (let n = 0; n < 1_000; n++) await broker.publish(`r/${n}`, 'x'.repeat(200), { retain: true });
       const answer = await server.call('POST', '/api/x/backup');
@@ -20,7 +20,7 @@ describe('A backup over HTTP', () => {
 
   it('refuses backups to viewers, and without a store', async () => {
     await using broker = await startBroker();
-    await broker.users.add('eve', 'a password', 'viewer');
+    await broker.users.create('eve', 'a password', 'viewer');
     await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
     const none = await server.call('POST', '/api/x/backup');
     assert.deepEqual([none.status, none.body.code], [400, 111]);
@@ -30,7 +30,7 @@ describe('A backup over HTTP', () => {
 
   it('refuses backups where the operations for applications are switched off, because they contain the hashes of secrets', async () => {
     await using broker = await createBroker({ store: memoryStore() }).start();
-    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await broker.applications.create({ id: 'app', secret: 'a secret' });
     await using server = await serveManagement(broker, { appOperations: false });
     const { status, body } = await server.call('POST', '/api/x/backup');
     assert.deepEqual([status, body.code], [403, 103]);
@@ -38,7 +38,7 @@ describe('A backup over HTTP', () => {
 
   it('allows another backup after a client has aborted one', async () => {
     await using broker = await createBroker({ store: memoryStore() }).start();
-    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await broker.applications.create({ id: 'app', secret: 'a secret' });
     await using server = await serveManagement(broker);
     for (let n = 0; n < 3_000; n++) await broker.publish(`r/${n}`, 'x'.repeat(2_000), { retain: true });
     const stop = new AbortController();

@@ -9,7 +9,7 @@ describe('Export and import of the configuration over HTTP', () => {
       await using source = await serveManagement(from, { revision });
       for (let n = 0; n < 300; n++)
         await from.access.acl.set({ username: `u${n}`, topic: 'a', action: 'pub', access: 'deny' });
-      await from.access.usernames.add('ann', 'a password');
+      await from.access.usernames.create('ann', 'a password');
       await from.configuration.set('max_inflight', 64);
       const exported = await source.call('GET', '/api/x/export');
       assert.deepEqual([exported.status, exported.headers.get('content-type')], [200, 'application/json']);
@@ -87,7 +87,7 @@ describe('Export and import of the configuration over HTTP', () => {
 
   it('does not lock out the application or the user whose credentials the request has', async () => {
     await using broker = await startBroker();
-    await broker.users.add('ann', 'a password', 'administrator');
+    await broker.users.create('ann', 'a password', 'administrator');
     await using server = await serveManagement(broker, { credentials: ['applications', 'users'] });
     const post = async (sections: object, mode: string, user?: string) => {
       const headers = user && { authorization: `Basic ${Buffer.from(user).toString('base64')}` };
@@ -119,8 +119,8 @@ describe('Export and import of the configuration over HTTP', () => {
 
   it('refuses export and import to viewers', async () => {
     await using broker = await startBroker();
-    await broker.users.add('eve', 'a password', 'viewer');
-    await broker.users.add('ann', 'a password', 'administrator');
+    await broker.users.create('eve', 'a password', 'viewer');
+    await broker.users.create('ann', 'a password', 'administrator');
     await using server = await serveManagement(broker, { credentials: 'users' });
     const as = (name: string) => ({ authorization: `Basic ${Buffer.from(`${name}:a password`).toString('base64')}` });
     assert.equal((await server.call('GET', '/api/x/retained', undefined, as('eve'))).status, 200);

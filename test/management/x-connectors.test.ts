@@ -9,7 +9,7 @@ import { serveManagement } from '../support/management.ts';
 
 async function startBroker(store = memoryStore()) {
   const broker = await createBroker({ store, passwordCost: 10, connectors: [webhooks()] }).start();
-  if (broker.applications.get('app') === undefined) await broker.applications.add({ id: 'app', secret: 'a secret' });
+  if (broker.applications.get('app') === undefined) await broker.applications.create({ id: 'app', secret: 'a secret' });
   return broker;
 }
 
@@ -30,12 +30,19 @@ describe('Webhooks over REST', () => {
     const rules = [{ event: 'client.connected' }];
     const settings = { name: 'a', url, rules, headers: '******' };
     const dropped = { dropped_overflow: 0, dropped_refused: 0, dropped_removed: 0, dropped_too_old: 0 };
-    const figures = { added: 0, sent: 0, failed: 0, ...dropped };
+    const counters = { added: 0, sent: 0, failed: 0, ...dropped };
     {
       await using broker = await startBroker(store);
       await using api = await serveManagement(broker);
       const made = await api.call('POST', '/api/x/webhooks', { name: 'a', url, rules, headers: { token: 't' } });
-      assert.deepEqual(made.body.data, { name: 'a', started: true, status: 'working', waiting: 0, figures, settings });
+      assert.deepEqual(made.body.data, {
+        name: 'a',
+        started: true,
+        status: 'working',
+        waiting: 0,
+        figures: counters,
+        settings
+      });
       await (await broker.connect({ clientId: 'c1' })).disconnect();
       await broker.outboxes.get('webhook:a')?.idle();
     }

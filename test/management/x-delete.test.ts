@@ -12,7 +12,7 @@ describe('Deletion by a path in the body', () => {
         return [status, body.code];
       };
       const long = 'n'.repeat(60_000);
-      await broker.access.banned.add({ kind: 'username', who: long, by: 'ann' });
+      await broker.access.banned.create({ kind: 'username', who: long, by: 'ann' });
       assert.deepEqual(await remove(`/banned/${long}?as=username`), [200, 0]);
       assert.equal(broker.access.banned.size, 0);
       assert.deepEqual(await remove(`/banned/${long}?as=username`), [404, 105]);
@@ -26,7 +26,7 @@ describe('Deletion by a path in the body', () => {
 
   it('refuses deletions by viewers, and of applications where these are switched off', async () => {
     await using broker = await startBroker();
-    await broker.users.add('eve', 'a password', 'viewer');
+    await broker.users.create('eve', 'a password', 'viewer');
     await using server = await serveManagement(broker, {
       credentials: ['applications', 'users'],
       appOperations: false
@@ -48,7 +48,7 @@ describe('Deletion by a path in the body', () => {
   it('records deletions with their path in the audit log', async () => {
     await using broker = await startBroker();
     await using server = await serveManagement(broker);
-    await broker.access.usernames.add('a', 'b');
+    await broker.access.usernames.create('a', 'b');
     await server.call('POST', '/api/x/delete', { path: '/auth_username/a' });
     const { entries } = await broker.monitor.audit.list();
     assert.deepEqual(

@@ -109,7 +109,7 @@ describe('Events over REST', () => {
     await client.subscribe('a/#', { qos: 1 });
     await client.publish('a/b', 'x', { qos: 1 });
     await client.unsubscribe('a/#');
-    await broker.access.banned.add({ kind: 'clientId', who: 'bad', until: Infinity });
+    await broker.access.banned.create({ kind: 'clientId', who: 'bad', until: Infinity });
     broker.alarms.raise({ id: 'hot' });
     broker.alarms.clear('hot');
     broker.failed(new Error('broken'), 'a test');
@@ -169,8 +169,8 @@ describe('Events over REST', () => {
     const stream = await open(server.port, 'names=client.banned,client.connected&clientid=one');
     const { banned } = broker.access;
     await broker.connect({ clientId: 'one' });
-    await banned.add({ kind: 'username', who: 'one' });
-    for (const who of ['two', 'one']) await banned.add({ kind: 'clientId', who });
+    await banned.create({ kind: 'username', who: 'one' });
+    for (const who of ['two', 'one']) await banned.create({ kind: 'clientId', who });
     const events = await stream.next(2);
     assert.deepEqual(
       events.map(({ event, data }) => [event, (data.ban as { who: string } | undefined)?.who]),

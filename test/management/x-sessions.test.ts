@@ -8,7 +8,7 @@ describe('Sessions with queued messages over HTTP', () => {
   for (const revision of ['earlier', 'later', 'hosted'] as const)
     it(`looks up sessions, and lists and clears their queues, in the revision "${revision}"`, async () => {
       await using broker = await createBroker({ store: memoryStore() }).start();
-      await broker.applications.add({ id: 'app', secret: 'a secret' });
+      await broker.applications.create({ id: 'app', secret: 'a secret' });
       await using server = await serveManagement(broker, { revision });
       const client = await broker.connect({ clientId: 'a/b', username: 'u', sessionExpiry: 3600 });
       await client.subscribe({ topic: 't/#', qos: 1, noLocal: true, retainHandling: 2 });
@@ -77,7 +77,7 @@ describe('Sessions with queued messages over HTTP', () => {
 
   it('writes a session with many subscriptions in parts', async () => {
     await using broker = await createBroker({ maxSubscriptions: 0 }).start();
-    await broker.applications.add({ id: 'app', secret: 'a secret' });
+    await broker.applications.create({ id: 'app', secret: 'a secret' });
     const client = await broker.connect({ clientId: 'many' });
     await client.subscribe(Array.from({ length: 1_000 }, (_, at) => ({ topic: `s/${at}`, qos: 0 as const })));
     const api = managementApi(broker, { prefix: '/api' });

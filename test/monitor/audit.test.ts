@@ -28,7 +28,7 @@ const input = (operation: string, code = 0) => ({
 describe('The audit log', () => {
   it('keeps the last 1,000 entries, in memory and in its table', () => {
     const { log: audit, table } = log();
-    for (let number = 1; number <= 2_500; number++) audit.add(input(`o${number}`));
+    for (let number = 1; number <= 2_500; number++) audit.record(input(`o${number}`));
     const { entries, count } = audit.list({ limit: 10_000 });
     assert.deepEqual([count, entries.length, table.size], [1_000, 1_000, 1_000]);
     assert.deepEqual([entries[0].operation, entries[999].operation], ['o2500', 'o1501']);
@@ -37,17 +37,17 @@ describe('The audit log', () => {
 
   it('continues after a restart, also with entries from before the first start', () => {
     const { log: first, table } = log();
-    first.add(input('one'));
-    first.add(input('two'));
+    first.record(input('one'));
+    first.record(input('two'));
     const { log: second, state } = log(table);
     state.isRunning = false;
-    second.add(input('early'));
+    second.record(input('early'));
     assert.deepEqual(
       second.list().entries.map(({ operation }) => operation),
       ['early']
     );
     state.isRunning = true;
-    second.add(input('late'));
+    second.record(input('late'));
     assert.deepEqual(
       second.list().entries.map(({ number, operation }) => [number, operation]),
       [
@@ -62,12 +62,12 @@ describe('The audit log', () => {
 
   it('counts consecutive frequent requests in one entry, which has the parameters of the first', () => {
     const { log: audit, state } = log();
-    audit.add(input('publish'));
+    audit.record(input('publish'));
     state.now = 5;
     assert.equal(audit.repeat({ ...input('publish') })?.count, 2);
     assert.equal(audit.repeat(input('publish', 108)), undefined);
-    audit.add(input('publish', 108));
-    audit.add(input('publish', 108));
+    audit.record(input('publish', 108));
+    audit.record(input('publish', 108));
     assert.deepEqual(
       audit.list().entries.map(({ number, at, count, code }) => [number, at, count, code]),
       [
@@ -80,7 +80,7 @@ describe('The audit log', () => {
 
   it('continues counting in an entry of an earlier start', () => {
     const { log: first, table } = log();
-    first.add(input('publish'));
+    first.record(input('publish'));
     const { log: second } = log(table);
     assert.equal(second.repeat(input('publish'))?.count, 2);
     const [entry] = second.list().entries;

@@ -310,7 +310,7 @@ describe('the log', () => {
   it('does not show a token that is banned as a user name', async () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
-    await kit.broker.access.banned.add({ kind: 'username', who: 'eyJhbGciOiJub25lIn0.e30.c2ln' });
+    await kit.broker.access.banned.create({ kind: 'username', who: 'eyJhbGciOiJub25lIn0.e30.c2ln' });
     assert.equal(lines.find(({ fields }) => fields.event === 'client.banned')?.fields.who, '(token)');
   });
 
@@ -318,7 +318,7 @@ describe('the log', () => {
     const { lines, logger } = collector();
     await using kit = await createTestBroker({ logger });
     const { access, alarms } = kit.broker;
-    await access.banned.add({ kind: 'clientId', who: 'bad', reason: 'test' });
+    await access.banned.create({ kind: 'clientId', who: 'bad', reason: 'test' });
     for (const severity of ['notice', 'warning', 'error', 'critical'] as const) {
       alarms.raise({ id: severity, severity, title: 'T' });
       alarms.clear(severity);
@@ -402,8 +402,8 @@ describe('the first record that is added without a source', () => {
     await using kit = await createTestBroker({ logger });
     const { usernames, clientIds } = kit.broker.access;
     lines.length = 0;
-    await usernames.add('ann', 'pw');
-    await clientIds.add('c', 'pw');
+    await usernames.create('ann', 'pw');
+    await clientIds.create('c', 'pw');
     const [line, ...rest] = lines;
     assert.equal(line.level, 'warn');
     assert.match(line.message, /user name.*next CONNECT.*unknown clients still get in.*allowAnonymous to false/);
@@ -422,7 +422,7 @@ describe('the first record that is added without a source', () => {
       const { lines, logger } = collector();
       await using kit = await createTestBroker({ ...options, logger });
       lines.length = 0;
-      await kit.broker.access.logins.add('ann', 'pw');
+      await kit.broker.access.logins.create('ann', 'pw');
       assert.deepEqual(lines, []);
     }
   });
@@ -434,7 +434,7 @@ describe('the first record that is added without a source', () => {
       auth: [acl([{ access: 'allow', action: 'pubsub', topic: '#' }])]
     });
     lines.length = 0;
-    await kit.broker.access.usernames.add('ann', 'pw');
+    await kit.broker.access.usernames.create('ann', 'pw');
     assert.equal(lines.length, 1);
   });
 });
@@ -461,11 +461,11 @@ describe('secrets', () => {
       }
     });
     const { access, applications, users: managers } = kit.broker;
-    await access.usernames.add('bob', 'SECRET-bob');
+    await access.usernames.create('bob', 'SECRET-bob');
     await access.usernames.update('bob', 'SECRET-bob2');
-    await access.clientIds.add('c9', 'SECRET-c9');
-    await managers.add('root', 'SECRET-manager');
-    await applications.add({ id: 'app', name: 'app', secret: 'SECRET-app' });
+    await access.clientIds.create('c9', 'SECRET-c9');
+    await managers.create('root', 'SECRET-manager');
+    await applications.create({ id: 'app', name: 'app', secret: 'SECRET-app' });
     const transportInfo = {
       remoteAddress: '192.0.2.1',
       remotePort: 1,

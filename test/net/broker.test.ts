@@ -167,7 +167,7 @@ describe('a broker with listeners', () => {
 
   it('refuses a banned user even with a pre-shared key', async () => {
     await broker.start();
-    await broker.access.banned.add({ kind: 'username', who: 'device-7' });
+    await broker.access.banned.create({ kind: 'username', who: 'device-7' });
     const listener = await listen(broker, tls({ port: 0, psk: { 'device-7': '0011' } }));
     const psk = Buffer.from('0011', 'hex');
     const options = { ciphers: 'PSK', pskCallback: () => ({ identity: 'device-7', psk }), protocolVersion: 5 as const };

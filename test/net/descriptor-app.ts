@@ -28,7 +28,7 @@ if (push === undefined) {
   say({ port });
 } else {
   await broker.start();
-  await broker.streams.define('CREATE STREAM rows () WITH (TYPE="httppush", DATASOURCE="/rows", FORMAT="json")');
+  await broker.streams.create('CREATE STREAM rows () WITH (TYPE="httppush", DATASOURCE="/rows", FORMAT="json")');
   await broker.streams.rules.create({ id: 'r', sql: 'SELECT * FROM rows', actions: [() => {}] });
   process.stdin.on('data', async () => {
     const status = await broker.streams.rules.status('r');

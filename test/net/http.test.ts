@@ -62,7 +62,7 @@ const HTTP_PORTS: readonly [
     'pushed rows',
     '/a',
     async ({ streams }, shared) => {
-      await streams.define('CREATE STREAM demo () WITH (TYPE="httppush", DATASOURCE="/a", FORMAT="JSON")');
+      await streams.create('CREATE STREAM demo () WITH (TYPE="httppush", DATASOURCE="/a", FORMAT="JSON")');
       await streams.rules.create({ sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
       return shared.number as number;
     }
@@ -175,7 +175,7 @@ describe('listenHttp', () => {
       const shared = new StreamsPort({ port: 0, maxConnections: 60 });
       await using owner = createBroker({ passwordCost: 10, streams: { sources: [httpPushSource({ port: shared })] } });
       await owner.start();
-      await owner.applications.add({ id: 'a', secret: 'a long and random secret' });
+      await owner.applications.create({ id: 'a', secret: 'a long and random secret' });
       const port = await serve(owner, shared);
       const slow: Socket[] = [];
       for (let n = 0; n < 80; n++) {
@@ -270,7 +270,7 @@ describe('listenHttp', () => {
     ['streams', (owner: Broker) => streamsApi(owner).node, '/streams']
   ] as const)
     it(`sends a 401 of the ${name} interface completely if the body is not read, and closes the connection`, async () => {
-      await broker.applications.add({ id: 'a', secret: 'a long and random secret' });
+      await broker.applications.create({ id: 'a', secret: 'a long and random secret' });
       await broker.start();
       const { port } = await listenHttp(broker, 0, handler(broker));
       const prefix = name === 'management' ? '/api/v4' : '';

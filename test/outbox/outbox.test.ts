@@ -40,7 +40,7 @@ describe('An outbox', () => {
     await outbox.idle();
     assert.equal(outbox.size, 0);
     assert.equal(outbox.bytes, 0);
-    assert.equal(outbox.figures.sent, 4);
+    assert.equal(outbox.counters.sent, 4);
     assert.equal(new Set(target.ids).size, 4);
   });
 
@@ -111,7 +111,7 @@ describe('An outbox', () => {
     assert.equal(attempts.at(-1), 4);
     assert.deepEqual(target.ids, [id, id, id, id]);
     assert.equal(outbox.size, 0);
-    assert.equal(outbox.figures.failed, 3);
+    assert.equal(outbox.counters.failed, 3);
   });
 
   it('delays only the key whose entry fails, and drops the entry when it is too old', async () => {
@@ -138,7 +138,7 @@ describe('An outbox', () => {
     await kit.clock.advance('4m');
     await outbox.idle();
     assert.deepEqual(outcomes.slice(-2), ['poison too_old connect ECONNREFUSED', 'after sent undefined']);
-    assert.equal(outbox.figures.dropped.too_old, 1);
+    assert.equal(outbox.counters.dropped.too_old, 1);
   });
 
   it('keeps its delays when it drops entries of a key that are too old', async () => {
@@ -147,7 +147,7 @@ describe('An outbox', () => {
     const outbox = await opened(kit, target, { backOff: '1s', maxBackOff: '10s', maxAge: '1m' });
     for (let at = 0; at < 100; at++) outbox.add('a', `${at}`);
     for (let at = 0; at < 60; at++) await kit.clock.advance('2s');
-    assert.ok(outbox.figures.dropped.too_old > 2, `${outbox.figures.dropped.too_old} dropped`);
+    assert.ok(outbox.counters.dropped.too_old > 2, `${outbox.counters.dropped.too_old} dropped`);
     assert.ok(target.seen.length < 25, `${target.seen.length} deliveries`);
     target.answer = () => undefined;
     await kit.clock.advance('13s');
@@ -241,7 +241,7 @@ describe('An outbox', () => {
     await turns(); // it is being sent, so it stays
     for (let at = 1; at < 15; at++) outbox.add('a', `${at}`);
     assert.equal(outbox.size, 10);
-    assert.equal(outbox.figures.dropped.overflow, 5);
+    assert.equal(outbox.counters.dropped.overflow, 5);
     assert.equal(kit.broker.metrics.counts[Metric.outboxDropped], 5);
     assert.equal(kit.broker.alarms.get('outbox_overflow:target')?.severity, 'warning');
     target.pending[0].accept();
@@ -261,7 +261,7 @@ describe('An outbox', () => {
       [...outbox.entries()].map(({ content }) => content),
       ['small']
     );
-    assert.equal(outbox.figures.dropped.overflow, 1);
+    assert.equal(outbox.counters.dropped.overflow, 1);
   });
 
   it('keeps the limit of bytes', async () => {
@@ -283,14 +283,14 @@ describe('An outbox', () => {
     await kit.clock.advance('6s');
     assert.equal(late.signal.aborted, true);
     assert.equal((outbox.lastError as { code?: string }).code, 'SEND_TIMEOUT');
-    assert.equal(outbox.figures.failed, 1);
+    assert.equal(outbox.counters.failed, 1);
     late.accept();
     await turns();
-    assert.equal(outbox.figures.sent, 0);
+    assert.equal(outbox.counters.sent, 0);
     target.answer = () => undefined;
     await kit.clock.advance('13s');
     await outbox.idle();
-    assert.equal(outbox.figures.sent, 1);
+    assert.equal(outbox.counters.sent, 1);
     assert.deepEqual(target.contents, ['a1', 'a1']);
   });
 
@@ -372,7 +372,7 @@ describe('An outbox', () => {
     assert.equal(outbox.clear('b'), 2);
     assert.equal(outbox.clear(), 1);
     assert.equal(outbox.size, 1);
-    assert.equal(outbox.figures.dropped.removed, 3);
+    assert.equal(outbox.counters.dropped.removed, 3);
     target.pending[0].accept();
     await outbox.idle();
     assert.equal(outbox.size, 0);
@@ -420,7 +420,7 @@ describe('An outbox', () => {
     assert.deepEqual(wrong, [], `seed ${seed}`);
     assert.equal(outbox.size, 0, `seed ${seed}`);
     assert.equal(outbox.bytes, 0, `seed ${seed}`);
-    assert.equal(outbox.figures.sent, 400, `seed ${seed}`);
+    assert.equal(outbox.counters.sent, 400, `seed ${seed}`);
   });
 
   it('refuses invalid names and limits, and a second outbox of a name', async () => {

@@ -89,7 +89,7 @@ describe('A persisted outbox', () => {
     await lives.crash();
     const { outboxes } = lives.kit.broker;
     assert.deepEqual(outboxes.kept(), [{ name: 'target', size: 2 }]);
-    assert.equal(outboxes.discard('target'), 2);
+    assert.equal(outboxes.delete('target'), 2);
     assert.deepEqual(outboxes.kept(), []);
     await lives.crash();
     assert.deepEqual(lives.kit.broker.outboxes.kept(), []);
@@ -171,7 +171,7 @@ describe('A persisted outbox', () => {
     await lives.kit.broker.stop({ timeoutMs: 20 });
     assert.equal(target.pending[0].signal.aborted, true);
     assert.equal(outbox.state, 'stopped');
-    assert.equal(outbox.figures.failed, 0);
+    assert.equal(outbox.counters.failed, 0);
     target.answer = () => undefined;
     await lives.kit.broker.start();
     await outbox.idle();

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Broker, engineOf } from '../../lib/broker/broker.ts';
 import { createBroker } from '../../lib/index.ts';
 import { type Dialect, namesIn, type RecordTable, recordOf } from '../../lib/records/record-table.ts';
-import { FIGURE_FIELDS } from '../../lib/records/session-figures.ts';
+import { COUNTER_FIELDS } from '../../lib/records/session-counters.ts';
 import {
   CLIENT_FIELDS,
   CONNECTION_FIELDS,
@@ -59,7 +59,7 @@ describe('The record tables', () => {
   });
 
   it('uses a name of a dialect for one field only', () => {
-    for (const table of [CLIENT_FIELDS, CONNECTION_FIELDS, SESSION_FIELDS, FIGURE_FIELDS, SUBSCRIPTION_FIELDS])
+    for (const table of [CLIENT_FIELDS, CONNECTION_FIELDS, SESSION_FIELDS, COUNTER_FIELDS, SUBSCRIPTION_FIELDS])
       for (const dialect of ['later', 'earlier', 'webhook', 'rule'] as const) {
         const named = Object.values(table).filter((field) => field[dialect] !== undefined);
         assert.equal(namesIn<unknown>(table as never, dialect).size, named.length);
@@ -167,7 +167,7 @@ describe('The record of a client of a broker with a store', () => {
     lives.store.turnsBefore = () => 20;
     const client = await lives.connect({ clientId: 'c' });
     const done = Promise.all(['one', 'two'].map((text) => client.publish('a', text, { qos: 1 })));
-    while (broker.sessions.get('c').figures().recvMsg < 2) await turns(1);
+    while (broker.sessions.get('c').counters().recvMsg < 2) await turns(1);
     assert.equal(recordOf(CLIENT_FIELDS, source(broker, 'c'), 'n').mailboxLen, 2);
     await clock.settle();
     await done;
@@ -182,26 +182,26 @@ for (const isKept of [false, true]) {
       lives.isKept = isKept;
       await using _ = await lives.begin();
       const { broker, clock } = lives.kit;
-      const figures = () => {
-        const { deliverMsg, sendMsg, enqueueMsg, mqueueLen } = broker.sessions.get('c').figures();
+      const counters = () => {
+        const { deliverMsg, sendMsg, enqueueMsg, mqueueLen } = broker.sessions.get('c').counters();
         return { deliverMsg, sendMsg, enqueueMsg, mqueueLen };
       };
       const client = await lives.connect({ clientId: 'c', ...PERSISTENT });
       await client.subscribe({ topic: 'a', qos: 1 });
       for (let count = 0; count < 3; count++) await broker.publish('a', 'x', { qos: 1 });
       await clock.settle();
-      assert.deepEqual(figures(), { deliverMsg: 3, sendMsg: 3, enqueueMsg: 0, mqueueLen: 0 });
+      assert.deepEqual(counters(), { deliverMsg: 3, sendMsg: 3, enqueueMsg: 0, mqueueLen: 0 });
       await client.disconnect();
       await clock.settle();
       for (let count = 0; count < 2; count++) await broker.publish('a', 'x', { qos: 1 });
-      assert.deepEqual(figures(), { deliverMsg: 3, sendMsg: 3, enqueueMsg: 2, mqueueLen: 2 });
+      assert.deepEqual(counters(), { deliverMsg: 3, sendMsg: 3, enqueueMsg: 2, mqueueLen: 2 });
       await lives.connect({ clientId: 'c', ...PERSISTENT });
       await clock.settle();
-      assert.deepEqual(figures(), { deliverMsg: 5, sendMsg: 2, enqueueMsg: 2, mqueueLen: 0 });
+      assert.deepEqual(counters(), { deliverMsg: 5, sendMsg: 2, enqueueMsg: 2, mqueueLen: 0 });
       await lives.connect({ clientId: 'c', ...PERSISTENT });
       await broker.publish('a', 'x', { qos: 1 });
       await clock.settle();
-      assert.equal(figures().deliverMsg, figures().sendMsg + 5, 'a connection that was taken over counts as well');
+      assert.equal(counters().deliverMsg, counters().sendMsg + 5, 'a connection that was taken over counts as well');
     });
 
     it('counts a message that waits for the window of a connected client', async () => {

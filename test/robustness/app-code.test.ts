@@ -180,7 +180,7 @@ describe('A listener that throws', () => {
       events.emit('rule.disconnected', { rule: 'a', reason: 'its resource is gone' });
       await broker.rules.create({ sql: 'SELECT * FROM "inspected"', actions: ['inspect'] });
       await broker.publish('inspected', 'x');
-      await broker.streams.define('CREATE STREAM logged () WITH (DATASOURCE="logged", FORMAT="JSON")');
+      await broker.streams.create('CREATE STREAM logged () WITH (DATASOURCE="logged", FORMAT="JSON")');
       const streamRule = { id: 'a', sql: 'SELECT * FROM logged', actions: [{ log: { unknown: 1 } }] };
       await broker.streams.rules.create(streamRule);
       await broker.publish('logged', '{"a": 1}');
@@ -193,10 +193,10 @@ describe('A listener that throws', () => {
       events.emit('store.recovered', {});
       broker.alarms.raise({ id: 'a' });
       broker.alarms.clear('a');
-      await broker.access.banned.add({ kind: 'clientId', who: 'nobody' });
+      await broker.access.banned.create({ kind: 'clientId', who: 'nobody' });
       await broker.configuration.set('maxInflight', 2);
-      await broker.access.usernames.add('somebody', 'password');
-      await broker.access.add({ name: 'rules', authorize: () => true, reload: () => {} });
+      await broker.access.usernames.create('somebody', 'password');
+      await broker.access.create({ name: 'rules', authorize: () => true, reload: () => {} });
       await broker.access.reload('rules');
       const listener = { name: 'x', open: async () => {}, close: async () => {} } as never;
       broker.attach(listener);

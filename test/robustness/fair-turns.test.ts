@@ -36,12 +36,12 @@ const FLOODS: Readonly<Record<string, Flood>> = {
 
 /** Returns the number of packets of a client that the broker has processed since its CONNECT. */
 function read(broker: Broker, clientId: string): number {
-  return broker.sessions.get(clientId).figures().recvPkt - 1;
+  return broker.sessions.get(clientId).counters().recvPkt - 1;
 }
 
 /** Returns what the broker has read from the stream and not processed, as a number of packets. */
 function waitingBytes(broker: Broker, clientId: string, one: number): number {
-  const { recvOct, recvPkt } = broker.sessions.get(clientId).figures();
+  const { recvOct, recvPkt } = broker.sessions.get(clientId).counters();
   return recvOct / one - recvPkt;
 }
 
@@ -160,7 +160,7 @@ describe('A connection that sends more than its share of a turn', () => {
     const flooder = await client(it.broker, { clientId: 'flooder' });
     const one = encode(publish('flood', Buffer.alloc(1_000_000)), 5);
     for (let at = 0; at < one.length; at += 65_536) flooder.say(one.subarray(at, at + 65_536));
-    const { recvOct } = it.broker.sessions.get('flooder').figures();
+    const { recvOct } = it.broker.sessions.get('flooder').counters();
     assert.ok(recvOct < 700_000, `${recvOct} bytes were read in one turn`);
     assert.ok(flooder.wire.isPaused());
     await quiet(flooder);

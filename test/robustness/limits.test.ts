@@ -158,17 +158,17 @@ describe('Memory above memoryHighWatermark', () => {
     await turns(2);
     for (const qos of [0, 1] as const) publisher.say(publish('a', `before ${qos}`, qos, qos > 0 ? 1 : undefined));
     await turns(1);
-    assert.equal(broker.sessions.get('away').figures().mqueueLen, 2);
+    assert.equal(broker.sessions.get('away').counters().mqueueLen, 2);
     used = 105_000_000;
     await pass(1_100);
     assert.deepEqual(
       failures.map(({ error }) => (error as { code?: string }).code),
       ['MEMORY_SHORT']
     );
-    assert.equal(broker.sessions.get('away').figures().mqueueLen, 1, 'QoS 0 messages are dropped');
+    assert.equal(broker.sessions.get('away').counters().mqueueLen, 1, 'QoS 0 messages are dropped');
     for (const qos of [0, 1] as const) publisher.say(publish('a', `during ${qos}`, qos, qos > 0 ? 2 : undefined));
     await turns(1);
-    assert.equal(broker.sessions.get('away').figures().mqueueLen, 2);
+    assert.equal(broker.sessions.get('away').counters().mqueueLen, 2);
     const refused = await client(broker);
     const [answer] = refused.received;
     assert.ok(answer.cmd === 'connack' && answer.reasonCode === 0x89);

@@ -27,7 +27,7 @@ describe('A listener that makes the broker read other packets', () => {
       assert.deepEqual(answers, [message.messageId]);
       subscriber.say({ cmd: 'pubcomp', messageId: message.messageId as number, reasonCode: 0 });
       await turns(2);
-      assert.equal(broker.sessions.get('subscriber').figures().inflight, 0);
+      assert.equal(broker.sessions.get('subscriber').counters().inflight, 0);
     });
   }
 

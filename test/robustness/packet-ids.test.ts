@@ -33,7 +33,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
       };
       await say(false);
       assert.deepEqual(answers, { pubrec: 65_535, other: 0 });
-      const { recvMsg, awaitingRel } = broker.sessions.get('ids').figures();
+      const { recvMsg, awaitingRel } = broker.sessions.get('ids').counters();
       assert.deepEqual([recvMsg, awaitingRel], [65_535, 65_535]);
       assert.ok(memory() - before < 2 * 2 ** 20, `${memory() - before} bytes`);
       const routed = broker.metrics.counts[Metric.messagesPublish];
@@ -42,7 +42,7 @@ describe('65,535 QoS 2 packet ids without PUBREL', () => {
       for (let id = 1; id <= 65_535; id++) publisher.say({ cmd: 'pubrel', messageId: id, reasonCode: 0 });
       await quiet(publisher);
       publisher.take();
-      assert.equal(broker.sessions.get('ids').figures().awaitingRel, 0);
+      assert.equal(broker.sessions.get('ids').counters().awaitingRel, 0);
       assert.ok(await isServed(publisher));
     });
   }
@@ -103,7 +103,7 @@ describe('A subscriber that never acknowledges', () => {
         peer = await client(broker, options);
         check(peer.received);
       }
-      const { inflight } = broker.sessions.get('mute').figures();
+      const { inflight } = broker.sessions.get('mute').counters();
       assert.ok(inflight <= 200);
     });
 
@@ -123,7 +123,7 @@ describe('A subscriber that never acknowledges', () => {
         mute.received.length = 0;
       }
       assert.equal(ids.size, 65_535);
-      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('mute').figures();
+      const { inflight, mqueueLen, mqueueDropped } = broker.sessions.get('mute').counters();
       assert.deepEqual([inflight, mqueueLen, mqueueDropped], [65_535, 50, 66_000 - 65_535 - 50]);
       const [id] = ids;
       mute.say({ cmd: qos === 1 ? 'puback' : 'pubrec', messageId: id, reasonCode: qos === 2 ? 0x80 : 0 });

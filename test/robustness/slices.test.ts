@@ -186,7 +186,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     const filters = Array.from({ length: 20_000 }, () => '#');
     for (let at = 0; at < 1_000; at++) filters.push(`kept/${at}/#`, `+/${at}/+`);
     greedy.say(subscribe(1, 1, ...filters));
-    await watched(other, () => broker.sessions.get('greedy').figures().subscriptions >= 2_001, 100);
+    await watched(other, () => broker.sessions.get('greedy').counters().subscriptions >= 2_001, 100);
     for (let turn = 0; turn < 50; turn++) await turns(1);
     assert.ok(memory() - before < 20 * 2 ** 20, `${memory() - before} bytes`);
     void broker.publish('kept/1/1', 'newer');
@@ -199,7 +199,7 @@ describe('A SUBSCRIBE with very many filters', () => {
     const other = await client(broker);
     const peer = await client(broker, { clientId: 'many' });
     const filters = Array.from({ length: 50_000 }, (_, at) => `f/${at}/+`);
-    const count = () => broker.sessions.get('many').figures().subscriptions;
+    const count = () => broker.sessions.get('many').counters().subscriptions;
     const frame = encode(subscribe(1, 0, ...filters), 5);
     peer.say(Buffer.concat([frame, encode({ cmd: 'pingreq' }, 5)]));
     let last = 0;

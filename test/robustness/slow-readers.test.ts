@@ -83,7 +83,7 @@ describe('A client that never reads', () => {
         ['slow queue_full'],
         'only the slow client loses messages, and the reason is reported'
       );
-      const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.sessions.get('slow').figures();
+      const { mqueueLen, mqueueDropped, sendPend, inflight } = broker.sessions.get('slow').counters();
       assert.ok(mqueueLen <= 100);
       assert.ok(sendPend <= 65_536 + 131_072 + 60 * 1024, `${sendPend} bytes unsent`);
       assert.equal(mqueueDropped, dropped.get('slow queue_full'));
@@ -183,13 +183,13 @@ describe('A client that never reads', () => {
       publisher.say(publish('a', KIB, 1, id));
       await turns(1);
     }
-    const { mqueueLen } = broker.sessions.get('brief').figures();
+    const { mqueueLen } = broker.sessions.get('brief').counters();
     assert.ok(mqueueLen > 0);
     await pass(10_100);
     assert.deepEqual(lost, new Array(mqueueLen).fill('brief slow_consumer'));
     assert.equal(broker.metrics.counter('delivery.dropped.slow_consumer'), mqueueLen);
     assert.equal(
-      broker.sessions.get('lasting').figures().mqueueLen,
+      broker.sessions.get('lasting').counters().mqueueLen,
       mqueueLen,
       'a session that outlives its connection keeps its messages'
     );
@@ -228,16 +228,16 @@ describe('A client that never reads', () => {
       const frame = encode(publish('a', Buffer.alloc(10_000, 'x')), 4);
       let sent = 0;
       // Sockets buffer in the kernel, so continue until messages are dropped.
-      while ((broker.sessions.get('slow').figures().mqueueDropped ?? 0) < 500 && sent < 20_000) {
+      while ((broker.sessions.get('slow').counters().mqueueDropped ?? 0) < 500 && sent < 20_000) {
         publisher.say(Buffer.concat([frame, frame, frame, frame]));
         sent += 4;
         while (received < sent) await once(healthy.socket, 'data');
       }
-      const { mqueueDropped, mqueueLen } = broker.sessions.get('slow').figures();
+      const { mqueueDropped, mqueueLen } = broker.sessions.get('slow').counters();
       assert.ok(mqueueDropped >= 500, `${mqueueDropped} of ${sent} dropped`);
       assert.ok(mqueueLen <= 100);
       assert.equal(received, sent);
-      assert.equal(broker.sessions.get('healthy').figures().mqueueDropped, 0);
+      assert.equal(broker.sessions.get('healthy').counters().mqueueDropped, 0);
     } finally {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -259,7 +259,7 @@ describe('A client that never reads', () => {
     await turns(2);
     const unread = peer.wire.readableLength;
     assert.ok(unread > 50 * 65_536, `${unread} bytes are unread`);
-    assert.ok(broker.sessions.get('flood').figures().sendPend <= 262_144 + 131_072);
+    assert.ok(broker.sessions.get('flood').counters().sendPend <= 262_144 + 131_072);
     assert.ok(await isServed(other));
     let heard = 0;
     for (let round = 0; round < 2_000 && heard < 100 * 65_536; round++) {
@@ -330,9 +330,9 @@ describe('A client that never reads', () => {
     slow.wire.listen(false);
     for (let id = 1; id <= 100; id++) publisher.say(publish('a', KIB, 1, id));
     await it.pass(0);
-    const { sendOct, sendPkt } = it.broker.sessions.get('slow').figures();
+    const { sendOct, sendPkt } = it.broker.sessions.get('slow').counters();
     for (let second = 0; second < 60; second++) await it.pass(1_000);
-    const later = it.broker.sessions.get('slow').figures();
+    const later = it.broker.sessions.get('slow').counters();
     assert.deepEqual([later.sendOct, later.sendPkt], [sendOct, sendPkt], 'unread messages are not sent again');
   });
 
@@ -348,7 +348,7 @@ describe('A client that never reads', () => {
     for (let round = 0; round < 3; round++) {
       const again = await client(broker, { ...options, isListening: false });
       await turns(3);
-      const { sendMsg } = broker.sessions.get('slow').figures();
+      const { sendMsg } = broker.sessions.get('slow').counters();
       assert.ok(sendMsg < 10, `${sendMsg} messages sent and not read`);
       again.wire.leave();
       await turns(2);

@@ -49,7 +49,7 @@ describe('The backlogs of all sessions together', () => {
     }
     assert.equal(answers.length, 1220);
     assert.ok(answers.every((packet) => packet.cmd === 'puback' && packet.reasonCode === 0));
-    const left = Object.keys(counts).map((name) => broker.sessions.get(name).figures().mqueueLen);
+    const left = Object.keys(counts).map((name) => broker.sessions.get(name).counters().mqueueLen);
     assert.equal(left[0], 20, 'small backlogs lose nothing');
     assert.ok(left[1] > 60 && left[2] > 60, `${left}`);
     assert.equal(dropped.get('many'), 400 - left[1]);
@@ -63,7 +63,7 @@ describe('The backlogs of all sessions together', () => {
     await using it = await startTestBed({ memoryHighWatermark: '1MB', memoryUsage: () => 0 });
     await leave(it, 'away', '#');
     for (let n = 0; n < 20; n++) void it.broker.publish(`t${n}`, Buffer.alloc(100 * KB), { qos: 1 });
-    assert.equal(it.broker.sessions.get('away').figures().mqueueLen, 5);
+    assert.equal(it.broker.sessions.get('away').counters().mqueueLen, 5);
   });
 });
 
@@ -107,7 +107,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
         reader.take().map((packet) => packet.cmd === 'publish' && packet.topic),
         ['live/3']
       );
-      assert.equal(broker.sessions.get('away').figures().mqueueLen, 1);
+      assert.equal(broker.sessions.get('away').counters().mqueueLen, 1);
       assert.deepEqual(dropped, ['shared/2 quota', 'shared/2 quota']);
     });
   }
@@ -122,7 +122,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
       await turns(2);
       assert.ok(publisher.isClosed);
       assert.equal(it.reasons.get('publisher'), 'quota');
-      assert.equal(it.broker.sessions.get('away').figures().mqueueLen, 0);
+      assert.equal(it.broker.sessions.get('away').counters().mqueueLen, 0);
     });
   }
 
@@ -132,7 +132,7 @@ describe('Memory that stays above memoryHighWatermark', () => {
     await exhaust(it);
     await assert.rejects(async () => it.broker.publish('a', 'x', { qos: 1 }), { code: 'QUOTA_EXCEEDED' });
     await it.broker.publish('a', 'x', { qos: 0 });
-    assert.equal(it.broker.sessions.get('away').figures().mqueueLen, 0);
+    assert.equal(it.broker.sessions.get('away').counters().mqueueLen, 0);
   });
 
   it('drops and counts a delayed message and a will that would have to be queued', async () => {

@@ -82,8 +82,8 @@ describe('The action republish', () => {
     });
     await kit.broker.publish('t/a', 'x');
     assert.deepEqual(messages.map(({ topic }) => topic).sort(), ['t/a', 't/b']);
-    const { actions, figures } = (await kit.broker.rules.get(id))!;
-    assert.deepEqual([figures.passed, actions[0].figures.success, actions[0].figures.failed], [2, 1, 1]);
+    const { actions, counters } = (await kit.broker.rules.get(id))!;
+    assert.deepEqual([counters.passed, actions[0].counters.success, actions[0].counters.failed], [2, 1, 1]);
   });
 
   it('adds its name to the headers of its messages', async () => {
@@ -130,9 +130,9 @@ describe('The action republish', () => {
     });
     const messages = messagesOf(kit, 'out');
     await kit.broker.publish('in', 'x');
-    const figures = (await kit.broker.rules.get(id))!.actions.map((action) => action.figures);
+    const counters = (await kit.broker.rules.get(id))!.actions.map((action) => action.counters);
     assert.deepEqual(
-      figures.map(({ success, failed }) => [success, failed]),
+      counters.map(({ success, failed }) => [success, failed]),
       [
         [0, 1],
         [0, 1],
@@ -155,9 +155,9 @@ describe('The action republish', () => {
     for (const to of ['', '+', 'a/#', 'a\0b', 'a'.repeat(65_536), '\ud800'])
       await kit.broker.publish('in', JSON.stringify({ to }));
     await kit.broker.publish('in', JSON.stringify({ to: 'a/$b' }));
-    const figures = (await kit.broker.rules.get(id))!.actions.map((action) => action.figures.success);
+    const counters = (await kit.broker.rules.get(id))!.actions.map((action) => action.counters.success);
     // `fixed/a` and `a/$b`; none with an own level; those without a wildcard, NUL, an unpaired surrogate and more than 65,535 bytes
-    assert.deepEqual(figures, [2, 0, 0, 8, 8]);
+    assert.deepEqual(counters, [2, 0, 0, 8, 8]);
     assert.deepEqual(new Set(topics.map(({ topic }) => topic.split('/')[0])), new Set(['in', 'fixed', 'a', 'out']));
     assert.equal(systems.length, 8);
   });
@@ -193,7 +193,7 @@ describe('The actions of a rule', () => {
     assert.deepEqual(seen, ['1', '3']);
     const { actions } = (await kit.broker.rules.get(id))!;
     assert.deepEqual(
-      actions.map(({ figures }) => figures),
+      actions.map(({ counters }) => counters),
       [
         { taken: 1, success: 1, failed: 0 },
         { taken: 1, success: 0, failed: 1 },
@@ -280,7 +280,7 @@ describe('The actions of a rule', () => {
       actions: [() => new Promise(() => undefined)]
     });
     for (let at = 0; at < 1001; at++) await kit.broker.publish('a', 'x');
-    assert.deepEqual((await kit.broker.rules.get(id))!.actions[0].figures, { taken: 1001, success: 0, failed: 1 });
+    assert.deepEqual((await kit.broker.rules.get(id))!.actions[0].counters, { taken: 1001, success: 0, failed: 1 });
   });
 
   it('supports action types of the app, with parameters that are checked', async () => {

@@ -55,8 +55,8 @@ describe('The resource types of the adapters', () => {
       ]
     );
     await kit.broker.outboxes.get('resource:web')?.idle();
-    const [{ figures }] = (await rules.get('r'))?.actions ?? [];
-    assert.deepEqual(figures, { taken: 2, success: 2, failed: 0 });
+    const [{ counters }] = (await rules.get('r'))?.actions ?? [];
+    assert.deepEqual(counters, { taken: 2, success: 2, failed: 0 });
   });
 
   it('sends selected outputs to another broker', async () => {
@@ -81,8 +81,8 @@ describe('The resource types of the adapters', () => {
       );
       await kit.connect();
       await kit.clock.settle();
-      const [{ figures }] = (await rules.get('s'))?.actions ?? [];
-      assert.deepEqual(figures, { taken: 1, success: 0, failed: 1 });
+      const [{ counters }] = (await rules.get('s'))?.actions ?? [];
+      assert.deepEqual(counters, { taken: 1, success: 0, failed: 1 });
     } finally {
       await far.broker.stop();
     }

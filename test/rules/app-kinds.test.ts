@@ -65,7 +65,7 @@ describe('A function of the app for statements', () => {
 describe('An action type of the app', () => {
   it('refuses an action type with an invalid name, and states the rule for names', async () => {
     await using kit = await ruleKit();
-    await assert.rejects(kit.broker.rules.defineAction(action('a b', () => undefined)), {
+    await assert.rejects(kit.broker.rules.createAction(action('a b', () => undefined)), {
       code: 'ACTION_INVALID',
       field: 'type.name',
       message: 'type.name: expected 1 to 64 letters, digits, "_", "-" and ".", got "a b"'
@@ -100,7 +100,7 @@ describe('An action type of the app', () => {
         actions: [{ name: 'own', params: { $resource: 'r' } }]
       });
       await broker.publish('a', 'x');
-      assert.deepEqual((await broker.rules.get('one'))!.actions[0].figures, { taken: 1, success: 0, failed: 1 });
+      assert.deepEqual((await broker.rules.get('one'))!.actions[0].counters, { taken: 1, success: 0, failed: 1 });
       assert.match((errors[0] as Error).message, /prepare\(\) must return a string or a Buffer/);
     });
 });

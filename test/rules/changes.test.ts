@@ -21,11 +21,11 @@ describe('A rule with a function that is not defined', () => {
     const { rules } = kit.broker;
     await assert.rejects(rules.update('one', { isEnabled: true }), { code: 'SQL_INVALID' });
     assert.equal((await rules.get('one'))!.state, 'idle');
-    await rules.defineFunction(TWICE);
+    await rules.createFunction(TWICE);
     const { state, topics } = await rules.update('one', { isEnabled: true });
     assert.deepEqual([state, topics], ['connected', ['a']]);
     await kit.broker.publish('a', 'x');
-    assert.equal((await rules.get('one'))!.figures.matched, 1);
+    assert.equal((await rules.get('one'))!.counters.matched, 1);
   });
 
   it('keeps a rule with a missing function disconnected after a change that does not replace its statement', async () => {
@@ -33,7 +33,7 @@ describe('A rule with a function that is not defined', () => {
     const { rules } = kit.broker;
     await assert.rejects(rules.update('one', { description: 'new' }), { code: 'SQL_INVALID' });
     assert.equal((await rules.get('one'))!.state, 'disconnected');
-    await rules.defineFunction(TWICE);
+    await rules.createFunction(TWICE);
     assert.deepEqual((await rules.get('one'))!.topics, ['a']);
   });
 });
@@ -61,7 +61,7 @@ describe('A change of a rule', () => {
     await rules.update('one', { onActionFailed: 'stop' });
     finish();
     await kit.clock.settle();
-    assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
+    assert.deepEqual((await rules.get('one'))!.actions[0].counters, { taken: 1, success: 1, failed: 0 });
   });
 
   it('leaves a rule disconnected that was deleted while others were connected', async () => {
@@ -90,7 +90,7 @@ describe('A change of a rule', () => {
     await using kit = await ruleKit({ store });
     const connected: string[] = [];
     kit.broker.on('rule.connected', ({ rule }) => connected.push(rule));
-    const defined = kit.broker.rules.defineAction(late);
+    const defined = kit.broker.rules.createAction(late);
     await kit.broker.rules.delete('two');
     release();
     await defined;
@@ -106,8 +106,8 @@ describe('An action that answers with something like a promise', () => {
     await kit.broker.rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions: [() => twice] });
     await kit.broker.publish('a', 'x');
     await kit.clock.settle();
-    const [{ figures }] = (await kit.broker.rules.get('one'))!.actions;
-    assert.deepEqual(figures, { taken: 1, success: 1, failed: 0 });
+    const [{ counters }] = (await kit.broker.rules.get('one'))!.actions;
+    assert.deepEqual(counters, { taken: 1, success: 1, failed: 0 });
   });
 });
 
@@ -125,7 +125,7 @@ describe('A change of a resource', () => {
     target.onSend = () => undefined;
     await rules.resources.update('r', { config: { url: 'b' } });
     await kit.clock.advance('1m');
-    assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 1, failed: 0 });
+    assert.deepEqual((await rules.get('one'))!.actions[0].counters, { taken: 1, success: 1, failed: 0 });
   });
 
   it('checks whether the new target can be reached, although the check of the old one is still pending', async () => {
@@ -209,7 +209,7 @@ describe('A change of a resource', () => {
       await using kit = await ruleKit({ store, rules: { resources: [{ ...type, make }] } });
       const { rules } = kit.broker;
       let closed = 0;
-      await rules.defineAction(
+      await rules.createAction(
         actionKind(
           'closing',
           () => undefined,
@@ -222,7 +222,7 @@ describe('A change of a resource', () => {
       target.onSend = () => undefined;
       await rules.resources.update('r', { config: { url: 'b' } });
       await kit.clock.advance('1m');
-      assert.deepEqual((await rules.get('one'))!.actions[0].figures, expected);
+      assert.deepEqual((await rules.get('one'))!.actions[0].counters, expected);
       assert.equal(closed, 1, 'what was replaced is closed');
     }
   });
@@ -262,7 +262,7 @@ describe('A resource that is deleted', () => {
       const { broker } = kit;
       const { rules } = broker;
       let closed = 0;
-      await rules.defineAction(
+      await rules.createAction(
         actionKind(
           'closing',
           () => undefined,
@@ -409,6 +409,6 @@ describe('Entries that were sent before a restart', () => {
     };
     await kit.clock.advance('2m');
     assert.deepEqual(seen, ['closed']);
-    assert.equal((await kit.broker.rules.get('one'))!.actions[0].figures.failed, 1);
+    assert.equal((await kit.broker.rules.get('one'))!.actions[0].counters.failed, 1);
   });
 });

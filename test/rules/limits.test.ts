@@ -79,11 +79,11 @@ describe('A refused resource type', () => {
     const type = new FakeTarget().type();
     const taken = { ...type.actions![0], name: 'inspect' };
     const before = await rules.actions();
-    await assert.rejects(rules.defineResourceType({ ...type, actions: [...type.actions!, taken] }), {
+    await assert.rejects(rules.createResourceType({ ...type, actions: [...type.actions!, taken] }), {
       code: 'ACTION_EXISTS'
     });
     assert.deepEqual(await rules.actions(), before);
-    await rules.defineResourceType(new FakeTarget().type());
+    await rules.createResourceType(new FakeTarget().type());
   });
 });
 
@@ -99,7 +99,7 @@ describe('A resource that cannot be created', () => {
     const [{ id, summary }] = kit.broker.alarms.present();
     assert.equal(id, 'resource/fake/r/down');
     assert.match(summary, /unknown resource type "fake"/);
-    await kit.broker.rules.defineResourceType(type);
+    await kit.broker.rules.createResourceType(type);
     await kit.clock.settle();
     assert.deepEqual(kit.broker.alarms.present(), []);
   });

@@ -52,8 +52,8 @@ describe('Outputs that wait for a hanging target', () => {
     });
     for (let at = 0; at < 70; at++) await kit.broker.publish('a', Buffer.alloc(1_000_000));
     assert.ok(outbox().size < 20, `${outbox().size} events of 1 MB are kept`);
-    const [{ figures }] = (await kit.broker.rules.get(id))!.actions;
-    assert.equal(figures.failed, 70 - outbox().size);
+    const [{ counters }] = (await kit.broker.rules.get(id))!.actions;
+    assert.equal(counters.failed, 70 - outbox().size);
   });
 
   it('retains the event once for all elements of a list', async () => {
@@ -79,8 +79,8 @@ describe('Outputs that wait for a hanging target', () => {
       await kit.broker.publish('a', JSON.stringify({ list: Array(1000).fill(1) }));
       assert.equal(events.length, at * 65);
     }
-    const [{ figures }] = (await kit.broker.rules.get(id))!.actions;
-    assert.equal(figures.taken, 2000);
-    assert.ok(figures.failed >= 2 * 935);
+    const [{ counters }] = (await kit.broker.rules.get(id))!.actions;
+    assert.equal(counters.taken, 2000);
+    assert.ok(counters.failed >= 2 * 935);
   });
 });

@@ -134,7 +134,7 @@ describe('Actions that send', () => {
     for (const value of ['1', '2', '3']) await kit.broker.publish('a', value);
     await kit.clock.advance('1s');
     assert.deepEqual(target.sent, ['{"v":"1"}', '{"v":"2"}', '{"v":"3"}']);
-    assert.deepEqual((await rules.get(id))!.actions[0].figures, { taken: 3, success: 3, failed: 0 });
+    assert.deepEqual((await rules.get(id))!.actions[0].counters, { taken: 3, success: 3, failed: 0 });
   });
 
   it('waits while the target is down, with the rule attached', async () => {
@@ -150,7 +150,7 @@ describe('Actions that send', () => {
     assert.equal(state, 'connected');
     await kit.broker.publish('a', '1');
     await kit.clock.advance('10s');
-    assert.deepEqual((await rules.get(id))!.actions[0].figures, { taken: 1, success: 0, failed: 0 });
+    assert.deepEqual((await rules.get(id))!.actions[0].counters, { taken: 1, success: 0, failed: 0 });
     assert.equal((await rules.resources.get('r'))?.size, 1);
     target.fault = undefined;
     target.onSend = () => undefined;
@@ -190,9 +190,9 @@ describe('Actions that send', () => {
     await rules.resources.create(RESOURCE);
     await rules.create({ id: 'one', sql: 'SELECT payload FROM "a"', actions: [{ ...TO_FAKE, fallbacks: [TO_FAKE] }] });
     for (let at = 0; at < 6; at++) await kit.broker.publish('a', `${at}`);
-    const [{ figures, fallbacks }] = (await rules.get('one'))!.actions;
-    assert.deepEqual(figures, { taken: 6, success: 0, failed: 2 });
-    assert.deepEqual(fallbacks[0].figures, { taken: 2, success: 0, failed: 2 });
+    const [{ counters, fallbacks }] = (await rules.get('one'))!.actions;
+    assert.deepEqual(counters, { taken: 6, success: 0, failed: 2 });
+    assert.deepEqual(fallbacks[0].counters, { taken: 2, success: 0, failed: 2 });
     const waiting = [...kit.broker.outboxes.get('resource:r')!.entries()].map(({ content }) => String(content));
     assert.deepEqual(
       waiting.map((text) => text.slice(text.indexOf('\n') + 1)),
@@ -215,14 +215,14 @@ describe('Actions that send', () => {
         () => undefined,
         () => closed.push('closed')
       );
-      await rules.defineAction(closing);
+      await rules.createAction(closing);
       const actions = [{ ...TO_FAKE, fallbacks: [republish('out', 'too large')] }, 'closing'];
       await rules.create({ id: 'one', sql: 'SELECT payload FROM "a"', actions });
       const messages: string[] = [];
       kit.broker.subscribe('out', ({ payload }) => messages.push(String(payload)));
       await kit.broker.publish('a', 'x'.repeat(2000));
       assert.deepEqual(messages, ['too large']);
-      assert.deepEqual((await rules.get('one'))!.actions[0].figures, { taken: 1, success: 0, failed: 1 });
+      assert.deepEqual((await rules.get('one'))!.actions[0].counters, { taken: 1, success: 0, failed: 1 });
       await rules.update('one', { isEnabled: false });
       assert.deepEqual(closed, ['closed']);
     }
@@ -240,7 +240,7 @@ describe('Actions that send', () => {
       code: 'PARAM_REQUIRED',
       field: '$resource'
     });
-    await rules.defineResourceType({ ...new FakeTarget().type(), name: 'other', actions: [] });
+    await rules.createResourceType({ ...new FakeTarget().type(), name: 'other', actions: [] });
     await rules.resources.create({ ...RESOURCE, type: 'other' });
     await assert.rejects(rules.create(rule), {
       code: 'RESOURCE_NOT_INITIALIZED',
@@ -308,7 +308,7 @@ describe('Persistence of rules and resources', () => {
     await kit.clock.advance('1m');
     assert.equal(target.sent.length, 1);
     assert.deepEqual(messages, [[[0, 255], 1]]);
-    assert.equal((await kit.broker.rules.get('one'))!.actions[0].figures.success, 1);
+    assert.equal((await kit.broker.rules.get('one'))!.actions[0].counters.success, 1);
   });
 
   it('restores the entries of an action of a rule in the options, with their continuations', async () => {
@@ -351,7 +351,7 @@ describe('Persistence of rules and resources', () => {
     assert.deepEqual([resource.type, resource.isAlive], ['fake', false]);
     assert.match(resource.lastError!.message, /unknown resource type "fake"/);
     const connected = kit.broker.nextEvent('rule.connected');
-    await rules.defineResourceType(target.type());
+    await rules.createResourceType(target.type());
     assert.deepEqual(await connected, { rule: 'one' });
     await kit.broker.publish('a', 'x');
     await kit.clock.advance('1s');
@@ -370,9 +370,9 @@ describe('Persistence of rules and resources', () => {
     const [rule] = await rules.list();
     assert.deepEqual([rule.state, rule.sql], ['disconnected', 'SELECT twice(qos) as q FROM "a"']);
     assert.match(rule.reason!, /unknown function twice/);
-    await rules.defineFunction(TWICE);
+    await rules.createFunction(TWICE);
     assert.equal((await rules.get('one'))!.state, 'connected');
-    await assert.rejects(rules.defineFunction({ ...TWICE, name: 'upper' }), { code: 'FUNCTION_EXISTS' });
+    await assert.rejects(rules.createFunction({ ...TWICE, name: 'upper' }), { code: 'FUNCTION_EXISTS' });
   });
 });
 
@@ -403,7 +403,7 @@ describe('The option rules', () => {
     await kit.broker.rules.create({ id: 'one', sql: 'SELECT * FROM "$events/message_publish"', actions: [] });
     const client = await kit.broker.connect({ clientId: 'dev' });
     assert.deepEqual(messages, [{ topic: '$events/client_connected', qos: 1, clientid: 'dev' }]);
-    assert.equal((await kit.broker.rules.get('one'))!.figures.matched, 0);
+    assert.equal((await kit.broker.rules.get('one'))!.counters.matched, 0);
     await client.disconnect();
   });
 

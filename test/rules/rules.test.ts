@@ -20,8 +20,8 @@ describe('Rules', () => {
     await client.publish('t/a', '{"x": 1}', { qos: 1 });
     await client.publish('u/a', '{"x": 5}', { qos: 1 });
     assert.deepEqual(seen, [{ x: 5, clientid: 'dev1' }]);
-    const { figures } = (await broker.rules.get(rule.id))!;
-    assert.deepEqual([figures.matched, figures.passed, figures.failed, figures.noResult], [2, 1, 1, 1]);
+    const { counters } = (await broker.rules.get(rule.id))!;
+    assert.deepEqual([counters.matched, counters.passed, counters.failed, counters.noResult], [2, 1, 1, 1]);
     await client.disconnect();
   });
 
@@ -99,7 +99,7 @@ describe('Rules', () => {
     await broker.publish('b', 'x');
     assert.equal(seen.length, published + 1);
     assert.deepEqual(changed.topics, ['a', 'b']);
-    assert.equal((await broker.rules.get(id))!.figures.matched, published + 1);
+    assert.equal((await broker.rules.get(id))!.counters.matched, published + 1);
   });
 
   it('passes no events to a disabled rule, and keeps its counters', async () => {
@@ -110,10 +110,10 @@ describe('Rules', () => {
     assert.equal((await broker.rules.update(id, { isEnabled: false })).state, 'idle');
     await broker.publish('a', 'x');
     const stopped = (await broker.rules.get(id))!;
-    assert.deepEqual([stopped.figures.matched, stopped.actions[0].figures.success], [1, 1]);
+    assert.deepEqual([stopped.counters.matched, stopped.actions[0].counters.success], [1, 1]);
     assert.equal((await broker.rules.update(id, { isEnabled: true })).state, 'connected');
     await broker.publish('a', 'x');
-    assert.equal((await broker.rules.get(id))!.actions[0].figures.success, 2);
+    assert.equal((await broker.rules.get(id))!.actions[0].counters.success, 2);
   });
 
   it('ends a rule when it is deleted', async () => {
@@ -173,11 +173,11 @@ describe('Rules', () => {
     assert.equal(await features.stop('rules'), true);
     await kit.broker.publish('a', 'x');
     await kit.connect({ clientId: 'c' });
-    assert.equal((await rules.get('one'))?.figures.matched, 0);
+    assert.equal((await rules.get('one'))?.counters.matched, 0);
     assert.equal(await features.start('rules'), true);
     await kit.broker.publish('a', 'x');
     await kit.connect({ clientId: 'd' });
-    assert.equal((await rules.get('one'))?.figures.matched, 2);
+    assert.equal((await rules.get('one'))?.counters.matched, 2);
   });
 
   it('measures the speed of a rule every ten seconds from the first match on', async () => {
@@ -189,10 +189,10 @@ describe('Rules', () => {
       for (let at = 0; at < count; at++) await broker.publish('a', 'x');
       await kit.clock.advance('10s');
     }
-    const { speed, speedMax, speedLast5m, matched } = (await broker.rules.get(id))!.figures;
+    const { speed, speedMax, speedLast5m, matched } = (await broker.rules.get(id))!.counters;
     assert.deepEqual([speed, speedMax, speedLast5m, matched], [3, 3, 1.67, 50]);
-    await broker.rules.resetFigures(id);
-    assert.equal((await broker.rules.get(id))!.figures.matched, 0);
+    await broker.rules.resetCounters(id);
+    assert.equal((await broker.rules.get(id))!.counters.matched, 0);
   });
 
   it('reports the failures of a statement once a minute', async () => {
@@ -207,8 +207,8 @@ describe('Rules', () => {
     await kit.clock.advance('61s');
     await broker.publish('a', 'x');
     assert.equal(errors.length, 2);
-    const { figures } = (await broker.rules.get(id))!;
-    assert.deepEqual([figures.exception, figures.failed], [4, 4]);
+    const { counters } = (await broker.rules.get(id))!;
+    assert.deepEqual([counters.exception, counters.failed], [4, 4]);
   });
 
   it('provides the rule id in the column `metadata`', async () => {
@@ -286,7 +286,7 @@ describe('An invalid rule', () => {
     await assert.rejects(broker.rules.update(id, { actions: ['unknown'] }), { code: 'ACTION_NOT_FOUND' });
     await broker.publish('a', 'x');
     const { sql, actions, state } = (await broker.rules.get(id))!;
-    assert.deepEqual([sql, actions[0].figures.success, state], ['SELECT topic FROM "a"', 1, 'connected']);
+    assert.deepEqual([sql, actions[0].counters.success, state], ['SELECT topic FROM "a"', 1, 'connected']);
   });
 });
 

@@ -123,7 +123,7 @@ const STEPS = {
     const lib = await import(new URL('lib/index.js', dist).href);
     const { managementApis } = await import(new URL('adapters/management/index.js', dist).href);
     world.broker = await lib.createBroker().start();
-    await world.broker.applications.add({ id: 'app', secret: 'a secret' });
+    await world.broker.applications.create({ id: 'app', secret: 'a secret' });
     const api = managementApis(world.broker, [
       { revision: 'earlier', ...LIMITS },
       { revision: 'later', prefix: '/api/v4', ...LIMITS },

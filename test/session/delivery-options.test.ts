@@ -33,12 +33,12 @@ describe('The backlog of a session', () => {
     await using test = await timedBroker({ maxInflight: 2 });
     await away(test.broker);
     for (let n = 0; n < 10; n++) await test.broker.publish('a', String(n), { qos: ((n % 2) + 1) as QoS });
-    assert.equal(test.broker.sessions.get('away').figures().mqueueLen, 10);
+    assert.equal(test.broker.sessions.get('away').counters().mqueueLen, 10);
     assert.deepEqual(
       await waiting(test.broker),
       Array.from({ length: 10 }, (_, n) => `a ${n}`)
     );
-    assert.equal(test.broker.sessions.get('away').figures().mqueueLen, 0);
+    assert.equal(test.broker.sessions.get('away').counters().mqueueLen, 0);
   });
 
   it('limits and orders the backlog by the last zone of its client', async () => {
@@ -83,7 +83,7 @@ describe('The backlog of a session', () => {
     assert.equal((await broker.publish('a', '5', { qos: 1 })).receivers, 1);
     assert.equal(broker.metrics.counter('delivery.dropped'), 3);
     assert.equal(broker.metrics.counter('delivery.dropped.queue_full'), 3);
-    const { mqueueLen, mqueueDropped, maxMqueue } = broker.sessions.get('away').figures();
+    const { mqueueLen, mqueueDropped, maxMqueue } = broker.sessions.get('away').counters();
     assert.deepEqual({ mqueueLen, mqueueDropped, maxMqueue }, { mqueueLen: 2, mqueueDropped: 3, maxMqueue: 2 });
     assert.deepEqual(await waiting(broker), ['a 4', 'a 5']);
   });
@@ -230,7 +230,7 @@ describe('maxAwaitingRel', () => {
     client.send(publish('a', '2', { qos: 2, messageId: 2, dup: true }));
     assert.deepEqual(summarize(await client.rest()), ['pubrec 1', 'pubrec 2', 'pubrec 3 0x97', 'pubrec 2']);
     assert.equal(broker.metrics.counter('packets.publish.dropped'), 1);
-    const { awaitingRel, maxAwaitingRel } = broker.sessions.get('c').figures();
+    const { awaitingRel, maxAwaitingRel } = broker.sessions.get('c').counters();
     assert.deepEqual([awaitingRel, maxAwaitingRel], [2, 2]);
     client.send(ack('pubrel', 1), publish('a', '3', { qos: 2, messageId: 3 }));
     assert.deepEqual(summarize(await client.rest()), ['pubcomp 1', 'pubrec 3']);
@@ -258,7 +258,7 @@ describe('maxAwaitingRel', () => {
       });
       client.send(burst);
     });
-    assert.equal(test.broker.sessions.get('c').figures().awaitingRel, 65_535);
+    assert.equal(test.broker.sessions.get('c').counters().awaitingRel, 65_535);
   });
 });
 
@@ -278,7 +278,7 @@ describe('awaitRelTimeout', () => {
     send(1);
     await client.rest();
     await clock.advance('5s');
-    assert.equal(broker.sessions.get('c').figures().awaitingRel, 2);
+    assert.equal(broker.sessions.get('c').counters().awaitingRel, 2);
     assert.equal(broker.metrics.counter('messages.qos2.expired'), 1);
     client.send(ack('pubrel', 2), ack('pubrel', 3), ack('pubrel', 1));
     assert.deepEqual(summarize(await client.rest()), ['pubcomp 2 0x92', 'pubcomp 3', 'pubcomp 1']);

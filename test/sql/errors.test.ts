@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MOST_CHARACTERS } from '../../lib/sql/lexer.ts';
+import { MAX_CHARACTERS } from '../../lib/sql/lexer.ts';
 import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import { DIALECT, evaluate } from './support.ts';
@@ -46,8 +46,8 @@ describe('An SqlError', () => {
 
 describe('A statement that is too large', () => {
   it('rejects a statement with too many characters', () => {
-    assert.match(errorOf(`SELECT '${'a'.repeat(MOST_CHARACTERS)}' FROM "t"`).message, /the maximum is 65536/);
-    const error = errorOf(`\n${' '.repeat(MOST_CHARACTERS)}`);
+    assert.match(errorOf(`SELECT '${'a'.repeat(MAX_CHARACTERS)}' FROM "t"`).message, /the maximum is 65536/);
+    const error = errorOf(`\n${' '.repeat(MAX_CHARACTERS)}`);
     assert.deepEqual([error.line, error.column], [1, 1]);
   });
 

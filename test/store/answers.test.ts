@@ -151,7 +151,7 @@ describe('Answers that wait for a commit', () => {
         flood.send(...Array.from({ length: 1_000 }, (_, n) => packet(id + n)));
         await turns(60);
       }
-      const { recvPkt } = it.broker.sessions.get('c').figures();
+      const { recvPkt } = it.broker.sessions.get('c').counters();
       assert.ok(recvPkt > 1_000 && recvPkt < most, `${recvPkt} packets read`);
       await go();
       await turns(500);
@@ -189,7 +189,7 @@ it('limits the QoS 0 messages queued behind waiting answers, as for a client tha
   writer.send(publish('t', '0', { qos: 2, messageId: 1 }));
   await turns();
   for (let n = 1; n < 5_000; n++) void it.broker.publish('t', `${n}`);
-  assert.equal(it.broker.sessions.get('s').figures().mqueueLen, 500);
+  assert.equal(it.broker.sessions.get('s').counters().mqueueLen, 500);
   await client.nothing();
   await go();
   const got = await payloads(client);

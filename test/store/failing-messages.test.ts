@@ -346,7 +346,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
     await sent;
     await recover(kit, store);
     await kit.clock.advance('1s');
-    assert.equal(kit.broker.sessions.get('reader').figures().inflight, 0);
+    assert.equal(kit.broker.sessions.get('reader').counters().inflight, 0);
     assert.deepEqual(await waiting(kit), []);
   });
 
@@ -379,7 +379,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       if (n % 10 === 0) await turns(5);
     }
     await turns(10);
-    const { inflight, mqueueLen } = kit.broker.sessions.get('reader').figures();
+    const { inflight, mqueueLen } = kit.broker.sessions.get('reader').counters();
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 0, mqueueLen: 0 });
     const left = queryObjects(PersistedMessage, { format: 'count' }) - before;
     assert.ok(left < 200, `${left} in memory`);
@@ -410,12 +410,12 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       if (n % 100 === 0) await turns(2);
     }
     await turns(2);
-    const { mqueueLen } = broker.sessions.get('reader').figures();
+    const { mqueueLen } = broker.sessions.get('reader').counters();
     assert.ok(mqueueLen >= 2_500 && mqueueLen <= 2_540, `${mqueueLen} messages are queued`);
     const more = queryObjects(PersistedMessage, { format: 'count' }) - inMemory;
     assert.ok(more < 2_700, `${more} more in memory`);
     await recover(kit, store);
-    assert.equal(broker.sessions.get('reader').figures().mqueueLen, mqueueLen);
+    assert.equal(broker.sessions.get('reader').counters().mqueueLen, mqueueLen);
   });
 
   it('stops reading from clients whose states exceed maxUnwrittenBytes while a commit is in progress', async () => {
@@ -425,7 +425,8 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       Array.from({ length: 40 }, (_, n) => rawClient(kit.broker, { clientId: `${n}`, ...RAW_PERSISTENT }))
     );
     // Every 16th packet id: 8 KiB each.
-    const all = (sent: number) => writers.map((_, n) => kit.broker.sessions.get(`${n}`).figures().awaitingRel === sent);
+    const all = (sent: number) =>
+      writers.map((_, n) => kit.broker.sessions.get(`${n}`).counters().awaitingRel === sent);
     for (const writer of writers)
       for (let id = 1; id < 65_536; id += 16) {
         writer.send(publish('t', '', { qos: 2, messageId: id }));
@@ -463,7 +464,7 @@ describe('Messages of persistent sessions, when a commit fails', () => {
       for (let n = 1; n <= 1_000; n++)
         writer.send(publish('kept/1', 'x'.repeat(1_000), qos === 0 ? {} : { qos, messageId: n }));
       await turns(100);
-      const { mqueueLen } = kit.broker.sessions.get('reader').figures();
+      const { mqueueLen } = kit.broker.sessions.get('reader').counters();
       assert.ok(mqueueLen > 90 && mqueueLen < 250, `${mqueueLen} messages read`);
       fail();
       await changed;

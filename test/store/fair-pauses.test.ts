@@ -60,7 +60,7 @@ async function busyBroker(): Promise<{ kit: TestBroker; store: HeldStore }> {
   return { kit, store };
 }
 
-const queued = (kit: TestBroker, session: string) => kit.broker.sessions.get(session).figures().mqueueLen;
+const queued = (kit: TestBroker, session: string) => kit.broker.sessions.get(session).counters().mqueueLen;
 
 function send(client: RawClient, topic: string, count: number): void {
   for (let n = 1; n <= count; n++) client.send(publish(topic, 'x'.repeat(1_000), { qos: 1, messageId: n }));

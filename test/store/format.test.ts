@@ -144,7 +144,7 @@ describe('A store of format 2', () => {
     await using kit = await createTestBroker({ store, leakCheck: false, clock: { now: 1_700_000_001_000 } });
     const properties = { sessionExpiryInterval: 3_600 };
     const writer = await rawClient(kit.broker, { clientId: 'writer', clean: false, properties });
-    assert.equal(kit.broker.sessions.get('writer').figures().awaitingRel, 301);
+    assert.equal(kit.broker.sessions.get('writer').counters().awaitingRel, 301);
     for (const [messageId, code] of [
       [1, 0],
       [300, 0],

@@ -100,7 +100,7 @@ describe('A broker whose store only has space for small commits', () => {
     await assert.rejects(kit.broker.publish('all', 'x', { qos: 1 }), { code: 'STORE_FAILED' });
     await kit.clock.advance('10s');
     assert.deepEqual(told.slice(3), ['alarm: clear', 'recovered']);
-    for (const clientId of clientIds) assert.equal(kit.broker.sessions.get(clientId).figures().mqueueLen, 0);
+    for (const clientId of clientIds) assert.equal(kit.broker.sessions.get(clientId).counters().mqueueLen, 0);
     await assertSound(kit, store);
   });
 

@@ -123,7 +123,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     lives.store.turnsBefore = () => 50;
     const published = jobs(lives, 1, 1, 2);
     await turns(10);
-    const { inflight } = lives.kit.broker.sessions.get('away').figures();
+    const { inflight } = lives.kit.broker.sessions.get('away').counters();
     away.destroy();
     await published;
     lives.store.turnsBefore = () => 0;
@@ -260,7 +260,7 @@ describe('Stored messages for a member of a share group whose session ends', () 
     assert.equal(kit.broker.sessions.has('away'), false);
     assert.ok(store.looks < 100, 'the store is asked for its space only when it is open again');
     await recover(kit, store);
-    assert.equal(kit.broker.sessions.get('other').figures().mqueueLen, 1);
+    assert.equal(kit.broker.sessions.get('other').counters().mqueueLen, 1);
   });
 
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));

@@ -96,7 +96,7 @@ describe('A message that waits for a hook', () => {
     refuse(); // the client has sent it again, and the first refusal was not delivered
     await turns(20);
     assert.equal(session.outgoing.size, 0);
-    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 0);
+    assert.equal(lives.kit.broker.sessions.get('w').counters().awaitingRel, 0);
   });
 
   it('acknowledges a QoS 2 message to a client of 3.1.1 if the hook refuses it, as often as it is sent', async () => {
@@ -116,7 +116,7 @@ describe('A message that waits for a hook', () => {
     writer.send(ack('pubrel', 1));
     await lives.kit.clock.advance(500);
     assert.deepEqual(summarize(await writer.rest()), ['pubcomp 1']);
-    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 0);
+    assert.equal(lives.kit.broker.sessions.get('w').counters().awaitingRel, 0);
   });
 
   for (const version of [4, 5] as const)
@@ -246,7 +246,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
     store.commit = (batch) => gone.then(() => commit(batch));
     writer.publish('t', 'x', { qos: 2, properties: { messageExpiryInterval } }).catch(() => undefined);
     await turns(10);
-    const { inflight } = lives.kit.broker.sessions.get('a').figures();
+    const { inflight } = lives.kit.broker.sessions.get('a').counters();
     reader.destroy();
     await turns(10);
     go();
@@ -282,7 +282,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
           const { asked, drops } = restarts ? hookIn(lives, isAllowed) : first;
           assert.deepEqual(await comeBack(lives), isAllowed ? [`publish 1 q${qos} t=x`] : []);
           assert.deepEqual({ asked, drops }, { asked: ['t'], drops: isAllowed ? [] : ['hook'] });
-          assert.equal(lives.kit.broker.sessions.get('a').figures().inflight, isAllowed ? 1 : 0);
+          assert.equal(lives.kit.broker.sessions.get('a').counters().inflight, isAllowed ? 1 : 0);
         });
 
     it(`sets DUP at QoS ${qos} the second time the message is sent, even if the process crashed in between`, async () => {
@@ -304,7 +304,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
       const { asked, drops } = hookIn(lives, false);
       assert.deepEqual(await comeBack(lives), []);
       assert.deepEqual({ asked, drops }, { asked: ['t'], drops: ['hook'] });
-      assert.equal(lives.kit.broker.sessions.get('a').figures().inflight, qos === 1 ? 0 : 1);
+      assert.equal(lives.kit.broker.sessions.get('a').counters().inflight, qos === 1 ? 0 : 1);
       await lives.kit.clock.advance(100);
       await lives.crash();
       assert.deepEqual(await comeBack(lives), qos === 1 ? [] : ['pubrel 1']);
@@ -321,7 +321,7 @@ describe('[MQTT-3.3.1-1] A message whose client disconnects before it is sent', 
         assert.deepEqual({ asked, drops }, { asked: ['t'], drops: ['expired'] });
         const { broker } = lives.kit;
         assert.equal(broker.metrics.counter('messages.expired'), 1);
-        assert.equal(broker.sessions.get('a').figures().inflight, 0);
+        assert.equal(broker.sessions.get('a').counters().inflight, 0);
         await lives.crash();
         assert.deepEqual(await comeBack(lives), [], 'the store has no record of it');
       });

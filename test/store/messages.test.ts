@@ -90,10 +90,10 @@ describe('Persisted messages', () => {
       await lives.kit.clock.advance(100);
     }
     await lives.crash();
-    assert.ok(lives.kit.broker.sessions.get('a').figures().mqueueLen >= 0);
+    assert.ok(lives.kit.broker.sessions.get('a').counters().mqueueLen >= 0);
     await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
-    assert.equal(lives.kit.broker.sessions.get('a').figures().mqueueLen, 0);
+    assert.equal(lives.kit.broker.sessions.get('a').counters().mqueueLen, 0);
   });
 
   it('sends persisted messages by priority', async () => {
@@ -296,7 +296,7 @@ describe('Persisted messages', () => {
       for (let n = 0; n < 100; n++) void lives.kit.broker.publish('t', `${n}`, { qos: 1 });
       await lives.kit.clock.advance(20);
     }
-    const { mqueueLen } = lives.kit.broker.sessions.get('a').figures();
+    const { mqueueLen } = lives.kit.broker.sessions.get('a').counters();
     assert.ok(mqueueLen >= 3_000 && mqueueLen <= 3_200, `${mqueueLen} messages are queued`);
   });
 
@@ -397,9 +397,9 @@ describe('A queue with an unreadable record', () => {
     await spoil(lives, 2, false);
     await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
-    assert.equal(lives.kit.broker.sessions.get('a').figures().mqueueLen, 0);
+    assert.equal(lives.kit.broker.sessions.get('a').counters().mqueueLen, 0);
     await lives.crash();
-    assert.equal(lives.kit.broker.sessions.get('a').figures().mqueueLen, 0);
+    assert.equal(lives.kit.broker.sessions.get('a').counters().mqueueLen, 0);
   });
 
   for (const qos of [0, 1] as const)
@@ -436,7 +436,7 @@ describe('A queue with an unreadable record', () => {
         await lives.kit.broker.publish('t', n, { qos: 1 });
         await lives.kit.clock.advance(200);
       }
-      assert.equal(lives.kit.broker.sessions.get('a').figures().mqueueLen, 4);
+      assert.equal(lives.kit.broker.sessions.get('a').counters().mqueueLen, 4);
       const { texts } = await lives.listen({ clientId: 'a' });
       await lives.kit.clock.advance(100);
       assert.deepEqual(texts(), numbers(4, 6));
@@ -554,7 +554,7 @@ describe('Limits of persisted queues', () => {
     assert.deepEqual(texts(), numbers(100, 115));
     client.destroy();
     await lives.crash();
-    const { mqueueLen } = lives.kit.broker.sessions.get('a').figures();
+    const { mqueueLen } = lives.kit.broker.sessions.get('a').counters();
     assert.equal(mqueueLen, 0);
     await lives.listen({ clientId: 'a' });
   });

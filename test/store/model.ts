@@ -363,7 +363,7 @@ export class Model {
         if (atQos === 2 || (atQos === 0 && qos === 2 && message.publisher !== 'delayed'))
           assert.ok(count <= 1, `${peer.clientId} got ${name} ${count} times`);
       }
-      const { inflight, mqueueLen } = this.lives.kit.broker.sessions.get(peer.clientId).figures();
+      const { inflight, mqueueLen } = this.lives.kit.broker.sessions.get(peer.clientId).counters();
       assert.equal(inflight + mqueueLen, 0, `messages are queued for ${peer.clientId}`);
     }
   }

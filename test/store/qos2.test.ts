@@ -59,8 +59,8 @@ async function run(fault: Fault, slow: number): Promise<{ got: string[]; packets
   await lives.kit.clock.advance(1000);
   assert.equal(sessions.p.outgoing.size, 0, 'every message is acknowledged');
   assert.equal(sessions.s.incoming.size, 0, 'every message is released');
-  const { inflight, mqueueLen } = lives.kit.broker.sessions.get('s').figures();
-  assert.deepEqual([inflight, mqueueLen, lives.kit.broker.sessions.get('p').figures().awaitingRel], [0, 0, 0]);
+  const { inflight, mqueueLen } = lives.kit.broker.sessions.get('s').counters();
+  assert.deepEqual([inflight, mqueueLen, lives.kit.broker.sessions.get('p').counters().awaitingRel], [0, 0, 0]);
   await lives[Symbol.asyncDispose]();
   return { got, packets };
 }
@@ -163,7 +163,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
       if (id % 500 === 0) await turns(4);
     }
     await lives.kit.clock.advance('1s');
-    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 20_000);
+    assert.equal(lives.kit.broker.sessions.get('w').counters().awaitingRel, 20_000);
     const { committed } = lives.store;
     committed.splice(0);
     writer.send(publish('t', '', { qos: 2, messageId: 20_001 }));
@@ -172,7 +172,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     const bytes = committed.reduce((sum, batch) => sum + batch.bytes, 0);
     assert.ok(bytes < 8_192 + 300, `${bytes} bytes`);
     await lives.crash();
-    assert.equal(lives.kit.broker.sessions.get('w').figures().awaitingRel, 20_001);
+    assert.equal(lives.kit.broker.sessions.get('w').counters().awaitingRel, 20_001);
   });
 
   it('leaves none of the packet ids in memory while its client is offline, and restores them when it reconnects', async () => {
@@ -185,7 +185,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     writer.stream.destroy();
     await clock.advance('1s');
     assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
-    assert.equal(broker.sessions.get('w').figures().awaitingRel, 1);
+    assert.equal(broker.sessions.get('w').counters().awaitingRel, 1);
     const again = await rawClient(broker, options);
     for (const [messageId, code] of [
       [65_000, 0],
@@ -213,6 +213,6 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     assert.equal(broker.sessions.get('w').state, 'disconnected');
     await clock.advance('1s');
     assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
-    assert.equal(broker.sessions.get('w').figures().awaitingRel, 1);
+    assert.equal(broker.sessions.get('w').counters().awaitingRel, 1);
   });
 });

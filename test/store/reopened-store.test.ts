@@ -352,7 +352,7 @@ describe('A store that fails at any single commit', () => {
         assert.deepEqual([...new Set(got.q1)], ['a', 'b', 'c', 'd', 'e'], where);
         assert.deepEqual(got.q2, ['a', 'b', 'c', 'd', 'e'], where);
         assert.deepEqual((await check(store)).findings, [], where);
-        assert.equal(kit.broker.sessions.get('reader').figures().mqueueLen, 0, where);
+        assert.equal(kit.broker.sessions.get('reader').counters().mqueueLen, 0, where);
         if (n > store.commits) break;
         commits = Math.max(store.commits, n);
         await kit[Symbol.asyncDispose]();

@@ -251,9 +251,9 @@ describe('A broker that starts again', () => {
     await using kit = await killed(first, '1m', timed);
     const again = await rawClient(kit.broker, options);
     await kit.clock.advance('9s');
-    assert.equal(kit.broker.sessions.get('c').figures().awaitingRel, 1);
+    assert.equal(kit.broker.sessions.get('c').counters().awaitingRel, 1);
     await kit.clock.advance('2s');
-    assert.equal(kit.broker.sessions.get('c').figures().awaitingRel, 0);
+    assert.equal(kit.broker.sessions.get('c').counters().awaitingRel, 0);
     again.send({ cmd: 'pubrel', messageId: 7, reasonCode: 0 });
     assert.equal((await again.next('pubcomp')).reasonCode, 0x92);
   });

@@ -126,7 +126,7 @@ describe('A persisted session', () => {
     await client.disconnect();
     await lives.kit.clock.advance(100);
     const before = lives.kit.broker.sessions.get('a').client;
-    const createdAt = lives.kit.broker.sessions.get('a').figures().createdAt;
+    const createdAt = lives.kit.broker.sessions.get('a').counters().createdAt;
     await lives.crash(1000);
     const handle = lives.kit.broker.sessions.get('a');
     const { clientId, username, keepalive, protocolVersion, sessionExpiry, cleanStart, userProperties, zone } =
@@ -144,7 +144,7 @@ describe('A persisted session', () => {
         zone: before.zone
       }
     );
-    assert.equal(handle.figures().createdAt, createdAt);
+    assert.equal(handle.counters().createdAt, createdAt);
     assert.equal(handle.state, 'disconnected');
   });
 
@@ -323,7 +323,7 @@ describe('A persisted session', () => {
     for (let n = 0; n < 10; n++) await lives.kit.broker.publish('a/1', `${n}`, { qos: 1 });
     await client.disconnect();
     await lives.crash();
-    const { inflight, mqueueLen } = lives.kit.broker.sessions.get('a').figures();
+    const { inflight, mqueueLen } = lives.kit.broker.sessions.get('a').counters();
     assert.deepEqual({ inflight, mqueueLen }, { inflight: 3, mqueueLen: 7 });
   });
 });

@@ -333,7 +333,7 @@ describe('Messages in flight to an offline client', () => {
       const count = () => lives.kit.broker.metrics.counter('delivery.dropped.queue_full');
       for (let n = 0; n < 10; n++) await lives.kit.broker.publish(`large/${n}`, Buffer.alloc(200 * KB), { qos: 1 });
       await lives.kit.clock.advance('1s');
-      assert.equal(lives.kit.broker.sessions.get('away').figures().inflight, 10);
+      assert.equal(lives.kit.broker.sessions.get('away').counters().inflight, 10);
       reader.destroy();
       await lives.kit.clock.advance('1s');
       for (let n = 0; n < 100; n++) await lives.kit.broker.publish(`small/${n}`, Buffer.alloc(KB), { qos: 1 });

@@ -67,7 +67,7 @@ function compare(text: string, { lines, form }: Exchange): void {
 async function run(file: string, options: StreamsApiOptions): Promise<void> {
   await using kit = await createTestBroker({ leaks: 'ignore' });
   const { broker } = kit;
-  await broker.applications.add({ id: 'app', secret: SECRET });
+  await broker.applications.create({ id: 'app', secret: SECRET });
   await using server = await serve(streamsApi(broker, options).node);
   for (const exchange of exchangesIn(file)) {
     const { method, path, body, headers, status, form } = exchange;

@@ -61,7 +61,7 @@ describe('The audit log of the interface of streams', () => {
 
   it('records the refused requests of a viewer', async () => {
     await using broker = await startBroker();
-    await broker.users.add('ann', 'her password', 'viewer');
+    await broker.users.create('ann', 'her password', 'viewer');
     await using server = await serve(streamsApi(broker, { credentials: 'users' }).node);
     const authorization = `Basic ${Buffer.from('ann:her password').toString('base64')}`;
     assert.equal((await server.call('DELETE', '/rules/r1', undefined, { authorization })).status, 403);

@@ -43,20 +43,24 @@ export class FakePlugins implements PluginsApi {
   }
 
   async update(type: PluginType, { name }: PluginInput): Promise<PluginDescription> {
-    return this.describe(type, name);
+    return this.get(type, name);
   }
 
   async list(type: PluginType): Promise<string[]> {
     return [...this.#plugins.keys()].filter((key) => key.startsWith(`${type}/`)).map((key) => key.split('/')[1]);
   }
 
-  async describe(type: PluginType, name: string): Promise<PluginDescription> {
+  async get(type: PluginType, name: string): Promise<PluginDescription> {
     const found = this.#plugins.get(`${type}/${name}`);
     if (found === undefined) throw new NotFound('PLUGIN_NOT_FOUND', 'not found');
     return found;
   }
 
-  async drop(type: PluginType, name: string, { restart = false }: { readonly restart?: boolean } = {}): Promise<void> {
+  async delete(
+    type: PluginType,
+    name: string,
+    { restart = false }: { readonly restart?: boolean } = {}
+  ): Promise<void> {
     if (!this.#plugins.delete(`${type}/${name}`))
       throw new NotFound('PLUGIN_NOT_FOUND', `invalid name ${name}: not exist`);
     if (restart) this.stops.push(name);
@@ -73,7 +77,7 @@ export class FakePlugins implements PluginsApi {
   }
 
   async register(plugin: string, functions: readonly string[]): Promise<void> {
-    const found = await this.describe('functions', plugin);
+    const found = await this.get('functions', plugin);
     if (functions.length === 0)
       throw new InvalidInput(
         'PLUGIN_FUNCTIONS_INVALID',
@@ -110,14 +114,14 @@ export class FakePlugins implements PluginsApi {
       return made;
     },
     list: async () => [...this.#scripts.keys()],
-    describe: async (id) => {
+    get: async (id) => {
       const found = this.#scripts.get(id);
       if (found === undefined) throw new NotFound('SCRIPT_NOT_FOUND', 'not found');
       return found;
     },
-    drop: async (id) => {
+    delete: async (id) => {
       if (!this.#scripts.delete(id)) throw new NotFound('SCRIPT_NOT_FOUND', 'not found');
     },
-    figures: async () => ({ calls: 0, timeouts: 0, failures: 0 })
+    counters: async () => ({ calls: 0, timeouts: 0, failures: 0 })
   };
 }

@@ -177,7 +177,7 @@ describe('The download of an archive', () => {
     await arrived;
     plugins.close();
     await assert.rejects(created, /closed/);
-    await assert.rejects(plugins.drop('functions', 'echo'), { code: 'PLUGINS_CLOSED' });
+    await assert.rejects(plugins.delete('functions', 'echo'), { code: 'PLUGINS_CLOSED' });
   });
 });
 

@@ -14,7 +14,7 @@ describe('Native plugins', { skip }, () => {
       name: 'version',
       version: '1.2.3'
     });
-    assert.deepEqual(await plugins.describe('functions', 'version'), { name: 'version', version: '1.2.3' });
+    assert.deepEqual(await plugins.get('functions', 'version'), { name: 'version', version: '1.2.3' });
     assert.equal(streams.call('version'), 3);
   });
 
@@ -22,7 +22,7 @@ describe('Native plugins', { skip }, () => {
     const { plugins, streams, archive } = await pluginsFixture();
     const file = archive('all.zip', { name: 'all.so', content: compilePlugin(4) });
     await plugins.create('functions', { name: 'all', file, functions: ['version', 'sum'] });
-    assert.deepEqual(await plugins.describe('functions', 'all'), {
+    assert.deepEqual(await plugins.get('functions', 'all'), {
       ...{ name: 'all', version: '', functions: ['version', 'sum'] }
     });
     assert.deepEqual(await plugins.udfs(), ['sum', 'version']);
@@ -59,7 +59,7 @@ describe('Native plugins', { skip }, () => {
       return plugins.create('functions', { name: 'version', file });
     };
     await create(1);
-    await plugins.drop('functions', 'version', { restart: true });
+    await plugins.delete('functions', 'version', { restart: true });
     assert.equal(streams.isRunning, false);
     await assert.rejects(create(2), {
       code: 'PLUGIN_DELETED',

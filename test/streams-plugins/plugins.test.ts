@@ -20,18 +20,18 @@ describe('Plugins', () => {
     await plugins.create('functions', { name: 'echo', file });
     assert.deepEqual(await plugins.list('functions'), ['echo']);
     assert.deepEqual(await plugins.list('sinks'), []);
-    await plugins.drop('functions', 'echo');
-    assert.deepEqual(await plugins.describe('functions', 'echo'), { name: 'echo', version: '$deleted' });
+    await plugins.delete('functions', 'echo');
+    assert.deepEqual(await plugins.get('functions', 'echo'), { name: 'echo', version: '$deleted' });
     assert.deepEqual(await plugins.list('functions'), ['echo']);
     assert.deepEqual(await plugins.udfs(), []);
     assert.equal(streams.call('echo'), 1);
-    await assert.rejects(plugins.drop('functions', 'echo'), { code: 'PLUGIN_DELETED' });
+    await assert.rejects(plugins.delete('functions', 'echo'), { code: 'PLUGIN_DELETED' });
     await streams.stop();
     await streams.start();
     assert.deepEqual(await plugins.list('functions'), []);
     assert.equal(streams.functions.size, 0);
     for (const drop of [true, false]) {
-      const call = drop ? plugins.drop('functions', 'echo') : plugins.describe('functions', 'echo');
+      const call = drop ? plugins.delete('functions', 'echo') : plugins.get('functions', 'echo');
       const message = drop ? 'invalid name echo: not exist' : 'not found';
       await assert.rejects(call, { code: 'PLUGIN_NOT_FOUND', message });
     }
@@ -81,7 +81,7 @@ describe('Plugins', () => {
     writeFileSync(join(etc, 'random.yaml'), 'default:\n  interval: 99\n');
     const again = await fixture.reopen();
     assert.deepEqual(again.streams.sources.get('random')?.sections, { default: { interval: 99 } });
-    await again.plugins.drop('sources', 'random');
+    await again.plugins.delete('sources', 'random');
     await again.streams.start();
     assert.deepEqual(readdirSync(etc), []);
   });
@@ -236,7 +236,7 @@ describe('Plugins', () => {
     writeFileSync(join(folder, 'Tool@v3.js'), `${functionModule('Tool', 1)}${functionModule('Other', 2)}`);
     const again = await fixture.reopen();
     assert.deepEqual(again.failures, []);
-    assert.deepEqual(await again.plugins.describe('functions', 'tool'), { name: 'tool', version: '3' });
+    assert.deepEqual(await again.plugins.get('functions', 'tool'), { name: 'tool', version: '3' });
     await again.plugins.register('tool', ['other']);
     assert.equal(again.streams.call('other'), 2);
     assert.equal(again.streams.functions.has('tool'), false);
@@ -278,7 +278,7 @@ describe('Functions of plugins', () => {
     await assert.rejects(plugins.register('two', []), { message: "property 'functions' must not be empty" });
     await assert.rejects(plugins.register('none', ['a']), { code: 'PLUGIN_NOT_FOUND', message: 'not found' });
     assert.deepEqual(await plugins.udfs(), ['a', 'b', 'two']);
-    await streams.defineFunction({ name: 'abs' } as never); // of the service itself
+    await streams.createFunction({ name: 'abs' } as never); // of the service itself
     await assert.rejects(create('three', ['Abs']), { message: 'function name Abs already exists' });
     assert.deepEqual(await plugins.list('functions'), ['one', 'two']);
     assert.equal(streams.call('two'), 9);

@@ -48,7 +48,7 @@ describe('Functions in JavaScript', () => {
     assert.equal(streams.call('area', 3, 4), 12);
     assert.equal(streams.functions.get('area')?.about, 'Area.');
     assert.deepEqual(await scripts.list(), ['area']);
-    assert.deepEqual(await scripts.describe('area'), made);
+    assert.deepEqual(await scripts.get('area'), made);
     await assert.rejects(scripts.create(AREA), {
       code: 'FUNCTION_EXISTS',
       message: 'function name area already exists'
@@ -57,9 +57,9 @@ describe('Functions in JavaScript', () => {
     assert.equal(streams.call('area', 3), 4);
     await scripts.replace({ id: 'Twice', script: 'const Twice = (x) => 2 * x' });
     assert.equal(streams.call('twice', 3), 6);
-    await scripts.drop('area');
+    await scripts.delete('area');
     assert.equal(streams.functions.has('area'), false);
-    for (const call of [scripts.drop('area'), scripts.describe('area'), scripts.figures('area')])
+    for (const call of [scripts.delete('area'), scripts.get('area'), scripts.counters('area')])
       await assert.rejects(call, { code: 'SCRIPT_NOT_FOUND', message: 'not found' });
   });
 
@@ -118,7 +118,7 @@ describe('Functions in JavaScript', () => {
     assert.throws(() => streams.call('f', 0), /took longer/);
     assert.throws(() => streams.call('f', 1e8), /more memory/);
     assert.equal(streams.call('f', 3), 3);
-    assert.deepEqual(await plugins.scripts.figures('f'), { calls: 3, timeouts: 1, failures: 1 });
+    assert.deepEqual(await plugins.scripts.counters('f'), { calls: 3, timeouts: 1, failures: 1 });
   });
 
   it('reports the fault of an invalid script, with its position', async () => {

@@ -20,12 +20,12 @@ describe('Plugins of a broker', () => {
       writeFileSync(file, zip({ name: 'Seven@v1.js', content: functionModule('Seven', 7) }));
       await plugins.create('functions', { name: 'seven', file: pathToFileURL(file).href });
       await plugins.scripts.create({ id: 'area', script: 'function area(x, y) { return x * y; }' });
-      await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE = "demo")');
+      await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE = "demo")');
       const rule = await broker.streams.rule('SELECT seven() AS s, area(a, 4) AS b FROM demo');
       const emissions = rule[Symbol.asyncIterator]();
       await broker.streams.push('demo', { a: 3 });
       assert.deepEqual((await emissions.next()).value, [{ s: 7, b: 12 }]);
-      await plugins.drop('functions', 'seven', { restart: true });
+      await plugins.delete('functions', 'seven', { restart: true });
       assert.equal(broker.streams.isRunning, false);
       await broker.streams.start();
       assert.deepEqual(await plugins.list('functions'), []);

@@ -14,7 +14,7 @@ async function livesWith(qos: 0 | 1 | 2, sql = THREES, options: object = {}): Pr
   const lives = await new Lives().begin();
   lives.kit.broker.on('error', () => undefined);
   const { streams } = lives.kit.broker;
-  await streams.define(DEMO);
+  await streams.create(DEMO);
   const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
   await streams.rules.create({ id: 'r', sql, actions, options: { qos, ...options } });
   await lives.leave('reader', 'out', 2);
@@ -40,7 +40,7 @@ describe('A stream rule with qos', () => {
       await using kit = await createTestBroker({ store: memoryStore() });
       const got: string[] = [];
       kit.broker.subscribe('out', ({ payload }) => void got.push(String(payload)));
-      await kit.broker.streams.define(DEMO);
+      await kit.broker.streams.create(DEMO);
       const sql = 'SELECT count(*) AS n FROM demo GROUP BY TUMBLINGWINDOW(ss, 10)';
       const actions = [{ mqtt: { topic: 'out', sendSingle: true } }];
       await kit.broker.streams.rules.create({ id: 'r', sql, actions, options: { qos, checkpointInterval: 11_000 } });
@@ -173,7 +173,7 @@ describe('A stream rule with qos', () => {
   it('makes a checkpoint when half of the limit is used, which deletes the rows before it, with qos 1', async () => {
     await using lives = await new Lives({ streams: { bounds: { checkpointRows: 20 } } }).begin();
     const { streams } = lives.kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await streams.rules.create({ id: 'r', sql: THREES, actions: [{ nop: {} }], options: { qos: 1 } });
     const records = async () => (await lives.store.contents()).filter((text) => text.includes('stream rules')).length;
     const writer = await lives.connect({ clientId: 'w' });
@@ -184,7 +184,7 @@ describe('A stream rule with qos', () => {
     };
     assert.equal(await publish(9), 10); // with the first checkpoint
     assert.ok((await publish(1)) <= 2);
-    await streams.rules.drop('r');
+    await streams.rules.delete('r');
     await lives.kit.clock.advance(100);
     assert.equal(await records(), 0);
   });
@@ -193,7 +193,7 @@ describe('A stream rule with qos', () => {
     await using lives = await new Lives({ streams: { bounds: { checkpointBytes: 2_000 } } }).begin();
     lives.kit.broker.on('error', () => undefined);
     const { streams } = lives.kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const sql = 'SELECT collect(n) FROM demo GROUP BY COUNTWINDOW(1000)';
     await streams.rules.create({ id: 'r', sql, actions: [{ nop: {} }], options: { qos: 1 } });
     for (let n = 0; n < 200; n++) await streams.push('demo', { n });
@@ -264,7 +264,7 @@ describe('A stream rule with qos', () => {
     await using kit = await createTestBroker();
     const warnings: string[] = [];
     kit.broker.on('streams.warned', ({ text }) => warnings.push(text));
-    await kit.broker.streams.define(DEMO);
+    await kit.broker.streams.create(DEMO);
     await kit.broker.streams.rules.create({ id: 'r', sql: THREES, actions: [{ nop: {} }], options: { qos: 1 } });
     assert.deepEqual(warnings, ['stream rule r: option qos has no effect, because the broker has no store']);
   });
@@ -274,8 +274,8 @@ describe('A stream rule with qos', () => {
     await using lives = await new Lives({ streams: { sources: [flaky(source)] } }).begin();
     lives.kit.broker.on('error', () => undefined);
     const { streams } = lives.kit.broker;
-    await streams.define(DEMO);
-    await streams.define('CREATE TABLE names (n BIGINT, name STRING) WITH (TYPE="flaky", FORMAT="JSON")');
+    await streams.create(DEMO);
+    await streams.create('CREATE TABLE names (n BIGINT, name STRING) WITH (TYPE="flaky", FORMAT="JSON")');
     const sql = 'SELECT collect(demo.n) AS ns FROM demo LEFT JOIN names ON demo.n = names.n GROUP BY COUNTWINDOW(3)';
     const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
     await streams.rules.create({ id: 'r', sql, actions, options: { qos: 1 } });
@@ -297,8 +297,8 @@ describe('A stream rule with qos', () => {
       await using lives = await new Lives({ streams: { sources: [flaky(source)] } }).begin();
       lives.kit.broker.on('error', () => undefined);
       const { streams } = lives.kit.broker;
-      await streams.define(DEMO);
-      await streams.define('CREATE STREAM other () WITH (TYPE="flaky", FORMAT="JSON")');
+      await streams.create(DEMO);
+      await streams.create('CREATE STREAM other () WITH (TYPE="flaky", FORMAT="JSON")');
       const actions = [{ mqtt: { topic: 'out', qos: 2, sendSingle: true } }];
       await streams.rules.create({ id: 'r', sql: THREES, actions, options: { qos: 1 } });
       await lives.leave('reader', 'out', 2);
@@ -457,7 +457,7 @@ function randomSteps(random: Random): Step[] {
 async function outputsOf(steps: readonly Step[], sql: string, options: object, isCalm: boolean): Promise<string[]> {
   await using lives = await new Lives().begin(START - 10_000);
   lives.kit.broker.on('error', () => undefined);
-  for (const ddl of [EVENTS, OTHER]) await lives.kit.broker.streams.define(ddl);
+  for (const ddl of [EVENTS, OTHER]) await lives.kit.broker.streams.create(ddl);
   const actions = [{ mqtt: { topic: 'out', qos: 2 } }];
   await lives.kit.broker.streams.rules.create({
     id: 'r',

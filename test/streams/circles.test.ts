@@ -25,7 +25,7 @@ async function kitWith(
 ): Promise<TestBroker> {
   const kit = await createTestBroker({ leaks: 'ignore', ...options });
   kit.broker.on('error', () => undefined);
-  for (const name of ['a', 'b', 'c', 'd']) await kit.broker.streams.define(streamOf(name));
+  for (const name of ['a', 'b', 'c', 'd']) await kit.broker.streams.create(streamOf(name));
   await makeRules(kit.broker, rules);
   return kit;
 }
@@ -100,7 +100,7 @@ describe('A stream rule that publishes what it selects from', () => {
   it('ends a cycle in event time', async () => {
     await using kit = await kitWith({});
     const { streams } = kit.broker;
-    await streams.define(streamOf('e', 'e', ', TIMESTAMP="ts"'));
+    await streams.create(streamOf('e', 'e', ', TIMESTAMP="ts"'));
     await makeRules(kit.broker, {
       r: {
         sql: 'SELECT max(ts) + 5000 AS ts FROM e GROUP BY TUMBLINGWINDOW(ss, 1)',
@@ -119,7 +119,7 @@ describe('A stream rule that publishes what it selects from', () => {
   for (const lingerInterval of [0, 100])
     it(`ends a cycle of the errors of its rows, after ${lingerInterval} ms`, async () => {
       await using kit = await kitWith({});
-      await kit.broker.streams.define(
+      await kit.broker.streams.create(
         'CREATE STREAM strict (n BIGINT) WITH (DATASOURCE="s", FORMAT="JSON", STRICT_VALIDATION="true")'
       );
       const sink = { lingerInterval };
@@ -153,7 +153,7 @@ describe('A stream rule that publishes what it selects from', () => {
     it(`ends a cycle with the option qos ${qos}, even if the row is in a window of a checkpoint`, async () => {
       await using lives = await new Lives().begin();
       lives.kit.broker.on('error', () => undefined);
-      await lives.kit.broker.streams.define(streamOf('a'));
+      await lives.kit.broker.streams.create(streamOf('a'));
       const sql = 'SELECT count(*) AS n FROM a GROUP BY TUMBLINGWINDOW(ss, 10)';
       await makeRules(lives.kit.broker, { r: { sql, options: { qos }, topic: 'a', sink: { qos: 1 } } });
       const topics = topicsOf(lives.kit.broker);
@@ -238,7 +238,7 @@ describe('Several stream rules', () => {
   it('refuses chains of more than 16 rules', async () => {
     await using kit = await kitWith({});
     for (let at = 0; at < 17; at++) {
-      await kit.broker.streams.define(streamOf(`t/${at}`, `s${at}`));
+      await kit.broker.streams.create(streamOf(`t/${at}`, `s${at}`));
       await makeRules(kit.broker, { [`r${at}`]: { sql: count(`s${at}`), topic: `t/${at + 1}` } });
     }
     const topics = topicsOf(kit.broker);
@@ -257,7 +257,7 @@ describe('Several stream rules', () => {
       }
     });
     const { streams } = kit.broker;
-    await streams.define(
+    await streams.create(
       `CREATE TABLE state () WITH (DATASOURCE="state", TYPE="mqtt", FORMAT="JSON", RETAIN_SIZE="1")`
     );
     await makeRules(kit.broker, {

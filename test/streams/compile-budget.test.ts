@@ -85,8 +85,8 @@ describe('The compilation of a statement', () => {
     await using broker = createBroker();
     await broker.start();
     const many = counted();
-    await broker.streams.defineFunction(many.function);
-    await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo")');
+    await broker.streams.createFunction(many.function);
+    await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="demo")');
     const sql = `SELECT ${columns(500, (at) => `array_max(many(${at})) AS m${at}`)} FROM demo`;
     await broker.streams.rules.validate({ sql, actions: [{ nop: {} }] });
     const once = many.calls;

@@ -6,7 +6,7 @@ import { createTestBroker, type TestBroker } from 'embermq/testing';
 type Rows = readonly Record<string, unknown>[];
 
 async function define({ broker }: TestBroker): Promise<void> {
-  await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="json")');
+  await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="json")');
 }
 
 async function push({ broker, clock }: TestBroker, ...rows: object[]): Promise<void> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MOST_CHARACTERS } from '../../lib/sql/lexer.ts';
+import { MAX_CHARACTERS } from '../../lib/sql/lexer.ts';
 import { SqlError } from '../../lib/sql/sql-error.ts';
 import { parseDdl } from '../../lib/streams/ddl/ddl.ts';
 import { describeJson, describeText } from '../../lib/streams/ddl/describe.ts';
@@ -59,7 +59,7 @@ describe('A printed statement over streams', () => {
 
 describe('A statement over streams that is too large', () => {
   it('rejects a statement with too many characters', () => {
-    const long = 'x'.repeat(MOST_CHARACTERS);
+    const long = 'x'.repeat(MAX_CHARACTERS);
     assert.throws(() => parseStreamStatement(`SELECT ${long} FROM demo`), /the maximum is 65536/);
     assert.throws(() => parseDdl(`CREATE STREAM demo () WITH (DATASOURCE="${long}")`), /the maximum is 65536/);
   });

@@ -8,7 +8,7 @@ import { createTestBroker } from '../../lib/testing/index.ts';
 async function run(sql: string, payloads: readonly string[], given: Partial<StreamRuleInput> = {}, columns = '') {
   await using kit = await createTestBroker();
   const { streams } = kit.broker;
-  await streams.define(`CREATE STREAM d (${columns}) WITH (DATASOURCE="in", FORMAT="json")`);
+  await streams.create(`CREATE STREAM d (${columns}) WITH (DATASOURCE="in", FORMAT="json")`);
   const rows: Record<string, unknown>[] = [];
   const published: string[] = [];
   const unsubscribe = kit.broker.subscribe('out', (message) => void published.push(message.payload.toString()));
@@ -35,7 +35,7 @@ describe('numbers of streams', () => {
       for (const strict of ['', ', STRICT_VALIDATION="true"']) {
         await using kit = await createTestBroker();
         const { streams } = kit.broker;
-        await streams.define(`CREATE STREAM d (a ${type}, id BIGINT) WITH (DATASOURCE="in", FORMAT="json"${strict})`);
+        await streams.create(`CREATE STREAM d (a ${type}, id BIGINT) WITH (DATASOURCE="in", FORMAT="json"${strict})`);
         const rows: Record<string, unknown>[] = [];
         await streams.rules.create({ sql: 'SELECT a, id FROM d', actions: [(each) => void rows.push(...each)] });
         const one = type === 'STRING' ? '"1"' : '1';
@@ -83,7 +83,7 @@ describe('numbers of streams', () => {
   it('distinguishes two ids that are equal as floats', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
-    await streams.define('CREATE STREAM d () WITH (DATASOURCE="in", FORMAT="json")');
+    await streams.create('CREATE STREAM d () WITH (DATASOURCE="in", FORMAT="json")');
     const rows: Record<string, unknown>[] = [];
     const sql = 'SELECT id, count(*) AS n, sum(x) AS s FROM d GROUP BY id, COUNTWINDOW(3)';
     await streams.rules.create({ sql, actions: [(each) => void rows.push(...each)] });

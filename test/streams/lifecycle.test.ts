@@ -10,7 +10,7 @@ const NOP = [{ nop: {} }];
 async function kitWithDemo(options: Parameters<typeof createTestBroker>[0] = {}): Promise<TestBroker> {
   const kit = await createTestBroker({ leaks: 'ignore', ...options });
   kit.broker.on('error', () => undefined);
-  await kit.broker.streams.define(DEMO);
+  await kit.broker.streams.create(DEMO);
   return kit;
 }
 
@@ -79,7 +79,7 @@ describe('A stream rule', () => {
     const done = toPromise(actor);
     for (const change of ['start', 'stop', 'start'] as const) await rules[change]('r');
     assert.throws(() => actor.send({ type: 'stopped' }), { code: 'ACTOR_CLOSED', message: /broker\.streams\.rules/ });
-    await rules.drop('r');
+    await rules.delete('r');
     await done;
     assert.deepEqual(seen, [
       { idle: 'starting' },
@@ -117,8 +117,8 @@ describe('A stream rule', () => {
     await rules.start('r');
     await rules.restart('r');
     assert.equal((await rules.status('r')).text, 'Running');
-    await rules.drop('r');
-    for (const call of [rules.drop('r'), rules.stop('r'), rules.start('r'), rules.status('r')])
+    await rules.delete('r');
+    for (const call of [rules.delete('r'), rules.stop('r'), rules.start('r'), rules.status('r')])
       await assert.rejects(call, { code: 'STREAM_RULE_NOT_FOUND' });
   });
 
@@ -184,19 +184,19 @@ describe('A stream rule', () => {
     await using kit = await createTestBroker({ store });
     const { streams } = kit.broker;
     assert.match((await streams.rules.status('r')).text, /^Stopped: unknown sink type own/);
-    await streams.defineSink(sink);
+    await streams.createSink(sink);
     assert.equal((await streams.rules.status('r')).text, 'Running');
   });
 
   it('stops with a one-sentence reason while a function that it calls does not exist', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
-    await streams.defineFunction({
+    await streams.createFunction({
       ...{ name: 'own', kind: 'scalar', family: 'own', about: 'x', params: ['any'] },
       run: () => 1
     });
     await streams.rules.create({ id: 'r', sql: 'SELECT own(a) FROM demo', actions: NOP });
-    await streams.undefine('function', 'own');
+    await streams.deleteType('function', 'own');
     await assert.rejects(streams.rules.restart('r'), { code: 'SQL_INVALID' });
     const [{ status }] = await streams.rules.list();
     assert.equal(status, 'Stopped: error getting function own: not found at line 1, column 8.');
@@ -232,9 +232,9 @@ describe('The stream service', () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: NOP });
-    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_IN_USE' });
-    await streams.drop('stream', 'demo', { force: true });
-    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_NOT_FOUND' });
+    await assert.rejects(streams.delete('stream', 'demo'), { code: 'STREAM_IN_USE' });
+    await streams.delete('stream', 'demo', { force: true });
+    await assert.rejects(streams.delete('stream', 'demo'), { code: 'STREAM_NOT_FOUND' });
   });
 
   it('imports its own export', async () => {
@@ -267,11 +267,11 @@ describe('Stream rules and the app', () => {
   it('refuses values that are not statements, rows or functions', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
-    await assert.rejects(streams.define(5 as never), { code: 'STREAM_INVALID', message: /sql: expected a statement/ });
+    await assert.rejects(streams.create(5 as never), { code: 'STREAM_INVALID', message: /sql: expected a statement/ });
     await assert.rejects(streams.push('demo', [{ a: 1 }] as never), { code: 'ROW_INVALID' });
     const own = { name: 'own', kind: 'scalar', family: 'own', about: 'x', params: ['any'] } as const;
     for (const run of [5, async (value: number) => value])
-      await assert.rejects(streams.defineFunction({ ...own, run: run as never }), {
+      await assert.rejects(streams.createFunction({ ...own, run: run as never }), {
         code: 'FUNCTION_INVALID',
         message: /own\.run: expected a function/
       });
@@ -280,7 +280,7 @@ describe('Stream rules and the app', () => {
   it('ends a cycle through memory topics', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
-    await streams.define('CREATE STREAM ring () WITH (DATASOURCE="ring", TYPE="memory")');
+    await streams.create('CREATE STREAM ring () WITH (DATASOURCE="ring", TYPE="memory")');
     let count = 0;
     const actions = [{ memory: { topic: 'ring' } }, () => void count++];
     await streams.rules.create({ id: 'ring', sql: 'SELECT * FROM ring', actions });
@@ -316,8 +316,8 @@ describe('Stream rules and the app', () => {
   it('lets the app define types before rules start', async () => {
     await using broker = createBroker();
     broker.streams.beforeStart(async () => {
-      await broker.streams.defineSink({ name: 'late', about: 'Late.', open: () => ({ send() {}, close() {} }) });
-      await broker.streams.define(DEMO);
+      await broker.streams.createSink({ name: 'late', about: 'Late.', open: () => ({ send() {}, close() {} }) });
+      await broker.streams.create(DEMO);
     });
     await broker.start();
     assert.deepEqual(
@@ -470,7 +470,7 @@ describe('Changes of stream rules', () => {
     });
     await kit.clock.advance('31s');
     await made;
-    const dropped = rules.drop('stuck');
+    const dropped = rules.delete('stuck');
     await kit.clock.advance('11s');
     await dropped;
     assert.deepEqual(await rules.list(), []);
@@ -511,6 +511,6 @@ describe('Changes of stream rules', () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;
     await streams.rules.create({ id: 'r', sql: SQL, actions: NOP, triggered: false });
-    await assert.rejects(streams.drop('stream', 'demo'), { code: 'STREAM_IN_USE' });
+    await assert.rejects(streams.delete('stream', 'demo'), { code: 'STREAM_IN_USE' });
   });
 });

@@ -88,14 +88,14 @@ describe('a message with many rows', () => {
   it('passes a message in one turn to rules that need all rows before the acknowledgement, and in slices to others', async () => {
     const { hub, kept, setup, turns } = open();
     const logging = Object.assign(new Kept(), { takesWhole: true });
-    const { figures } = hub.attach(stream(), ALL, logging);
+    const { figures: counters } = hub.attach(stream(), ALL, logging);
     setup.bytes(message(1500));
     setup.bytes(message(1, 1500));
     assert.deepEqual([kept.rows.length, logging.rows.length], [200, 1501]);
     await turns();
     assert.deepEqual([kept.rows.length, logging.rows.length], [1501, 1501]);
     assert.deepEqual(numbers(logging), upTo(1501));
-    assert.equal(figures.recordsIn, 0); // before the messages
+    assert.equal(counters.recordsIn, 0); // before the messages
     assert.equal(hub.attach(stream(), ALL, new Kept()).figures.recordsIn, 1501);
   });
 
@@ -187,7 +187,7 @@ describe('a message with many rows that fail', () => {
     const warnings: string[] = [];
     broker.on('error', () => undefined);
     broker.on('streams.warned', ({ text }) => void warnings.push(text));
-    await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="many", FORMAT="JSON")');
+    await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="many", FORMAT="JSON")');
     const sent: unknown[] = [];
     await broker.streams.rules.create({
       id: 'r',
@@ -211,7 +211,7 @@ describe('a message with many rows for a stream rule with qos', () => {
   const begin = async (qos: 1 | 2, sql: string) => {
     const lives = await new Lives().begin();
     lives.kit.broker.on('error', () => undefined);
-    await lives.kit.broker.streams.define(DEMO);
+    await lives.kit.broker.streams.create(DEMO);
     await lives.kit.broker.streams.rules.create({ id: 'r', sql, actions: ACTIONS, options: { qos } });
     await lives.leave('reader', 'out', 2);
     return lives;

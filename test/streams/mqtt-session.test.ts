@@ -58,7 +58,7 @@ describe('A stream of another MQTT server with a session', () => {
       for (const round of [0, 1, 2]) {
         const ours = await startOurs(store, other.port, { protocolVersion });
         if (round === 0) {
-          await ours.broker.streams.define(DEMO);
+          await ours.broker.streams.create(DEMO);
           // it has no checkpoints, and comes first
           await makeRule(ours.broker, 'plain', 0, 'other');
           await makeRule(ours.broker, 'kept', 1);
@@ -115,7 +115,7 @@ describe('A stream of another MQTT server with a session', () => {
     const other = await startOther();
     const ours = await startOurs(memoryStore(), other.port);
     const { streams } = ours.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await makeRule(ours.broker, 'kept', 1);
     await until(() => isSubscribed(other.broker, DEFAULT_ID));
     await streams.rules.stop('kept');
@@ -125,9 +125,9 @@ describe('A stream of another MQTT server with a session', () => {
     await until(() => idsOf(other.broker).length === 0);
     await streams.rules.start('kept');
     await until(() => isSubscribed(other.broker, DEFAULT_ID));
-    await streams.drop('stream', 'demo', { force: true });
+    await streams.delete('stream', 'demo', { force: true });
     assert.deepEqual(idsOf(other.broker), [DEFAULT_ID]);
-    await streams.rules.drop('kept');
+    await streams.rules.delete('kept');
     await until(() => idsOf(other.broker).length === 0);
     await ours.broker.stop();
     await other.broker.stop();
@@ -140,7 +140,7 @@ describe('A stream of another MQTT server with a session', () => {
       const id = clientid ?? DEFAULT_ID;
       const more = clientid === undefined ? {} : { clientid };
       const first = await startOurs(store, other.port, more);
-      await first.broker.streams.define(DEMO);
+      await first.broker.streams.create(DEMO);
       await makeRule(first.broker, 'kept', 1);
       await until(() => isSubscribed(other.broker, id));
       await first.broker.stop();
@@ -157,12 +157,12 @@ describe('A stream of another MQTT server with a session', () => {
     const other = await startOther(kept);
     const store = memoryStore();
     const first = await startOurs(store, other.port);
-    await first.broker.streams.define(DEMO);
+    await first.broker.streams.create(DEMO);
     await makeRule(first.broker, 'kept', 1);
     await until(() => isSubscribed(other.broker, DEFAULT_ID));
     await other.broker.stop();
-    await first.broker.streams.rules.drop('kept');
-    await first.broker.streams.drop('stream', 'demo');
+    await first.broker.streams.rules.delete('kept');
+    await first.broker.streams.delete('stream', 'demo');
     await first.broker.stop();
     const again = await startOther(kept, other.port);
     assert.deepEqual(idsOf(again.broker), [DEFAULT_ID]);
@@ -177,14 +177,14 @@ describe('A stream of another MQTT server with a session', () => {
       const other = await startOther();
       const store = memoryStore();
       const first = await startOurs(store, other.port);
-      await first.broker.streams.define(DEMO);
+      await first.broker.streams.create(DEMO);
       await makeRule(first.broker, 'kept', 1);
       await until(() => isSubscribed(other.broker, DEFAULT_ID));
       await first.broker.streams.rules.stop('kept');
       await first.broker.stop();
       assert.deepEqual(idsOf(other.broker), [DEFAULT_ID]);
       const second = await startOurs(store, other.port, isSwitched ? { enableClientSession: false } : {});
-      if (!isSwitched) await second.broker.streams.rules.drop('kept');
+      if (!isSwitched) await second.broker.streams.rules.delete('kept');
       await until(() => idsOf(other.broker).length === 0);
       await second.broker.stop();
       await other.broker.stop();
@@ -195,7 +195,7 @@ describe('A stream of another MQTT server with a session', () => {
     const other = await startOther();
     const store = memoryStore();
     const first = await startOurs(store, other.port);
-    await first.broker.streams.define(DEMO);
+    await first.broker.streams.create(DEMO);
     await makeRule(first.broker, 'kept', 1);
     await until(() => isSubscribed(other.broker, DEFAULT_ID));
     await first.broker.stop();
@@ -210,11 +210,11 @@ describe('A stream of another MQTT server with a session', () => {
     const other = await startOther(kept);
     const ours = await startOurs(memoryStore(), other.port);
     const { streams } = ours.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await makeRule(ours.broker, 'kept', 1);
     await until(() => isSubscribed(other.broker, DEFAULT_ID));
     await other.broker.stop();
-    await streams.rules.drop('kept');
+    await streams.rules.delete('kept');
     await streams.replace(DEMO.replace('a/#', 'b/#'));
     const again = await startOther(kept, other.port);
     await makeRule(ours.broker, 'kept', 1);
@@ -284,7 +284,7 @@ describe('A stream of another MQTT server with a session', () => {
   it('starts the session when a rule with qos 1 is added to a stream that rules with qos 0 read', async () => {
     const other = await startOther();
     const ours = await startOurs(memoryStore(), other.port);
-    await ours.broker.streams.define(DEMO);
+    await ours.broker.streams.create(DEMO);
     await makeRule(ours.broker, 'plain', 0, 'other');
     await until(() => idsOf(other.broker).length === 1);
     assert.notDeepEqual(idsOf(other.broker), [DEFAULT_ID]);

@@ -26,7 +26,7 @@ describe('formats of the app', () => {
     const sink = new TestSink();
     await using kit = await createTestBroker({ streams: { formats: [pairs], sinks: [sink] } });
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const actions = [{ test: { format: 'pairs', sendSingle: true } }];
     await streams.rules.create({ id: 'r', sql: 'SELECT b, a FROM demo', actions, options: { sendError: false } });
     await kit.broker.publish({ topic: 'a', payload: 'a=1;b=x' });
@@ -43,7 +43,7 @@ describe('formats of the app', () => {
     const wrong = { name: 'pairs', decode: () => 5, encode: () => 5 } as unknown as StreamFormat;
     await using kit = await createTestBroker({ streams: { formats: [wrong], sinks: [sink] } });
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const actions = [{ test: { format: 'pairs' } }];
     await streams.rules.create({ id: 'r', sql: 'SELECT a FROM demo', actions, options: { sendError: false } });
     await kit.broker.publish({ topic: 'a', payload: 'x' });
@@ -58,7 +58,7 @@ describe('formats of the app', () => {
   it('refuses an invalid format, and a name that is in use', async () => {
     const starts = async (...formats: unknown[]) => {
       await using kit = await createTestBroker({ streams: { formats: formats as StreamFormat[] } });
-      await kit.broker.streams.define(DEMO);
+      await kit.broker.streams.create(DEMO);
     };
     await assert.rejects(starts({ name: 'x' }), { code: 'FORMAT_INVALID', message: /decode\(\) and encode\(\)/ });
     await assert.rejects(starts({ ...pairs, name: 'x y' }), { code: 'FORMAT_INVALID' });

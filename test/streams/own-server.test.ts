@@ -60,7 +60,7 @@ describe('A server in a stream or an action', () => {
     const { port } = listener.address as { port: number };
     const server = `tcp://localhost:${port}`;
     const { streams } = broker;
-    await streams.define('CREATE STREAM demo () WITH (DATASOURCE="in", FORMAT="JSON", TYPE="mqtt")');
+    await streams.create('CREATE STREAM demo () WITH (DATASOURCE="in", FORMAT="JSON", TYPE="mqtt")');
     await streams.rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ mqtt: { server, topic: 'out' } }] });
     const got: string[] = [];
     broker.subscribe('out', ({ payload }) => void got.push(String(payload)));

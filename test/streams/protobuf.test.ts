@@ -222,7 +222,7 @@ describe('streams and sinks with the format protobuf', () => {
     const formats = [await protobufFormat({ schemas: { all: ALL } })];
     await using kit = await createTestBroker({ streams: { formats, sinks: [sink] } });
     const { streams } = kit.broker;
-    await streams.define('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="PROTOBUF", SCHEMAID="all.All")');
+    await streams.create('CREATE STREAM demo () WITH (DATASOURCE="a", FORMAT="PROTOBUF", SCHEMAID="all.All")');
     const actions = [{ test: { format: 'protobuf', schemaId: 'all.Numbers', sendSingle: true } }];
     const sql = 'SELECT many AS n FROM demo WHERE i32 = 150';
     await streams.rules.create({ id: 'r', sql, actions, options: { sendError: false } });

@@ -87,8 +87,8 @@ describe('Redis', { skip }, () => {
       const sourceConfig = { redis: { default: { ...CONNECTION, lookup: { cache: true, cacheTtl: 10 } } } };
       await using kit = await createTestBroker({ streams: { sources: [redisLookup()], sourceConfig } });
       const { streams } = kit.broker;
-      await streams.define('CREATE STREAM demo () WITH (DATASOURCE="a")');
-      await streams.define(`CREATE TABLE names () WITH (TYPE="redis", KIND="lookup", DATASOURCE="${DATABASE}")`);
+      await streams.create('CREATE STREAM demo () WITH (DATASOURCE="a")');
+      await streams.create(`CREATE TABLE names () WITH (TYPE="redis", KIND="lookup", DATASOURCE="${DATABASE}")`);
       const rows: unknown[] = [];
       const sql = 'SELECT demo.id, names.name FROM demo INNER JOIN names ON demo.id = names.id';
       await streams.rules.create({ id: 'r', sql, actions: [(emission) => void rows.push(...emission)] });

@@ -24,7 +24,7 @@ describe('retained messages for stream rules', () => {
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/2', '{"n":1}'], ['a/1', '{"n":2}'], ['b', '{"n":3}'], ['a/3', '{"n":4}']);
     await retain(kit.broker, ['a/3', '']); // deletes it
-    await streams.define(STREAM);
+    await streams.create(STREAM);
     const got: unknown[] = [];
     await streams.rules.create({ sql: SELECT, actions: [(rows: Rows) => void got.push(...rows)] });
     await kit.broker.publish({ topic: 'a/2', payload: '{"n":5}', retain: true });
@@ -40,7 +40,7 @@ describe('retained messages for stream rules', () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/1', '{"n":1}']);
-    await streams.define(STREAM);
+    await streams.create(STREAM);
     const got: Record<string, unknown[]> = { one: [], two: [] };
     for (const id of ['one', 'two']) {
       await streams.rules.create({ id, sql: SELECT, actions: [(rows: Rows) => void got[id].push(...rows)] });
@@ -62,7 +62,7 @@ describe('retained messages for stream rules', () => {
       ['system', '$SYS/#']
     ]) {
       got[name] = [];
-      await streams.define(`CREATE STREAM ${name} () WITH (DATASOURCE="${filter}", FORMAT="binary")`);
+      await streams.create(`CREATE STREAM ${name} () WITH (DATASOURCE="${filter}", FORMAT="binary")`);
       const sql = `SELECT meta(topic) AS topic FROM ${name}`;
       await streams.rules.create({ sql, actions: [(rows: Rows) => void got[name].push(...rows)] });
     }
@@ -89,7 +89,7 @@ describe('retained messages for stream rules', () => {
       }
     };
     t.after(() => (RetainedStore.prototype[Symbol.iterator] = iterate));
-    await broker.streams.define(STREAM);
+    await broker.streams.create(STREAM);
     const got: { n: number; topic: string; retain: boolean }[] = [];
     const act = (rows: Rows) => {
       note(passed);
@@ -131,11 +131,11 @@ describe('retained messages for stream rules', () => {
     await meter.rest();
     await retain(broker, ['a/3', '{"n":3}']);
     await broker.access.acl.set({ clientId: 'meter', topic: 'a/1', access: 'deny', action: 'publish' });
-    await broker.streams.define(STREAM);
-    await broker.streams.define(
+    await broker.streams.create(STREAM);
+    await broker.streams.create(
       'CREATE TABLE s () WITH (DATASOURCE="a/#", FORMAT="json", TYPE="mqtt", RETAIN_SIZE="9")'
     );
-    await broker.streams.define('CREATE STREAM x () WITH (DATASOURCE="x", FORMAT="json")');
+    await broker.streams.create('CREATE STREAM x () WITH (DATASOURCE="x", FORMAT="json")');
     const got: Record<string, string[]> = { rule: [], table: [], app: [] };
     const keep = (name: string) => (rows: Rows) => void got[name].push(...rows.map(({ topic }) => String(topic)));
     await broker.streams.rules.create({ sql: SELECT, actions: [keep('rule')] });
@@ -158,8 +158,8 @@ describe('retained messages for stream rules', () => {
       const { streams } = broker;
       if (round === 1) {
         await retain(broker, ['set/1', '{"dev":1,"limit":20}'], ['set/2', '{"dev":2,"limit":30}']);
-        await streams.define('CREATE STREAM t () WITH (DATASOURCE="t/#", FORMAT="json")');
-        await streams.define(
+        await streams.create('CREATE STREAM t () WITH (DATASOURCE="t/#", FORMAT="json")');
+        await streams.create(
           'CREATE TABLE s () WITH (DATASOURCE="set/#", FORMAT="json", TYPE="mqtt", RETAIN_SIZE="10")'
         );
         const sql = 'SELECT t.dev, s.limit FROM t INNER JOIN s ON t.dev = s.dev';
@@ -184,7 +184,7 @@ describe('retained messages for stream rules', () => {
       broker.subscribe('out/+', ({ topic, payload }) => void got.push(`${topic} ${payload}`));
       if (round === 1) {
         await retain(broker, ['a/1', '{"n":1}']);
-        await broker.streams.define(STREAM);
+        await broker.streams.create(STREAM);
         for (const qos of [0, 1, 2] as const)
           await broker.streams.rules.create({
             id: `r${qos}`,
@@ -203,7 +203,7 @@ describe('retained messages for stream rules', () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['a/1', '{"n":1}']);
-    await streams.define(STREAM);
+    await streams.create(STREAM);
     const got: unknown[] = [];
     const actions = [(rows: Rows) => void got.push(...rows)];
     await streams.rules.create({ id: 'r', sql: 'SELECT n FROM demo', actions });
@@ -219,7 +219,7 @@ describe('DATASOURCE with several topics', () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
     await retain(kit.broker, ['b/1', '{"n":1}'], ['a/1', '{"n":2}'], ['c', '{"n":3}']);
-    await streams.define('CREATE STREAM demo () WITH (DATASOURCE="a/#, b/1,a/1", FORMAT="json")');
+    await streams.create('CREATE STREAM demo () WITH (DATASOURCE="a/#, b/1,a/1", FORMAT="json")');
     const got: unknown[] = [];
     await streams.rules.create({ sql: 'SELECT n FROM demo', actions: [(rows: Rows) => void got.push(...rows)] });
     await kit.clock.settle();
@@ -235,7 +235,7 @@ describe('DATASOURCE with several topics', () => {
       ['y', 'a,b/#/c', /"#"/],
       ['z', 'a,$share/g/b', /use "b"/]
     ] as const) {
-      await streams.define(`CREATE STREAM ${name} () WITH (DATASOURCE="${datasource}", FORMAT="json")`);
+      await streams.create(`CREATE STREAM ${name} () WITH (DATASOURCE="${datasource}", FORMAT="json")`);
       await assert.rejects(streams.rules.create({ sql: `SELECT * FROM ${name}`, actions: [{ nop: {} }] }), fault);
     }
   });
@@ -317,7 +317,7 @@ describe('a stream of this broker, compared with a connection of a client to it'
         const { streams } = broker;
         for (const name of ['near', 'far']) {
           const key = name === 'far' ? ', CONF_KEY="far"' : '';
-          await streams.define(`CREATE STREAM ${name} () WITH (DATASOURCE="${filter}", FORMAT="json"${key})`);
+          await streams.create(`CREATE STREAM ${name} () WITH (DATASOURCE="${filter}", FORMAT="json"${key})`);
           const sql = `SELECT n, meta(topic) AS topic, meta(qos) AS qos, meta(retain) AS retain, meta(properties) AS properties FROM ${name}`;
           await streams.rules.create({ id: name, sql, actions: [(rows: Rows) => void got[name].push(...rows)] });
         }

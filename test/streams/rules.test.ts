@@ -35,9 +35,9 @@ describe('The rules over streams', () => {
     assert.deepEqual(shown, [{ noted: { KEY: '******' } }]);
     const { rules } = await streams.export();
     assert.deepEqual(JSON.parse(rules.r1).actions, actions);
-    await streams.undefine('sink', 'noted');
+    await streams.deleteType('sink', 'noted');
     assert.deepEqual((await streams.rules.get('r1'))?.actions, [{ noted: { KEY: '******' } }], 'its table is unknown');
-    await streams.rules.drop('r1');
+    await streams.rules.delete('r1');
     assert.deepEqual(calls, ['open k', 'close k', 'open k', 'close k']);
   });
 

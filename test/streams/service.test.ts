@@ -8,7 +8,7 @@ describe('The stream service', () => {
   it('lets a rule select from the messages of the broker and publish the results', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const rows: unknown[] = [];
     await streams.rules.create({
       id: 'hot',
@@ -33,7 +33,7 @@ describe('The stream service', () => {
   it('publishes only to topic names, and never to reserved ones that rows determine', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const sql = 'SELECT * FROM demo';
     for (const topic of ['a/#', 'a/+/b', '', 'a\0b']) {
       await assert.rejects(streams.rules.create({ sql, actions: [{ mqtt: { topic } }] }), { code: 'PROPERTY_INVALID' });
@@ -51,7 +51,7 @@ describe('The stream service', () => {
       });
       for (const t of ['ok', 'a/#', '$x/a', '']) await streams.push('demo', { t });
       await kit.clock.advance('2s');
-      await streams.rules.drop('r');
+      await streams.rules.delete('r');
       assert.deepEqual(topics.splice(0), ['ok'], `qos ${qos}`);
     }
     for (const stop of stops) stop();
@@ -61,7 +61,7 @@ describe('The stream service', () => {
   it('counts each row of a filter exactly', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await streams.rules.create({ id: 'hot', sql: 'SELECT t FROM demo WHERE t > 30', actions: [() => undefined] });
     const counts = async () => {
       const { metrics } = await streams.rules.status('hot');
@@ -79,7 +79,7 @@ describe('The stream service', () => {
   it('emits the groups of a window when it ends', async () => {
     await using kit = await createTestBroker();
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     const rule = await streams.rule(
       'SELECT name, count(*) AS n, avg(t) AS mean FROM demo GROUP BY name, TUMBLINGWINDOW(ss, 10)'
     );

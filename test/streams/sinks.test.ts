@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { MessageInput } from '../../lib/packets/message.ts';
 import { FunctionTarget } from '../../lib/streams/graph/function-target.ts';
-import type { ConnectionFigures } from '../../lib/streams/graph/metrics.ts';
+import type { ConnectionCounters } from '../../lib/streams/graph/metrics.ts';
 import { MemoryTopics } from '../../lib/streams/memory-topics.ts';
 import type { Emitter } from '../../lib/streams/sinks/emitter.ts';
 import { memorySink } from '../../lib/streams/sinks/memory-sink.ts';
@@ -23,7 +23,7 @@ async function sent(properties: object, ...emissions: (readonly Record<string, u
   return sink.sent;
 }
 
-function shown({ connection }: Emitter): ConnectionFigures {
+function shown({ connection }: Emitter): ConnectionCounters {
   assert.ok(connection !== undefined);
   return connection;
 }

@@ -78,7 +78,7 @@ describe('A stream in the store that is not valid in this version', () => {
   it('drops an invalid stored stream', async () => {
     const store = await storeWith([['$streams', 'old', OLD.replace('STREAM', 'TABLE')]]);
     await run(store, async ({ streams }) => {
-      await streams.drop('table', 'old');
+      await streams.delete('table', 'old');
       assert.deepEqual(await streams.list('table'), []);
     });
     await run(store, async ({ streams }) => assert.deepEqual(await streams.list('table'), []));
@@ -150,8 +150,8 @@ describe('A stream rule that is refused', () => {
       }
     });
     await run(recording, async ({ streams }) => {
-      await streams.define(DEMO);
-      await streams.defineSink({
+      await streams.create(DEMO);
+      await streams.createSink({
         name: 'shut',
         about: 'A sink that does not open.',
         open() {

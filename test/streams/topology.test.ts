@@ -10,7 +10,7 @@ const STREAMS = [
 
 async function kitWithStreams(): Promise<TestBroker> {
   const kit = await createTestBroker();
-  for (const sql of STREAMS) await kit.broker.streams.define(sql);
+  for (const sql of STREAMS) await kit.broker.streams.create(sql);
   return kit;
 }
 

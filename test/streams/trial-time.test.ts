@@ -16,9 +16,9 @@ async function begin() {
   const broker = createBroker({ clock });
   await broker.start();
   const about = 'Takes 4 ms.';
-  await broker.rules.defineFunction({ name: 'work', family: 'own', params: ['any'], returns: 'any', about, run });
-  await broker.streams.defineFunction({ name: 'work', family: 'own', kind: 'scalar', params: ['any'], about, run });
-  await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="demo")');
+  await broker.rules.createFunction({ name: 'work', family: 'own', params: ['any'], returns: 'any', about, run });
+  await broker.streams.createFunction({ name: 'work', family: 'own', kind: 'scalar', params: ['any'], about, run });
+  await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="demo")');
   return { broker, calls: () => calls };
 }
 

@@ -33,7 +33,7 @@ describe('An update of a running stream rule', () => {
     const slow = slowSink(seen);
     await using kit = await createTestBroker({ leaks: 'ignore', streams: { sinks: [slow.type] } });
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await streams.rules.create({
       id: 'r',
       sql: SQL,
@@ -60,7 +60,7 @@ describe('An update of a running stream rule', () => {
     const slow = slowSink([]);
     await using kit = await createTestBroker({ leaks: 'ignore', streams: { sinks: [slow.type] } });
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await streams.rules.create({ id: 'r', sql: SQL, actions: [(rows) => void seen.push(...rows)] });
     const opens = slow.opens();
     const updated = streams.rules.update('r', { sql: 'SELECT b FROM demo', actions: [{ slow: {} }] });
@@ -77,7 +77,7 @@ describe('An update of a running stream rule', () => {
     const slow = slowSink(seen);
     await using kit = await createTestBroker({ leaks: 'ignore', streams: { sinks: [slow.type] } });
     const { streams } = kit.broker;
-    await streams.define(DEMO);
+    await streams.create(DEMO);
     await streams.rules.create({ id: 'r', sql: SQL, actions: [() => undefined] });
     const opens = slow.opens();
     const actions = [{ slow: { as: 'new' } }];

@@ -303,7 +303,7 @@ describe('the types websocket on the server of an app', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const detach = sockets.attach(server);
     const { port } = server.address() as AddressInfo;
-    await broker.streams.define('CREATE STREAM demo () WITH (DATASOURCE="/in", TYPE="websocket", FORMAT="JSON")');
+    await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="/in", TYPE="websocket", FORMAT="JSON")');
     const actions = [{ websocket: { path: '/out', sendSingle: true } }];
     await broker.streams.rules.create({ id: 'r', sql: 'SELECT n + 1 AS n FROM demo', actions });
     const [input, output] = [
@@ -328,7 +328,7 @@ describe('the types websocket on the server of an app', () => {
     const broker = createBroker({ streams: { sources: [sockets.source], sinks: [sockets.sink] } });
     await broker.start();
     const { streams } = broker;
-    await streams.define('CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")');
+    await streams.create('CREATE STREAM demo () WITH (DATASOURCE="t", FORMAT="JSON")');
     const actions = [{ websocket: { path: '/out', token: 'a-long-one' } }];
     const sql = 'SELECT n FROM demo';
     await streams.rules.create({ id: 'r', sql, actions });

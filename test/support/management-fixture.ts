@@ -60,13 +60,13 @@ export async function startExampleBroker(): Promise<Broker> {
   });
   broker.alarms.clear('door_open');
   await broker.configuration.set('broker.sys_interval', '90s');
-  await broker.connectors.add('webhook', {
+  await broker.connectors.create('webhook', {
     name: 'first',
     url: 'http://127.0.0.1:3000/events',
     rules: [{ event: 'session.terminated' }],
     secret: 'a secret of the webhook of the examples'
   });
-  await broker.connectors.add('bridge', {
+  await broker.connectors.create('bridge', {
     name: 'first',
     url: 'mqtt://127.0.0.1:1',
     out: [{ filter: 'sensors/#', qos: 1 }],
@@ -85,9 +85,9 @@ export async function startExampleBroker(): Promise<Broker> {
     actions: [{ name: 'inspect' }],
     description: 'Shows temperatures'
   });
-  broker.monitor.topicFigures.add('sensors/#');
+  broker.monitor.topicCounters.create('sensors/#');
   broker.monitor.traces.start({ clientId: 'sensor-1', durationMs: 600_000 });
-  broker.monitor.audit.add({
+  broker.monitor.audit.record({
     operation: 'create_banned',
     caller: { kind: 'application', id: 'app' },
     address: '127.0.0.1',
@@ -119,22 +119,22 @@ async function copyOf(store: Store): Promise<Store> {
 }
 
 async function addRecords({ applications, users, access }: Broker): Promise<void> {
-  await applications.add({ id: 'app', secret: 'a secret', name: 'Examples' });
-  await applications.add({
+  await applications.create({ id: 'app', secret: 'a secret', name: 'Examples' });
+  await applications.create({
     id: 'reports',
     secret: 'secret of reports',
     name: 'Reports',
     description: 'Monthly reports'
   });
-  await users.add('ann', 'password of ann', 'administrator');
-  await users.add('bob', 'password of bob', 'viewer');
-  await access.clientIds.add('sensor-1', 'password of sensor-1');
-  await access.usernames.add('sensors', 'password of sensors');
-  await access.logins.add('operator', 'password of operator', { isSuperuser: false });
+  await users.create('ann', 'password of ann', 'administrator');
+  await users.create('bob', 'password of bob', 'viewer');
+  await access.clientIds.create('sensor-1', 'password of sensor-1');
+  await access.usernames.create('sensors', 'password of sensors');
+  await access.logins.create('operator', 'password of operator', { isSuperuser: false });
   await access.acl.set({ topic: 'commands/sensor-1', action: 'sub', access: 'allow', clientId: 'sensor-1' });
   await access.acl.set({ topic: 'sensors/#', action: 'pub', access: 'allow', username: 'sensors' });
   await access.acl.set({ topic: 'secret/#', action: 'pubsub', access: 'deny' });
-  await access.banned.add({ kind: 'clientId', who: 'intruder', by: 'ann', reason: 'guesses passwords' });
+  await access.banned.create({ kind: 'clientId', who: 'intruder', by: 'ann', reason: 'guesses passwords' });
 }
 
 async function addClients(broker: Broker): Promise<void> {

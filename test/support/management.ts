@@ -13,7 +13,7 @@ export const AUTHORIZATION = `Basic ${Buffer.from(`app:${SECRET}`).toString('bas
 export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
   const broker = createBroker({ passwordCost: 10, ...options });
   await broker.start();
-  await broker.applications.add({ id: 'app', secret: SECRET });
+  await broker.applications.create({ id: 'app', secret: SECRET });
   return broker;
 }
 

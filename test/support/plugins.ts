@@ -20,19 +20,19 @@ class FakeStreams {
   isRunning = true;
   #beforeStart: (() => Promise<void>)[] = [];
 
-  async defineFunction(definition: StreamFunction): Promise<void> {
+  async createFunction(definition: StreamFunction): Promise<void> {
     add(this.functions, definition, 'FUNCTION_EXISTS');
   }
 
-  async defineSource(type: SourceType): Promise<void> {
+  async createSource(type: SourceType): Promise<void> {
     add(this.sources, type, 'SOURCE_EXISTS');
   }
 
-  async defineSink(type: SinkType): Promise<void> {
+  async createSink(type: SinkType): Promise<void> {
     add(this.sinks, type, 'SINK_EXISTS');
   }
 
-  async undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
+  async deleteType(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
     return this[`${what}s`].delete(name);
   }
 

@@ -30,7 +30,7 @@ export async function serveRules(options: ManagementOptions = {}, rules: RulesOp
   // instead of standard output
   broker.on('rule.inspected', () => undefined);
   await broker.start();
-  await broker.applications.add({ id: 'app', secret: 'a secret' });
+  await broker.applications.create({ id: 'app', secret: 'a secret' });
   const server = await serveManagement(broker, options);
   return {
     broker,

@@ -648,7 +648,7 @@ describe('a client that does not read and is destroyed', () => {
         await kit.clock.settle();
         assert.equal(delivered, sent);
         if (sessionExpiry === 0) assert.equal(dropped, 60 - sent);
-        else assert.equal(kit.broker.sessions.get('c').figures().mqueueLen, 60 - sent);
+        else assert.equal(kit.broker.sessions.get('c').counters().mqueueLen, 60 - sent);
       });
 });
 

@@ -68,7 +68,7 @@ describe('A webhook over TLS', () => {
     await withHook(receiver.url, tls, async ({ kit, hook }) => {
       for (const topic of ['a', 'b']) await kit.broker.publish(topic, '');
       await hook.idle();
-      assert.deepEqual([hook.figures.sent, hook.lastError], [2, undefined]);
+      assert.deepEqual([hook.counters.sent, hook.lastError], [2, undefined]);
       assert.deepEqual(names, ['device-1', 'localhost', 'device-1', 'localhost']);
       assert.equal(receiver.connections, 1);
       assert.equal(receiver.received[0].headers.host, `127.0.0.1:${receiver.port}`);
@@ -81,7 +81,7 @@ describe('A webhook over TLS', () => {
     await withHook(receiver.url, { ca: ca.cert, cert: client.cert, key: client.key }, async ({ kit, hook }) => {
       await kit.broker.publish('a', '');
       await hook.idle();
-      assert.deepEqual([hook.figures.sent, hook.lastError], [1, undefined]);
+      assert.deepEqual([hook.counters.sent, hook.lastError], [1, undefined]);
     });
   });
 
@@ -101,7 +101,7 @@ describe('A webhook over TLS', () => {
         await hook.idle();
         assert.equal((hook.lastError as { code?: string } | undefined)?.code, 'HTTP_FAILED');
         assert.match(hook.lastError?.message ?? '', why);
-        assert.deepEqual([hook.size, hook.figures.sent, receiver.received.length], [1, 0, 0]);
+        assert.deepEqual([hook.size, hook.counters.sent, receiver.received.length], [1, 0, 0]);
       });
   });
 });
@@ -125,7 +125,7 @@ describe('A webhook with a faulty server', () => {
             await hook.idle();
             for (let turns = 0; turns < 20; turns++) await setImmediate(); // the rest of the answer arrives
           }
-          assert.deepEqual([hook.figures.sent, hook.figures.failed], [5, 0]);
+          assert.deepEqual([hook.counters.sent, hook.counters.failed], [5, 0]);
           assert.ok(accepted() < 5, `${accepted()} connections`);
         })
     ));
@@ -144,7 +144,7 @@ describe('A webhook with a faulty server', () => {
         withHook(url, {}, async ({ kit, hook }) => {
           await kit.broker.publish('a', '');
           await hook.idle();
-          assert.deepEqual([hook.figures.sent, hook.figures.failed], [1, 0]);
+          assert.deepEqual([hook.counters.sent, hook.counters.failed], [1, 0]);
           const [socket] = sockets;
           if (socket !== undefined) await new Promise((resolve) => socket.on('close', resolve));
           assert.ok((socket?.bytesWritten ?? 0) < 2 ** 26);
@@ -161,7 +161,7 @@ describe('A webhook with a faulty server', () => {
         withHook(url, { concurrency: 1 }, async ({ kit, hook }) => {
           for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, 'x'.repeat(9_000_000));
           await hook.idle();
-          assert.deepEqual([hook.figures.sent, hook.figures.failed, accepted()], [3, 0, 3]);
+          assert.deepEqual([hook.counters.sent, hook.counters.failed, accepted()], [3, 0, 3]);
         })
     )
   );
@@ -173,8 +173,8 @@ describe('A webhook with a faulty server', () => {
         ({ url }) =>
           withHook(url, {}, async ({ kit, hook }) => {
             await kit.broker.publish('a', '');
-            for (let left = 20; hook.figures.failed === 0 && left > 0; left--) await kit.clock.advance('1s');
-            assert.deepEqual([hook.figures.sent, hook.size], [0, 1], answer.slice(0, 20));
+            for (let left = 20; hook.counters.failed === 0 && left > 0; left--) await kit.clock.advance('1s');
+            assert.deepEqual([hook.counters.sent, hook.size], [0, 1], answer.slice(0, 20));
           })
       );
   });
@@ -202,7 +202,7 @@ describe('A webhook with a faulty server', () => {
       await receiver.until(4);
       const outbox = kit.broker.outboxes.get('webhook:default');
       assert.ok((outbox?.bytes ?? 0) <= 100_000 + 4 * 1500, `${outbox?.bytes} bytes`);
-      assert.ok(hook.figures.dropped.overflow > 500);
+      assert.ok(hook.counters.dropped.overflow > 500);
       for (let at = 0; at < 10; at++) await kit.clock.advance('10s');
       assert.ok((outbox?.bytes ?? 0) <= 100_000);
       assert.ok(receiver.connections <= 20, `${receiver.connections} connections`);

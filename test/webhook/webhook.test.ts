@@ -48,7 +48,7 @@ describe('The answers to a webhook', () => {
         others.map((text) => /status (\d+)/.exec(text)?.[1]),
         ['503', '302']
       );
-      assert.deepEqual([hook.refused, hook.figures.sent, receiver.received.length], [5, 6, 6]);
+      assert.deepEqual([hook.refused, hook.counters.sent, receiver.received.length], [5, 6, 6]);
       assert.match(hook.lastError?.message ?? '', /404/);
       await kit.clock.advance('61s');
       await publish(404);
@@ -263,7 +263,7 @@ describe('A webhook', () => {
       for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, '');
       await hook.idle();
       assert.deepEqual(topics(receiver), ['a', 'b', 'c']);
-      assert.deepEqual([hook.size, hook.figures.sent, hook.refused], [0, 3, 3]);
+      assert.deepEqual([hook.size, hook.counters.sent, hook.refused], [0, 3, 3]);
       assert.equal(receiver.connections, 1);
     }));
 
@@ -320,7 +320,7 @@ describe('A webhook', () => {
       };
       for (const topic of ['a', 'b', 'c']) await kit.broker.publish(topic, '');
       await hook.idle();
-      assert.deepEqual([topics(receiver), hook.figures.failed], [['a', 'b', 'c'], 0]);
+      assert.deepEqual([topics(receiver), hook.counters.failed], [['a', 'b', 'c'], 0]);
     }));
 
   it('sends again requests interrupted by a reset connection', async () => {
@@ -345,11 +345,11 @@ describe('A webhook', () => {
     using _hook = disposable(() => hook.close());
     await kit.broker.publish('a', '');
     await hook.idle();
-    assert.deepEqual([hook.figures.sent, hook.figures.failed], [0, 1]);
+    assert.deepEqual([hook.counters.sent, hook.counters.failed], [0, 1]);
     isBroken = false;
     await kit.clock.advance('1s');
     await hook.idle();
-    assert.deepEqual([hook.figures.sent, hook.size], [1, 0]);
+    assert.deepEqual([hook.counters.sent, hook.size], [1, 0]);
   });
 
   it('signs its requests according to the specification Standard Webhooks', async () => {

@@ -55,10 +55,10 @@ export const MONITORING: readonly Action[] = [
     about: 'list counters (per second) and gauges of the last hour, every ten seconds; NAMES are separated by commas',
     run: async ({ client }, [names]) => {
       const { at, series } = await client.get('/x/figures', names === undefined ? {} : { query: { names } });
-      const figures = Object.entries(series);
+      const counters = Object.entries(series);
       return at.map((time, i) => ({
         at: time,
-        ...Object.fromEntries(figures.map(([name, values]) => [name, values[i]]))
+        ...Object.fromEntries(counters.map(([name, values]) => [name, values[i]]))
       }));
     }
   },

@@ -103,7 +103,7 @@ async function applyApp(applications: Broker['applications'], app: string, shell
   const colon = app.indexOf(':');
   const [id, secret] = [app.slice(0, colon), app.slice(colon + 1)];
   const known = applications.get(id);
-  if (known === undefined) await applications.add({ id, secret });
+  if (known === undefined) await applications.create({ id, secret });
   else await applications.setSecret(id, secret);
   if (known?.isEnabled === false) log(shell, `warning: application ${JSON.stringify(id)} (--app) is disabled`);
 }
@@ -122,7 +122,7 @@ async function makeApplication(
   const file = folder === undefined ? undefined : join(folder, FIRST_APPLICATION);
   // the file first, because an application with an unknown secret would be useless
   if (file !== undefined) await writeSecret(file, `${id}:${secret}`);
-  await applications.add({ id, secret, description: 'made by the first start of embermq serve' });
+  await applications.create({ id, secret, description: 'made by the first start of embermq serve' });
   if (file !== undefined) {
     const keep = `its id and secret are the first line of ${file}: put them in a safe place, and delete the file`;
     log(shell, `application ${id} was made for the management interface and stream rules; ${keep}`);

@@ -55,13 +55,13 @@ export class ServedHttp {
         { ...management, revision: 'hosted' }
       ])
     );
-    const figures = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
+    const counters = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
     const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
     const rules = at(placeOfStreams, () => streamsApi(broker, { ...ofStreams, ...(plugins && { plugins }) }));
     this.handlers = {
       rules: this.#held([rules]),
       earlier: this.#held([earlier]),
-      later: this.#held([later, figures, states])
+      later: this.#held([later, counters, states])
     };
   }
 

@@ -9,8 +9,8 @@ import { filledOptions } from '../config-values.ts';
 export type Schemas = Readonly<Record<string, string>>;
 
 /** Maximum number of files in the folder. */
-const MOST_FILES = 1000;
-const MOST_BYTES = 4_194_304;
+const MAX_FILES = 1000;
+const MAX_BYTES = 4_194_304;
 
 /**
  * Read the object `streamsSchemas` of the config file.
@@ -78,10 +78,10 @@ async function readProtoFiles(folder: string, shell: Shell): Promise<Record<stri
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {};
     throw new BrokerError('FILE_UNREADABLE', `cannot read ${folder}: ${(cause as Error).message}`, { cause });
   }
-  if (paths.length > MOST_FILES)
-    throw new BrokerError('FILE_UNREADABLE', `${folder} has ${paths.length} schemas, more than ${MOST_FILES}`);
+  if (paths.length > MAX_FILES)
+    throw new BrokerError('FILE_UNREADABLE', `${folder} has ${paths.length} schemas, more than ${MAX_FILES}`);
   const files: Record<string, string> = {};
   for (const path of paths)
-    files[path.replaceAll('\\', '/')] = (await readFileFor(shell, join(folder, path), MOST_BYTES)).toString('utf8');
+    files[path.replaceAll('\\', '/')] = (await readFileFor(shell, join(folder, path), MAX_BYTES)).toString('utf8');
   return files;
 }

@@ -4,7 +4,7 @@ import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefi
 import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import type { MetricRow } from './metric-row.ts';
-import { PROCESS_ROWS, ProcessFigures } from './process-rows.ts';
+import { PROCESS_ROWS, ProcessMetrics } from './process-rows.ts';
 import { BROKER_ROWS, readingOf } from './rows.ts';
 
 /** Options of `metricsHandler`. */
@@ -36,7 +36,7 @@ const METRICS_OPTIONS = {
 export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
   checkBroker(broker, 'metricsHandler');
   const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
-  const process = settings.processFigures ? new ProcessFigures() : undefined;
+  const process = settings.processFigures ? new ProcessMetrics() : undefined;
   const show = async (call: Call): Promise<Answer> => {
     const { contentType, write } = expositionFor(call.header('accept'));
     const headers = { 'content-type': contentType, 'cache-control': 'no-store' };

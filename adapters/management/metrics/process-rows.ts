@@ -17,7 +17,7 @@ const NS = 1e9;
 const START_TIME = Date.now() / 1000 - process.uptime();
 
 /** Reads the metrics of this process. The delay of the event loop is measured from the first reading. */
-export class ProcessFigures {
+export class ProcessMetrics {
   #delays: IntervalHistogram | undefined;
 
   read(): ProcessReading {

@@ -142,8 +142,8 @@ export const BROKER_ROWS: readonly MetricRow<Reading>[] = [
     samples: ({ broker }) =>
       broker.connectors
         .list()
-        .flatMap(({ kind, name, figures }) =>
-          Object.entries(figures).map(([result, value]) => ({ labels: { kind, name, result }, value }))
+        .flatMap(({ kind, name, counters }) =>
+          Object.entries(counters).map(([result, value]) => ({ labels: { kind, name, result }, value }))
         )
   },
   {

@@ -40,7 +40,7 @@ export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
     unit: '{event}',
     about: `Events of the topics of a rule, by outcome; of the first ${MOST} rules`,
     samples: ({ rules }) =>
-      rules.flatMap(({ id: rule, figures: { passed, noResult, exception } }) => [
+      rules.flatMap(({ id: rule, counters: { passed, noResult, exception } }) => [
         { labels: { rule, result: 'passed' }, value: passed },
         { labels: { rule, result: 'no_result' }, value: noResult },
         { labels: { rule, result: 'exception' }, value: exception }
@@ -54,10 +54,10 @@ export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
     about: `Runs of the actions of a rule with their fallbacks, by outcome; of the first ${MOST} rules`,
     samples: ({ rules }) =>
       rules.flatMap(({ id: rule, actions }) => {
-        const figures = [...everyOf(actions)].map((action) => action.figures);
+        const counters = [...everyOf(actions)].map((action) => action.counters);
         return [
-          { labels: { rule, result: 'success' }, value: figures.reduce((sum, { success }) => sum + success, 0) },
-          { labels: { rule, result: 'failed' }, value: figures.reduce((sum, { failed }) => sum + failed, 0) }
+          { labels: { rule, result: 'success' }, value: counters.reduce((sum, { success }) => sum + success, 0) },
+          { labels: { rule, result: 'failed' }, value: counters.reduce((sum, { failed }) => sum + failed, 0) }
         ];
       })
   },

@@ -102,7 +102,7 @@ export const APPLICATIONS: readonly Operation[] = [
     // misspelt in the original
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
     run: (context, { body: { app_id: id, secret, ...change } }) =>
-      context.broker.applications.add({ id, ...(secret ? { secret } : {}), ...changeOf(context, change) })
+      context.broker.applications.create({ id, ...(secret ? { secret } : {}), ...changeOf(context, change) })
   }),
   operation({
     name: 'del_app',

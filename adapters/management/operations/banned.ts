@@ -181,7 +181,7 @@ export const BANNED: readonly Operation[] = [
       const present = banned.get(kind, who);
       if (present !== undefined && isAsShown(shown(present, context.revision), body)) return body;
       const times = { at: ms(context, at), until: endOf(context, until) };
-      await banned.add({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
+      await banned.create({ kind, who, by, reason: textOf(reason), description: textOf(description), ...times });
       return body;
     }
   }),

@@ -144,7 +144,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
   const add = async (context: Context, given: Record<string, string>) => {
     checkNotEmpty({ [field]: given[field], password: given.password });
     checkName(context, field, given[field]);
-    await records(context.broker).add(given[field], given.password);
+    await records(context.broker).create(given[field], given.password);
   };
   return [
     operation({
@@ -249,7 +249,7 @@ type Login = Type.Static<typeof LOGIN>;
 async function addLogin(context: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
   checkNotEmpty({ login, password });
   checkName(context, 'login', login);
-  await context.broker.access.logins.add(login, password, { isSuperuser });
+  await context.broker.access.logins.create(login, password, { isSuperuser });
 }
 
 function loginOf({ name, passwordHash, isSuperuser }: CredentialRecord): Login {

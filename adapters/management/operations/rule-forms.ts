@@ -88,8 +88,8 @@ type Shown<S extends TSchema> = Static<S>;
  * @param node the name of the node
  */
 export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
-  const { id, sql, topics, isEnabled, onActionFailed, description, createdAt, state, reason, figures, actions } = rule;
-  const { matched, passed, failed, exception, noResult, speed, speedMax, speedLast5m } = figures;
+  const { id, sql, topics, isEnabled, onActionFailed, description, createdAt, state, reason, counters, actions } = rule;
+  const { matched, passed, failed, exception, noResult, speed, speedMax, speedLast5m } = counters;
   return {
     id,
     rawsql: sql,
@@ -118,10 +118,10 @@ export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
 }
 
 function shownActionOfRule(
-  { id, name, params, figures, fallbacks }: ActionState,
+  { id, name, params, counters, fallbacks }: ActionState,
   node: string
 ): Shown<typeof RULE_ACTION> {
-  const { success, failed, taken } = figures;
+  const { success, failed, taken } = counters;
   return {
     id,
     name,

@@ -245,7 +245,7 @@ export const RULES: readonly Operation[] = [
     faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await ruleOf(broker, id);
-      await broker.rules.resetFigures(id);
+      await broker.rules.resetCounters(id);
     }
   })
 ];

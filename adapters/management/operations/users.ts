@@ -59,7 +59,7 @@ export const USERS: readonly Operation[] = [
     run: (context, { body: { username, password, tags } }) => {
       checkNotEmpty({ username, password });
       checkName(context, 'username', username);
-      return context.broker.users.add(username, password, tags);
+      return context.broker.users.create(username, password, tags);
     }
   }),
   operation({

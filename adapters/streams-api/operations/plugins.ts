@@ -116,7 +116,7 @@ const PLUGINS: readonly Operation[] = [
     answer: PLUGIN,
     faultOf,
     run: async ({ plugins }, { params: { type, name } }) => {
-      const { name: shown, version, functions } = await plugins.describe(typeOf(type), name);
+      const { name: shown, version, functions } = await plugins.get(typeOf(type), name);
       return new JsonReply({ name: shown, version, ...(functions === undefined ? {} : { functions }) });
     }
   }),
@@ -151,7 +151,7 @@ const PLUGINS: readonly Operation[] = [
     run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
       const isStopped = restart === '1' || stop === '1';
       const found = typeOf(type);
-      await plugins.drop(found, name, { restart: isStopped });
+      await plugins.delete(found, name, { restart: isStopped });
       const deleted = `${found} plugin ${name} is deleted and Kuiper`;
       return isStopped ? `${deleted} will be stopped` : `${deleted} must restart for the change to take effect.`;
     }
@@ -260,7 +260,7 @@ const SCRIPTS: readonly Operation[] = [
     answer: SCRIPT_ROW,
     faultOf,
     run: async ({ plugins }, { params }) => {
-      const { id, description, script, isAgg } = await plugins.scripts.describe(params.id);
+      const { id, description, script, isAgg } = await plugins.scripts.get(params.id);
       return new JsonReply({ id, description, script, isAgg });
     }
   }),
@@ -294,7 +294,7 @@ const SCRIPTS: readonly Operation[] = [
     answer: 'text',
     faultOf,
     run: async ({ plugins }, { params: { id } }) => {
-      await plugins.scripts.drop(id);
+      await plugins.scripts.delete(id);
       return `javascript function ${id} is deleted`;
     }
   })

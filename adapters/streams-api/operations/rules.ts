@@ -144,7 +144,7 @@ export const RULES: readonly Operation[] = [
     example: { params: { id: ID }, answer: 'Rule r1 is dropped.' },
     faultOf: unknownRule((id) => `${id} is not found`),
     run: async ({ streams }, { params: { id } }) => {
-      await streams.rules.drop(id);
+      await streams.rules.delete(id);
       return `Rule ${id} is dropped.`;
     }
   }),

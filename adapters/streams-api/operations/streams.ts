@@ -34,7 +34,7 @@ function other(kind: StreamKind): StreamKind {
  */
 async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: boolean): Promise<string> {
   try {
-    await streams.drop(kind, name, { force });
+    await streams.delete(kind, name, { force });
   } catch (error) {
     if (hasCode(error, 'STREAM_NOT_FOUND')) {
       const isOther = (await streams.get(other(kind), name)) !== undefined;
@@ -72,7 +72,7 @@ async function executed(streams: StreamsApi, sql: string): Promise<string> {
   const ddl = ddlOf(sql) ?? { verb: 'create', kind: 'stream', name: '' };
   const { verb, kind, name } = ddl;
   if (verb === 'create') {
-    const made = await streams.define(sql).catch((error: unknown) => {
+    const made = await streams.create(sql).catch((error: unknown) => {
       throw createFault(error, ddl, 'Create');
     });
     return `${NAMES[made.kind].title} ${made.name} is created.`;

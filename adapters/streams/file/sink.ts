@@ -15,8 +15,8 @@ import { RollingFile } from './rolling-file.ts';
 export interface FileSinkOptions extends FolderOptions {}
 
 /** Maximum number of open files, for paths that are templates. Beyond it, the least recently used file is closed. */
-const MOST_FILES = 100;
-const MOST_CHECK_MS = 300_000;
+const MAX_FILES = 100;
+const MAX_CHECK_MS = 300_000;
 
 const PROPERTIES: PropertyTable = {
   path: {
@@ -42,7 +42,7 @@ const PROPERTIES: PropertyTable = {
   checkInterval: {
     type: 'number',
     unit: 'ms',
-    default: MOST_CHECK_MS,
+    default: MAX_CHECK_MS,
     range: [1, Infinity],
     about: 'Interval at which the time is checked while nothing is written.'
   },
@@ -179,7 +179,7 @@ class FileSink implements OpenSink {
     const { clock } = this.#setup;
     const openedAt = clock.now();
     const [oldest] = this.#files.keys();
-    if (this.#files.size >= MOST_FILES) await this.#closeFile(oldest);
+    if (this.#files.size >= MAX_FILES) await this.#closeFile(oldest);
     const isCompressed = compression === 'gzip';
     const real = await this.#places.real(SINK, path);
     const name = await freeName(real, rollingNamePattern, openedAt, isCompressed && !path.endsWith('.gz') ? '.gz' : '');

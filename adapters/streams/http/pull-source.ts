@@ -13,7 +13,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   form: 'application/x-www-form-urlencoded'
 };
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
-const MOST_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 const PROPERTIES: PropertyTable = {
   url: { type: 'string', about: 'URL, to which DATASOURCE is appended.', default: 'http://localhost' },
@@ -91,7 +91,7 @@ class Pull implements OpenSource {
     this.#setup = setup;
     this.#properties = properties;
     this.#url = url;
-    this.#client = new HttpClient(url, {}, { maxSockets: 1, maxBodyBytes: MOST_BODY_BYTES });
+    this.#client = new HttpClient(url, {}, { maxSockets: 1, maxBodyBytes: MAX_BODY_BYTES });
     this.#later();
   }
 

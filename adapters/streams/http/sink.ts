@@ -36,10 +36,10 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
 /** Maximum number of servers with persistent connections, for URLs that are templates. */
-const MOST_SERVERS = 16;
-const MOST_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_SERVERS = 16;
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
 /** Maximum number of characters of a response in an error or a log line. */
-const MOST_SHOWN = 1000;
+const MAX_SHOWN = 1000;
 
 const PROPERTIES: PropertyTable = {
   url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
@@ -132,7 +132,7 @@ class RestSink implements OpenSink {
       throw shown;
     }
     this.#setup.connected();
-    const text = answer.body.toString('utf8', 0, 4 * MOST_SHOWN).slice(0, MOST_SHOWN);
+    const text = answer.body.toString('utf8', 0, 4 * MAX_SHOWN).slice(0, MAX_SHOWN);
     if (properties.debugResp === true)
       log(`rest sink got response of rule ${this.#setup.ruleId}: ${answer.status} ${text}`);
     const refusal = refusalOf(
@@ -163,11 +163,11 @@ class RestSink implements OpenSink {
     this.#clients.delete(origin);
     if (client === undefined) {
       const verifies = this.#setup.properties.insecureSkipVerify !== true;
-      client = new HttpClient(url, this.#tls, { maxSockets: 8, maxBodyBytes: MOST_BODY_BYTES, verifies });
+      client = new HttpClient(url, this.#tls, { maxSockets: 8, maxBodyBytes: MAX_BODY_BYTES, verifies });
     }
     this.#clients.set(origin, client);
     const [oldest] = this.#clients;
-    if (this.#clients.size > MOST_SERVERS) {
+    if (this.#clients.size > MAX_SERVERS) {
       this.#clients.delete(oldest[0]);
       oldest[1].close();
     }

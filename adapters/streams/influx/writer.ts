@@ -2,10 +2,10 @@ import type { OpenSink, PropertyTable, SinkItem, SinkSetup } from '../../../lib/
 import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { checkUrl, HttpClient, refusalOf, withTrustHint } from '../../outgoing/index.ts';
 
-const MOST_ANSWER_BYTES = 1_048_576;
+const MAX_ANSWER_BYTES = 1_048_576;
 /** Maximum size of one request in bytes; further lines go into more requests. */
-const MOST_BODY_BYTES = 8 * 1024 * 1024;
-const MOST_SHOWN = 1000;
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_SHOWN = 1000;
 
 /** Properties of both sinks. */
 export const WRITER_PROPERTIES: PropertyTable = {
@@ -57,7 +57,7 @@ export class LineWriter implements OpenSink {
       {},
       {
         maxSockets: 4,
-        maxBodyBytes: MOST_ANSWER_BYTES,
+        maxBodyBytes: MAX_ANSWER_BYTES,
         verifies: insecureSkipVerify !== true
       }
     );
@@ -88,7 +88,7 @@ export class LineWriter implements OpenSink {
     try {
       const answer = await this.#client.send(call, signal);
       this.#setup.connected();
-      const text = answer.body.toString('utf8', 0, MOST_SHOWN);
+      const text = answer.body.toString('utf8', 0, MAX_SHOWN);
       const refusal = refusalOf(
         answer,
         () => `${what}: the server has answered with status ${answer.status}: ${text}`,
@@ -111,7 +111,7 @@ function* bodiesOf(lines: readonly string[]): Iterable<string> {
   let body = '';
   for (const line of lines) {
     // a UTF-16 code unit takes at most 3 bytes
-    if (body !== '' && 3 * (body.length + line.length) > MOST_BODY_BYTES) {
+    if (body !== '' && 3 * (body.length + line.length) > MAX_BODY_BYTES) {
       yield body;
       body = '';
     }

@@ -9,7 +9,7 @@ import { readMqttSettings } from './settings.ts';
 const SEND_MS = 20_000;
 const KEEP_ALIVE_SEC = 60;
 const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 30_000;
+const MAX_DELAY_MS = 30_000;
 
 /**
  * The sink `mqtt` for another broker: the built-in sink uses it for actions with a `server`, after checking their
@@ -102,7 +102,7 @@ class RemoteSink implements OpenSink {
     this.#setup.disconnected(reason);
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => this.#connect(), this.#delayMs);
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
+    this.#delayMs = Math.min(2 * this.#delayMs, MAX_DELAY_MS);
   }
 }
 

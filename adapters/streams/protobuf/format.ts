@@ -17,8 +17,8 @@ export interface ProtobufOptions {
   readonly maxBytes?: number;
 }
 
-const MOST_BYTES = 1_048_576;
-const GREATEST_BYTES = 268_435_456;
+const DEFAULT_MAX_BYTES = 1_048_576;
+const MAX_BYTES = 268_435_456;
 
 /**
  * The format `protobuf`: `createBroker({ streams: { formats: [await protobufFormat({ schemas: { book: text } })] } })`,
@@ -33,10 +33,10 @@ const GREATEST_BYTES = 268_435_456;
 export async function protobufFormat({
   schemas,
   files = {},
-  maxBytes = MOST_BYTES
+  maxBytes = DEFAULT_MAX_BYTES
 }: ProtobufOptions): Promise<StreamFormatType> {
-  if (!(Number.isInteger(maxBytes) && maxBytes >= 1 && maxBytes <= GREATEST_BYTES))
-    throw new InvalidInput('OPTION_INVALID', 'maxBytes', `an integer from 1 to ${GREATEST_BYTES}`, maxBytes);
+  if (!(Number.isInteger(maxBytes) && maxBytes >= 1 && maxBytes <= MAX_BYTES))
+    throw new InvalidInput('OPTION_INVALID', 'maxBytes', `an integer from 1 to ${MAX_BYTES}`, maxBytes);
   const library = await loadProtobuf();
   const roots = readSchemas(library, schemas, files);
   return {

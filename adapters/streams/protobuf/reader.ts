@@ -3,7 +3,7 @@ import { StreamFailure, type StreamValue, type StreamValueObject } from '../../.
 import type { MessageField, MessageType, Protobuf } from './schemas.ts';
 
 /** Maximum number of values of a payload: absent fields have values, so that a small payload can have many. */
-const MOST_VALUES = 1_000_000;
+const MAX_VALUES = 1_000_000;
 
 type Fields = Readonly<Record<string, unknown>>;
 type Read = (value: unknown) => StreamValue;
@@ -143,7 +143,7 @@ export class MessageReader {
 
   #take(count: number): void {
     this.#values += count;
-    if (this.#values > MOST_VALUES) throw new StreamFailure(`the message has more than ${MOST_VALUES} values`);
+    if (this.#values > MAX_VALUES) throw new StreamFailure(`the message has more than ${MAX_VALUES} values`);
   }
 }
 

@@ -7,9 +7,9 @@ export type MessageType = protobuf.Type;
 export type MessageField = protobuf.Field;
 
 /** Maximum number of characters of a .proto file. */
-const MOST_CHARACTERS = 1_048_576;
+const MAX_CHARACTERS = 1_048_576;
 /** Maximum number of files of a schema, including those it imports. */
-const MOST_FILES = 1000;
+const MAX_FILES = 1000;
 
 /** @throws BrokerError PACKAGE_MISSING */
 export async function loadProtobuf(): Promise<Protobuf> {
@@ -47,11 +47,11 @@ function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.R
   const seen = new Set<string>();
   const parse = (text: unknown): void => {
     if (typeof text !== 'string') throw new Error('the content of a .proto file is needed');
-    if (text.length > MOST_CHARACTERS) throw new Error(`a file has more than ${MOST_CHARACTERS} characters`);
+    if (text.length > MAX_CHARACTERS) throw new Error(`a file has more than ${MAX_CHARACTERS} characters`);
     const { imports = [], weakImports = [] } = library.parse(text, root, { keepCase: true });
     for (const file of [...imports, ...weakImports]) {
       if (seen.has(file)) continue;
-      if (seen.size >= MOST_FILES) throw new Error(`it imports more than ${MOST_FILES} files`);
+      if (seen.size >= MAX_FILES) throw new Error(`it imports more than ${MAX_FILES} files`);
       seen.add(file);
       const ofGoogle = library.common.get(file);
       if (Object.hasOwn(files, file)) parse(files[file]);

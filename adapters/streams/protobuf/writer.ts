@@ -2,7 +2,7 @@ import { StreamFailure } from '../../../lib/index.ts';
 import type { MessageField, MessageType } from './schemas.ts';
 
 /** Maximum nesting of messages, which is also the limit of the library. */
-const MOST_LEVELS = 100;
+const MAX_LEVELS = 100;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -71,7 +71,7 @@ export class MessageWriter {
 }
 
 function messageOf(type: MessageType, row: Fields, level: number): Fields {
-  if (level > MOST_LEVELS) throw new StreamFailure(`the message has more than ${MOST_LEVELS} levels`);
+  if (level > MAX_LEVELS) throw new StreamFailure(`the message has more than ${MAX_LEVELS} levels`);
   // no prototype, so that any name can be a key
   const message: Record<string, unknown> = Object.create(null);
   for (const field of type.fieldsArray) {

@@ -6,7 +6,7 @@ import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 
 /** Maximum number of list elements that one lookup reads. */
-const MOST_ELEMENTS = 10_000;
+const MAX_ELEMENTS = 10_000;
 
 const PROPERTIES: PropertyTable = {
   addr: { type: 'string', default: '127.0.0.1:6379', about: ADDRESS_TEXT },
@@ -89,7 +89,7 @@ async function readString(client: Redis, key: string): Promise<readonly string[]
 
 /** @throws StreamFailure */
 async function readList(client: Redis, key: string): Promise<readonly string[]> {
-  const texts = await client.lrange(key, 0, MOST_ELEMENTS);
-  if (texts.length > MOST_ELEMENTS) throw new StreamFailure(`a list in Redis has more than ${MOST_ELEMENTS} elements`);
+  const texts = await client.lrange(key, 0, MAX_ELEMENTS);
+  if (texts.length > MAX_ELEMENTS) throw new StreamFailure(`a list in Redis has more than ${MAX_ELEMENTS} elements`);
   return texts;
 }

@@ -6,7 +6,7 @@ import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 
 /** Maximum size of a decompressed message in bytes. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 const DECOMPRESSIONS: Readonly<Record<string, (bytes: InputType, options: ZlibOptions) => Promise<Buffer>>> = {
   gzip: promisify(gunzip),
   zlib: promisify(inflate),
@@ -97,7 +97,7 @@ class Messages implements OpenSource {
       return;
     }
     this.#last = this.#last
-      .then(async () => this.#setup.bytes(await decompress(bytes, { maxOutputLength: MOST_BYTES }), { channel }))
+      .then(async () => this.#setup.bytes(await decompress(bytes, { maxOutputLength: MAX_BYTES }), { channel }))
       .catch((error) => this.#setup.failed(error));
   }
 }

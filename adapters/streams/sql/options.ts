@@ -93,7 +93,7 @@ function parameterOf(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value) : streamJson(value);
 }
 
-const MOST_LEVELS = 100;
+const MAX_LEVELS = 100;
 
 /**
  * Convert a value of a driver to one of a stream.
@@ -103,7 +103,7 @@ function streamValue(value: unknown, level: number): StreamValue {
   if (typeof value === 'function' || typeof value === 'symbol') return undefined;
   if (typeof value !== 'object' || value === null || value instanceof Date) return value as StreamValue;
   if (value instanceof Uint8Array) return value;
-  if (level > MOST_LEVELS) throw new BrokerError('SQL_ROWS_INVALID', `a value has more than ${MOST_LEVELS} levels`);
+  if (level > MAX_LEVELS) throw new BrokerError('SQL_ROWS_INVALID', `a value has more than ${MAX_LEVELS} levels`);
   if (Array.isArray(value)) return value.map((each) => streamValue(each, level + 1));
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, streamValue(each, level + 1)]));
 }

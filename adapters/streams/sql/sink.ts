@@ -117,7 +117,7 @@ class SqlSink implements OpenSink {
         first.kind === 'insert' &&
         change.kind === 'insert' &&
         (group.length + 1) * change.columns.length <= mostParameters &&
-        group.length < MOST_ROWS &&
+        group.length < MAX_ROWS &&
         isSame(first.columns, change.columns);
       if (fits) group.push(change);
       else {
@@ -171,7 +171,7 @@ class SqlSink implements OpenSink {
 }
 
 /** Maximum number of rows of an INSERT: the limit of SQL Server. */
-const MOST_ROWS = 1_000;
+const MAX_ROWS = 1_000;
 /** SQLSTATE classes of a lost connection and of a server that shuts down. */
 const CONNECTION = /^(08|57P)/;
 /** Wrong values, violated constraints, wrong names and rights. */

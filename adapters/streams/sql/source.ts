@@ -13,8 +13,8 @@ import { Database, type RunOptions, type StreamsSqlOptions } from './options.ts'
 import { readSqlQuery, type SqlQueryPlan } from './source-query.ts';
 
 /** Maximum number of rows of a lookup, and of a query. */
-const MOST_FOUND = 10_000;
-const MOST_ROWS = 100_000;
+const MAX_FOUND = 10_000;
+const MAX_ROWS = 100_000;
 
 const PROPERTIES: PropertyTable = {
   url: {
@@ -61,7 +61,7 @@ export function sqlSource(options: StreamsSqlOptions): SourceType {
     about: 'Rows of a database: lookup tables, and repeated queries.',
     properties: PROPERTIES,
     for: ['stream', 'table', 'lookup'],
-    open: (setup) => new Pull(setup, database, readSqlQuery(setup, database.dialect, MOST_ROWS + 1)),
+    open: (setup) => new Pull(setup, database, readSqlQuery(setup, database.dialect, MAX_ROWS + 1)),
     openLookup: (setup) => new Lookup(setup, database)
   };
 }
@@ -84,7 +84,7 @@ class Lookup implements OpenLookup {
       throw new InvalidInput('STREAM_INVALID', 'DATASOURCE', 'the name of a table', datasource, text);
     }
     this.#database = database;
-    this.#options = { ...runOptions(setup), most: MOST_FOUND };
+    this.#options = { ...runOptions(setup), most: MAX_FOUND };
     this.#table = quotedTable(datasource, database.dialect);
   }
 
@@ -97,7 +97,7 @@ class Lookup implements OpenLookup {
     const { dialect } = this.#database;
     const statement = new Statement(dialect);
     const conditions = keys.map((key, at) => `${statement.column(key)} = ${statement.value(values[at])}`);
-    const text = dialect.limited(`* FROM ${this.#table} WHERE ${conditions.join(' AND ')}`, MOST_FOUND + 1);
+    const text = dialect.limited(`* FROM ${this.#table} WHERE ${conditions.join(' AND ')}`, MAX_FOUND + 1);
     return this.#database.rows(text, statement.parameters, this.#options);
   }
 
@@ -139,7 +139,7 @@ class Pull implements OpenSource {
   async #pull(): Promise<void> {
     const { text, parameters } = this.#query.next();
     try {
-      const rows = await this.#database.rows(text, parameters, { ...runOptions(this.#setup), most: MOST_ROWS });
+      const rows = await this.#database.rows(text, parameters, { ...runOptions(this.#setup), most: MAX_ROWS });
       if (this.#isClosed) return;
       this.#setup.connected();
       this.#backOff.reset();

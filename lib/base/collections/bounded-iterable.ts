@@ -1,7 +1,7 @@
 /** Maximum number of values that wait to be read. Beyond it the oldest one is dropped. */
-const MOST_WAITING = 10_000;
+const MAX_WAITING = 10_000;
 /** Maximum size of these values in bytes, approximately. */
-const MOST_BYTES = 33_554_432;
+const MAX_BYTES = 33_554_432;
 
 /** Values that are read as they arrive, such as the outputs of rules. The number of unread values is limited. */
 export class BoundedIterable<T> implements AsyncIterableIterator<T> {
@@ -26,7 +26,7 @@ export class BoundedIterable<T> implements AsyncIterableIterator<T> {
     }
     this.#waiting.push({ value, bytes });
     this.#bytes += bytes;
-    while (this.#waiting.length > MOST_WAITING || (this.#bytes > MOST_BYTES && this.#waiting.length > 1)) {
+    while (this.#waiting.length > MAX_WAITING || (this.#bytes > MAX_BYTES && this.#waiting.length > 1)) {
       this.#take();
       this.dropped++;
     }

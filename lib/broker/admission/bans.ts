@@ -96,7 +96,7 @@ export class Bans {
     const ban = { kind: 'clientId', who: clientId, by: 'flapping detector', reason: 'flapping is detected' } as const;
     const until = clock.now() + banMs;
     this.#host.access.banned
-      .add({ ...ban, until })
+      .create({ ...ban, until })
       .catch((error: unknown) => announcer.failed(error, 'banning a client that is flapping', client));
     this.#raise(clientId, banMs);
   }

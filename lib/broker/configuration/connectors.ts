@@ -25,7 +25,7 @@ export interface Connector {
   /** The reason why the last attempt has failed; undefined after a success. */
   readonly lastError: Error | undefined;
   /** Counters since it was created, in the words of its kind: `{ sent, dropped: { expired } }`. */
-  readonly figures: object;
+  readonly counters: object;
   start(): void;
   stop(): Awaitable<void>;
   /** Stop, and release everything. Persisted data stays. */
@@ -63,7 +63,7 @@ export interface ConnectorState {
   readonly size: number;
   readonly lastError: Error | undefined;
   /** Counters since it was created: `{ sent, dropped_expired }`. Empty if it is missing. */
-  readonly figures: Readonly<Record<string, number>>;
+  readonly counters: Readonly<Record<string, number>>;
   /**
    * The settings with which it was created at run time, with `HIDDEN` for secrets. Undefined: the app or the configuration of the process
    * has created it.
@@ -160,7 +160,7 @@ export class Connectors {
    * @throws InvalidInput with the field, NotFound RECORD_NOT_FOUND (no such kind), StateError RECORD_EXISTS, BROKER_NOT_STARTED,
    * BrokerError STORE_FAILED: nothing has changed
    */
-  add(kind: string, settings: ConnectorSettings): Promise<ConnectorState> {
+  create(kind: string, settings: ConnectorSettings): Promise<ConnectorState> {
     return this.#inTurn(async () => {
       const made = this.#kind(kind);
       const name = nameIn(settings, kind);
@@ -174,6 +174,11 @@ export class Connectors {
       await this.#make(key, stored);
       return this.#stateOf(key);
     });
+  }
+
+  /** @deprecated Use `create`. */
+  add(kind: string, settings: ConnectorSettings): Promise<ConnectorState> {
+    return this.create(kind, settings);
   }
 
   /**
@@ -278,10 +283,10 @@ export class Connectors {
     if (running === undefined)
       return {
         ...{ kind, name, isStarted: false, state: 'missing', size: 0, lastError: this.#errors.get(key) },
-        ...{ figures: {}, settings }
+        ...{ counters: {}, settings }
       };
-    const { isStarted, state, size, lastError, figures } = running;
-    return { kind, name, isStarted, state, size, lastError, figures: flattened(figures), settings };
+    const { isStarted, state, size, lastError, counters } = running;
+    return { kind, name, isStarted, state, size, lastError, counters: flattened(counters), settings };
   }
 
   #stored(kind: string, name: string): StoredConnector {
@@ -323,8 +328,8 @@ export function checkConnectorKinds(value: unknown): readonly ConnectorKind[] {
 }
 
 /** Counters, with those of inner objects as `outer_inner`. */
-function flattened(figures: object, prefix = ''): Record<string, number> {
-  const entries = Object.entries(figures).flatMap(([name, value]) =>
+function flattened(counters: object, prefix = ''): Record<string, number> {
+  const entries = Object.entries(counters).flatMap(([name, value]) =>
     typeof value === 'number' ? [[prefix + name, value]] : Object.entries(flattened(value, `${prefix}${name}_`))
   );
   return Object.fromEntries(entries);

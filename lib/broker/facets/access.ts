@@ -91,13 +91,23 @@ export class Access<Data = unknown> {
    * Add a source of authentication or of access rules, which is asked after the others.
    * @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE; if the broker is started, what `open` of the source throws
    */
-  add(source: AuthSource<Data>): Promise<void> {
+  create(source: AuthSource<Data>): Promise<void> {
     return this.#host.access.add(source as AuthSource);
   }
 
+  /** @deprecated Use `create`. */
+  add(source: AuthSource<Data>): Promise<void> {
+    return this.create(source);
+  }
+
   /** Remove a source. Connected clients stay connected. @throws NotFound SOURCE_UNKNOWN; what `close` of the source throws */
-  remove(name: string): Promise<void> {
+  delete(name: string): Promise<void> {
     return this.#host.access.remove(name);
+  }
+
+  /** @deprecated Use `delete`. */
+  remove(name: string): Promise<void> {
+    return this.delete(name);
   }
 
   /**

@@ -95,8 +95,13 @@ export class Rules implements RulesApi {
     return this.#loaded().then((engine) => engine.list(query));
   }
 
+  resetCounters(id: string): Promise<void> {
+    return this.#loaded().then((engine) => engine.resetCounters(id));
+  }
+
+  /** @deprecated Use `resetCounters`. */
   resetFigures(id: string): Promise<void> {
-    return this.#loaded().then((engine) => engine.resetFigures(id));
+    return this.resetCounters(id);
   }
 
   test(sql: string, event?: Readonly<Record<string, unknown>>): Promise<RuleTest> {
@@ -119,16 +124,31 @@ export class Rules implements RulesApi {
     return this.#load().then((engine) => engine.events());
   }
 
+  createAction(type: ActionType): Promise<void> {
+    return this.#load().then((engine) => engine.createAction(type));
+  }
+
+  /** @deprecated Use `createAction`. */
   defineAction(type: ActionType): Promise<void> {
-    return this.#load().then((engine) => engine.defineAction(type));
+    return this.createAction(type);
   }
 
+  createResourceType(type: ResourceType): Promise<void> {
+    return this.#load().then((engine) => engine.createResourceType(type));
+  }
+
+  /** @deprecated Use `createResourceType`. */
   defineResourceType(type: ResourceType): Promise<void> {
-    return this.#load().then((engine) => engine.defineResourceType(type));
+    return this.createResourceType(type);
   }
 
+  createFunction(definition: SqlFunction): Promise<void> {
+    return this.#load().then((engine) => engine.createFunction(definition));
+  }
+
+  /** @deprecated Use `createFunction`. */
   defineFunction(definition: SqlFunction): Promise<void> {
-    return this.#load().then((engine) => engine.defineFunction(definition));
+    return this.createFunction(definition);
   }
 
   /** Numbers of rules, kinds of actions and resources, as far as the engine is loaded. @internal */

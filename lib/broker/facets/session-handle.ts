@@ -11,7 +11,7 @@ import type { MessageInput } from '../../packets/message.ts';
 import { reasonName } from '../../packets/reason-codes.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';
 import { recordOf } from '../../records/record-table.ts';
-import { FIGURE_FIELDS, type SessionFigures } from '../../records/session-figures.ts';
+import { COUNTER_FIELDS, type SessionCounters } from '../../records/session-counters.ts';
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../../records/subscription-record.ts';
 import { type PageQuery, readQuery } from '../../routing/directory-queries.ts';
 import { Subscription } from '../../routing/subscription.ts';
@@ -119,8 +119,13 @@ export class SessionHandle<Data = unknown> {
   }
 
   /** The counters and gauges of the session at this moment. */
-  figures(): SessionFigures {
-    return recordOf(FIGURE_FIELDS, this.#session, this.#session.ports.node);
+  counters(): SessionCounters {
+    return recordOf(COUNTER_FIELDS, this.#session, this.#session.ports.node);
+  }
+
+  /** @deprecated Use `counters`. */
+  figures(): SessionCounters {
+    return this.counters();
   }
 
   /** The error for a change of persisted state that the store cannot accept now; undefined: changes are possible. */
@@ -165,7 +170,7 @@ export class SessionHandle<Data = unknown> {
   async queue(query: PageQuery = {}): Promise<QueuePage & { readonly count: number }> {
     const { cursor, limit, skip } = readQuery<never, PageQuery>(query, {});
     const page = await new QueueView(this.#session).page(limit, cursor, skip);
-    return { ...page, count: this.figures().mqueueLen };
+    return { ...page, count: this.counters().mqueueLen };
   }
 
   /** The messages in flight between the session and its client. */

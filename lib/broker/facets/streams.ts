@@ -67,16 +67,26 @@ export class Streams implements StreamsApi {
     return this.#service?.isRunning ?? true;
   }
 
+  create(ddl: string): Promise<StreamDefinition> {
+    return this.#loaded().then((service) => service.create(ddl));
+  }
+
+  /** @deprecated Use `create`. */
   define(ddl: string): Promise<StreamDefinition> {
-    return this.#loaded().then((service) => service.define(ddl));
+    return this.create(ddl);
   }
 
   replace(ddl: string): Promise<StreamDefinition> {
     return this.#loaded().then((service) => service.replace(ddl));
   }
 
+  delete(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void> {
+    return this.#loaded().then((service) => service.delete(kind, name, options));
+  }
+
+  /** @deprecated Use `delete`. */
   drop(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void> {
-    return this.#loaded().then((service) => service.drop(kind, name, options));
+    return this.delete(kind, name, options);
   }
 
   get(kind: StreamKind, name: string): Promise<StreamDefinition | undefined> {
@@ -113,20 +123,40 @@ export class Streams implements StreamsApi {
     return this.#load().then((service) => service.sinks());
   }
 
+  createFunction(definition: StreamFunction): Promise<void> {
+    return this.#load().then((service) => service.createFunction(definition));
+  }
+
+  /** @deprecated Use `createFunction`. */
   defineFunction(definition: StreamFunction): Promise<void> {
-    return this.#load().then((service) => service.defineFunction(definition));
+    return this.createFunction(definition);
   }
 
+  createSource(type: SourceType): Promise<void> {
+    return this.#load().then((service) => service.createSource(type));
+  }
+
+  /** @deprecated Use `createSource`. */
   defineSource(type: SourceType): Promise<void> {
-    return this.#load().then((service) => service.defineSource(type));
+    return this.createSource(type);
   }
 
+  createSink(type: SinkType): Promise<void> {
+    return this.#load().then((service) => service.createSink(type));
+  }
+
+  /** @deprecated Use `createSink`. */
   defineSink(type: SinkType): Promise<void> {
-    return this.#load().then((service) => service.defineSink(type));
+    return this.createSink(type);
   }
 
+  deleteType(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
+    return this.#load().then((service) => service.deleteType(what, name));
+  }
+
+  /** @deprecated Use `deleteType`. */
   undefine(what: 'function' | 'source' | 'sink', name: string): Promise<boolean> {
-    return this.#load().then((service) => service.undefine(what, name));
+    return this.deleteType(what, name);
   }
 
   export(): Promise<Ruleset> {
@@ -216,8 +246,13 @@ class StreamRulesFacet implements StreamRulesApi {
     return this.#all().then((all) => all.update(id, input));
   }
 
+  delete(id: string): Promise<void> {
+    return this.#all().then((all) => all.delete(id));
+  }
+
+  /** @deprecated Use `delete`. */
   drop(id: string): Promise<void> {
-    return this.#all().then((all) => all.drop(id));
+    return this.delete(id);
   }
 
   actor(id: string): Promise<ActorRef> {
@@ -282,7 +317,7 @@ class StreamRulesFacet implements StreamRulesApi {
     };
   }
 
-  async #all(): Promise<StreamRulesApi> {
+  async #all(): Promise<StreamService['rules']> {
     return (await this.#loaded()).rules;
   }
 }

@@ -10,7 +10,7 @@ import type { Feature } from './feature.ts';
 const PREFIX = '$delayed/';
 
 /** The longest delay (about 49 days 17 hours). Numbers from here on are a point in time instead of a delay. */
-const LONGEST_DELAY_SEC = 4_294_967;
+const MAX_DELAY_SEC = 4_294_967;
 
 /** The delay and the topic of `$delayed/<seconds>/<topic>`. */
 interface Delay {
@@ -31,8 +31,8 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   const digits = topic.slice(PREFIX.length, end);
   if (end === -1 || end + 1 === topic.length || !/^\d{1,15}$/.test(digits)) return 'invalid';
   const seconds = Number(digits);
-  const delaySec = seconds < LONGEST_DELAY_SEC ? seconds : Math.max(0, seconds - nowWallSec);
-  return delaySec > LONGEST_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
+  const delaySec = seconds < MAX_DELAY_SEC ? seconds : Math.max(0, seconds - nowWallSec);
+  return delaySec > MAX_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
 }
 
 /** The services of the broker that `DelayedMessages` uses. */

@@ -7,9 +7,9 @@ import type { StoredHandOver } from './hand-over.ts';
 
 /** Maximum number of hand-overs that run at the same time. Each has a record of its queue in memory, of up to 128 KB. */
 const MAX_RUNNING = 16;
-/** Delay before a failed hand-over is tried again. It doubles with each failure, up to `LONGEST_RETRY_MS`. */
+/** Delay before a failed hand-over is tried again. It doubles with each failure, up to `MAX_RETRY_MS`. */
 const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 300_000;
+const MAX_RETRY_MS = 300_000;
 /** Number of free bytes before the reserve of the store below which hand-overs pause; the interval of the checks during a pause. */
 const MIN_FREE_BYTES = 4_194_304;
 const SPACE_CHECK_MS = 1_000;
@@ -103,7 +103,7 @@ export class StoredHandOvers extends BaseTimer {
   }
 
   #runLater(handOver: StoredHandOver): void {
-    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failed(), LONGEST_RETRY_MS);
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** handOver.failed(), MAX_RETRY_MS);
     this.#services.wheel.arm(new FunctionTimer(() => this.#runAgain(handOver)), delayMs);
   }
 

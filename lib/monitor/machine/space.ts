@@ -42,7 +42,7 @@ const SMALL_BYTES = 4_194_304;
 /** If less than this is free, commits wait for a compaction, because they could fill the disk in the meantime. */
 const TIGHT_BYTES = 67_108_864;
 /** Maximum time that commits wait for a compaction. */
-const LONGEST_WAIT_MS = 5_000;
+const MAX_WAIT_MS = 5_000;
 /** Share of their limit to which queues that exceed it are shortened, so that this is not done for each message. */
 const SHORTENED = 7 / 8;
 /**
@@ -279,7 +279,7 @@ export class Space extends BaseTimer {
   #wait(isWaiting: boolean): void {
     const { wheel } = this.#services;
     this.#host.ledger.isWaiting = isWaiting;
-    if (isWaiting) wheel.arm(this.#longestWait, LONGEST_WAIT_MS);
+    if (isWaiting) wheel.arm(this.#longestWait, MAX_WAIT_MS);
     else wheel.disarm(this.#longestWait);
   }
 

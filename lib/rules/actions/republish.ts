@@ -10,9 +10,9 @@ import { compileBytes, compileTopic } from '../template.ts';
 import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
 
 /** Maximum number of actions that publish because of each other in a chain. */
-const MOST_HOPS = 16;
+const MAX_HOPS = 16;
 /** Maximum number of messages that one event may cause. */
-const MOST_MESSAGES = 1000;
+const MAX_MESSAGES = 1000;
 
 const PARAMS: ParamTable = {
   target_topic: {
@@ -132,8 +132,8 @@ class Republish {
     const cascade = isCaused ? cause.cascade : isOfCatalogue ? event.cascade : { count: 0 };
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
     if (chain.includes(this.#id)) throw fail(`the action ${this.#id} already caused this message`);
-    if (chain.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} actions caused this message`);
-    if (++cascade.count > MOST_MESSAGES) throw fail(`one event caused more than ${MOST_MESSAGES} messages`);
+    if (chain.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} actions caused this message`);
+    if (++cascade.count > MAX_MESSAGES) throw fail(`one event caused more than ${MAX_MESSAGES} messages`);
     return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
   }
 }

@@ -4,7 +4,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync, inflateSync } from 'node:zlib';
-import { boundedInteger, finite, MOST_BITS, MOST_STRING } from '../arithmetic.ts';
+import { boundedInteger, finite, MAX_BITS, MAX_STRING } from '../arithmetic.ts';
 import { decodeJson, encodeJson } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, textOf, type Value } from '../values.ts';
@@ -52,7 +52,7 @@ const compression = (name: string, about: string, run: (data: Uint8Array) => Uin
   }
 });
 
-const LIMIT = { maxOutputLength: MOST_STRING };
+const LIMIT = { maxOutputLength: MAX_STRING };
 
 /** @param start the first bit, from 1 */
 function bits(
@@ -67,8 +67,7 @@ function bits(
   const [first, count] = [Number(start) - 1, Math.min(Number(length), bytes.length * 8 - Number(start) + 1)];
   if (first < 0 || Number(length) < 0) throw new SqlFailure(`subbits: start ${start} or length ${length} is too small`);
   if (count <= 0) return undefined;
-  if (type === 'integer' && count > MOST_BITS)
-    throw new SqlFailure(`subbits: an integer has at most ${MOST_BITS} bits`);
+  if (type === 'integer' && count > MAX_BITS) throw new SqlFailure(`subbits: an integer has at most ${MAX_BITS} bits`);
   const whole = BigInt(`0x0${Buffer.from(bytes.subarray(first >> 3, (first + count + 7) >> 3)).toString('hex')}`);
   const value = (whole >> BigInt((8 - ((first + count) % 8)) % 8)) & ((1n << BigInt(count)) - 1n);
   const paddedBits = Math.ceil(count / 8) * 8;
@@ -170,7 +169,7 @@ export const ENCODING_FUNCTIONS = family('hashes and encodings', [
 ]);
 
 /** Maximum number of entries of the table that rules share. */
-const MOST_ENTRIES = 10_000;
+const MAX_ENTRIES = 10_000;
 
 export const STORE_FUNCTIONS = family('shared values', [
   {
@@ -179,8 +178,8 @@ export const STORE_FUNCTIONS = family('shared values', [
     returns: 'any',
     about: 'Store a value under a key, in memory, for all rules; returns the value.',
     make: (tools) => (key: string, value: Value) => {
-      if (tools.table.size >= MOST_ENTRIES && !tools.table.has(key))
-        throw new SqlFailure(`kv_store_put: the table already has ${MOST_ENTRIES} keys; delete some with kv_store_del`);
+      if (tools.table.size >= MAX_ENTRIES && !tools.table.has(key))
+        throw new SqlFailure(`kv_store_put: the table already has ${MAX_ENTRIES} keys; delete some with kv_store_del`);
       tools.table.set(key, value);
       return value;
     }

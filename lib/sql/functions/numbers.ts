@@ -1,4 +1,4 @@
-import { boundedInteger, divideIntegers, finite, MOST_STRING } from '../arithmetic.ts';
+import { boundedInteger, divideIntegers, finite, MAX_STRING } from '../arithmetic.ts';
 import { orderPlain } from '../compare.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { Float, integerFrom, integerOf, kindOf, type Value } from '../values.ts';
@@ -7,7 +7,7 @@ import { type FunctionRow, family } from './function.ts';
 type Numeric = number | bigint | Float;
 
 /** Maximum number of places of a shift to the left. */
-const MOST_SHIFT = 65_536;
+const MAX_SHIFT = 65_536;
 
 /** Functions from one number to a floating point number. */
 const REAL_FUNCTIONS: readonly [name: string, about: string, run: (x: number) => number][] = [
@@ -136,10 +136,10 @@ function bitwise(
 
 /** @param places to the left; to the right if negative */
 function shift(integer: number | bigint, places: number | bigint): Value {
-  if (places > MOST_SHIFT) throw new SqlFailure(`a shift by ${places} bits is more than ${MOST_SHIFT}`);
+  if (places > MAX_SHIFT) throw new SqlFailure(`a shift by ${places} bits is more than ${MAX_SHIFT}`);
   const value = BigInt(integer);
   if (places >= 0) return boundedInteger(value << BigInt(places));
-  return integerOf(value >> (places < -MOST_STRING ? BigInt(MOST_STRING) : BigInt(-places)));
+  return integerOf(value >> (places < -MAX_STRING ? BigInt(MAX_STRING) : BigInt(-places)));
 }
 
 export const BIT_FUNCTIONS = family('bits', [

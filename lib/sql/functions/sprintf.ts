@@ -1,4 +1,4 @@
-import { bounded, finite, MOST_STRING } from '../arithmetic.ts';
+import { bounded, finite, MAX_STRING } from '../arithmetic.ts';
 import { encodeJson, fixed, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, isNumber, kindOf, type Value } from '../values.ts';
@@ -6,7 +6,7 @@ import { lengthOf, partOf } from './characters.ts';
 
 /** `~`, width, precision, padding, modifier, and the type of the value. */
 const CONTROL = /~(-?\d+)?(?:\.(\d*)(?:\.(.))?)?[tl]?([\s\S]|$)/gu;
-const MOST_DECIMALS = 100;
+const MAX_DECIMALS = 100;
 
 /**
  * Format values by the controls of Erlang's format strings.
@@ -90,14 +90,14 @@ function numberOf(value: Value, name: string): number {
 }
 
 function decimals(precision: number, name: string): number {
-  if (precision < 1 || precision > MOST_DECIMALS)
-    throw new SqlFailure(`${name}: the precision ${precision} is not from 1 to ${MOST_DECIMALS}`);
+  if (precision < 1 || precision > MAX_DECIMALS)
+    throw new SqlFailure(`${name}: the precision ${precision} is not from 1 to ${MAX_DECIMALS}`);
   return precision;
 }
 
 function padTo(text: string, width: number, fill: string): string {
   const size = Math.abs(width);
-  if (size > MOST_STRING) throw new SqlFailure(`the width ${size} is more than ${MOST_STRING}`);
+  if (size > MAX_STRING) throw new SqlFailure(`the width ${size} is more than ${MAX_STRING}`);
   const padding = fill.repeat(Math.max(0, size - lengthOf(text)));
   return width < 0 ? text + padding : padding + text;
 }

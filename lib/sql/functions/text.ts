@@ -3,7 +3,7 @@
 // with a regular expression have `patternAt`, so that its work is counted.
 
 import { firstIn, lastIn, splitBy } from '../../base/text-search.ts';
-import { bounded, MOST_STRING } from '../arithmetic.ts';
+import { bounded, MAX_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, type Value } from '../values.ts';
 import { charactersOf, lengthOf, partOf } from './characters.ts';
@@ -223,7 +223,7 @@ export const TEXT_FUNCTIONS = family('text', [
       return tools.pattern(pattern).replace(text, (match) => {
         const by = expand(replacement, match);
         length += by.length;
-        return bounded(Math.min(length, MOST_STRING + 1), () => by);
+        return bounded(Math.min(length, MAX_STRING + 1), () => by);
       });
     }
   },

@@ -4,7 +4,7 @@ import type { StreamDefinition, StreamKind } from '../types.ts';
 import { parseDdl } from './ddl.ts';
 
 /** Maximum number of streams and tables. */
-const MOST_DEFINITIONS = 10_000;
+const MAX_DEFINITIONS = 10_000;
 
 /** The streams and tables by name. A name denotes either a stream or a table. */
 export class Catalogue {
@@ -58,10 +58,10 @@ export class Catalogue {
     const { kind, name } = definition;
     if (this.#all.has(name))
       throw new StateError('STREAM_EXISTS', `Create ${kind} fails: Item ${name} already exists.`);
-    if (this.#all.size >= MOST_DEFINITIONS)
+    if (this.#all.size >= MAX_DEFINITIONS)
       throw new StateError(
         'STREAM_LIMIT',
-        `there are already ${MOST_DEFINITIONS} streams and tables, which is the maximum; drop one first`
+        `there are already ${MAX_DEFINITIONS} streams and tables, which is the maximum; drop one first`
       );
     return this.#put(definition);
   }

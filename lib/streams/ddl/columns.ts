@@ -1,4 +1,4 @@
-import { MOST_LEVELS } from '../../sql/parser.ts';
+import { MAX_LEVELS } from '../../sql/parser.ts';
 import type { Column, ColumnType } from '../types.ts';
 import type { DdlReader } from './reader.ts';
 
@@ -33,7 +33,7 @@ export function readColumns(reader: DdlReader, level = 0): readonly Column[] {
 }
 
 function readType(reader: DdlReader, level: number): ColumnType {
-  if (level > MOST_LEVELS) throw reader.errorAt(reader.token.start, `the type has more than ${MOST_LEVELS} levels`);
+  if (level > MAX_LEVELS) throw reader.errorAt(reader.token.start, `the type has more than ${MAX_LEVELS} levels`);
   const word = reader.token.type === 'word' ? reader.token.text.toUpperCase() : '';
   const simple = SIMPLE_TYPES.get(word);
   if (simple === undefined && word !== 'ARRAY' && word !== 'STRUCT')

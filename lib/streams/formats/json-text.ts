@@ -1,7 +1,7 @@
 import { StreamFailure } from '../values/values.ts';
 
 /** Maximum nesting; deeper values are refused. */
-const MOST_LEVELS = 1000;
+const MAX_LEVELS = 1000;
 
 /**
  * Encode a value as JSON, in which bigints keep all digits, bytes are base64, and times are in ISO 8601. NaN and
@@ -18,8 +18,8 @@ function textOfAny(value: unknown): string {
 
 /** The names of columns as JSON, followed by a colon. */
 const KEYS = new Map<string, string>();
-const MOST_KEYS = 10_000;
-const MOST_KEY_CHARACTERS = 100;
+const MAX_KEYS = 10_000;
+const MAX_KEY_CHARACTERS = 100;
 /** Strings that need no escapes in JSON. */
 const PLAIN_TEXT = /^[ !#-[\]-~]{0,100}$/;
 
@@ -46,7 +46,7 @@ function keyText(key: string, before: string): string {
   let text = KEYS.get(key);
   if (text === undefined) {
     text = `${JSON.stringify(key)}:`;
-    if (key.length <= MOST_KEY_CHARACTERS && KEYS.size < MOST_KEYS) KEYS.set(key, text);
+    if (key.length <= MAX_KEY_CHARACTERS && KEYS.size < MAX_KEYS) KEYS.set(key, text);
   }
   return before === '' ? `{${text}` : `,${text}`;
 }
@@ -56,7 +56,7 @@ function isPlain(value: unknown, level: number): boolean {
   if (typeof value === 'bigint') return false;
   if (typeof value !== 'object' || value === null) return true;
   if (value instanceof Uint8Array) return false;
-  if (level > MOST_LEVELS) throw tooDeep();
+  if (level > MAX_LEVELS) throw tooDeep();
   if (Array.isArray(value)) {
     for (const each of value) if (!isPlain(each, level + 1)) return false;
     return true;
@@ -71,12 +71,12 @@ function textOf(value: unknown, level: number): string {
   if (value instanceof Uint8Array)
     return JSON.stringify(Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64'));
   if (value instanceof Date) return JSON.stringify(value);
-  if (level > MOST_LEVELS) throw tooDeep();
+  if (level > MAX_LEVELS) throw tooDeep();
   if (Array.isArray(value)) return `[${value.map((each) => textOf(each, level + 1)).join(',')}]`;
   const entries = Object.entries(value).filter(([, each]) => each !== undefined);
   return `{${entries.map(([key, each]) => `${JSON.stringify(key)}:${textOf(each, level + 1)}`).join(',')}}`;
 }
 
 function tooDeep(): StreamFailure {
-  return new StreamFailure(`a value has more than ${MOST_LEVELS} levels`);
+  return new StreamFailure(`a value has more than ${MAX_LEVELS} levels`);
 }

@@ -19,13 +19,13 @@ import { jsonText } from './json-text.ts';
  */
 const NOT_EXACT = 2 ** 53;
 /** Nesting up to which numbers are examined; deeper levels are never printed or compared. */
-const MOST_LEVELS = 1000;
+const MAX_LEVELS = 1000;
 
 /**
  * Number of payloads without a needed member, in excess of those with all members, after which the next payloads are
  * decoded as a whole.
  */
-const MOST_MISSES = 32;
+const MAX_MISSES = 32;
 const SKIPPED = 1000;
 
 /** Payloads that are JSON objects, or arrays of objects: one row for each object. */
@@ -68,7 +68,7 @@ function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
     }
     const rows = decodeWhole(payload);
     members = isFlat(rows) ? Members.of(Object.keys(rows)) : undefined;
-    if (++misses > MOST_MISSES) {
+    if (++misses > MAX_MISSES) {
       misses = 0;
       skips = SKIPPED;
     }
@@ -104,7 +104,7 @@ function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): F
       if (misses > 0) misses--;
       return found as ValueObject;
     }
-    if (++misses > MOST_MISSES) {
+    if (++misses > MAX_MISSES) {
       misses = 0;
       skips = SKIPPED;
     }
@@ -173,7 +173,7 @@ function isExact(value: unknown): boolean {
 }
 
 function isExactWithin(value: object, level: number): boolean {
-  if (level > MOST_LEVELS) return true;
+  if (level > MAX_LEVELS) return true;
   if (Array.isArray(value)) return isExactList(value, level);
   for (const key in value) {
     const each = (value as Record<string, unknown>)[key];

@@ -5,7 +5,7 @@
 import type { AnalyticFunction, AnalyticState, ArgumentNames } from '../function.ts';
 import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { booleanOf, floatOf, indexOf } from './arguments.ts';
-import { MOST_ELEMENTS } from './bounds.ts';
+import { MAX_ELEMENTS } from './bounds.ts';
 import { Comparisons } from './equality.ts';
 
 /** An analytic function whose state is one value that can be saved. */
@@ -62,8 +62,8 @@ function lag(saved: Ring | undefined): AnalyticState {
 
 function countOf(value: Value): number {
   const count = indexOf(value);
-  if (count < 0 || count > MOST_ELEMENTS)
-    throw new StreamFailure(`lag: ${count} is not a number of rows from 0 to ${MOST_ELEMENTS}`);
+  if (count < 0 || count > MAX_ELEMENTS)
+    throw new StreamFailure(`lag: ${count} is not a number of rows from 0 to ${MAX_ELEMENTS}`);
   return count;
 }
 

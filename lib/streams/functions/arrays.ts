@@ -6,7 +6,7 @@ import { setKey } from '../../sql/values.ts';
 import type { FunctionTools } from '../function.ts';
 import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
-import { checkElements, MOST_ELEMENTS, TextParts } from './bounds.ts';
+import { checkElements, MAX_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
 import { type FunctionRow, family } from './family.ts';
 
@@ -112,7 +112,7 @@ function average(array: readonly Value[]): Value {
 function weightOf(value: Value): number {
   let weight = 1;
   const waiting: Value[] = [value];
-  while (waiting.length > 0 && weight <= MOST_ELEMENTS) {
+  while (waiting.length > 0 && weight <= MAX_ELEMENTS) {
     const each = waiting.pop();
     const members = isArray(each) ? each : isStruct(each) ? Object.values(each) : [];
     weight += members.length;
@@ -159,7 +159,7 @@ function join(array: Value, separator: Value, ...nulls: Value[]): Value {
 }
 
 /** Maximum number of characters of the texts by which elements are sorted. */
-const MOST_SORTED = 16_777_216;
+const MAX_SORTED = 16_777_216;
 
 /** Sort numbers by value, followed by all other elements by their text. */
 function sort(array: readonly Value[]): Value {
@@ -170,8 +170,8 @@ function sort(array: readonly Value[]): Value {
     if (isNumber(each)) continue;
     const text = isNull(each) ? printed(each) : textOf(each);
     characters += text.length;
-    if (characters > MOST_SORTED)
-      throw new StreamFailure(`array_sort: the elements have more than ${MOST_SORTED} characters as text`);
+    if (characters > MAX_SORTED)
+      throw new StreamFailure(`array_sort: the elements have more than ${MAX_SORTED} characters as text`);
     others.push({ each, text });
   }
   others.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : 0));

@@ -8,7 +8,7 @@ import * as zlib from 'node:zlib';
 import { readTime } from '../values/time-pattern.ts';
 import { describe, integer, isNumber, printed, StreamFailure, type Value } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
-import { MOST_CHARACTERS } from './bounds.ts';
+import { MAX_CHARACTERS } from './bounds.ts';
 import { type FunctionRow, family } from './family.ts';
 import { roundTo } from './math.ts';
 
@@ -181,10 +181,10 @@ function compression(name: 'compress' | 'decompress', about: string): FunctionRo
 
 function transformed(name: string, bytes: Uint8Array, run: Transform): Uint8Array {
   try {
-    return run(bytes, { maxOutputLength: MOST_CHARACTERS });
+    return run(bytes, { maxOutputLength: MAX_CHARACTERS });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-      throw new StreamFailure(`${name}: the result has more than ${MOST_CHARACTERS} bytes`, cause);
+      throw new StreamFailure(`${name}: the result has more than ${MAX_CHARACTERS} bytes`, cause);
     throw new StreamFailure(`${name}: ${(cause as Error).message}`, cause);
   }
 }

@@ -105,7 +105,7 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
 /** Maximum duration: 64 bits of nanoseconds. */
-const LONGEST_NS = 2 ** 63;
+const MAX_NS = 2 ** 63;
 
 /** Milliseconds of a duration such as `-1h30m`. @throws StreamFailure */
 function durationMs(value: Value): number {
@@ -116,7 +116,7 @@ function durationMs(value: Value): number {
   let nanoseconds = 0;
   for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/g))
     nanoseconds += Number(number) * UNITS[unit];
-  if (nanoseconds >= LONGEST_NS) throw wrong();
+  if (nanoseconds >= MAX_NS) throw wrong();
   return (text.startsWith('-') ? -nanoseconds : nanoseconds) / 1e6;
 }
 

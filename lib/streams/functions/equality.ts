@@ -11,7 +11,7 @@ import {
 } from '../values/values.ts';
 
 /** Maximum number of members that are compared in one call. An array may contain the same large array many times. */
-const MOST_COMPARED = 1_000_000;
+const MAX_COMPARED = 1_000_000;
 
 /** Counts the comparisons of a call. */
 export class Comparisons {
@@ -77,7 +77,7 @@ export class Comparisons {
 
   #take(count: number): void {
     this.#count += count;
-    if (this.#count > MOST_COMPARED) throw new StreamFailure(`more than ${MOST_COMPARED} members are compared`);
+    if (this.#count > MAX_COMPARED) throw new StreamFailure(`more than ${MAX_COMPARED} members are compared`);
   }
 }
 

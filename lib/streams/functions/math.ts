@@ -65,14 +65,14 @@ function absolute(value: Value): Value {
 }
 
 /** Maximum number of decimals that make a difference. */
-const MOST_DECIMALS = 400;
+const MAX_DECIMALS = 400;
 
 /**
  * Round to a number of decimals, halves away from zero.
  * @param decimals negative numbers round to tens, hundreds, ...
  */
 export function roundTo(number: number, decimals: number): number {
-  const places = Math.max(-MOST_DECIMALS, Math.min(decimals, MOST_DECIMALS));
+  const places = Math.max(-MAX_DECIMALS, Math.min(decimals, MAX_DECIMALS));
   const factor = 10 ** Math.abs(places);
   if (places < 0) return factor === Infinity ? 0 : awayFromZero(number / factor) * factor;
   const scaled = number * factor;

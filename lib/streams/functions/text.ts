@@ -84,7 +84,7 @@ function splitValue(value: Value, separator: Value, index: Value): string {
 }
 
 /** Maximum number of decimals of `format`. */
-const MOST_DECIMALS = 100;
+const MAX_DECIMALS = 100;
 
 /** Cached formatters by locale, because they are expensive to create. */
 const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
@@ -92,7 +92,7 @@ const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
 function format(value: Value, decimals: Value, locale?: Value): string {
   const [number, places] = [floatOf(value), indexOf(decimals)];
   if (places < 0) throw new StreamFailure(`the decimal places must greater or equal than 0, but are ${places}`);
-  if (places > MOST_DECIMALS) throw new StreamFailure(`format: there are at most ${MOST_DECIMALS} decimal places`);
+  if (places > MAX_DECIMALS) throw new StreamFailure(`format: there are at most ${MAX_DECIMALS} decimal places`);
   if (!Number.isFinite(number)) return textOf(number);
   return locale === undefined ? fixed(number, places) : formatterOf(textOf(locale), places).format(number);
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { ConnectionFigures } from './metrics.ts';
+import type { ConnectionCounters } from './metrics.ts';
 
 /** The connection state that a source or a sink has reported, for the status of its rule. */
-export class ConnectionState implements ConnectionFigures {
+export class ConnectionState implements ConnectionCounters {
   status: 1 | 0 | -1 = 0;
   connectedAt = 0;
   disconnectedAt = 0;

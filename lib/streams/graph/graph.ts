@@ -15,8 +15,8 @@ import { freshSlots } from '../plan/slots.ts';
 import type { Cause } from '../values/cause.ts';
 import type { Evaluate, Frame, Row, Tuple } from '../values/tuple.ts';
 import type { Consumer } from './consumer.ts';
-import { Figures, Pulse, SAMPLE } from './figures.ts';
-import { type ConnectionFigures, metricsOf } from './metrics.ts';
+import { NodeCounters, Pulse, SAMPLE } from './counters.ts';
+import { type ConnectionCounters, metricsOf } from './metrics.ts';
 import { type Next, Node } from './node.ts';
 
 /** Dependencies of a graph on its rule. */
@@ -50,7 +50,7 @@ class Entry implements Consumer {
   readonly #node: Node;
   readonly #port: number;
   readonly source: PlannedSource;
-  readonly #figures: Figures;
+  readonly #figures: NodeCounters;
   readonly #clock: Clock;
   readonly #frame: Frame;
 
@@ -65,7 +65,7 @@ class Entry implements Consumer {
     this.#node = node;
     this.#port = port;
     this.#clock = host.clock;
-    this.#figures = new Figures(host.pulse);
+    this.#figures = new NodeCounters(host.pulse);
     host.pulse.add(this);
     this.#frame = host.tools.frame;
     this.#tupleOf = tupleMaker(source, plan);
@@ -136,9 +136,9 @@ class Entry implements Consumer {
   }
 
   /** Update the counters, including those of the node, with all rows so far. */
-  count(): Figures {
+  count(): NodeCounters {
     this.#figures.add(this.#rows, this.#rows);
-    this.#node.figures.add(this.#dropped, 0);
+    this.#node.counters.add(this.#dropped, 0);
     this.#rows = 0;
     this.#nextSample = 0;
     this.#dropped = 0;
@@ -214,17 +214,17 @@ export class Graph {
   }
 
   /** The counters of sources and operators. @param connectionOf the connection of the source at a position */
-  metrics(connectionOf: (position: number) => ConnectionFigures | undefined): [string, number | string][] {
+  metrics(connectionOf: (position: number) => ConnectionCounters | undefined): [string, number | string][] {
     const entries = Array.from(this.entries, ([position, entry]) => {
       return { position, source: entry.source, figures: entry.count() };
     });
     return [
-      ...entries.flatMap(({ position, source, figures }) =>
-        metricsOf(source.sourceName, figures, 0, connectionOf(position))
+      ...entries.flatMap(({ position, source, figures: counters }) =>
+        metricsOf(source.sourceName, counters, 0, connectionOf(position))
       ),
-      ...entries.flatMap(({ source, figures }) => metricsOf(source.name, figures, 0)),
-      ...this.#order.flatMap(({ name, figures, operator }) =>
-        metricsOf(name, figures, (operator as { readonly pending?: number }).pending ?? 0)
+      ...entries.flatMap(({ source, figures: counters }) => metricsOf(source.name, counters, 0)),
+      ...this.#order.flatMap(({ name, counters, operator }) =>
+        metricsOf(name, counters, (operator as { readonly pending?: number }).pending ?? 0)
       )
     ];
   }

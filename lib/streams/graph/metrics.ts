@@ -1,7 +1,7 @@
-import type { Figures } from './figures.ts';
+import type { NodeCounters } from './counters.ts';
 
 /** The connection state of a source or a sink in the status. */
-export interface ConnectionFigures {
+export interface ConnectionCounters {
   /** 1: connected, 0: connecting, -1: disconnected. */
   readonly status: 1 | 0 | -1;
   /** Wall-clock milliseconds; 0: never. */
@@ -14,28 +14,28 @@ export interface ConnectionFigures {
 /** The counters of a node by name, in the documented order: `op_2_filter_0_records_in_total`. */
 export function metricsOf(
   name: string,
-  figures: Figures,
+  counters: NodeCounters,
   bufferLength: number,
-  connection?: ConnectionFigures
+  connection?: ConnectionCounters
 ): [string, number | string][] {
-  const { latencyUs } = figures;
+  const { latencyUs } = counters;
   const rows: [string, number | string][] = [
-    ['records_in_total', figures.recordsIn],
-    ['records_out_total', figures.recordsOut],
-    ['exceptions_total', figures.exceptions],
+    ['records_in_total', counters.recordsIn],
+    ['records_out_total', counters.recordsOut],
+    ['exceptions_total', counters.exceptions],
     ['process_latency_ms', Math.round(latencyUs / 1000)],
     ['process_latency_us', latencyUs],
     ['buffer_length', bufferLength],
-    ['last_invocation', localTime(figures.lastAt)],
-    ...(figures.more ?? []),
-    ['last_exception', figures.lastException],
-    ['last_exception_time', localTime(figures.lastExceptionAt)],
+    ['last_invocation', localTime(counters.lastAt)],
+    ...(counters.more ?? []),
+    ['last_exception', counters.lastException],
+    ['last_exception_time', localTime(counters.lastExceptionAt)],
     ...(connection === undefined ? [] : connectionRows(connection))
   ];
   return rows.map(([suffix, value]) => [`${name}_0_${suffix}`, value]);
 }
 
-function connectionRows(connection: ConnectionFigures): [string, number | string][] {
+function connectionRows(connection: ConnectionCounters): [string, number | string][] {
   return [
     ['connection_status', connection.status],
     ['connection_last_connected_time', localTime(connection.connectedAt)],

@@ -6,7 +6,7 @@ import type { PlannedNode } from '../plan/plan.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Collection, causeOf, type Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
-import { Figures, type Pulse } from './figures.ts';
+import { NodeCounters, type Pulse } from './counters.ts';
 
 /** Dependencies of a node on its graph. */
 interface NodeHost {
@@ -29,7 +29,7 @@ export interface Next {
 /** A running step: an operator with its counters. Errors of the operator end here. */
 export class Node implements Next {
   readonly name: string;
-  readonly figures: Figures;
+  readonly counters: NodeCounters;
   readonly operator: Operator<unknown>;
   readonly #prefix: string;
   readonly #host: NodeHost;
@@ -42,11 +42,11 @@ export class Node implements Next {
     this.name = plan.name;
     this.#prefix = plan.prefix ?? '';
     this.#host = host;
-    const figures = new Figures(host.pulse);
-    this.figures = figures;
+    const counters = new NodeCounters(host.pulse);
+    this.counters = counters;
     this.#output = {
       push: (item) => {
-        figures.passed();
+        counters.passed();
         for (const { node, port } of this.#next) node.push(item, port);
       },
       flush: (time) => this.#passTime(time)
@@ -57,7 +57,7 @@ export class Node implements Next {
       tools: host.tools,
       lookups: host.lookups,
       failed: (reason, cause, times) => this.#fail(reason, cause, times),
-      count: (name, by = 1) => figures.count(name, by)
+      count: (name, by = 1) => counters.count(name, by)
     });
   }
 
@@ -67,8 +67,8 @@ export class Node implements Next {
   }
 
   push(item: unknown, port: number): void {
-    const { figures } = this;
-    if (figures.arrived()) {
+    const { counters } = this;
+    if (counters.arrived()) {
       this.#pushMeasured(item, port);
       return;
     }
@@ -81,32 +81,32 @@ export class Node implements Next {
 
   /** Process a sampled item. */
   pushMeasured(item: unknown, port: number): void {
-    this.figures.arrived();
+    this.counters.arrived();
     this.#pushMeasured(item, port);
   }
 
   /** Pass on an item that the operator has accepted. */
   pass(item: unknown): void {
-    this.figures.arrived();
+    this.counters.arrived();
     this.#output.push(item);
   }
 
   /** Report that the operator failed for an item in `accepts`. */
   failed(error: unknown, item: unknown): void {
-    this.figures.arrived();
+    this.counters.arrived();
     this.#fail(error, causeOf(item as Tuple | Collection));
   }
 
   #pushMeasured(item: unknown, port: number): void {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
-    this.figures.seen(clock.now());
+    this.counters.seen(clock.now());
     try {
       this.operator.push(item, port);
     } catch (error) {
       this.#fail(error, causeOf(item as Tuple | Collection));
     }
-    this.figures.took(clock, startedAt);
+    this.counters.took(clock, startedAt);
   }
 
   flush(time: number, port: number): void {
@@ -122,8 +122,8 @@ export class Node implements Next {
   }
 
   passError(error: unknown): void {
-    this.figures.arrived();
-    this.figures.failed(error, this.#host.clock.now());
+    this.counters.arrived();
+    this.counters.failed(error, this.#host.clock.now());
     this.#next[0]?.node.passError(error);
   }
 
@@ -141,7 +141,7 @@ export class Node implements Next {
   #fail(reason: unknown, cause?: Cause, times = 1): void {
     const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
     this.#host.tools.frame.cause = cause;
-    this.figures.failed(error, this.#host.clock.now(), times);
+    this.counters.failed(error, this.#host.clock.now(), times);
     this.#host.failed(this, error);
     this.#next[0]?.node.passError(error);
   }
@@ -176,12 +176,12 @@ export class Node implements Next {
   #run(run: () => void): void {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
-    this.figures.seen(clock.now());
+    this.counters.seen(clock.now());
     try {
       run();
     } catch (error) {
       this.#fail(error);
     }
-    this.figures.took(clock, startedAt);
+    this.counters.took(clock, startedAt);
   }
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import type { Cause } from '../values/cause.ts';
-import { Figures, type Pulse } from './figures.ts';
-import { type ConnectionFigures, metricsOf } from './metrics.ts';
+import { NodeCounters, type Pulse } from './counters.ts';
+import { type ConnectionCounters, metricsOf } from './metrics.ts';
 
 /** Rows as the app and sinks see them. */
 export type OutputRows = readonly Record<string, unknown>[];
@@ -21,7 +21,7 @@ export interface SinkTarget {
   /** True if further items would be dropped. Absent: never. */
   readonly isFull?: boolean;
   /** Undefined if the target has no connection. */
-  readonly connection?: ConnectionFigures | undefined;
+  readonly connection?: ConnectionCounters | undefined;
   close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ interface SinkNodeHost {
 export class SinkNode {
   readonly name: string;
   readonly target: SinkTarget;
-  readonly figures: Figures;
+  readonly counters: NodeCounters;
   readonly #host: SinkNodeHost;
   #isFull = false;
 
@@ -48,14 +48,14 @@ export class SinkNode {
   constructor(name: string, target: SinkTarget, host: SinkNodeHost) {
     this.name = name;
     this.target = target;
-    this.figures = new Figures(host.pulse);
+    this.counters = new NodeCounters(host.pulse);
     this.#host = host;
   }
 
   /** Send an emission. @param cause the rules that caused it */
   push(rows: OutputRows, cause: Cause | undefined): void {
-    const { figures } = this;
-    if (figures.arrived()) figures.seen(this.#host.clock.now());
+    const { counters } = this;
+    if (counters.arrived()) counters.seen(this.#host.clock.now());
     this.#send(rows, cause, true);
   }
 
@@ -64,9 +64,9 @@ export class SinkNode {
    * @param isSent false if it is only counted, because an error of its message was already sent
    */
   passError(error: unknown, cause: Cause | undefined, isSent = true): void {
-    const { figures } = this;
-    figures.arrived();
-    figures.failed(error, this.#host.clock.now());
+    const { counters } = this;
+    counters.arrived();
+    counters.failed(error, this.#host.clock.now());
     if (this.#host.sendsErrors && isSent) this.#send([{ error: errorText(error) }], cause, false);
   }
 
@@ -75,7 +75,7 @@ export class SinkNode {
     try {
       const sent = this.target.push(rows, cause);
       if (sent === undefined) {
-        if (isCounted) this.figures.passed();
+        if (isCounted) this.counters.passed();
       } else this.#track(sent, isCounted);
     } catch (error) {
       this.#fail(error);
@@ -86,7 +86,7 @@ export class SinkNode {
     this.#checkRoom();
     sent.then(
       () => {
-        if (isCounted) this.figures.passed();
+        if (isCounted) this.counters.passed();
         this.#checkRoom();
       },
       (error) => {
@@ -109,11 +109,11 @@ export class SinkNode {
   }
 
   #fail(error: unknown): void {
-    this.figures.failed(error, this.#host.clock.now());
+    this.counters.failed(error, this.#host.clock.now());
     this.#host.failed(this.name, error);
   }
 
   metrics(): [string, number | string][] {
-    return metricsOf(this.name, this.figures, this.target.pending, this.target.connection);
+    return metricsOf(this.name, this.counters, this.target.pending, this.target.connection);
   }
 }

@@ -5,7 +5,7 @@ import { type Key, keyOfValues } from './keys.ts';
 import type { Timers } from './operator.ts';
 
 /** Maximum number of keys whose rows are cached; the oldest are dropped. */
-const MOST_KEYS = 10_000;
+const MAX_KEYS = 10_000;
 /** Time limit of a lookup, in milliseconds. */
 const FIND_MS = 30_000;
 
@@ -63,7 +63,7 @@ export class LookupCache {
     const { cache } = this.#spec;
     this.#cached.delete(key);
     if (cache === undefined || (rows.length === 0 && !cache.keepsMissing)) return rows;
-    if (this.#cached.size >= MOST_KEYS) this.#cached.delete(this.#cached.keys().next().value as Key);
+    if (this.#cached.size >= MAX_KEYS) this.#cached.delete(this.#cached.keys().next().value as Key);
     this.#cached.set(key, { rows, expiresAt: this.#timers.now() + cache.ttlMs });
     return rows;
   }

@@ -12,11 +12,11 @@ import type {
 import { readRuleOptions } from './rule-options.ts';
 
 /** Maximum length of an id in bytes of UTF-8. */
-const LONGEST_ID = 256;
+const MAX_ID = 256;
 /** Maximum number of sinks of a rule. */
-const MOST_ACTIONS = 100;
+const MAX_ACTIONS = 100;
 /** Maximum number of tags of a rule. */
-const MOST_TAGS = 100;
+const MAX_TAGS = 100;
 
 /** A sink of a rule. */
 export interface PlannedAction {
@@ -91,16 +91,16 @@ export function readStoredRule(id: string, json: string, defaults: Partial<RuleO
 /** Check the tags of a rule. @throws InvalidInput STREAM_RULE_INVALID */
 export function checkTags(tags: readonly string[]): readonly string[] {
   if (!Array.isArray(tags) || tags.some((tag) => typeof tag !== 'string')) throw invalid('tags', 'strings', tags);
-  if (tags.length > MOST_TAGS) throw invalid('tags', `at most ${MOST_TAGS} tags`, tags.length);
+  if (tags.length > MAX_TAGS) throw invalid('tags', `at most ${MAX_TAGS} tags`, tags.length);
   return tags;
 }
 
 /** @throws InvalidInput STREAM_RULE_INVALID */
 function checkRuleId(id: unknown): string {
   if (id === undefined || id === '') throw missing('id', 'Missing rule id.', id);
-  const isFit = typeof id === 'string' && !/[/\p{Cc}\p{Cs}]/u.test(id) && Buffer.byteLength(id) <= LONGEST_ID;
+  const isFit = typeof id === 'string' && !/[/\p{Cc}\p{Cs}]/u.test(id) && Buffer.byteLength(id) <= MAX_ID;
   if (!isFit) {
-    const expected = `a string of at most ${LONGEST_ID} bytes without "/", control characters and unpaired surrogates`;
+    const expected = `a string of at most ${MAX_ID} bytes without "/", control characters and unpaired surrogates`;
     throw invalid('id', expected, id);
   }
   if (id === '.' || id === '..')
@@ -114,7 +114,7 @@ function readActions(given: unknown, isOfApp: boolean): PlannedAction[] {
     throw invalid('actions', 'an array of functions and of objects with the type of a sink as their key', given);
   if (given === undefined || given === null || (given.length === 0 && !isOfApp))
     throw missing('actions', 'Missing rule actions.', given);
-  if (given.length > MOST_ACTIONS) throw invalid('actions', `at most ${MOST_ACTIONS} actions`, given.length);
+  if (given.length > MAX_ACTIONS) throw invalid('actions', `at most ${MAX_ACTIONS} actions`, given.length);
   return given.flatMap((action: ActionInput, index) => readAction(action, index));
 }
 

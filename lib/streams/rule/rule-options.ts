@@ -6,7 +6,7 @@ import type { RestartStrategy, RuleOptions } from '../types.ts';
 type Read = (value: unknown, field: string) => unknown;
 
 /** Maximum of a time option in milliseconds: 24.8 days, which any kind of timer can represent. */
-const LONGEST_MS = 2 ** 31 - 1;
+const MAX_MS = 2 ** 31 - 1;
 
 const boolean: Read = (value, field) => {
   if (typeof value !== 'boolean') throw invalid(field, 'true or false', value);
@@ -21,7 +21,7 @@ const anyText: Read = (value, field) => (value === undefined || value === null ?
 /** A number of milliseconds, or a duration with a unit. */
 const milliseconds: Read = (value, field) => {
   const ms = typeof value === 'string' ? durationMs(value, field) : value;
-  return count(0, LONGEST_MS)(ms, field);
+  return count(0, MAX_MS)(ms, field);
 };
 
 /** @param least for smaller values, the message is that of the original */

@@ -58,10 +58,10 @@ interface StreamRulesHost extends StreamRuleHost {
 }
 
 /** Default maximum number of rules. */
-const MOST_RULES = 10_000;
+const MAX_RULES = 10_000;
 
 /** `broker.streams.rules`. Changes are made one at a time. */
-export class StreamRules implements StreamRulesApi {
+export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   readonly #host: StreamRulesHost;
   readonly #rules = new Map<string, StreamRule>();
   readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
@@ -128,7 +128,7 @@ export class StreamRules implements StreamRulesApi {
       const read = readStreamRule(isOfApp ? { ...whole, temp: true } : whole, options.ruleDefaults, isOfApp);
       const { id, triggered } = read.definition;
       if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
-      const most = options.max ?? MOST_RULES;
+      const most = options.max ?? MAX_RULES;
       if (this.#rules.size >= most)
         throw new StateError(
           'STREAM_RULE_LIMIT',
@@ -244,7 +244,7 @@ export class StreamRules implements StreamRulesApi {
     });
   }
 
-  drop(id: string): Promise<void> {
+  delete(id: string): Promise<void> {
     return this.#change(async () => {
       const rule = this.#find(id);
       await this.#host.table.delete(id);

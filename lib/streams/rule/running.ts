@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { FunctionTools } from '../function.ts';
 import type { Consumer } from '../graph/consumer.ts';
-import type { Pulse } from '../graph/figures.ts';
+import type { Pulse } from '../graph/counters.ts';
 import { Graph } from '../graph/graph.ts';
 import { Outputs } from '../graph/outputs.ts';
 import type { OutputRows, SinkNode } from '../graph/sink-node.ts';

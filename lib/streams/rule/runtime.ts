@@ -12,7 +12,7 @@ import { RuleLog } from '../checkpoints/rule-log.ts';
 import { type AllRuleMessages, RuleMessages } from '../checkpoints/rule-messages.ts';
 import type { Catalogue } from '../ddl/catalogue.ts';
 import type { FunctionTools } from '../function.ts';
-import { Pulse } from '../graph/figures.ts';
+import { Pulse } from '../graph/counters.ts';
 import { FunctionTarget } from '../graph/function-target.ts';
 import type { Graph } from '../graph/graph.ts';
 import { type OutputRows, SinkNode, type SinkTarget } from '../graph/sink-node.ts';

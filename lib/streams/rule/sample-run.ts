@@ -15,13 +15,13 @@ import { Row } from '../values/tuple.ts';
 import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a test. */
-const MOST_ROWS = 10_000;
+const MAX_ROWS = 10_000;
 /** Maximum number of timers that fire in one test. */
-const MOST_TIMERS = 100_000;
+const MAX_TIMERS = 100_000;
 /** Time that passes after the last row, so that waiting windows end: a day. */
 const AFTER_MS = 86_400_000;
 /** Maximum number of emissions and errors that are kept. */
-const MOST_OUTPUTS = 10_000;
+const MAX_OUTPUTS = 10_000;
 
 /** A step in which only time passes. */
 export interface PassingTime {
@@ -75,11 +75,11 @@ export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettin
       undefined,
       'a test has no lookup tables: remove their joins'
     );
-  if (rows.length > MOST_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MOST_ROWS} rows`, rows.length);
+  if (rows.length > MAX_ROWS) throw new InvalidInput('ROW_INVALID', 'rows', `at most ${MAX_ROWS} rows`, rows.length);
   const clock = new SampleClock(rows[0]?.at ?? startsAt);
   const outputs: TimedOutput[] = [];
   const keep = (output: TimedOutput) => {
-    if (outputs.length < MOST_OUTPUTS) outputs.push(output);
+    if (outputs.length < MAX_OUTPUTS) outputs.push(output);
   };
   const tools = toolsOf(clock);
   const output = {
@@ -155,7 +155,7 @@ function pushSample(
       const row = new Row(converted, time, meta as ValueObject);
       if (kind !== 'table') entry?.push(row);
       else {
-        const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MOST_ROWS));
+        const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MAX_ROWS));
         tables.set(stream, rows);
         entry?.replace(rows);
       }
@@ -207,7 +207,7 @@ class SampleClock implements Clock {
 
   *advanceTo(time: number): Generator<void, void> {
     for (;;) {
-      const timer = this.#fired < MOST_TIMERS ? this.#heap.takeDue(time) : undefined;
+      const timer = this.#fired < MAX_TIMERS ? this.#heap.takeDue(time) : undefined;
       if (timer === undefined) break;
       this.#fired++;
       this.#now = Math.max(this.#now, timer.dueMs);

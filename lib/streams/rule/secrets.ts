@@ -6,7 +6,7 @@ import type { ActionInput, Properties, PropertyTable } from '../types.ts';
 /** Names that denote secrets, for properties that no table describes. */
 const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
 /** Maximum nesting of objects and arrays in a property. */
-const MOST_LEVELS = 64;
+const MAX_LEVELS = 64;
 const NO_PRESENT = `: ${HIDDEN} stands for the current value, but there is none`;
 
 /** The property table of a sink type; undefined if the type is not registered. */
@@ -62,8 +62,8 @@ function keepIn(value: unknown, present: unknown, path: readonly string[]): unkn
   if (typeof value === 'string') return keepUrls(value, present, path);
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return value;
-  if (path.length > MOST_LEVELS)
-    refuse(path.slice(0, 1), ` has more than ${MOST_LEVELS} levels of objects and arrays`, 'fewer levels');
+  if (path.length > MAX_LEVELS)
+    refuse(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
   const keep = (inner: unknown, name: string | number) =>
     keepIn(inner, fieldOf(present, name), [...path, `field ${name}`]);
   return isList ? value.map(keep) : mapped(value, keep);

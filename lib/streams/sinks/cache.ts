@@ -9,11 +9,11 @@ import { type ItemKind, KeptItem, keptContent } from './item.ts';
 /** An output that cannot be sent is kept without an age limit. */
 const NO_AGE = Number.MAX_SAFE_INTEGER;
 const BACK_OFF_MS = 250;
-const MOST_BACK_OFF_MS = 60_000;
+const MAX_BACK_OFF_MS = 60_000;
 /** Time limit of a delivery; sinks have shorter limits. */
 const SEND_MS = 300_000;
 /** Maximum bytes of the cache of one sink in memory. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Settings and dependencies of a cache. */
 interface CacheSetup {
@@ -47,12 +47,12 @@ export class SinkCache {
       label: `sink_${type}_${index} of stream rule ${ruleId}`,
       isPersisted: true,
       maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
-      maxBytes: MOST_BYTES,
+      maxBytes: MAX_BYTES,
       maxAge: NO_AGE,
       concurrency: 1,
       timeout: SEND_MS,
       backOff: Math.max(1, interval ?? BACK_OFF_MS),
-      maxBackOff: Math.max(1, interval ?? MOST_BACK_OFF_MS),
+      maxBackOff: Math.max(1, interval ?? MAX_BACK_OFF_MS),
       send: async ([{ id, content, attempts }]) => {
         try {
           await sink.send(new KeptItem(id, content as Buffer, kind.properties));
@@ -105,6 +105,6 @@ function cachePrefix(ruleId: string): string {
 }
 
 /** Delete the stored caches of a rule that is stopped and dropped. */
-export function discardCaches(outboxes: Pick<Outboxes, 'kept' | 'discard'>, ruleId: string): void {
-  for (const { name } of outboxes.kept()) if (name.startsWith(cachePrefix(ruleId))) outboxes.discard(name);
+export function discardCaches(outboxes: Pick<Outboxes, 'kept' | 'delete'>, ruleId: string): void {
+  for (const { name } of outboxes.kept()) if (name.startsWith(cachePrefix(ruleId))) outboxes.delete(name);
 }

@@ -6,7 +6,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { ConnectionState } from '../graph/connection-state.ts';
-import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { OutputRows, SinkTarget } from '../graph/sink-node.ts';
 import type { OpenSink, SinkItem } from '../types.ts';
 import { type Cause, deeper } from '../values/cause.ts';
@@ -22,7 +22,7 @@ const SEND_MS = 300_000;
 /** Maximum time that closing waits for sends in progress, and then for the sink. */
 const CLOSE_MS = 5_000;
 /** Maximum number of rows that are collected without a batchSize: the maximum of that property. */
-const MOST_COLLECTED = 1_000_000;
+const MAX_COLLECTED = 1_000_000;
 
 /** Settings and dependencies of an emitter. */
 interface EmitterSetup {
@@ -90,7 +90,7 @@ export class Emitter implements SinkTarget {
   }
 
   /** Undefined if the sink has reported no connection. */
-  get connection(): ConnectionFigures | undefined {
+  get connection(): ConnectionCounters | undefined {
     return this.#usesConnection ? this.#state : undefined;
   }
 
@@ -131,7 +131,7 @@ export class Emitter implements SinkTarget {
     const { batchSize, lingerInterval } = this.#setup.properties;
     for (const row of rows) this.#batch.push(row);
     this.#batchCause = deeper(this.#batchCause, cause);
-    if (this.#batch.length >= (batchSize > 0 ? batchSize : MOST_COLLECTED)) return this.#emitBatch();
+    if (this.#batch.length >= (batchSize > 0 ? batchSize : MAX_COLLECTED)) return this.#emitBatch();
     if (lingerInterval > 0) this.#timer ??= this.#setup.clock.setTimeout(() => this.#flushBatch(), lingerInterval);
   }
 

@@ -4,7 +4,7 @@
 
 import { InvalidInput } from '../../base/errors.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
-import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { LookupTable } from '../operators/operator.ts';
 import type { NotedStream, SourceType, StreamDefinition } from '../types.ts';
 import type { Metadata } from '../values/tuple.ts';
@@ -12,7 +12,7 @@ import type { ValueObject } from '../values/values.ts';
 import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
-import { SharedSource, type SourceFigures } from './shared-source.ts';
+import { SharedSource, type SourceCounters } from './shared-source.ts';
 import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
 
 /** A rule attached to its source. */
@@ -24,9 +24,9 @@ export interface Attachment {
   readonly opened: Promise<void>;
   /** Resolves when the rule, or the table, has received all first rows of the source. Rejects as `opened`. */
   readonly fed: Promise<void>;
-  readonly connection: ConnectionFigures;
+  readonly connection: ConnectionCounters;
   /** The counters of the source since its first rule opened it. */
-  readonly figures: SourceFigures;
+  readonly figures: SourceCounters;
   /**
    * Report that the rule has no room, or has room again. A source that can wait does not read while a rule has no room;
    * others keep producing rows.
@@ -101,7 +101,7 @@ export class SourceHub {
         return source.connection;
       },
       get figures() {
-        return source.figures;
+        return source.counters;
       },
       get left() {
         return isAttached ? source.leftOf(attached) : { rows: 0, messages: 0 };

@@ -4,7 +4,7 @@ import type { OpenLookup, OpenSource, SourceSetup, SourceType } from '../types.t
 import { isNumber, member, printed, type Value, type ValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a lookup table; the oldest ones are dropped. */
-const MOST_ROWS = 1_000_000;
+const MAX_ROWS = 1_000_000;
 
 /**
  * The source `memory`: rows that rules send to topics in memory. DATASOURCE is a topic filter.
@@ -88,7 +88,7 @@ class KeptRows {
     this.#rows.delete(id); // makes it the newest row
     if (rowkindField !== undefined && member(row, rowkindField) === 'delete') return;
     this.#rows.set(id, row);
-    if (this.#rows.size <= MOST_ROWS) return;
+    if (this.#rows.size <= MAX_ROWS) return;
     const [oldest] = this.#rows.keys();
     this.#rows.delete(oldest);
   }

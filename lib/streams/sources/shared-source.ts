@@ -7,7 +7,7 @@
 import { BrokerError, errorText } from '../../base/errors.ts';
 import { ConnectionState } from '../graph/connection-state.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
-import type { ConnectionFigures } from '../graph/metrics.ts';
+import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Metadata, NO_METADATA } from '../values/tuple.ts';
@@ -21,7 +21,7 @@ import { notesOf, placeOf } from './notes.ts';
 import type { StreamSettings } from './stream-settings.ts';
 
 /** The counters of a source in the status. */
-export interface SourceFigures {
+export interface SourceCounters {
   /** Rows, and payloads that could not be read. */
   readonly recordsIn: number;
   readonly exceptions: number;
@@ -58,7 +58,7 @@ export class SharedSource {
   #whenRoom: (() => void)[] = [];
   readonly #whenClosed = new Set<() => void>();
   readonly #connection: ConnectionState;
-  #figures: SourceFigures = { recordsIn: 0, exceptions: 0, lastException: '', lastExceptionAt: 0 };
+  #counters: SourceCounters = { recordsIn: 0, exceptions: 0, lastException: '', lastExceptionAt: 0 };
   #recordsIn = 0;
 
   constructor(definition: StreamDefinition, type: SourceType, settings: StreamSettings, ports: HubPorts) {
@@ -115,12 +115,12 @@ export class SharedSource {
     return this.#feeds.every((feed) => feed.lanes.length === 0);
   }
 
-  get connection(): ConnectionFigures {
+  get connection(): ConnectionCounters {
     return this.#connection;
   }
 
-  get figures(): SourceFigures {
-    return { ...this.#figures, recordsIn: this.#recordsIn };
+  get counters(): SourceCounters {
+    return { ...this.#counters, recordsIn: this.#recordsIn };
   }
 
   /**
@@ -366,9 +366,9 @@ export class SharedSource {
   }
 
   #count(error: unknown): void {
-    this.#figures = {
+    this.#counters = {
       recordsIn: 0,
-      exceptions: this.#figures.exceptions + 1,
+      exceptions: this.#counters.exceptions + 1,
       lastException: errorText(error),
       lastExceptionAt: this.#ports.clock.now()
     };

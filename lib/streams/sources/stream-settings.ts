@@ -80,8 +80,8 @@ export class StreamSettings {
     if (kind !== 'table') return undefined;
     const text = options.RETAIN_SIZE || '0';
     const size = /^\d+$/.test(text) ? Number(text) : -1;
-    if (size < 0 || size > MOST_RETAINED)
-      throw new InvalidInput('STREAM_INVALID', 'RETAIN_SIZE', `a number from 0 to ${MOST_RETAINED}`, text);
+    if (size < 0 || size > MAX_RETAINED)
+      throw new InvalidInput('STREAM_INVALID', 'RETAIN_SIZE', `a number from 0 to ${MAX_RETAINED}`, text);
     return new TableRows(size === 0 && !this.#isBatch ? 1 : size);
   }
 
@@ -96,7 +96,7 @@ export class StreamSettings {
 }
 
 /** Maximum of RETAIN_SIZE: the whole table is passed on with each row. */
-const MOST_RETAINED = 10_000;
+const MAX_RETAINED = 10_000;
 
 /**
  * The properties of a source: the section that CONF_KEY names merged over `default`, and the sections of the options

@@ -2,7 +2,7 @@ import type { Row } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 
 /** Maximum number of rows of one table. */
-const MOST_ROWS = 1_000_000;
+const MAX_ROWS = 1_000_000;
 
 /** The rows of a table: for a batch, such as a file, all rows once they are complete; otherwise the latest rows. */
 export class TableRows {
@@ -37,8 +37,8 @@ export class TableRows {
       this.#rows = [...kept, row];
       return true;
     }
-    if (this.#next.length >= MOST_ROWS)
-      throw new StreamFailure(`the table has more than ${MOST_ROWS} rows; the remaining rows are ignored`);
+    if (this.#next.length >= MAX_ROWS)
+      throw new StreamFailure(`the table has more than ${MAX_ROWS} rows; the remaining rows are ignored`);
     this.#next.push(row);
     return false;
   }

@@ -20,7 +20,7 @@ import {
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 
 /** Maximum number of iterations of all loops of one output, including the uses of templates. */
-const MOST_TURNS = 1_000_000;
+const MAX_TURNS = 1_000_000;
 /** Maximum work of functions for one output, as a multiple of its limit: characters, elements and calls. */
 const MAX_WORK = 100;
 /** Functions that do not access the elements of a list. */
@@ -29,7 +29,7 @@ const CHEAP: ReadonlySet<string> = new Set([
   ...['ternary', 'tuple', 'typeOf']
 ]);
 /** Maximum nesting of templates that use each other. */
-const MOST_DEPTH = 100;
+const MAX_DEPTH = 100;
 
 /** The state of one execution. */
 export class Run {
@@ -55,8 +55,8 @@ export class Run {
 
   /** Count an iteration of a loop, or the use of a template. @throws StreamFailure */
   turn(): void {
-    if (++this.turns > MOST_TURNS)
-      throw new StreamFailure(`the loops of a template have more than ${MOST_TURNS} iterations`);
+    if (++this.turns > MAX_TURNS)
+      throw new StreamFailure(`the loops of a template have more than ${MAX_TURNS} iterations`);
   }
 
   /**
@@ -238,7 +238,7 @@ class Compiler {
       const value = evaluate(run);
       const { dot, variables } = run;
       run.turn();
-      if (++run.depth > MOST_DEPTH) throw new StreamFailure(`more than ${MOST_DEPTH} nested templates`);
+      if (++run.depth > MAX_DEPTH) throw new StreamFailure(`more than ${MAX_DEPTH} nested templates`);
       run.dot = value;
       run.variables = [value];
       compiled.run(run);

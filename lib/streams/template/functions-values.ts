@@ -56,11 +56,11 @@ export const NUMBER_FUNCTIONS: TemplateFunctions = {
 };
 
 /** Maximum number of elements that `until` creates. */
-const MOST_STEPS = 1_000_000;
+const MAX_STEPS = 1_000_000;
 
 function steps(start: number, stop: number, step: number): bigint[] {
   const count = step === 0 ? 0 : Math.max(0, Math.ceil((stop - start) / step));
-  if (count > MOST_STEPS) throw new StreamFailure(`more than ${MOST_STEPS} numbers`);
+  if (count > MAX_STEPS) throw new StreamFailure(`more than ${MAX_STEPS} numbers`);
   return Array.from({ length: count }, (_, at) => BigInt(start + at * step));
 }
 

@@ -7,7 +7,7 @@ import { TemplateError } from './template-error.ts';
 import type { Expression, Node, Pipeline, Tree } from './tree.ts';
 
 /** Maximum nesting of blocks and parentheses. */
-const MOST_LEVELS = 100;
+const MAX_LEVELS = 100;
 const KEYWORDS: readonly string[] = [
   ...['block', 'break', 'continue', 'define', 'else', 'end', 'if', 'range', 'template', 'with']
 ];
@@ -299,7 +299,7 @@ class Parser {
   }
 
   #deeper<T>(start: number, run: () => T): T {
-    if (++this.#level > MOST_LEVELS) throw new TemplateError(`more than ${MOST_LEVELS} levels`, start);
+    if (++this.#level > MAX_LEVELS) throw new TemplateError(`more than ${MAX_LEVELS} levels`, start);
     const result = run();
     this.#level--;
     return result;

@@ -28,7 +28,7 @@ interface TemplateOptions {
 }
 
 /** Default maximum number of characters of one output. */
-const MOST_CHARACTERS = 1_048_576;
+const MAX_CHARACTERS = 1_048_576;
 
 /**
  * Compile a data template: the documented subset of Go's text/template, with the functions of the sprig collection that
@@ -40,7 +40,7 @@ const MOST_CHARACTERS = 1_048_576;
  * @throws InvalidInput PROPERTY_INVALID: `property dataTemplate TEXT is invalid: template: sink:LINE:COLUMN: REASON`
  */
 export function compileTemplate(text: string, tools: TemplateTools, options: TemplateOptions = {}): Template {
-  const { property = 'dataTemplate', most = MOST_CHARACTERS, readsFirst = false } = options;
+  const { property = 'dataTemplate', most = MAX_CHARACTERS, readsFirst = false } = options;
   const { table, call } = functionsOf(tools, most);
   const isFunction = (name: string) => Object.hasOwn(table, name);
   try {

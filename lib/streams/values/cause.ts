@@ -7,7 +7,7 @@ import { BrokerError } from '../../base/errors.ts';
 export type Cause = readonly string[];
 
 /** Maximum number of rules that publish because of each other in a chain. */
-const MOST_HOPS = 16;
+const MAX_HOPS = 16;
 
 /** The cause with the longer chain. */
 export function deeper(one: Cause | undefined, other: Cause | undefined): Cause | undefined {
@@ -24,6 +24,6 @@ export function causedBy(ruleId: string, cause: Cause | undefined): Cause {
   if (cause === undefined) return [ruleId];
   const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
   if (cause.includes(ruleId)) throw fail(`the stream rule ${ruleId} already caused this message`);
-  if (cause.length >= MOST_HOPS) throw fail(`more than ${MOST_HOPS} rules caused this message`);
+  if (cause.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} rules caused this message`);
   return [...cause, ruleId];
 }

@@ -7,7 +7,7 @@ const NUMBER = /\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b: '\b', f: '\f' };
 
 /** Maximum nesting of brackets and filters in a path. */
-const MOST_LEVELS = 50;
+const MAX_LEVELS = 50;
 
 /** Reads the text of a JSON path from left to right. */
 export class PathScanner {
@@ -84,7 +84,7 @@ export class PathScanner {
 
   /** Read a part one level deeper. @throws StreamFailure for too many levels */
   nested<T>(read: () => T): T {
-    if (this.#level >= MOST_LEVELS) throw this.failure(`there are more than ${MOST_LEVELS} levels`);
+    if (this.#level >= MAX_LEVELS) throw this.failure(`there are more than ${MAX_LEVELS} levels`);
     this.#level++;
     const result = read();
     this.#level--;

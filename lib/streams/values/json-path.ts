@@ -7,9 +7,9 @@ import { PathScanner } from './json-path-scanner.ts';
 import { describe, isArray, isStruct, StreamFailure, type Value } from './values.ts';
 
 /** Maximum length of a path, in characters. */
-const MOST_CHARACTERS = 10_000;
+const MAX_CHARACTERS = 10_000;
 /** Maximum number of values that one query visits. */
-const MOST_VISITED = 1_000_000;
+const MAX_VISITED = 1_000_000;
 
 /** A compiled path. */
 export interface JsonPath {
@@ -44,8 +44,7 @@ type Step =
  * @throws StreamFailure if the path is invalid
  */
 export function compileJsonPath(text: string): JsonPath {
-  if (text.length > MOST_CHARACTERS)
-    throw new StreamFailure(`the JSON path has more than ${MOST_CHARACTERS} characters`);
+  if (text.length > MAX_CHARACTERS) throw new StreamFailure(`the JSON path has more than ${MAX_CHARACTERS} characters`);
   const scanner = new PathScanner(text);
   scanner.skipSpace();
   if (!scanner.takes('$')) throw scanner.failure('expected $');
@@ -70,7 +69,7 @@ class Visits implements Work {
 
   take(count: number): void {
     this.#count += count;
-    if (this.#count > MOST_VISITED) throw new StreamFailure(`the JSON path visits more than ${MOST_VISITED} values`);
+    if (this.#count > MAX_VISITED) throw new StreamFailure(`the JSON path visits more than ${MAX_VISITED} values`);
   }
 }
 

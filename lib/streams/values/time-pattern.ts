@@ -3,7 +3,7 @@ import { type Field, field, type Moment, type TimeFields } from './time-fields.t
 import { StreamFailure } from './values.ts';
 
 /** Maximum length of a pattern, in characters. */
-const MOST_CHARACTERS = 1000;
+const MAX_CHARACTERS = 1000;
 
 /** A compiled pattern for times, such as `YYYY-MM-dd HH:mm:ss`. */
 export interface TimePattern {
@@ -73,8 +73,8 @@ function compile(pattern: string): TimePattern {
 
 /** @throws StreamFailure */
 function fieldsOf(pattern: string): readonly Field[] {
-  if (pattern.length > MOST_CHARACTERS)
-    throw new StreamFailure(`the time format has more than ${MOST_CHARACTERS} characters`);
+  if (pattern.length > MAX_CHARACTERS)
+    throw new StreamFailure(`the time format has more than ${MAX_CHARACTERS} characters`);
   const fields: Field[] = [];
   for (let at = 0; at < pattern.length; ) {
     const letter = pattern[at];

@@ -108,7 +108,7 @@ export function typeName(value: Value): string {
 }
 
 /** Maximum nesting of arrays and structs in a value that is printed or compared. */
-const MOST_LEVELS = 1000;
+const MAX_LEVELS = 1000;
 
 /** A value in messages, as in the original: `string(32)`. Long values are shortened. */
 export function describe(value: Value): string {
@@ -129,7 +129,7 @@ function brief(value: Value, levels: number): string {
 }
 
 /** Maximum length of a printed array or struct, in characters. */
-const MOST_PRINTED = 1_048_576;
+const MAX_PRINTED = 1_048_576;
 
 /**
  * A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`.
@@ -190,8 +190,8 @@ class Printer {
   }
 
   #add(part: string): void {
-    if (this.text.length + part.length > MOST_PRINTED)
-      throw new StreamFailure(`the value has more than ${MOST_PRINTED} characters as text`);
+    if (this.text.length + part.length > MAX_PRINTED)
+      throw new StreamFailure(`the value has more than ${MAX_PRINTED} characters as text`);
     this.text += part;
     printedCount += part.length;
   }
@@ -199,8 +199,8 @@ class Printer {
 
 /** @throws StreamFailure if a value has more than 1000 levels */
 export function checkLevel(level: number): void {
-  if (level >= MOST_LEVELS)
-    throw new StreamFailure(`the value has more than ${MOST_LEVELS} levels of arrays and structs`);
+  if (level >= MAX_LEVELS)
+    throw new StreamFailure(`the value has more than ${MAX_LEVELS} levels of arrays and structs`);
 }
 
 /** A float as the original prints it, in its shortest form: `3`, `25.5`, `1.541152486013e+12`. */

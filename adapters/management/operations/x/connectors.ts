@@ -43,7 +43,7 @@ function shown({
   state,
   size,
   lastError,
-  figures,
+  counters,
   settings
 }: ConnectorState): Type.Static<typeof STATE> {
   return {
@@ -51,7 +51,7 @@ function shown({
     started: isStarted,
     status: state,
     waiting: size,
-    figures: { ...figures },
+    figures: { ...counters },
     ...(lastError && { last_error: lastError.message }),
     ...(settings && { settings: { ...settings } })
   };
@@ -103,7 +103,7 @@ function operationsOf(row: KindRow): Operation[] {
       data: STATE,
       example: { body: { name: 'second', ...settings } },
       audited: ({ body: { name } }) => ({ name: `${name}` }),
-      run: async ({ broker }, { body }) => shown(await broker.connectors.add(kind, body).catch(fault(kind)))
+      run: async ({ broker }, { body }) => shown(await broker.connectors.create(kind, body).catch(fault(kind)))
     }),
     operation({
       name: `lookup_${kind}`,

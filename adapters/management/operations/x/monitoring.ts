@@ -2,10 +2,10 @@ import type { Operation } from '../../operation.ts';
 import { AUDIT } from './audit.ts';
 import { DROPS } from './drops.ts';
 import { EVENT_STREAM } from './events.ts';
-import { FIGURES } from './figures.ts';
+import { METRIC_HISTORY } from './metric-history.ts';
 import { SLOW } from './slow.ts';
-import { STORE_FIGURES } from './store.ts';
-import { TOPIC_FIGURES } from './topic-figures.ts';
+import { STORE_METRICS } from './store.ts';
+import { TOPIC_METRICS } from './topic-counters.ts';
 import { TRACES } from './traces.ts';
 
 /** The observations of the broker about its own operation, and the stream of its events. */
@@ -14,8 +14,8 @@ export const MONITORING: readonly Operation[] = [
   ...DROPS,
   ...EVENT_STREAM,
   ...TRACES,
-  ...FIGURES,
-  ...TOPIC_FIGURES,
+  ...METRIC_HISTORY,
+  ...TOPIC_METRICS,
   ...SLOW,
-  ...STORE_FIGURES
+  ...STORE_METRICS
 ];

@@ -31,7 +31,7 @@ const STORE = Type.Object({
 });
 
 /** Contents and activity of the store. */
-export const STORE_FIGURES: readonly Operation[] = [
+export const STORE_METRICS: readonly Operation[] = [
   operation({
     name: 'lookup_store',
     method: 'GET',

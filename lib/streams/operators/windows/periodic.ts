@@ -6,7 +6,7 @@ import { emit, emitAndClear, RowTimes, WindowTimer } from './emission.ts';
 import type { ShapeOf, WindowSpec } from './spec.ts';
 
 /** Maximum number of empty windows that are emitted in sequence when time has jumped. */
-const MOST_EMPTY = 1000;
+const MAX_EMPTY = 1000;
 
 interface SavedPeriodic {
   readonly end: number | undefined;
@@ -101,7 +101,7 @@ export class PeriodicWindow implements Operator<Tuple> {
     for (let empty = 0; end <= time; ) {
       if (this.#isHopping) this.#contents.dropBefore(end - this.#lengthMs);
       const isEmpty = this.#contents.length === 0;
-      if (isEmpty && (!this.#emitsEmpty || ++empty > MOST_EMPTY)) {
+      if (isEmpty && (!this.#emitsEmpty || ++empty > MAX_EMPTY)) {
         this.#end = this.#boundaries.skip(end, time);
         return;
       }

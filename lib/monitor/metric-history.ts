@@ -10,18 +10,18 @@ const MAX_SAMPLES = 360;
 /** Gauges by their names in lists. */
 const GAUGE_NAMES = [...GAUGES.map((name) => `${name}.count` as const), ...PLAIN_GAUGES];
 /** Names of all counters and gauges. */
-export const FIGURE_NAMES: readonly string[] = [...COUNTERS, ...GAUGE_NAMES];
+export const HISTORY_METRICS: readonly string[] = [...COUNTERS, ...GAUGE_NAMES];
 
 /** The values of all counters and gauges at one time. */
 interface Sample {
   /** Milliseconds since 1970. */
   at: number;
-  /** Counters per second, and gauges, in the order of `FIGURE_NAMES`. */
+  /** Counters per second, and gauges, in the order of `HISTORY_METRICS`. */
   readonly values: Float32Array;
 }
 
 /** Counters and gauges of the last hour. */
-export interface FigureSeries {
+export interface MetricSeries {
   /** The times of the samples in milliseconds since 1970, the oldest first. */
   readonly at: readonly number[];
   /** The values of each counter or gauge at these times: counters per second since the previous sample, gauges unchanged. */
@@ -29,21 +29,21 @@ export interface FigureSeries {
 }
 
 /** The part of the broker that `Figures` uses. */
-interface FigureHost {
+interface MetricHistoryHost {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
   readonly metrics: Metrics;
 }
 
 /**
- * All counters and gauges of the last hour, every ten seconds: `broker.monitor.figures`. They are kept only in memory.
+ * All counters and gauges of the last hour, every ten seconds: `broker.monitor.metricHistory`. They are kept only in memory.
  *
  * Sampling starts with the broker. With a virtual clock it starts with `start` or the first `read`, so that a test that lets days pass is
  * not slowed down.
  */
-export class Figures {
+export class MetricHistory {
   readonly #timer = new FunctionTimer((nowMs) => this.#measure(nowMs));
-  readonly #host: FigureHost;
+  readonly #host: MetricHistoryHost;
   /** A ring from `#next` on, once it is full. */
   readonly #samples: Sample[] = [];
   #next = 0;
@@ -52,7 +52,7 @@ export class Figures {
   #beforeMs = 0;
 
   /** @internal */
-  constructor({ clock, wheel, metrics }: FigureHost) {
+  constructor({ clock, wheel, metrics }: MetricHistoryHost) {
     this.#host = { clock, wheel, metrics };
   }
 
@@ -76,11 +76,11 @@ export class Figures {
    * @param from the time of the first sample, in milliseconds since 1970. Default: all samples
    * @throws InvalidInput METRIC_UNKNOWN, with a suggestion
    */
-  read(names: readonly string[], from = 0): FigureSeries {
+  read(names: readonly string[], from = 0): MetricSeries {
     this.start();
     const indexes = names.map((name) => {
-      const at = FIGURE_NAMES.indexOf(name);
-      if (at < 0) throw unknownName('METRIC_UNKNOWN', 'figure', name, FIGURE_NAMES);
+      const at = HISTORY_METRICS.indexOf(name);
+      if (at < 0) throw unknownName('METRIC_UNKNOWN', 'figure', name, HISTORY_METRICS);
       return at;
     });
     const samples = [...this.#samples.slice(this.#next), ...this.#samples.slice(0, this.#next)];
@@ -113,7 +113,7 @@ export class Figures {
   /** The slot of a new sample: that of the oldest one if there are enough. */
   #slot(): Sample {
     if (this.#samples.length < MAX_SAMPLES) {
-      const sample = { at: 0, values: new Float32Array(FIGURE_NAMES.length) };
+      const sample = { at: 0, values: new Float32Array(HISTORY_METRICS.length) };
       this.#samples.push(sample);
       return sample;
     }

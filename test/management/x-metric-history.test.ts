@@ -9,7 +9,7 @@ describe('Counters over REST', () => {
   it('returns counters of the last hour by name and time', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
-    broker.monitor.figures.start();
+    broker.monitor.metricHistory.start();
     const begin = clock.now();
     await broker.publish('a', 'x');
     await clock.advance(20_000);
@@ -37,14 +37,14 @@ describe('Counters over REST', () => {
       assert.deepEqual((await server.call('POST', '/api/x/topic_figures', { topic: 'a/+' })).body, { code: 0 });
       await broker.publish('a/b', 'x', { qos: 1 });
       const { data } = (await server.call('GET', '/api/x/topic_figures/a%2F%2B')).body;
-      const { since, ...figures } = data;
+      const { since, ...counters } = data;
       assert.ok(Math.abs(since - Date.now()) < 60_000);
-      assert.deepEqual([figures.topic, Object.keys(figures).length], ['a/+', 19]);
+      assert.deepEqual([counters.topic, Object.keys(counters).length], ['a/+', 19]);
       assert.deepEqual(
-        [figures['messages.in.count'], figures['messages.qos1.in.count'], figures['messages.dropped.count']],
+        [counters['messages.in.count'], counters['messages.qos1.in.count'], counters['messages.dropped.count']],
         [1, 1, 1]
       );
-      assert.equal(figures['messages.in.rate'], 0);
+      assert.equal(counters['messages.in.rate'], 0);
       const listed = (await server.call('GET', '/api/x/topic_figures')).body;
       await server.call('POST', '/api/x/topic_figures', { topic: 'A' });
       const first = (await server.call('GET', '/api/x/topic_figures?_limit=1')).body;

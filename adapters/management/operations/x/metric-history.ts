@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { FIGURE_NAMES } from '../../../../lib/adapter.ts';
+import { HISTORY_METRICS } from '../../../../lib/adapter.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const DEFAULT_NAMES = [
@@ -20,7 +20,7 @@ const DEFAULT_NAMES = [
 const SELECTION = Type.Object({
   names: Type.Optional(
     Type.String({
-      description: `Names of counters and gauges, separated by commas: ${FIGURE_NAMES.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
+      description: `Names of counters and gauges, separated by commas: ${HISTORY_METRICS.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
     })
   ),
   from: Type.Optional(Type.Number({ description: 'The first time, in milliseconds since 1970. Default: all samples' }))
@@ -33,7 +33,7 @@ const SERIES = Type.Object({
 });
 
 /** Counters and gauges of the last hour. */
-export const FIGURES: readonly Operation[] = [
+export const METRIC_HISTORY: readonly Operation[] = [
   operation({
     name: 'list_figures',
     method: 'GET',
@@ -44,7 +44,7 @@ export const FIGURES: readonly Operation[] = [
     example: { query: { names: 'messages.received,connections.count' } },
     run: ({ broker }, { query: { names, from } }) => {
       const wanted = names === undefined ? DEFAULT_NAMES : [...new Set(names.split(',').map((name) => name.trim()))];
-      return broker.monitor.figures.read(wanted, from);
+      return broker.monitor.metricHistory.read(wanted, from);
     }
   })
 ];

@@ -36,7 +36,7 @@ export interface StoreRecords {
   readonly isComplete: boolean;
 }
 
-/** The part of the ledger that `StoreFigures` uses. */
+/** The part of the ledger that `StoreMetrics` uses. */
 interface LedgerView {
   readonly store: Store;
   readonly isFailed: boolean;
@@ -45,8 +45,8 @@ interface LedgerView {
   readonly unwritten: { readonly gathered: number };
 }
 
-/** The part of the broker that `StoreFigures` uses. */
-interface StoreFiguresHost {
+/** The part of the broker that `StoreMetrics` uses. */
+interface StoreMetricsHost {
   readonly clock: { monotonic(): number };
   /** undefined: there is no store. */
   readonly ledger: LedgerView | undefined;
@@ -60,8 +60,8 @@ interface Mark {
 }
 
 /** The store of the broker, while it runs: `broker.monitor.store`. */
-export class StoreFigures {
-  readonly #host: StoreFiguresHost;
+export class StoreMetrics {
+  readonly #host: StoreMetricsHost;
   /** The point from which commits are counted. */
   #from: Mark | undefined = undefined;
   /** The start of the next measurement. */
@@ -69,7 +69,7 @@ export class StoreFigures {
   #walk: Promise<StoreRecords> | undefined = undefined;
 
   /** @internal */
-  constructor(host: StoreFiguresHost) {
+  constructor(host: StoreMetricsHost) {
     this.#host = host;
   }
 

@@ -22,7 +22,7 @@ const METRICS_EXAMPLE = { 'messages.received': 2, 'messages.sent': 1 };
 const STATS_EXAMPLE = { 'connections.count': 2, 'connections.max': 3 };
 
 /** The counters and gauges of a revision. */
-interface FigureNames {
+interface MetricNames {
   /** Counters by their names in the interface. */
   readonly counters: readonly (readonly [name: string, counter: CounterName])[];
   /** Gauges that are listed among the counters. */
@@ -39,7 +39,7 @@ const GAUGES_ONLY_LATER: readonly GaugeName[] = ['channels', 'rules', 'actions',
 
 const same = (counter: CounterName) => [counter, counter] as const;
 
-const FIGURES: Readonly<Record<Revision['dialect'], FigureNames>> = {
+const METRIC_NAMES: Readonly<Record<Revision['dialect'], MetricNames>> = {
   earlier: {
     counters: [
       ...COUNTERS.filter((name) => !ONLY_LATER.test(name)).map(same),
@@ -52,7 +52,7 @@ const FIGURES: Readonly<Record<Revision['dialect'], FigureNames>> = {
 };
 
 function metrics({ broker, revision }: Context): Record<string, number> {
-  const { counters, plainGauges } = FIGURES[revision.dialect];
+  const { counters, plainGauges } = METRIC_NAMES[revision.dialect];
   const values = broker.metrics.counters();
   return Object.fromEntries([
     ...counters.map(([name, counter]) => [name, values[counter]]),
@@ -62,7 +62,7 @@ function metrics({ broker, revision }: Context): Record<string, number> {
 
 function stats({ broker, revision }: Context): Record<string, number> {
   const values = broker.metrics.gauges();
-  const names = FIGURES[revision.dialect].gauges.flatMap((name) => [`${name}.count`, `${name}.max`] as const);
+  const names = METRIC_NAMES[revision.dialect].gauges.flatMap((name) => [`${name}.count`, `${name}.max`] as const);
   return Object.fromEntries(names.map((name) => [name, values[name]]));
 }
 

@@ -49,7 +49,7 @@ export class Pulse {
 }
 
 /** The counters of a node in the status. Counts are exact; times are those of sampled items. */
-export class Figures {
+export class NodeCounters {
   recordsIn = 0;
   recordsOut = 0;
   exceptions = 0;

@@ -27,7 +27,7 @@ export const TOPIC_COUNTERS = [
 export type TopicCounterName = (typeof TOPIC_COUNTERS)[number];
 
 /** The counters and rates of the messages that a topic filter matches. */
-export interface TopicFiguresRecord {
+export interface TopicCountersRecord {
   readonly filter: string;
   /** Time at which counting has started, in milliseconds since 1970. */
   readonly since: number;
@@ -36,8 +36,8 @@ export interface TopicFiguresRecord {
   readonly rates: Readonly<Record<TopicCounterName, number>>;
 }
 
-/** The part of the broker that `TopicFigures` uses. */
-interface TopicFiguresHost {
+/** The part of the broker that `TopicCounters` uses. */
+interface TopicCountersHost {
   readonly clock: { now(): number; monotonic(): number };
   readonly wheel: TimingWheel;
   readonly events: Events;
@@ -74,21 +74,21 @@ class Counted {
     this.before.set(this.counts);
   }
 
-  get record(): TopicFiguresRecord {
+  get record(): TopicCountersRecord {
     const { filter, since, counts, rates } = this;
     return { filter, since, counts: named(counts), rates: named(rates) };
   }
 }
 
 /**
- * Counters of the messages of single topics, on request: `broker.monitor.topicFigures`.
+ * Counters of the messages of single topics, on request: `broker.monitor.topicCounters`.
  *
  * While a topic filter is registered, its QoS 0 messages leave the fast path, and each message of any topic that is not on it is looked up
  * once among the registered filters.
  */
-export class TopicFigures {
+export class TopicCounters {
   readonly #timer = new FunctionTimer((nowMs) => this.#measure(nowMs));
-  readonly #host: TopicFiguresHost;
+  readonly #host: TopicCountersHost;
   readonly #counted = new Map<string, Counted>();
   readonly #index = new FilterIndex<Counted>();
   readonly #found: Counted[] = [];
@@ -100,17 +100,17 @@ export class TopicFigures {
   };
 
   /** @internal */
-  constructor({ clock, wheel, events, observe }: TopicFiguresHost) {
+  constructor({ clock, wheel, events, observe }: TopicCountersHost) {
     this.#host = { clock, wheel, events, observe };
   }
 
   /** The counters of all topic filters, in the order in which they were added. */
-  list(): TopicFiguresRecord[] {
+  list(): TopicCountersRecord[] {
     return [...this.#counted.values()].map(({ record }) => record);
   }
 
   /** The counters of a topic filter; undefined: its messages are not counted. */
-  get(filter: string): TopicFiguresRecord | undefined {
+  get(filter: string): TopicCountersRecord | undefined {
     return this.#counted.get(filter)?.record;
   }
 
@@ -118,7 +118,7 @@ export class TopicFigures {
    * Count the messages whose topic matches a topic filter.
    * @throws InvalidInput TOPIC_FILTER_INVALID; StateError RECORD_EXISTS, TOO_MANY_TOPICS (512)
    */
-  add(filter: string): void {
+  create(filter: string): void {
     const fault = typeof filter === 'string' ? checkTopicFilter(filter) : 'the topic filter must be a string';
     if (fault !== undefined || parseSharedFilter(filter) !== undefined)
       throw new InvalidInput('TOPIC_FILTER_INVALID', 'topic', 'a topic filter that is not shared', filter, fault);
@@ -134,6 +134,11 @@ export class TopicFigures {
     if (this.#counted.size === 0) this.#begin();
     this.#counted.set(filter, counted);
     this.#index.add(filter, counted);
+  }
+
+  /** @deprecated Use `create`. */
+  add(filter: string): void {
+    this.create(filter);
   }
 
   /** Stop counting for a topic filter. @returns whether it was registered */

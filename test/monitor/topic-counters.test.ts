@@ -7,9 +7,9 @@ describe('Counters of topic filters', () => {
   it('counts messages by QoS and direction, with the rates of the last ten seconds', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
-    const { topicFigures } = broker.monitor;
-    topicFigures.add('a/+');
-    topicFigures.add('#');
+    const { topicCounters } = broker.monitor;
+    topicCounters.create('a/+');
+    topicCounters.create('#');
     const receiver = await kit.connect({ clientId: 'r' });
     await receiver.subscribe('a/1', { qos: 1 });
     const device = await kit.connect({ clientId: 'd' });
@@ -17,7 +17,7 @@ describe('Counters of topic filters', () => {
     await device.publish('a/2', 'x', { qos: 1 });
     await device.publish('b', 'x', { qos: 1 });
     await clock.advance(10_000);
-    const record = topicFigures.get('a/+');
+    const record = topicCounters.get('a/+');
     assert.deepEqual(record?.counts, {
       in: 4,
       out: 3,
@@ -31,60 +31,60 @@ describe('Counters of topic filters', () => {
     });
     assert.equal(record?.rates.in, 0.4);
     assert.deepEqual(
-      topicFigures.list().map(({ filter, counts }) => [filter, counts.in, counts.dropped]),
+      topicCounters.list().map(({ filter, counts }) => [filter, counts.in, counts.dropped]),
       [
         ['a/+', 4, 1],
         ['#', 5, 2]
       ]
     );
     await clock.advance(10_000);
-    assert.equal(topicFigures.get('a/+')?.rates.in, 0);
+    assert.equal(topicCounters.get('a/+')?.rates.in, 0);
   });
 
   it('takes only the topics that a filter matches from the fast path', async () => {
     await using kit = await createTestBroker();
     const { broker } = kit;
     const { routing, publishing, services } = engineOf(broker);
-    const { topicFigures } = broker.monitor;
-    topicFigures.add('a/#');
+    const { topicCounters } = broker.monitor;
+    topicCounters.create('a/#');
     assert.deepEqual(
       [routing.of('a/b').isForRuns, routing.of('b').isForRuns, publishing.hooks.isFastPathOpen],
       [false, true, true]
     );
-    topicFigures.add('b');
-    assert.equal(topicFigures.delete('a/#'), true);
-    assert.equal(topicFigures.delete('a/#'), false);
+    topicCounters.create('b');
+    assert.equal(topicCounters.delete('a/#'), true);
+    assert.equal(topicCounters.delete('a/#'), false);
     assert.deepEqual([routing.of('a/b').isForRuns, routing.of('b').isForRuns], [true, false]);
     assert.equal(services.events.heard['message.publish'], true);
-    topicFigures.clear();
+    topicCounters.clear();
     assert.equal(services.events.heard['message.publish'], false);
-    assert.deepEqual(topicFigures.list(), []);
+    assert.deepEqual(topicCounters.list(), []);
   });
 
   it('leaves no listeners for a filter that could not be observed', async (t) => {
     await using kit = await createTestBroker();
-    const { topicFigures } = kit.broker.monitor;
+    const { topicCounters } = kit.broker.monitor;
     const { routing, services } = engineOf(kit.broker);
     const observe = t.mock.method(routing, 'watch', () => {
       throw new Error('no room');
     });
-    assert.throws(() => topicFigures.add('a'), /no room/);
+    assert.throws(() => topicCounters.create('a'), /no room/);
     observe.mock.restore();
-    assert.deepEqual([topicFigures.list(), services.events.heard['message.publish']], [[], false]);
-    topicFigures.add('a');
+    assert.deepEqual([topicCounters.list(), services.events.heard['message.publish']], [[], false]);
+    topicCounters.create('a');
     await kit.broker.publish('a', 'x');
-    assert.equal(topicFigures.get('a')?.counts.in, 1, 'a message is counted once');
-    topicFigures.delete('a');
+    assert.equal(topicCounters.get('a')?.counts.in, 1, 'a message is counted once');
+    topicCounters.delete('a');
     assert.equal(services.events.heard['message.publish'], false);
   });
 
   it('refuses invalid and shared filters, those that are counted already, and more than 512', async () => {
     await using kit = await createTestBroker();
-    const { topicFigures } = kit.broker.monitor;
+    const { topicCounters } = kit.broker.monitor;
     for (const filter of ['a/#/b', '', '$share/g/a'])
-      assert.throws(() => topicFigures.add(filter), { code: 'TOPIC_FILTER_INVALID' });
-    for (let number = 0; number < 512; number++) topicFigures.add(`t/${number}`);
-    assert.throws(() => topicFigures.add('t/0'), { code: 'RECORD_EXISTS' });
-    assert.throws(() => topicFigures.add('u'), { code: 'TOO_MANY_TOPICS' });
+      assert.throws(() => topicCounters.create(filter), { code: 'TOPIC_FILTER_INVALID' });
+    for (let number = 0; number < 512; number++) topicCounters.create(`t/${number}`);
+    assert.throws(() => topicCounters.create('t/0'), { code: 'RECORD_EXISTS' });
+    assert.throws(() => topicCounters.create('u'), { code: 'TOO_MANY_TOPICS' });
   });
 });

@@ -8,7 +8,7 @@ import type { RecordTable } from './record-table.ts';
 import type { Zone } from './zone.ts';
 
 /** The source of the counters of a connection. */
-export interface TrafficSource {
+export interface CountedTraffic {
   readonly reader: {
     readonly receivedBytes: number;
     readonly receivedChunks: number;
@@ -27,11 +27,11 @@ export interface TrafficSource {
 }
 
 /** The source of the counters of a session, which a session implements. */
-export interface FiguresSource {
+export interface CountedSession {
   readonly createdAt: number;
   /** PUBLISH packets sent on earlier connections. */
   readonly delivered: number;
-  readonly connection: TrafficSource | undefined;
+  readonly connection: CountedTraffic | undefined;
   /** Number of the session, by which the counters of its last connection are stored. */
   readonly number: number;
   readonly ports: { readonly lastTraffic: { count(number: number, name: TrafficCounter): number } };
@@ -98,16 +98,16 @@ export interface SessionCounts {
 }
 
 /** The counters of a session and of its connection, under their documented names. */
-export type SessionFigures = SessionCounts & ConnectionTraffic;
+export type SessionCounters = SessionCounts & ConnectionTraffic;
 
 /** A counter of the current or last connection. */
-export function countOf(name: TrafficCounter): (source: FiguresSource) => number {
+export function countOf(name: TrafficCounter): (source: CountedSession) => number {
   const read = TRAFFIC_COUNTERS[name];
   return ({ connection, ports, number }) =>
     connection === undefined ? ports.lastTraffic.count(number, name) : read(connection);
 }
 
-export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {
+export const TRAFFIC_FIELDS: RecordTable<CountedSession, ConnectionTraffic> = {
   recvOct: {
     from: countOf('recvOct'),
     unit: 'bytes',
@@ -159,7 +159,7 @@ export const TRAFFIC_FIELDS: RecordTable<FiguresSource, ConnectionTraffic> = {
   sendPend: { from: ({ connection }) => connection?.stream.writableLength ?? 0, unit: 'bytes', earlier: 'send_pend' }
 };
 
-export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
+export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
   createdAt: { from: ({ createdAt }) => createdAt, unit: 'ms', later: 'created_at', earlier: 'created_at' },
   subscriptions: {
     from: ({ subscriptions }) => subscriptions.size,
@@ -223,4 +223,4 @@ export const COUNT_FIELDS: RecordTable<FiguresSource, SessionCounts> = {
   enqueueMsg: { from: ({ delivery }) => delivery.enqueued, unit: 'messages', earlier: 'enqueue_msg' }
 };
 
-export const FIGURE_FIELDS: RecordTable<FiguresSource, SessionFigures> = { ...COUNT_FIELDS, ...TRAFFIC_FIELDS };
+export const COUNTER_FIELDS: RecordTable<CountedSession, SessionCounters> = { ...COUNT_FIELDS, ...TRAFFIC_FIELDS };

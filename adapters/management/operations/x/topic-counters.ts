@@ -6,7 +6,7 @@ import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const TOPIC = Type.String({ description: 'The topic filter' });
-const FIGURES = Type.Object({
+const COUNTS = Type.Object({
   topic: TOPIC,
   since: Type.Integer({ description: 'When counting has begun, in milliseconds since 1970' }),
   ...Object.fromEntries(
@@ -18,18 +18,18 @@ const FIGURES = Type.Object({
 });
 
 function shown({ filter, since, counts, rates }: TopicFiguresRecord): Record<string, unknown> {
-  const figures = TOPIC_COUNTERS.flatMap((name) => [
+  const shownCounts = TOPIC_COUNTERS.flatMap((name) => [
     [`messages.${name}.count`, counts[name]],
     [`messages.${name}.rate`, rates[name]]
   ]);
-  return { topic: filter, since, ...Object.fromEntries(figures) };
+  return { topic: filter, since, ...Object.fromEntries(shownCounts) };
 }
 
 const unknown = (topic: string) =>
   new Fault('unknownRecord', `the messages of the topic filter "${topic}" are not counted`);
 
 /** Counters of messages by topic filter. */
-export const TOPIC_FIGURES: readonly Operation[] = [
+export const TOPIC_METRICS: readonly Operation[] = [
   operation({
     name: 'list_topic_figures',
     method: 'GET',
@@ -38,9 +38,9 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     example: {},
     paged: 'max',
     hasCursor: true,
-    data: Type.Array(FIGURES),
+    data: Type.Array(COUNTS),
     run: ({ broker, page }) => {
-      const all = broker.monitor.topicFigures.list().sort((a, b) => (a.filter < b.filter ? -1 : 1));
+      const all = broker.monitor.topicCounters.list().sort((a, b) => (a.filter < b.filter ? -1 : 1));
       return pageOf(all, page, shown, { keyOf: ({ filter }) => filter });
     }
   }),
@@ -50,9 +50,9 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     path: '/x/topic_figures',
     descr: 'Count the messages whose topic matches a topic filter',
     body: Type.Object({ topic: TOPIC }),
-    shown: FIGURES,
+    shown: COUNTS,
     example: { body: { topic: 'sensors/+/temperature' } },
-    run: ({ broker }, { body: { topic } }) => broker.monitor.topicFigures.add(topic)
+    run: ({ broker }, { body: { topic } }) => broker.monitor.topicCounters.create(topic)
   }),
   operation({
     name: 'lookup_topic_figures',
@@ -60,9 +60,9 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     path: '/x/topic_figures/:topic',
     descr: 'Look up the counters of a topic filter',
     example: { params: { topic: 'sensors/#' } },
-    data: FIGURES,
+    data: COUNTS,
     run: ({ broker }, { params: { topic } }) => {
-      const found = broker.monitor.topicFigures.get(topic);
+      const found = broker.monitor.topicCounters.get(topic);
       if (found === undefined) throw unknown(topic);
       return shown(found);
     }
@@ -74,7 +74,7 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     descr: 'Stop counting for a topic filter',
     example: { params: { topic: 'sensors/#' } },
     run: ({ broker }, { params: { topic } }) => {
-      if (!broker.monitor.topicFigures.delete(topic)) throw unknown(topic);
+      if (!broker.monitor.topicCounters.delete(topic)) throw unknown(topic);
     }
   }),
   operation({
@@ -83,6 +83,6 @@ export const TOPIC_FIGURES: readonly Operation[] = [
     path: '/x/topic_figures',
     descr: 'Stop counting for all topic filters',
     example: {},
-    run: ({ broker }) => broker.monitor.topicFigures.clear()
+    run: ({ broker }) => broker.monitor.topicCounters.clear()
   })
 ];

@@ -97,7 +97,7 @@ describe('The counters of acknowledgements', () => {
     client.send(ack('pubcomp', two));
     await nothing(client);
     assert.deepEqual(counts(), ['puback 1 1', 'pubrec 1 2', 'pubcomp 1 2']);
-    assert.equal([...broker.sessions][0].figures().inflight, 4);
+    assert.equal([...broker.sessions][0].counters().inflight, 4);
   });
 });
 

@@ -8,7 +8,7 @@ describe('Counters and gauges of the last hour', () => {
   it('returns rates of counters and values of gauges, every ten seconds', async () => {
     await using kit = await createTestBroker();
     const { broker, clock } = kit;
-    const { figures } = broker.monitor;
+    const { metricHistory: figures } = broker.monitor;
     figures.start();
     const begin = clock.now();
     for (let number = 0; number < 25; number++) await broker.publish('a', 'x');
@@ -29,7 +29,7 @@ describe('Counters and gauges of the last hour', () => {
 
   it('returns at most 360 samples', async () => {
     await using kit = await createTestBroker();
-    const { figures } = kit.broker.monitor;
+    const { metricHistory: figures } = kit.broker.monitor;
     figures.start();
     const begin = kit.clock.now();
     await kit.clock.advance('2h');
@@ -47,8 +47,8 @@ describe('Counters and gauges of the last hour', () => {
     assert.equal(wheel.size, 0);
     await using kit = await createTestBroker();
     const before = engineOf(kit.broker).services.wheel.size;
-    kit.broker.monitor.figures.read([]);
-    kit.broker.monitor.figures.read([]);
+    kit.broker.monitor.metricHistory.read([]);
+    kit.broker.monitor.metricHistory.read([]);
     assert.equal(engineOf(kit.broker).services.wheel.size, before + 1);
   });
 });
