@@ -27,13 +27,13 @@ export {
   documentedName,
   durationMs,
   nearest,
-  type OptionRow,
+  type OptionField,
   type OptionTable,
   optionName,
   parseDuration,
   parseSize,
   readOptions,
-  row as optionRow,
+  row as optionField,
   unknownKey,
   type Values as OptionValues
 } from './base/options-table.ts';
@@ -50,13 +50,13 @@ export { BRIDGE_PREFIX } from './broker/rights/bridge-access.ts';
 export { ClientSession, type Outgoing } from './client/session.ts';
 export { EVENT_ABOUT } from './events/event-texts.ts';
 export { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from './events/metric-texts.ts';
-export { LOG_ROWS, type LogRow } from './monitor/log.ts';
+export { LOG_ROWS, type LogEntry } from './monitor/log.ts';
 export { HISTORY_METRICS } from './monitor/metric-history.ts';
 export { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from './monitor/sys.ts';
 export { TOPIC_COUNTERS } from './monitor/topic-counters.ts';
 export { type PayloadForm, payloadFields, shownUsername } from './monitor/traces/trace-fields.ts';
 export { OUTBOX_OPTIONS } from './outbox/options.ts';
-export { CONNECT_REFUSALS, type ConnectRefusalRow } from './packets/connect-refusals.ts';
+export { CONNECT_REFUSALS, type ConnectRefusalEntry } from './packets/connect-refusals.ts';
 export { encode } from './packets/encode.ts';
 export { PacketReader } from './packets/packet-reader.ts';
 export type {
@@ -77,7 +77,7 @@ export type {
   ActionType,
   LocalAction,
   Localized,
-  ParamRow,
+  ParamField,
   Params,
   ParamTable,
   Resource,
@@ -121,7 +121,7 @@ export type {
   OpenLookup,
   OpenSink,
   OpenSource,
-  PropertyRow,
+  PropertyField,
   PropertyTable,
   SinkItem,
   SinkSetup,

@@ -87,8 +87,8 @@ export {
   durationMs,
   /** @deprecated Import it from `embermq/adapter`. */
   nearest,
-  /** @deprecated Import it from `embermq/adapter`. */
-  type OptionRow,
+  /** @deprecated Use `OptionField` of `embermq/adapter`. */
+  type OptionField as OptionRow,
   /** @deprecated Import it from `embermq/adapter`. */
   type OptionTable,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -99,7 +99,7 @@ export {
   parseSize,
   /** @deprecated Import it from `embermq/adapter`. */
   readOptions,
-  /** @deprecated Import it from `embermq/adapter`. */
+  /** @deprecated Use `optionField` of `embermq/adapter`. */
   row as optionRow,
   /** @deprecated Import it from `embermq/adapter`. */
   unknownKey,
@@ -156,6 +156,14 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   type Outgoing
 } from './client/session.ts';
+export type {
+  /** @deprecated Use `EventEntry`. */
+  EventEntry as EventRow
+} from './events/catalogue.ts';
+export type {
+  /** @deprecated Use `ErrorCodeEntry`. */
+  ErrorCodeEntry as ErrorCodeRow
+} from './events/error-codes/row.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   EVENT_ABOUT
@@ -168,11 +176,17 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   PLAIN_GAUGE_ABOUT
 } from './events/metric-texts.ts';
+export type {
+  /** @deprecated Use `DisconnectReasonEntry`. */
+  DisconnectReasonEntry as DisconnectRow,
+  /** @deprecated Use `DropReasonEntry`. */
+  DropReasonEntry as DropRow
+} from './events/reasons.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   LOG_ROWS,
-  /** @deprecated Import it from `embermq/adapter`. */
-  type LogRow
+  /** @deprecated Use `LogEntry` of `embermq/adapter`. */
+  type LogEntry as LogRow
 } from './monitor/log.ts';
 export type {
   /** @deprecated Use `MetricHistory`. */
@@ -225,8 +239,8 @@ export type {
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   CONNECT_REFUSALS,
-  /** @deprecated Import it from `embermq/adapter`. */
-  type ConnectRefusalRow
+  /** @deprecated Use `ConnectRefusalEntry` of `embermq/adapter`. */
+  type ConnectRefusalEntry as ConnectRefusalRow
 } from './packets/connect-refusals.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
@@ -295,8 +309,8 @@ export type {
   LocalAction,
   /** @deprecated Import it from `embermq/adapter`. */
   Localized,
-  /** @deprecated Import it from `embermq/adapter`. */
-  ParamRow,
+  /** @deprecated Use `ParamField` of `embermq/adapter`. */
+  ParamField as ParamRow,
   /** @deprecated Import it from `embermq/adapter`. */
   Params,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -407,8 +421,8 @@ export type {
   OpenSink,
   /** @deprecated Import it from `embermq/adapter`. */
   OpenSource,
-  /** @deprecated Import it from `embermq/adapter`. */
-  PropertyRow,
+  /** @deprecated Use `PropertyField` of `embermq/adapter`. */
+  PropertyField as PropertyRow,
   /** @deprecated Import it from `embermq/adapter`. */
   PropertyTable,
   /** @deprecated Import it from `embermq/adapter`. */

@@ -97,14 +97,14 @@ export {
   type BrokerEvents,
   EVENT_NAMES,
   EVENTS,
+  type EventEntry,
   type EventFields,
   type EventName,
-  type EventRow,
   type EventValue,
   type FieldTypes,
   type SubscribeResult
 } from './events/catalogue.ts';
-export type { ErrorCodeRow } from './events/error-codes/row.ts';
+export type { ErrorCodeEntry } from './events/error-codes/row.ts';
 export { ERROR_CODES } from './events/error-codes.ts';
 export type {
   Approval,
@@ -132,10 +132,10 @@ export {
 export {
   DISCONNECT_REASONS,
   type DisconnectReason,
-  type DisconnectRow,
+  type DisconnectReasonEntry,
   DROP_REASONS,
   type DropReason,
-  type DropRow
+  type DropReasonEntry
 } from './events/reasons.ts';
 export type { SubscriptionOptions } from './events/subscription-options.ts';
 export type { AlarmInput, Alarms } from './monitor/alarms.ts';

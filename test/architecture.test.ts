@@ -257,7 +257,7 @@ describe('fields', () => {
 
 /** No file imports these types, but the declarations that the compiler writes for other files name them. */
 const IN_DECLARATIONS = [
-  'adapters/cli/flags.ts: FlagRow',
+  'adapters/cli/flags.ts: FlagField',
   'lib/rules/events/client-columns.ts: OfClient',
   'lib/session/log/session-record.ts: SubscriptionEntry'
 ];

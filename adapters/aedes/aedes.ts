@@ -22,7 +22,7 @@ import { Client, type ClientHost, qosOf } from './client.ts';
 import { EventRelay } from './events.ts';
 import { ClientLinks, HandlerHooks } from './hooks.ts';
 import { DEFAULT_HANDLERS, readOptions, type Settings } from './options.ts';
-import { inputOf, type PacketSource, type PublishInput, packetOf, type Subscription } from './packets.ts';
+import { inputOf, type PacketNumbers, type PublishInput, packetOf, type Subscription } from './packets.ts';
 import type {
   AedesEvents,
   AedesOptions,
@@ -69,7 +69,7 @@ export class Aedes extends EventEmitter<AedesEvents> {
   /** Called after a packet was published. */
   published: PublishedHandler;
   readonly #settings: Settings;
-  readonly #source: PacketSource;
+  readonly #source: PacketNumbers;
   readonly #links = new ClientLinks();
   readonly #backpressure = new Backpressure();
   readonly #hooks: HandlerHooks;

@@ -6,7 +6,7 @@ import type { Client } from './client.ts';
 import { type ClientLinks, failed, type HandlerHooks } from './hooks.ts';
 import {
   connackOf,
-  type PacketSource,
+  type PacketNumbers,
   type PubrelPacket,
   packetOf,
   refusalOf,
@@ -16,7 +16,7 @@ import {
 import type { AedesEvents, Handlers } from './types.ts';
 
 /** The part of the Aedes broker that the events use. */
-interface EventsHost extends PacketSource, Pick<Handlers, 'published'> {
+interface EventsHost extends PacketNumbers, Pick<Handlers, 'published'> {
   readonly broker: Broker;
   emit<E extends keyof AedesEvents>(event: E, ...args: AedesEvents[E]): boolean;
   /** Check whether `published` is a function of the app. */

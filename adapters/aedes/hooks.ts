@@ -29,7 +29,7 @@ import {
   type ConnectPacket,
   changesOf,
   connectPacketOf,
-  type PacketSource,
+  type PacketNumbers,
   packetOf,
   type Subscription,
   subscriptionOf
@@ -71,7 +71,7 @@ export class ClientLinks {
 }
 
 /** The part of the Aedes broker that the hooks use. */
-interface HooksHost extends Handlers, PacketSource {
+interface HooksHost extends Handlers, PacketNumbers {
   readonly broker: Broker;
 }
 

@@ -2,7 +2,7 @@
 // public types of this adapter. A handler may change a packet, and only what differs from before is taken over
 // (`changesOf`), so that a message that was not changed keeps its bytes.
 
-import { CONNECT_REFUSALS, type ConnectRefusalRow } from '../../lib/adapter.ts';
+import { CONNECT_REFUSALS, type ConnectRefusalEntry } from '../../lib/adapter.ts';
 import type {
   ConnectPacket as ConnectOfBroker,
   Message,
@@ -126,14 +126,14 @@ export interface UnsubscribePacket {
 }
 
 /** The source of packet numbers of a broker. */
-export interface PacketSource {
+export interface PacketNumbers {
   readonly id: string;
   /** Returns the number of the next packet. */
   nextCount(): number;
 }
 
 /** A message as a packet of Aedes. */
-export function packetOf(message: Message, source: PacketSource): AedesPublishPacket {
+export function packetOf(message: Message, source: PacketNumbers): AedesPublishPacket {
   const packet: AedesPublishPacket = {
     cmd: 'publish',
     brokerId: source.id,
@@ -245,6 +245,6 @@ export function connackOf(reasonCode: number, sessionPresent: boolean, version: 
 }
 
 /** The reason for refusing a client, by the reason code of MQTT 5.0. */
-export function refusalOf(reasonCode: number): ConnectRefusalRow | undefined {
-  return Object.values<ConnectRefusalRow>(CONNECT_REFUSALS).find((row) => row.reasonCode === reasonCode);
+export function refusalOf(reasonCode: number): ConnectRefusalEntry | undefined {
+  return Object.values<ConnectRefusalEntry>(CONNECT_REFUSALS).find((row) => row.reasonCode === reasonCode);
 }

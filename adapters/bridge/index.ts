@@ -7,4 +7,4 @@ export type {
   /** @deprecated Use `BridgeCounters`. */
   BridgeCounters as BridgeFigures
 } from './relay.ts';
-export type { BridgeTopics, TopicRule } from './topics.ts';
+export type { BridgeTopic, BridgeTopics } from './topics.ts';

@@ -1,9 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import type { ParamRow, ParamTable } from '../../lib/adapter.ts';
+import type { ParamField, ParamTable } from '../../lib/adapter.ts';
 
 const SWITCH = ['on', 'off'];
 
-const MOUNTPOINT: ParamRow = {
+const MOUNTPOINT: ParamField = {
   order: 9,
   type: 'string',
   default: 'bridge/aws/${node}/',
@@ -14,7 +14,7 @@ const MOUNTPOINT: ParamRow = {
   }
 };
 
-const RECONNECT_INTERVAL: ParamRow = {
+const RECONNECT_INTERVAL: ParamField = {
   order: 11,
   type: 'string',
   format: 'duration',
@@ -26,7 +26,7 @@ const RECONNECT_INTERVAL: ParamRow = {
   }
 };
 
-const DISK_CACHE: ParamRow = {
+const DISK_CACHE: ParamField = {
   order: 4,
   type: 'string',
   enum: SWITCH,

@@ -3,12 +3,12 @@ import {
   checkConnectorName,
   type OptionValues,
   readOptions,
-  optionRow as row,
+  optionField as row,
   shownUrl
 } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
-import { type BridgeTopics, readRules, type TopicRule } from './topics.ts';
+import { type BridgeTopic, type BridgeTopics, readRules } from './topics.ts';
 
 /** Options of `bridge`. Durations are numbers of milliseconds or strings such as `5s`; `keepAlive` is in seconds. */
 export interface BridgeOptions extends OutgoingTls {
@@ -66,10 +66,10 @@ export const BRIDGE_OPTIONS = {
     check: checkUrl
   }),
   name: row('text', 'default', 'Name of the bridge, if there are several.', { check: checkConnectorName }),
-  out: row('object', [] as readonly TopicRule[], 'What is forwarded from this broker to the remote server.', {
+  out: row('object', [] as readonly BridgeTopic[], 'What is forwarded from this broker to the remote server.', {
     check: (value, field) => readRules(value, field, true)
   }),
-  in: row('object', [] as readonly TopicRule[], 'What is forwarded from the remote server to this broker.', {
+  in: row('object', [] as readonly BridgeTopic[], 'What is forwarded from the remote server to this broker.', {
     check: (value, field) => readRules(value, field, false)
   }),
   version: row('integer', 5, 'Version of MQTT at the remote server: 4 (MQTT 3.1.1) or 5.', { min: 4, max: 5 }),

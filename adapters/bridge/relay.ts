@@ -24,7 +24,7 @@ import {
 } from '../../lib/index.ts';
 import { Leg } from './leg.ts';
 import { type BridgeSettings, credentialsOf, localClientId } from './options.ts';
-import type { TopicMap, TopicRule } from './topics.ts';
+import type { BridgeTopic, TopicMap } from './topics.ts';
 
 /** The user property with the bridges that a message has passed. */
 const HOP = 'bridge-hop';
@@ -513,12 +513,12 @@ export function openLocal(
  * Give the local session the subscriptions of these rules, and remove all others.
  * @param maximumQoS the highest QoS that the remote server accepts
  */
-export function subscribeLocal(session: SessionHandle, rules: readonly TopicRule[], maximumQoS = 2): void {
+export function subscribeLocal(session: SessionHandle, rules: readonly BridgeTopic[], maximumQoS = 2): void {
   const wanted = new Map(rules.map((rule) => [rule.subscription, rule]));
   for (const { filter } of [...session.subscriptions()]) if (!wanted.has(filter)) session.unsubscribe(filter);
   for (const { subscription, qos } of wanted.values())
     session.subscribe(subscription, {
-      qos: Math.min(qos, maximumQoS) as TopicRule['qos'],
+      qos: Math.min(qos, maximumQoS) as BridgeTopic['qos'],
       noLocal: !subscription.startsWith('$share/'),
       retainAsPublished: true,
       retainHandling: 1

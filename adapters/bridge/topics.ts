@@ -15,7 +15,7 @@ export interface BridgeTopics {
 }
 
 /** `BridgeTopics` of one direction. */
-export interface TopicRule {
+export interface BridgeTopic {
   /** The topic filter of the subscription at the source side. */
   readonly subscription: string;
   readonly qos: QoS;
@@ -36,7 +36,7 @@ const SHARED = /^\$share\/[^/]+\//;
  * @param isOut true if messages go from the broker to the remote server
  * @throws InvalidInput OPTION_INVALID
  */
-export function readRules(list: unknown, field: string, isOut: boolean): readonly TopicRule[] {
+export function readRules(list: unknown, field: string, isOut: boolean): readonly BridgeTopic[] {
   if (!Array.isArray(list))
     throw new InvalidInput('OPTION_INVALID', field, 'a list of objects with "filter"', typeof list);
   const rules = list.map((entry: unknown, at) => readRule(entry, `${field}[${at}]`, isOut));
@@ -51,7 +51,7 @@ export function readRules(list: unknown, field: string, isOut: boolean): readonl
   return rules;
 }
 
-function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
+function readRule(entry: unknown, field: string, isOut: boolean): BridgeTopic {
   if (typeof entry !== 'object' || entry === null)
     throw new InvalidInput('OPTION_INVALID', field, 'an object with "filter"', entry);
   for (const key of Object.keys(entry))
@@ -74,7 +74,7 @@ function readRule(entry: unknown, field: string, isOut: boolean): TopicRule {
 
 /** The target of a message: its rule, and its topic at the other side. */
 interface Mapped {
-  readonly rule: TopicRule;
+  readonly rule: BridgeTopic;
   readonly topic: string;
 }
 
@@ -83,10 +83,10 @@ const MAX_REMEMBERED = 1_000;
 
 /** Maps the topics of one direction. The first rule whose filter matches applies. */
 export class TopicMap {
-  readonly rules: readonly TopicRule[];
+  readonly rules: readonly BridgeTopic[];
   readonly #known = new Map<string, Mapped | undefined>();
 
-  constructor(rules: readonly TopicRule[]) {
+  constructor(rules: readonly BridgeTopic[]) {
     this.rules = rules;
   }
 

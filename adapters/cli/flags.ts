@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util';
-import { documentedName, durationMs, nearest, type OptionRow, readOptions } from '../../lib/adapter.ts';
+import { documentedName, durationMs, nearest, type OptionField, readOptions } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 
 /** A flag: an option that can be given on the command line, for example `maxPacketSize` as `--max-packet-size`. */
-export interface FlagRow<T = unknown> extends OptionRow<T> {
+export interface FlagField<T = unknown> extends OptionField<T> {
   /** The short form: `p` for `-p`. */
   readonly short?: string;
   /** The placeholder for the value in the help, such as `PORT`. Flags of the kind boolean have none. */
@@ -12,18 +12,18 @@ export interface FlagRow<T = unknown> extends OptionRow<T> {
   readonly isList?: boolean;
 }
 
-export type FlagTable = Readonly<Record<string, FlagRow>>;
+export type FlagTable = Readonly<Record<string, FlagField>>;
 
 /** The values of the flags of a table. */
-export type FlagValues<T> = { readonly [N in keyof T]: T[N] extends FlagRow<infer V> ? V : never };
+export type FlagValues<T> = { readonly [N in keyof T]: T[N] extends FlagField<infer V> ? V : never };
 
 /** Create the row of a flag. */
 export function flag<V>(
-  kind: OptionRow['kind'],
+  kind: OptionField['kind'],
   value: V,
   about: string,
-  more: Partial<Omit<FlagRow, 'default'>> = {}
-): FlagRow<V> {
+  more: Partial<Omit<FlagField, 'default'>> = {}
+): FlagField<V> {
   return { kind, default: value, about, ...more };
 }
 
@@ -34,8 +34,8 @@ export function flag<V>(
 export function timeFlag(
   valueMs: number,
   about: string,
-  more: Partial<Omit<FlagRow, 'default'>> = {}
-): FlagRow<number> {
+  more: Partial<Omit<FlagField, 'default'>> = {}
+): FlagField<number> {
   return { kind: 'object', default: valueMs, about, value: 'SECONDS', check: checkTime, ...more };
 }
 
@@ -45,7 +45,7 @@ function checkTime(value: unknown, field: string): number {
 }
 
 /** Create a flag that may be given several times. */
-export function listFlag(about: string, more: Partial<Omit<FlagRow, 'default'>> = {}): FlagRow<readonly string[]> {
+export function listFlag(about: string, more: Partial<Omit<FlagField, 'default'>> = {}): FlagField<readonly string[]> {
   return { kind: 'object', default: [], about, isList: true, ...more };
 }
 
@@ -107,7 +107,13 @@ export function refuseWords(words: readonly string[], command: string): void {
   throw new InvalidInput('FLAG_INVALID', word, 'flags only', word, message);
 }
 
-function flagValue(name: string, row: FlagRow, spelling: string, value: string | undefined, before: unknown): unknown {
+function flagValue(
+  name: string,
+  row: FlagField,
+  spelling: string,
+  value: string | undefined,
+  before: unknown
+): unknown {
   if (row.kind === 'boolean') return value === undefined ? true : value;
   if (value === undefined) {
     throw new InvalidInput('FLAG_INVALID', name, 'a value', undefined, `${spelling} needs a value: ${row.about}`);
@@ -163,7 +169,7 @@ export function describeFlags(table: FlagTable): string {
   return rows.map(({ left, right }) => `${left.padEnd(width)}${right}`).join('\n');
 }
 
-function shownDefault(row: FlagRow): string {
+function shownDefault(row: FlagField): string {
   const { default: value } = row;
   if (row.check === checkTime) return value === 0 ? '' : ` [${Number(value) / 1000}]`;
   if (value === undefined || value === false || (Array.isArray(value) && value.length === 0) || value === '') return '';

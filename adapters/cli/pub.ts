@@ -78,15 +78,15 @@ ${describeFlags(DIAL_FLAGS)}`,
 };
 
 type Payload = Buffer | string;
-type Source = (signal: AbortSignal) => AsyncIterable<Payload>;
+type PayloadReader = (signal: AbortSignal) => AsyncIterable<Payload>;
 
 /**
  * The source of the payloads, given by exactly one flag. Files are read before connecting, so that read errors are
  * reported first.
  */
-async function payloadSource(flags: PubFlags, shell: Shell): Promise<Source> {
+async function payloadSource(flags: PubFlags, shell: Shell): Promise<PayloadReader> {
   const { message, file } = flags;
-  const sources: (() => Promise<Source>)[] = [];
+  const sources: (() => Promise<PayloadReader>)[] = [];
   if (message !== undefined) sources.push(async () => repeated(message, flags));
   if (file !== undefined) sources.push(async () => repeated(await readFileFor(shell, file), flags));
   if (flags.nullMessage) sources.push(async () => repeated('', flags));
@@ -102,7 +102,7 @@ async function payloadSource(flags: PubFlags, shell: Shell): Promise<Source> {
   );
 }
 
-function repeated(payload: Payload, { repeat, repeatDelay }: PubFlags): Source {
+function repeated(payload: Payload, { repeat, repeatDelay }: PubFlags): PayloadReader {
   return async function* (signal) {
     for (let times = 0; times < repeat; times++) {
       if (times > 0 && repeatDelay > 0) await delay(repeatDelay, undefined, { signal }).catch(() => {});

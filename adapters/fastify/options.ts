@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import { type Broker, type BrokerOptions, type Duration, InvalidInput } from '../../lib/index.ts';
 import type { ManagementOptions } from '../management/index.ts';
 import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';

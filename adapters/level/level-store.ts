@@ -6,7 +6,7 @@ import {
   type Batch,
   type Entry,
   type OptionValues,
-  optionRow,
+  optionField,
   readOptions,
   type Store,
   type StoreSnapshot
@@ -68,7 +68,7 @@ export interface LevelStoreOptions {
 
 /** The options of `levelStore`. */
 export const LEVEL_OPTIONS = {
-  durability: optionRow(
+  durability: optionField(
     'choice',
     'process',
     'Failures that a commit survives: a crash of the process; or also a loss of power, for which each commit waits for the disk.',
@@ -76,18 +76,22 @@ export const LEVEL_OPTIONS = {
       choices: ['process', 'power']
     }
   ),
-  verify: optionRow(
+  verify: optionField(
     'boolean',
     true,
     'Verify the checksums of all files of a folder when it is opened (about 300 MB/s).'
   ),
-  reserve: optionRow<number | undefined>('size', undefined, 'Disk space that a folder keeps for a full disk; 0: none.'),
-  scratch: optionRow<string | undefined>(
+  reserve: optionField<number | undefined>(
+    'size',
+    undefined,
+    'Disk space that a folder keeps for a full disk; 0: none.'
+  ),
+  scratch: optionField<string | undefined>(
     'text',
     undefined,
     'Folder on another disk for files that LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
   ),
-  onWarning: optionRow<LevelStoreOptions['onWarning']>(
+  onWarning: optionField<LevelStoreOptions['onWarning']>(
     'function',
     undefined,
     'Called with a text if other users of the machine may use the folder. Default: a process warning.'

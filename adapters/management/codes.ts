@@ -2,7 +2,7 @@ import { BrokerError, InvalidInput, NotFound } from '../../lib/index.ts';
 import { Fault, type FaultKind } from '../rest/index.ts';
 
 /** The answer to a fault. */
-interface CodeRow {
+interface CodeEntry {
   /** HTTP status. */
   readonly status: number;
   /** The field `code` of the body. */
@@ -19,7 +19,7 @@ interface CodeRow {
 const ok = (code?: number) => ({ status: 200, code }) as const;
 
 /** The statuses and codes of faults. `original` is used with the option `errors: 'original'`. */
-export const CODES: Readonly<Record<FaultKind, CodeRow>> = {
+export const CODES: Readonly<Record<FaultKind, CodeEntry>> = {
   unknownPath: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
   notJson: { status: 400, code: 109, original: { status: 400, text: 'Bad Request' } },
   missingParameter: { status: 400, code: 107, original: { status: 500, text: 'Internal Error' } },

@@ -28,5 +28,10 @@ export {
   type ObservingMeter,
   observeMetrics
 } from './metrics/observe.ts';
-export type { ManagementOptions, OptionSource } from './options.ts';
+export type {
+  ManagementOptions,
+  OptionOrigin,
+  /** @deprecated Use `OptionOrigin`. */
+  OptionOrigin as OptionSource
+} from './options.ts';
 export type { RevisionName } from './revisions.ts';

@@ -3,7 +3,7 @@ import type { Awaitable, Broker } from '../../lib/index.ts';
 import type { Caller, Fault, Guarded } from '../rest/index.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { Listing, PageRequest } from './listing.ts';
-import type { OptionSource } from './options.ts';
+import type { OptionOrigin } from './options.ts';
 import type { Revision, RevisionName } from './revisions.ts';
 import type { Walks } from './walks.ts';
 
@@ -45,7 +45,7 @@ export interface Context {
    */
   readonly text: string | undefined;
   /** Returns the source of an option's value; see `ManagementOptions`. */
-  readonly optionSource: OptionSource | undefined;
+  readonly optionSource: OptionOrigin | undefined;
 }
 
 /** The values of a request, checked against the schemas of the operation. */

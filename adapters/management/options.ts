@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import { type AuditEntry, type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import {
   type BrowserSettings,
@@ -63,7 +63,7 @@ export interface ManagementOptions {
   /** Time for reading a request body. Default 15 s. */
   bodyTimeout?: Duration;
   /** Returns the source of an option's value in the app, for `GET /x/options`. Default: the source is not shown. */
-  optionSource?: OptionSource;
+  optionSource?: OptionOrigin;
 }
 
 /**
@@ -73,7 +73,7 @@ export interface ManagementOptions {
  * @param zone undefined: given for the broker or for all zones
  * @returns undefined: the source is not known
  */
-export type OptionSource = (name: string, zone?: string) => string | undefined;
+export type OptionOrigin = (name: string, zone?: string) => string | undefined;
 
 /** The options of `managementApi`. */
 export const MANAGEMENT_OPTIONS = {
@@ -132,7 +132,7 @@ export const MANAGEMENT_OPTIONS = {
   }),
   optionSource: row(
     'function',
-    undefined as OptionSource | undefined,
+    undefined as OptionOrigin | undefined,
     'Returns the source of an option of the broker in the app, for GET /x/options.'
   )
 };

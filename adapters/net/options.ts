@@ -1,4 +1,4 @@
-import { optionRow as row, ZONE_OPTIONS } from '../../lib/adapter.ts';
+import { optionField as row, ZONE_OPTIONS } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type ProtocolVersion } from '../../lib/index.ts';
 
 /** Options of every listener. Durations are numbers in milliseconds or strings such as `10s`. */

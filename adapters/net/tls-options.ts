@@ -4,7 +4,7 @@
 // documentation for apps: a new row needs a member there.
 
 import type { SecureVersion } from 'node:tls';
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput } from '../../lib/index.ts';
 import { checkTexts } from './options.ts';
 import { keyLookup, type PresharedKeys } from './psk.ts';

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { type OptionValues, optionRow as row, shownUrl } from '../../lib/adapter.ts';
+import { type OptionValues, optionField as row, shownUrl } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, ProtocolError, ReasonCode, type Size } from '../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
 import type { ZoneSizes } from './acceptor.ts';

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { optionRow as row } from '../../lib/adapter.ts';
+import { optionField as row } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 
 /** PEM as string or bytes, or a list of these. */

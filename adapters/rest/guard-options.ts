@@ -1,4 +1,4 @@
-import { isNetwork, networkOf, type OptionValues, optionRow as row } from '../../lib/adapter.ts';
+import { isNetwork, networkOf, type OptionValues, optionField as row } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';

@@ -37,10 +37,10 @@ export class StreamFault extends Error {
   }
 }
 
-type Row = readonly [status: FaultStatus, code: CodeName];
+type FaultEntry = readonly [status: FaultStatus, code: CodeName];
 
 /** The faults for errors of the broker, by error code. */
-const ERRORS: Readonly<Record<string, Row>> = {
+const ERRORS: Readonly<Record<string, FaultEntry>> = {
   STREAM_RULE_NOT_FOUND: [404, 'notFound'],
   STREAM_NOT_FOUND: [404, 'notFound'],
   FUNCTION_NOT_FOUND: [404, 'notFound'],
@@ -67,7 +67,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 };
 
 /** The faults for errors of the mount: those of bodies and of credentials. */
-const KINDS: Partial<Record<FaultKind, Row>> = {
+const KINDS: Partial<Record<FaultKind, FaultEntry>> = {
   notJson: [400, 'encoding'],
   missingParameter: [400, 'configuration'],
   wrongParameter: [400, 'configuration'],
@@ -94,7 +94,7 @@ export function faultOf(error: unknown): StreamFault | undefined {
   return row && new StreamFault(...row, MESSAGES[error.code] ?? error.message);
 }
 
-function rowOfClass(error: BrokerError): Row | undefined {
+function rowOfClass(error: BrokerError): FaultEntry | undefined {
   if (error instanceof NotFound) return [404, 'notFound'];
   if (error instanceof InvalidInput) return [400, 'configuration'];
   return error instanceof StateError ? [400, 'undefined'] : undefined;

@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import {
   type BrowserSettings,

@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import { type Clock, type Duration, InvalidInput, type Size, type StreamsApi } from '../../lib/index.ts';
 
 /** The part of the broker that plugins use; implemented by `Broker`. */

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type OptionValues, readOptions, optionRow as row } from '../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
 import type { Clock } from '../../lib/index.ts';
 import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
 import { DescriptorReserve, HttpPlaces } from '../upgrades/index.ts';

@@ -31,7 +31,7 @@ export const WEBHOOK_EVENTS = (Object.keys(EVENTS) as EventName[]).filter(
 );
 
 /** A row of `BODIES`. */
-interface BodyRow<E extends WebhookEvent> {
+interface BodyEntry<E extends WebhookEvent> {
   /** The keys of the body, after `action`, in the documented order. */
   readonly fields: (event: BrokerEvents[E], context: BodyContext) => object;
   /** The client id by which events are ordered. */
@@ -55,7 +55,7 @@ const OF_FILTER = {
 const OF_MESSAGE = { topic: ({ message }: { readonly message: Message }) => message.topic };
 
 /** The body of each event, in the spelling of the documented interface. */
-export const BODIES: { readonly [E in WebhookEvent]: BodyRow<E> } = {
+export const BODIES: { readonly [E in WebhookEvent]: BodyEntry<E> } = {
   'client.connect': { ...OF_CLIENT, fields: ({ client }) => connecting(client) },
   'client.connack': {
     ...OF_CLIENT,

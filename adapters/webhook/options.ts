@@ -3,7 +3,7 @@ import {
   type OptionValues,
   OUTBOX_OPTIONS,
   readOptions,
-  optionRow as row
+  optionField as row
 } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type OutboxOptions } from '../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';

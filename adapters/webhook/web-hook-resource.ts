@@ -4,7 +4,7 @@ import {
   type ResourceEntry,
   type ResourceType,
   readOptions,
-  optionRow as row
+  optionField as row
 } from '../../lib/adapter.ts';
 import type { Attempt, Clock } from '../../lib/index.ts';
 import { refusalOf } from '../outgoing/index.ts';

@@ -1,4 +1,4 @@
-import type { AccessRule, ClientRules, DecidingRule, RuleAction } from '../records/access-rule.ts';
+import type { AccessRule, ClientRules, DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { rulesOf } from './rule.ts';
 import { RuleSet } from './rule-set.ts';
@@ -9,11 +9,11 @@ export interface RuledClient extends ClientInfo {
 }
 
 /** A rule that decides, with its origin: set at run time, given to the client by its authentication, or from a source. */
-export interface FoundRule {
+export interface FoundAccessRule {
   readonly by: 'records' | 'client' | 'source';
   /** Name of the source. */
   readonly source?: string;
-  readonly rule: DecidingRule;
+  readonly rule: DecidingAccessRule;
 }
 
 /**
@@ -152,7 +152,7 @@ export class AccessRules {
     place: 'first' | 'last',
     client: RuledClient,
     { action, topic, isFilter }: { readonly action: RuleAction; readonly topic: string; readonly isFilter: boolean }
-  ): FoundRule | undefined {
+  ): FoundAccessRule | undefined {
     if (place === 'first') {
       const record = this.records.find(client, action, topic, isFilter);
       if (record !== undefined) return { by: 'records', rule: record };

@@ -7,7 +7,7 @@ import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
-import { checkRule, Rule } from './rule.ts';
+import { checkRule, ReadAccessRule } from './rule.ts';
 import type { RuleSet } from './rule-set.ts';
 
 /** The clients to which a record applies. */
@@ -63,7 +63,7 @@ export class AclRecords {
   readonly #rules: RuleSet;
   readonly #host: AclHost;
   /** The current rule for each key. */
-  readonly #inForce = new Map<string, Rule>();
+  readonly #inForce = new Map<string, ReadAccessRule>();
   readonly #order: RecordOrder<StoredRecord>;
   readonly #counts = { clientId: 0, username: 0, all: 0 };
   #last = 0;
@@ -181,7 +181,7 @@ export class AclRecords {
     if (stored === undefined) return;
     const record = recordOf(key, stored);
     const order = GROUPS.indexOf(group) * GROUP_DISTANCE - stored.number;
-    const rule = new Rule(record, record.topic, order);
+    const rule = new ReadAccessRule(record, record.topic, order);
     this.#inForce.set(key, rule);
     this.#rules.add(rule);
     this.#counts[group]++;

@@ -1,6 +1,6 @@
 import type { RuleAction } from '../records/access-rule.ts';
 import { FilterIndex } from '../topics/trie.ts';
-import type { Rule, Subject } from './rule.ts';
+import type { ReadAccessRule, Subject } from './rule.ts';
 
 /** Maximum number of rules in a list that is scanned. Longer lists have an index by topic. */
 const MAX_SCANNED = 16;
@@ -10,10 +10,10 @@ const MAX_SCANNED = 16;
  * number.
  */
 class RuleList {
-  readonly #rules: Rule[] = [];
-  #index: FilterIndex<Rule> | undefined = undefined;
+  readonly #rules: ReadAccessRule[] = [];
+  #index: FilterIndex<ReadAccessRule> | undefined = undefined;
   /** The rules for all topics, if there is an index. */
-  #everywhere: readonly Rule[] = [];
+  #everywhere: readonly ReadAccessRule[] = [];
   /** Number of rules that deny a subscription. */
   #denying = 0;
 
@@ -22,7 +22,7 @@ class RuleList {
   }
 
   /** The rules in their order. */
-  get rules(): readonly Rule[] {
+  get rules(): readonly ReadAccessRule[] {
     return this.#rules;
   }
 
@@ -31,7 +31,7 @@ class RuleList {
     return this.#denying > 0;
   }
 
-  add(rule: Rule): void {
+  add(rule: ReadAccessRule): void {
     let at = this.#placeOf(rule.order);
     while (this.#rules[at]?.order === rule.order) at++;
     this.#rules.splice(at, 0, rule);
@@ -41,7 +41,7 @@ class RuleList {
   }
 
   /** @returns whether the list contained the rule */
-  remove(rule: Rule): boolean {
+  remove(rule: ReadAccessRule): boolean {
     const at = this.#rules.indexOf(rule, this.#placeOf(rule.order));
     if (at < 0) return false;
     this.#rules.splice(at, 1);
@@ -55,8 +55,8 @@ class RuleList {
    * Find the first rule that applies to an action on a topic.
    * @param isFilter `topic` is a topic filter, and the rule must cover it
    */
-  first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): Rule | undefined {
-    let found: Rule | undefined;
+  first(client: Subject, action: RuleAction, topic: string, isFilter: boolean): ReadAccessRule | undefined {
+    let found: ReadAccessRule | undefined;
     for (const rule of this.#candidates(topic)) {
       if (found !== undefined && rule.order >= found.order) continue;
       if (!rule[action] || !rule.appliesTo(client)) continue;
@@ -71,9 +71,9 @@ class RuleList {
   }
 
   /** A superset of the rules that match a topic name or cover a topic filter. */
-  #candidates(topic: string): readonly Rule[] {
+  #candidates(topic: string): readonly ReadAccessRule[] {
     if (this.#index === undefined) return this.#rules;
-    const found: Rule[] = [];
+    const found: ReadAccessRule[] = [];
     this.#index.match(topic, found);
     return this.#everywhere.length === 0 ? found : found.concat(this.#everywhere);
   }
@@ -94,7 +94,7 @@ class RuleList {
     for (const rule of this.#rules) this.#put(this.#index, rule);
   }
 
-  #put(index: FilterIndex<Rule>, rule: Rule): void {
+  #put(index: FilterIndex<ReadAccessRule>, rule: ReadAccessRule): void {
     const { indexed } = rule;
     if (indexed === undefined) this.#everywhere = [...this.#everywhere, rule];
     else index.add(indexed, rule);
@@ -113,17 +113,17 @@ export class RuleSet {
   /** Number of rules for one client id or user name that deny a subscription. */
   #denying = 0;
 
-  constructor(rules: Iterable<Rule> = []) {
+  constructor(rules: Iterable<ReadAccessRule> = []) {
     for (const rule of rules) this.add(rule);
   }
 
-  add(rule: Rule): void {
+  add(rule: ReadAccessRule): void {
     this.#listOf(rule).add(rule);
     if (isKeyed(rule) && !rule.isAllow && rule.subscribe) this.#denying++;
   }
 
   /** Remove a rule. A rule that the set does not contain is ignored. */
-  remove(rule: Rule): void {
+  remove(rule: ReadAccessRule): void {
     const { clientId, username } = rule;
     const isRemoved = this.#listOf(rule).remove(rule);
     if (!isKeyed(rule)) return;
@@ -133,7 +133,7 @@ export class RuleSet {
   }
 
   /** The rules for one client id, for one user name, or, without both, for others, in their order. */
-  of(clientId: string | undefined, username: string | undefined): readonly Rule[] {
+  of(clientId: string | undefined, username: string | undefined): readonly ReadAccessRule[] {
     if (clientId !== undefined) return this.#byClientId.get(clientId)?.rules ?? [];
     return username === undefined ? this.#general.rules : (this.#byUsername.get(username)?.rules ?? []);
   }
@@ -164,7 +164,7 @@ export class RuleSet {
    * Find the rule that decides.
    * @param isFilter `topic` is a topic filter, and the rule must cover it
    */
-  find(client: Subject, action: RuleAction, topic: string, isFilter: boolean): Rule | undefined {
+  find(client: Subject, action: RuleAction, topic: string, isFilter: boolean): ReadAccessRule | undefined {
     const { clientId, username } = client;
     let found = this.#byClientId.get(clientId)?.first(client, action, topic, isFilter);
     if (username !== undefined)
@@ -172,7 +172,7 @@ export class RuleSet {
     return earlier(found, this.#general.first(client, action, topic, isFilter));
   }
 
-  #listOf({ clientId, username }: Rule): RuleList {
+  #listOf({ clientId, username }: ReadAccessRule): RuleList {
     if (clientId === undefined && username === undefined) return this.#general;
     const lists = clientId === undefined ? this.#byUsername : this.#byClientId;
     const name = (clientId ?? username) as string;
@@ -182,10 +182,10 @@ export class RuleSet {
   }
 }
 
-function isKeyed({ clientId, username }: Rule): boolean {
+function isKeyed({ clientId, username }: ReadAccessRule): boolean {
   return clientId !== undefined || username !== undefined;
 }
 
-function earlier(a: Rule | undefined, b: Rule | undefined): Rule | undefined {
+function earlier(a: ReadAccessRule | undefined, b: ReadAccessRule | undefined): ReadAccessRule | undefined {
   return a === undefined || (b !== undefined && b.order < a.order) ? b : a;
 }

@@ -39,7 +39,7 @@ const PLACEHOLDERS = /(^|\/)(%[cu])(?=\/|$)/g;
 const UNSAFE = /[/+#]|^\$|^$/;
 
 /** One topic filter of an access rule, ready to be evaluated. */
-export class Rule {
+export class ReadAccessRule {
   /** Precedence of the rule: of those that apply, the one with the lowest number decides. */
   readonly order: number;
   readonly isAllow: boolean;
@@ -152,13 +152,13 @@ export function isSystem(topic: string): boolean {
  * @param first the number of the first rule
  * @throws InvalidInput ACCESS_RULE_INVALID, TOPIC_FILTER_INVALID, OPTION_UNKNOWN for an unknown key
  */
-export function rulesOf(list: readonly AccessRule[], field = 'rules', first = 0): Rule[] {
+export function rulesOf(list: readonly AccessRule[], field = 'rules', first = 0): ReadAccessRule[] {
   if (!Array.isArray(list)) throw new InvalidInput('ACCESS_RULE_INVALID', field, 'a list of access rules', list);
   return list.flatMap((rule, i) => {
     const at = first + i;
     checkRule(rule, `${field}[${at}]`);
     const topics = rule.topic === undefined ? [undefined] : listOf(rule.topic);
-    return topics.map((topic) => new Rule(rule, topic, at));
+    return topics.map((topic) => new ReadAccessRule(rule, topic, at));
   });
 }
 

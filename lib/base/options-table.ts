@@ -10,7 +10,7 @@ export type Duration = number | string;
 export type Size = number | string;
 
 /** One option: its default, and the values that it accepts. */
-export interface OptionRow<T = unknown> {
+export interface OptionField<T = unknown> {
   readonly default: T;
   /** The way in which a value is read: which strings and numbers are accepted. */
   readonly kind:
@@ -60,17 +60,17 @@ export interface OptionRow<T = unknown> {
 }
 
 /** Options by camelCase name. */
-export type OptionTable = Readonly<Record<string, OptionRow>>;
+export type OptionTable = Readonly<Record<string, OptionField>>;
 /** The values of the options of a table after they have been read. */
-export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionRow<infer V> ? V : never };
+export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionField<infer V> ? V : never };
 
 /** Create a row of a table. */
 export function row<V>(
-  kind: OptionRow['kind'],
+  kind: OptionField['kind'],
   value: V,
   about: string,
-  more: Omit<Partial<OptionRow>, 'kind' | 'default' | 'about'> = {}
-): OptionRow<V> {
+  more: Omit<Partial<OptionField>, 'kind' | 'default' | 'about'> = {}
+): OptionField<V> {
   return { kind, default: value, about, ...more };
 }
 
@@ -195,7 +195,7 @@ function nameIndex(table: OptionTable): Map<string, string> {
 }
 
 /** Read the value of one option. @param field the name of the option in errors @throws InvalidInput OPTION_INVALID */
-export function readValue(row: OptionRow, value: unknown, field: string): unknown {
+export function readValue(row: OptionField, value: unknown, field: string): unknown {
   const fail = (expected: string): never => {
     throw new InvalidInput('OPTION_INVALID', field, expected, value);
   };
@@ -240,7 +240,7 @@ export function readValue(row: OptionRow, value: unknown, field: string): unknow
   }
 }
 
-function inRange(row: OptionRow, number: unknown, field: string, given: unknown): number {
+function inRange(row: OptionField, number: unknown, field: string, given: unknown): number {
   const { kind, unit, min = 0, max = Number.MAX_SAFE_INTEGER } = row;
   // MQTT only has whole seconds.
   const isWhole = kind === 'integer' || kind === 'size' || (kind === 'duration' && unit === 's');

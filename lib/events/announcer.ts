@@ -5,7 +5,7 @@ import type { ClientInfo } from '../records/client.ts';
 import type { Events } from './events.ts';
 import { COUNTERS, type CounterName, Metric, type Metrics } from './metrics.ts';
 import type { DropReason } from './reasons.ts';
-import { DROP_REASONS, type DropRow } from './reasons.ts';
+import { DROP_REASONS, type DropReasonEntry } from './reasons.ts';
 
 /** Maximum number of process warnings for errors without a listener, because clients can cause any number of errors. */
 const MAX_WARNINGS = 10;
@@ -78,7 +78,7 @@ export class Announcer {
 
 /** The indexes of the counters of each reason, for a drop for one receiver and for all receivers. */
 const COUNTED = Object.fromEntries(
-  Object.entries<DropRow>(DROP_REASONS).map(([reason, { delivery, message }]) => [
+  Object.entries<DropReasonEntry>(DROP_REASONS).map(([reason, { delivery, message }]) => [
     reason,
     { one: indexes(delivery ?? ['delivery.dropped']), all: indexes(message ?? ['messages.dropped']) }
   ])

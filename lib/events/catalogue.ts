@@ -55,7 +55,7 @@ export type EventFields = { readonly [field: string]: keyof FieldTypes };
  * An event of the catalogue. The columns name the event in other interfaces; undefined if the event does not exist
  * there.
  */
-export interface EventRow<
+export interface EventEntry<
   F extends EventFields = EventFields,
   N extends string | undefined = string | undefined,
   A extends string | undefined = string | undefined
@@ -194,7 +194,7 @@ export const EVENTS = {
   'alarm.raised': row({ alarm: 'PresentAlarm' }, { notice: 'alarms/alert', ruleTopics: ['$events/alarm_activated'] }),
   'alarm.cleared': row({ alarm: 'PastAlarm' }, { notice: 'alarms/clear', ruleTopics: ['$events/alarm_deactivated'] }),
   error: row({ error: 'Error', during: 'string', client: 'ClientInfo | undefined' })
-} as const satisfies Readonly<Record<string, EventRow>>;
+} as const satisfies Readonly<Record<string, EventEntry>>;
 
 /** Name of an event, the argument of `broker.on`. */
 export type EventName = keyof typeof EVENTS;
@@ -219,7 +219,7 @@ function row<
 >(
   fields: F,
   columns: { readonly notice?: N; readonly action?: A; readonly ruleTopics?: readonly string[] } = {}
-): EventRow<F, N, A> {
+): EventEntry<F, N, A> {
   return {
     fields,
     notice: columns.notice as N,

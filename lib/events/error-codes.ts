@@ -2,7 +2,7 @@ import { ACCESS_CODES } from './error-codes/access.ts';
 import { ADAPTER_CODES } from './error-codes/adapters.ts';
 import { BROKER_CODES } from './error-codes/broker.ts';
 import { COMMAND_CODES } from './error-codes/command.ts';
-import type { ErrorCodeRow } from './error-codes/row.ts';
+import type { ErrorCodeEntry } from './error-codes/row.ts';
 import { RULE_CODES } from './error-codes/rules.ts';
 import { STORE_CODES } from './error-codes/store.ts';
 import { STREAM_CODES } from './error-codes/streams.ts';
@@ -27,7 +27,7 @@ export const ERROR_AREAS = {
  * console.log(error.message, ERROR_CODES[error.code]?.remedy);
  * ```
  */
-export const ERROR_CODES: Readonly<Record<string, ErrorCodeRow | undefined>> = /* @__PURE__ */ Object.assign(
+export const ERROR_CODES: Readonly<Record<string, ErrorCodeEntry | undefined>> = /* @__PURE__ */ Object.assign(
   {},
   BROKER_CODES,
   STORE_CODES,

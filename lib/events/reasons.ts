@@ -7,7 +7,7 @@ import { ReasonCode } from '../packets/reason-codes.ts';
 import type { CounterName } from './metrics.ts';
 
 /** A row of `DISCONNECT_REASONS`. */
-export interface DisconnectRow {
+export interface DisconnectReasonEntry {
   /** Description for display. */
   readonly about: string;
   /** The reason code of the CONNACK or DISCONNECT, unless a hook, an operator or the client has chosen another one. */
@@ -25,7 +25,7 @@ export interface DisconnectRow {
 }
 
 /** A row of `DROP_REASONS`. */
-export interface DropRow {
+export interface DropReasonEntry {
   /** The reason of the drop, for display. */
   readonly about: string;
   /** The reason code of the acknowledgement to the publisher; undefined if the drop is not reported to it. */
@@ -138,7 +138,7 @@ export const DISCONNECT_REASONS = {
     about: 'The stream of the connection failed, for example because the connection was reset.',
     reasonCode: ReasonCode.unspecifiedError
   }
-} as const satisfies Record<string, DisconnectRow>;
+} as const satisfies Record<string, DisconnectReasonEntry>;
 
 /** Reasons for which a message was dropped, for one receiver or for all. */
 export const DROP_REASONS = {
@@ -204,7 +204,7 @@ export const DROP_REASONS = {
   server_shutting_down: {
     about: 'The broker stopped while the message was delayed or a hook was deciding about it.'
   }
-} as const satisfies Record<string, DropRow>;
+} as const satisfies Record<string, DropReasonEntry>;
 
 /** The reason for which a connection or a session ended. */
 export type DisconnectReason = keyof typeof DISCONNECT_REASONS;
@@ -219,7 +219,7 @@ export function disconnectReasonOf(reasonCode: number): DisconnectReason {
 
 const BY_ERROR = new Map(
   (Object.keys(DISCONNECT_REASONS) as DisconnectReason[]).flatMap((name) => {
-    const { errors = [] }: DisconnectRow = DISCONNECT_REASONS[name];
+    const { errors = [] }: DisconnectReasonEntry = DISCONNECT_REASONS[name];
     return errors.map((code) => [code, name] as const);
   })
 );

@@ -37,7 +37,7 @@ export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The way in which an event is logged. */
-export interface LogRow<E extends EventName> {
+export interface LogEntry<E extends EventName> {
   readonly level: LogLevel | ((event: BrokerEvents[E]) => LogLevel | undefined);
   readonly message: string | ((event: BrokerEvents[E]) => string);
   /** Fields in addition to those of `client`. Never: passwords, authentication data, payloads, headers. */
@@ -59,7 +59,7 @@ const WARNED_REASONS: readonly DisconnectReason[] = [
 ];
 
 /** The events that are logged. The README shows this table. */
-export const LOG_ROWS: { readonly [E in EventName]?: LogRow<E> } = {
+export const LOG_ROWS: { readonly [E in EventName]?: LogEntry<E> } = {
   'broker.started': {
     level: 'info',
     message: 'broker started',
@@ -227,7 +227,7 @@ export class Log {
     this.#monotonic = monotonic;
     this.#isFieldsFirst = isFieldsFirst(logger);
     for (const name of EVENT_NAMES) {
-      const row = LOG_ROWS[name] as LogRow<EventName> | undefined;
+      const row = LOG_ROWS[name] as LogEntry<EventName> | undefined;
       if (row === undefined) continue;
       const listener = (event: BrokerEvents[EventName]) => this.#event(name, row, event);
       // without closing the fast path, on which nothing is refused
@@ -236,7 +236,7 @@ export class Log {
     }
   }
 
-  #event(name: EventName, row: LogRow<EventName>, event: BrokerEvents[EventName]): void {
+  #event(name: EventName, row: LogEntry<EventName>, event: BrokerEvents[EventName]): void {
     try {
       this.#write(name, row, event);
     } catch (error) {
@@ -244,7 +244,7 @@ export class Log {
     }
   }
 
-  #write(name: EventName, row: LogRow<EventName>, event: BrokerEvents[EventName]): void {
+  #write(name: EventName, row: LogEntry<EventName>, event: BrokerEvents[EventName]): void {
     const wanted = typeof row.level === 'function' ? row.level(event) : row.level;
     if (wanted === undefined) return;
     const level = this.#isFirst(name, row.causedBy?.(event)) ? wanted : 'debug';

@@ -1,7 +1,7 @@
 import { ReasonCode } from './reason-codes.ts';
 
 /** A row of `CONNECT_REFUSALS`. */
-export interface ConnectRefusalRow {
+export interface ConnectRefusalEntry {
   /** The reason for the refusal, for people. */
   readonly about: string;
   /** Reason code of the CONNACK of MQTT 5.0. */
@@ -83,9 +83,9 @@ export const CONNECT_REFUSALS = {
     returnCode: 3,
     about: 'Connections arrive too fast.'
   }
-} as const satisfies Readonly<Record<string, ConnectRefusalRow>>;
+} as const satisfies Readonly<Record<string, ConnectRefusalEntry>>;
 
 /** The rows by reason code. */
-export const REFUSALS_BY_CODE: ReadonlyMap<number, ConnectRefusalRow> = new Map(
-  Object.values<ConnectRefusalRow>(CONNECT_REFUSALS).map((row) => [row.reasonCode, row])
+export const REFUSALS_BY_CODE: ReadonlyMap<number, ConnectRefusalEntry> = new Map(
+  Object.values<ConnectRefusalEntry>(CONNECT_REFUSALS).map((row) => [row.reasonCode, row])
 );

@@ -11,7 +11,7 @@ import {
   badFlag,
   badResponseTopic,
   duplicateProperty,
-  type IndexedRow,
+  type IndexedProperty,
   misplacedProperty,
   PROPERTIES,
   type PropertySet,
@@ -73,7 +73,7 @@ export function readProperties(
  * @returns an error if the value is invalid
  * @throws ProtocolError 0x81 if it cannot be parsed
  */
-function readValue(reader: BodyReader, row: IndexedRow, into: Writable): ProtocolError | undefined {
+function readValue(reader: BodyReader, row: IndexedProperty, into: Writable): ProtocolError | undefined {
   const { name } = row;
   switch (row.type) {
     case 'flag': {
@@ -122,7 +122,7 @@ function put(into: Writable, name: keyof Properties, value: number | string | Bu
   (into as Record<string, unknown>)[name] = value;
 }
 
-function zeroFault(row: IndexedRow, value: number): ProtocolError | undefined {
+function zeroFault(row: IndexedProperty, value: number): ProtocolError | undefined {
   if (value !== 0 || row.zeroReasonCode === undefined) return undefined;
   return new ProtocolError(row.zeroReasonCode, `${row.name}: 0 is not allowed; omit the property or send at least 1`);
 }

@@ -27,7 +27,7 @@ export type PropertySet =
 type PropertyType = 'flag' | 'u16' | 'u32' | 'varint' | 'string' | 'binary' | 'pair';
 
 /** One property of MQTT 5.0. */
-export interface PropertyRow {
+export interface PacketProperty {
   readonly id: number;
   readonly name: keyof Properties;
   readonly type: PropertyType;
@@ -51,11 +51,11 @@ function row(
   sets: readonly PropertySet[],
   zeroReasonCode?: number
 ) {
-  return { id, name, type, sets, repeatable: [], zeroReasonCode } satisfies PropertyRow;
+  return { id, name, type, sets, repeatable: [], zeroReasonCode } satisfies PacketProperty;
 }
 
 /** Every property of MQTT 5.0 (section 2.2.2.2 and chapter 3), sorted by id. Properties are encoded in this order. */
-export const PROPERTIES: readonly PropertyRow[] = [
+export const PROPERTIES: readonly PacketProperty[] = [
   row(0x01, 'payloadFormatIndicator', 'flag', MESSAGE),
   row(0x02, 'messageExpiryInterval', 'u32', MESSAGE),
   row(0x03, 'contentType', 'string', MESSAGE),
@@ -94,7 +94,7 @@ export const PROPERTIES: readonly PropertyRow[] = [
 export const SET_BITS = Object.fromEntries(EVERY.map((set, index) => [set, 1 << index])) as Record<PropertySet, number>;
 
 /** A row with bit masks instead of lists. `seen` is its bit in the mask of the properties found in a block. */
-export interface IndexedRow extends PropertyRow {
+export interface IndexedProperty extends PacketProperty {
   readonly allowedIn: number;
   readonly repeatableIn: number;
   readonly seen: number;
@@ -116,10 +116,10 @@ export function presentRows(properties: Properties): number {
 }
 
 /** The rows by property id. */
-export const BY_ID: readonly (IndexedRow | undefined)[] = indexById();
+export const BY_ID: readonly (IndexedProperty | undefined)[] = indexById();
 
-function indexById(): (IndexedRow | undefined)[] {
-  const index = new Array<IndexedRow | undefined>(0x80).fill(undefined);
+function indexById(): (IndexedProperty | undefined)[] {
+  const index = new Array<IndexedProperty | undefined>(0x80).fill(undefined);
   PROPERTIES.forEach((it, position) => {
     index[it.id] = { ...it, allowedIn: bits(it.sets), repeatableIn: bits(it.repeatable), seen: 1 << position };
   });

@@ -36,11 +36,11 @@ export interface ClientRules {
   /** Decide about a topic filter of a subscription. @returns undefined if no rule applies */
   decideFilter(client: ClientInfo, filter: string): boolean | undefined;
   /** Find the deciding rule. @param isFilter whether `topic` is a topic filter */
-  find(client: ClientInfo, action: RuleAction, topic: string, isFilter: boolean): DecidingRule | undefined;
+  find(client: ClientInfo, action: RuleAction, topic: string, isFilter: boolean): DecidingAccessRule | undefined;
 }
 
 /** A rule that has decided. */
-export interface DecidingRule {
+export interface DecidingAccessRule {
   readonly isAllow: boolean;
   /** Position in the list of rules, from 0; for rules that are set at run time, a number without meaning. */
   readonly order: number;

@@ -17,7 +17,7 @@ import {
 import { plainAddress } from './transport-info.ts';
 
 /** The source of the records of a session, which a session implements. */
-export interface SessionSource extends CountedSession {
+export interface RecordedSession extends CountedSession {
   readonly client: CountedSession['client'] & ClientInfo;
   readonly lifecycle: {
     /** Time of the last connect, also while the client is not connected. */
@@ -89,7 +89,7 @@ export interface SessionRecord extends CommonFacts, SessionFacts, SessionCounts 
 const receivedPackets = countOf('recvPkt');
 const sentPackets = countOf('sendPkt');
 
-const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
+const COMMON_FIELDS: RecordTable<RecordedSession, CommonFacts> = {
   node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
   clientId: {
     from: ({ client }) => client.clientId,
@@ -133,7 +133,7 @@ const COMMON_FIELDS: RecordTable<SessionSource, CommonFacts> = {
   }
 };
 
-const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFacts> = {
+const CONNECTION_ONLY: RecordTable<RecordedSession, ConnectionFacts> = {
   protocolName: {
     from: ({ client }) => (client.protocolVersion === 3 ? 'MQIsdp' : 'MQTT'),
     later: 'proto_name',
@@ -185,7 +185,7 @@ const CONNECTION_ONLY: RecordTable<SessionSource, ConnectionFacts> = {
   }
 };
 
-const SESSION_ONLY: RecordTable<SessionSource, SessionFacts> = {
+const SESSION_ONLY: RecordTable<RecordedSession, SessionFacts> = {
   sessionExpiry: {
     from: ({ client }) => client.sessionExpiry,
     unit: 's',
@@ -197,7 +197,7 @@ const SESSION_ONLY: RecordTable<SessionSource, SessionFacts> = {
 };
 
 /** The column `earlier` applies to the tables of connections and sessions: the earlier revision has no record of a client. */
-export const CLIENT_FIELDS: RecordTable<SessionSource, ClientRecord> = {
+export const CLIENT_FIELDS: RecordTable<RecordedSession, ClientRecord> = {
   ...COMMON_FIELDS,
   ...CONNECTION_ONLY,
   ...TRAFFIC_FIELDS,
@@ -205,13 +205,13 @@ export const CLIENT_FIELDS: RecordTable<SessionSource, ClientRecord> = {
   ...COUNT_FIELDS
 };
 
-export const CONNECTION_FIELDS: RecordTable<SessionSource, ConnectionRecord> = {
+export const CONNECTION_FIELDS: RecordTable<RecordedSession, ConnectionRecord> = {
   ...COMMON_FIELDS,
   ...CONNECTION_ONLY,
   ...TRAFFIC_FIELDS
 };
 
-export const SESSION_FIELDS: RecordTable<SessionSource, SessionRecord> = {
+export const SESSION_FIELDS: RecordTable<RecordedSession, SessionRecord> = {
   ...COMMON_FIELDS,
   ...SESSION_ONLY,
   ...COUNT_FIELDS

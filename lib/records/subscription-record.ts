@@ -21,7 +21,7 @@ export interface SubscriptionRecord {
 }
 
 /** The source of the record of a subscription. */
-export interface SubscriptionSource {
+export interface RecordedSubscription {
   readonly subscriber: { readonly receiver: { readonly clientId: string } | undefined; readonly mountpoint: string };
   readonly filter: string;
   readonly qos: QoS;
@@ -31,7 +31,7 @@ export interface SubscriptionSource {
   readonly ids: readonly number[] | undefined;
 }
 
-export const SUBSCRIPTION_FIELDS: RecordTable<SubscriptionSource, SubscriptionRecord> = {
+export const SUBSCRIPTION_FIELDS: RecordTable<RecordedSubscription, SubscriptionRecord> = {
   node: { from: (_, node) => node, later: 'node', earlier: 'node', rule: 'node' },
   clientId: {
     from: ({ subscriber }) => subscriber.receiver?.clientId ?? '',

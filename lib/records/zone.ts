@@ -4,7 +4,7 @@
 // change for clients that are connected, so these must be read when they are used.
 
 import { InvalidInput } from '../base/errors.ts';
-import { type Duration, type OptionRow, type Rate, row, type Size, type Values } from '../base/options-table.ts';
+import { type Duration, type OptionField, type Rate, row, type Size, type Values } from '../base/options-table.ts';
 import type { QoS } from '../packets/types.ts';
 import { checkMountpoint, checkTopicName } from '../topics/topic.ts';
 
@@ -318,7 +318,7 @@ export const ZONE_OPTIONS = {
 /** The values that may be given for the options of a table, before they are parsed. */
 export type Given<T> = {
   [N in keyof T]?:
-    | (T[N] extends OptionRow<infer V>
+    | (T[N] extends OptionField<infer V>
         ? V extends number
           ? V | Duration | Size
           : V extends boolean

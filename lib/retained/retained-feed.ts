@@ -18,7 +18,7 @@ export interface FeedEntry {
 }
 
 /** The source of the entries of a feed. */
-export interface FeedSource {
+export interface FeedEntries {
   /** `seq` of the next entry that will be stored. */
   readonly next: number;
   /** False: no entries are delivered, and a feed that is asked for its next message ends. */
@@ -65,7 +65,7 @@ export class RetainedFeed {
   readonly subscription: Subscription;
   /** True if the messages are sent at QoS 1 or 2, which takes send quota. Known after `load`. */
   readonly needsQuota: boolean;
-  readonly #source: FeedSource;
+  readonly #source: FeedEntries;
   /** `seq` of the first entry of the feed. */
   readonly #from: number;
   /** `seq` after the last entry of the feed. Later messages were delivered when they were published. */
@@ -82,7 +82,7 @@ export class RetainedFeed {
   /** Number of times that the messages are sent before the last time: one SUBSCRIBE may contain a filter several times [MQTT-3.8.4-5]. */
   repeats = 0;
 
-  constructor(subscription: Subscription, source: FeedSource, needsQuota = false, from = 0, before = source.next) {
+  constructor(subscription: Subscription, source: FeedEntries, needsQuota = false, from = 0, before = source.next) {
     this.subscription = subscription;
     this.needsQuota = needsQuota;
     this.#source = source;
@@ -91,7 +91,12 @@ export class RetainedFeed {
   }
 
   /** Recreate the feed of a stored subscription. @param pending the position of the feed; undefined: nothing has been sent */
-  static restored(subscription: Subscription, source: FeedSource, before: number, pending?: PendingFeed): RetainedFeed {
+  static restored(
+    subscription: Subscription,
+    source: FeedEntries,
+    before: number,
+    pending?: PendingFeed
+  ): RetainedFeed {
     if (pending === undefined) return new RetainedFeed(subscription, source, false, 0, before);
     const feed = new RetainedFeed(subscription, source, true, pending.from, before);
     if (pending.ahead.length > 0) feed.#ahead = new Set(pending.ahead);

@@ -2,8 +2,8 @@ import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import type { ProtocolVersion, QoS } from '../packets/types.ts';
 import type { Field } from '../records/record-table.ts';
-import { CLIENT_FIELDS, type SessionSource } from '../records/session-records.ts';
-import { SUBSCRIPTION_FIELDS, type SubscriptionSource } from '../records/subscription-record.ts';
+import { CLIENT_FIELDS, type RecordedSession } from '../records/session-records.ts';
+import { type RecordedSubscription, SUBSCRIPTION_FIELDS } from '../records/subscription-record.ts';
 import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
 
 const DEFAULT_LIMIT = 1_000;
@@ -76,7 +76,7 @@ type Conditions<Source, Query> = {
   readonly [N in Exclude<keyof Query, keyof PageQuery>]-?: (source: Source, wanted: NonNullable<Query[N]>) => boolean;
 };
 
-export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
+export const CLIENT_CONDITIONS: Conditions<RecordedSession, ClientQuery> = {
   clientId: equals(CLIENT_FIELDS.clientId),
   username: equals(CLIENT_FIELDS.username),
   zone: equals(CLIENT_FIELDS.zone),
@@ -93,7 +93,7 @@ export const CLIENT_CONDITIONS: Conditions<SessionSource, ClientQuery> = {
   connectedTo: ({ lifecycle: { connectedAt: at } }, to) => at !== undefined && at <= to
 };
 
-export const SUBSCRIPTION_CONDITIONS: Conditions<SubscriptionSource, SubscriptionQuery> = {
+export const SUBSCRIPTION_CONDITIONS: Conditions<RecordedSubscription, SubscriptionQuery> = {
   clientId: equals(SUBSCRIPTION_FIELDS.clientId),
   qos: equals(SUBSCRIPTION_FIELDS.qos),
   filter: (source, wanted) => plainFilter(source) === wanted,
@@ -124,13 +124,13 @@ function contains<S>({ from }: Field<S, string | undefined>): (source: S, wanted
 }
 
 /** The topic filter as the client sees it, without a share prefix. */
-function plainFilter(source: SubscriptionSource): string {
+function plainFilter(source: RecordedSubscription): string {
   const filter = SUBSCRIPTION_FIELDS.filter.from(source, '');
   const shared = parseSharedFilter(filter);
   return typeof shared === 'object' ? shared.filter : filter;
 }
 
-function groupOf({ filter }: SubscriptionSource): string | undefined {
+function groupOf({ filter }: RecordedSubscription): string | undefined {
   const shared = parseSharedFilter(filter);
   return typeof shared === 'object' ? shared.group : undefined;
 }

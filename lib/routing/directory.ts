@@ -16,9 +16,9 @@ import { type RecordTable, recordOf } from '../records/record-table.ts';
 import {
   CLIENT_FIELDS,
   type ClientRecord,
+  type RecordedSession,
   SESSION_FIELDS,
-  type SessionRecord,
-  type SessionSource
+  type SessionRecord
 } from '../records/session-records.ts';
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../records/subscription-record.ts';
 import type { RetainedEntry } from '../retained/retained-store.ts';
@@ -113,10 +113,13 @@ export interface RetainedRecord {
 }
 
 /** A session in the directory. */
-export interface ListedSession extends SessionSource {
+export interface ListedSession extends RecordedSession {
   /** Position of the session in the order of creation. */
   readonly number: number;
-  readonly subscriptions: SessionSource['subscriptions'] & { readonly size: number; values(): Iterable<Subscription> };
+  readonly subscriptions: RecordedSession['subscriptions'] & {
+    readonly size: number;
+    values(): Iterable<Subscription>;
+  };
 }
 
 /** The parts of the broker that the directory reads. */
@@ -265,7 +268,7 @@ export class Directory {
     return { node, topic, qos, payloadBytes: bytes - payloadAt, clientId: origin?.clientId, timestamp, expiresAt };
   }
 
-  async *#sessions<R>(fields: RecordTable<SessionSource, R>, query: ClientQuery): PageParts<R> {
+  async *#sessions<R>(fields: RecordTable<RecordedSession, R>, query: ClientQuery): PageParts<R> {
     const { node, sessions, pause } = this.#ports;
     const { cursor, limit, skip, isWanted } = readQuery(query, CLIENT_CONDITIONS);
     const after = readPlace(cursor).number;

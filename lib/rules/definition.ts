@@ -58,7 +58,7 @@ const ACTION_FIELDS = ['id', 'name', 'params', 'fallbacks', 'metrics'];
 const ALIASES = { rawsql: 'sql', enabled: 'isEnabled', on_action_failed: 'onActionFailed' } as const;
 
 /** The given fields of a rule, with their types checked. */
-type ReadRule = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
+type ReadRuleInput = Partial<Omit<RuleDefinition, 'createdAt' | 'number'>>;
 
 /** Check the id of a rule or a resource. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
 export function checkRuleId(given: unknown, kind: 'rule' | 'resource' = 'rule'): string {
@@ -80,7 +80,7 @@ export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: st
 type ActionIds = (name: string) => string;
 
 /** Check the types of a rule's fields. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
-export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<RuleDefinition, 'sql' | 'actions'> {
+export function readRule(input: RuleInput, ids: ActionIds): ReadRuleInput & Pick<RuleDefinition, 'sql' | 'actions'> {
   checkObject(input, 'rule');
   const { id: _id, ...fields } = input;
   const rule = readChange(fields, ids);
@@ -90,7 +90,7 @@ export function readRule(input: RuleInput, ids: ActionIds): ReadRule & Pick<Rule
 }
 
 /** Check a change of a rule. @throws InvalidInput RULE_INVALID, OPTION_UNKNOWN */
-export function readChange(given: RuleChange, ids: ActionIds): ReadRule {
+export function readChange(given: RuleChange, ids: ActionIds): ReadRuleInput {
   checkObject(given, 'rule');
   checkNames(given, [...RULE_FIELDS, ...Object.keys(ALIASES)], 'a rule');
   const { sql, actions, description, isEnabled, onActionFailed } = withoutAliases(given);

@@ -33,7 +33,7 @@ import { Kinds } from './kinds.ts';
 import { TICK_SEC } from './meter.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
 import { Resources } from './resources.ts';
-import { Rule, type RuleHost } from './rule.ts';
+import { BrokerRule, type RuleHost } from './rule.ts';
 import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
 import { testSteps } from './rule-test.ts';
 import type {
@@ -63,9 +63,9 @@ export class RuleEngine
   readonly #kinds = new Kinds();
   readonly #planner: Planner;
   readonly #feeds: EventFeeds;
-  readonly #rules = new Map<string, Rule>();
+  readonly #rules = new Map<string, BrokerRule>();
   /** Rules that have matched an event and whose speed is measured. */
-  readonly #metered = new Set<Rule>();
+  readonly #metered = new Set<BrokerRule>();
   readonly #streams = new Map<BoundedIterable<RuleOutput>, string | undefined>();
   /** Reports errors, with repetitions suppressed. */
   readonly #reports: ErrorReports;
@@ -332,8 +332,8 @@ export class RuleEngine
     };
   }
 
-  #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): Rule {
-    const rule = new Rule(id, definition, plan, isFromOptions, this.#ruleHost);
+  #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): BrokerRule {
+    const rule = new BrokerRule(id, definition, plan, isFromOptions, this.#ruleHost);
     this.#rules.set(id, rule);
     this.#host.noted('rules', this.#rules.size);
     if (this.#streams.size > 0) this.#observe();
@@ -341,7 +341,7 @@ export class RuleEngine
   }
 
   /** @throws BrokerError with the reason why the rule cannot be used; the message names the rule */
-  async #ruleOfOptions(id: string, input: RuleInput): Promise<Rule> {
+  async #ruleOfOptions(id: string, input: RuleInput): Promise<BrokerRule> {
     try {
       const read = readRule(input, fixedActionIds(id));
       return this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
@@ -386,7 +386,7 @@ export class RuleEngine
     return undefined;
   }
 
-  #changed({ id }: Rule, reason: string | undefined): void {
+  #changed({ id }: BrokerRule, reason: string | undefined): void {
     if (reason === undefined) this.#host.emit('rule.connected', { rule: id });
     else this.#host.emit('rule.disconnected', { rule: id, reason });
   }
@@ -412,13 +412,13 @@ export class RuleEngine
     this.#armTick();
   }
 
-  #existing(id: string): Rule {
+  #existing(id: string): BrokerRule {
     const rule = this.#rules.get(id);
     if (rule === undefined) throw new NotFound('RULE_NOT_FOUND', `rule "${id}" does not exist`);
     return rule;
   }
 
-  #changeable(id: string): Rule {
+  #changeable(id: string): BrokerRule {
     const rule = this.#existing(id);
     if (!rule.isFromOptions) return rule;
     throw new StateError('RULE_OF_APP', `the rule "${id}" is in the options of the broker; change it there`);
@@ -450,7 +450,7 @@ function checkQuery(query: RuleQuery): void {
   }
 }
 
-function isWanted({ id, definition, plan }: Rule, query: RuleQuery): boolean {
+function isWanted({ id, definition, plan }: BrokerRule, query: RuleQuery): boolean {
   const { isEnabled, for: topic, likeId, likeFor, matchFor, likeDescription } = query;
   const { topics } = plan;
   return (

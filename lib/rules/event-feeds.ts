@@ -9,13 +9,13 @@ import type { RuleEventName } from './events/event-name.ts';
 import { RULE_EVENTS } from './events/rows.ts';
 import { ruleEventOfTopic } from './events/topics.ts';
 import type { RulesHost } from './host.ts';
-import type { Rule } from './rule.ts';
+import type { BrokerRule } from './rule.ts';
 
 /** The consumers of an event: rules, and the publication of the event as a message. */
 interface Feed {
-  readonly rules: Set<Rule>;
+  readonly rules: Set<BrokerRule>;
   /** The rules in the order in which they were created; undefined if the set has changed. */
-  sorted: readonly Rule[] | undefined;
+  sorted: readonly BrokerRule[] | undefined;
   publishQos: QoS | undefined;
   remove: (() => void) | undefined;
 }
@@ -47,7 +47,7 @@ export class EventFeeds {
   }
 
   /** Attach a rule to an event. @returns a function that detaches it */
-  add(name: RuleEventName, rule: Rule): () => void {
+  add(name: RuleEventName, rule: BrokerRule): () => void {
     const feed = this.#feed(name);
     feed.rules.add(rule);
     feed.sorted = undefined;

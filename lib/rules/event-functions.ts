@@ -1,5 +1,5 @@
 import { isSame } from '../sql/compare.ts';
-import { type FunctionRow, family } from '../sql/functions/function.ts';
+import { family, type SqlFunctionEntry } from '../sql/functions/function.ts';
 import { valueAt } from '../sql/functions/lists.ts';
 import { decodeJson } from '../sql/json.ts';
 import { SqlFailure } from '../sql/sql-error.ts';
@@ -7,7 +7,12 @@ import { isObject, own, type Value } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';
 
 /** A function without arguments that returns a column. */
-const reader = (name: string, column: string, returns: FunctionRow['returns'], about: string): FunctionRow => ({
+const reader = (
+  name: string,
+  column: string,
+  returns: SqlFunctionEntry['returns'],
+  about: string
+): SqlFunctionEntry => ({
   name,
   params: [],
   column,
@@ -32,7 +37,7 @@ function payloadAt(payload: Value, path?: string): Value {
 }
 
 /** A function of a list of objects with `topic` and `qos`. @param covers whether the topic of an object is a match */
-const search = (name: string, about: string, covers: (listed: Value, topic: string) => boolean): FunctionRow => ({
+const search = (name: string, about: string, covers: (listed: Value, topic: string) => boolean): SqlFunctionEntry => ({
   name,
   params: ['list', 'string', 'integer?'],
   returns: 'boolean',

@@ -47,7 +47,7 @@ const DIALECT = ruleDialect((topic, filter) => matches(filter, topic));
  * Compile a statement of a rule without a broker, for unit tests of statements:
  *
  * ```ts
- * const rule = await compileRule('SELECT payload.t as t FROM "sensors/#" WHERE t > 80');
+ * const rule = await compileRule('SELECT payload.t FROM "sensors/#" WHERE t > 80');
  * rule.run({ topic: 'sensors/1', payload: '{"t": 90}' }).outputs; // [{ t: 90 }]
  * ```
  * @throws SqlError SQL_INVALID; InvalidInput RULE_INVALID, FUNCTION_INVALID; BrokerError PACKAGE_MISSING (regular expressions need the package `re2js`)

@@ -7,14 +7,14 @@ import { InvalidInput, show } from '../base/errors.ts';
 import { HIDDEN } from '../base/hidden.ts';
 import { parseDuration } from '../base/options-table.ts';
 import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
-import type { ParamRow, Params, ParamTable } from './types.ts';
+import type { ParamField, Params, ParamTable } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
 const MAX_BYTES = 1024 * 1024;
 const MAX_LEVELS = 32;
 
 /** The parameter of actions that names their resource. */
-export const RESOURCE_PARAM: ParamRow = {
+export const RESOURCE_PARAM: ParamField = {
   order: 0,
   type: 'string',
   required: true,
@@ -41,7 +41,7 @@ export function checkParams(table: ParamTable, given: unknown, what: string): Pa
 
 /** Parameters with secrets shown as `******`, including those in URLs. All values of a secret object are hidden. */
 export function hideSecrets(table: ParamTable, params: Params): Params {
-  const hide = (value: unknown, row: ParamRow): unknown => {
+  const hide = (value: unknown, row: ParamField): unknown => {
     if (row.isSecret === true) return isFields(value) ? mapFields(value, () => HIDDEN) : HIDDEN;
     if (typeof value === 'string') return hideInUrls(value);
     return row.schema !== undefined && isFields(value) ? hideSecrets(row.schema, value) : value;
@@ -62,7 +62,7 @@ export function hideAll(params: Params): Params {
  * @param given the parameters, to be checked afterwards
  */
 export function keepSecrets(table: ParamTable, given: unknown, before: Params): unknown {
-  const keep = (value: unknown, row: ParamRow, present: unknown): unknown => {
+  const keep = (value: unknown, row: ParamField, present: unknown): unknown => {
     if (row.isSecret !== true && typeof value === 'string') return keepInUrls(value, present);
     if (row.isSecret !== true)
       return row.schema !== undefined && isFields(value) ? keepSecrets(row.schema, value, fieldsOf(present)) : value;
@@ -87,7 +87,7 @@ function checkFields(table: ParamTable, fields: Fields, what: string, path: stri
   }
 }
 
-function checkValue(row: ParamRow, value: unknown, what: string, field: string): void {
+function checkValue(row: ParamField, value: unknown, what: string, field: string): void {
   if (row.isSecret === true ? isHidden(value) : typeof value === 'string' && hasHiddenInUrls(value)) {
     const expected = `the value itself; ${HIDDEN} stands for the current one in a change`;
     throw invalid(what, field, expected, HIDDEN);
@@ -97,14 +97,14 @@ function checkValue(row: ParamRow, value: unknown, what: string, field: string):
   const { items } = row;
   if (row.type === 'array' && items !== undefined && 'type' in items)
     for (const [at, item] of (value as unknown[]).entries())
-      checkValue(items as ParamRow, item, what, `${field}[${at}]`);
+      checkValue(items as ParamField, item, what, `${field}[${at}]`);
 }
 
 function isHidden(value: unknown): boolean {
   return value === HIDDEN || (isFields(value) && Object.values(value).includes(HIDDEN));
 }
 
-function isGood(row: ParamRow, value: unknown): boolean {
+function isGood(row: ParamField, value: unknown): boolean {
   if (row.enum !== undefined && !row.enum.includes(value)) return false;
   switch (row.type) {
     case 'string':
@@ -136,7 +136,7 @@ function hasFormat(format: string | undefined, text: string): boolean {
 
 const NAMES = { string: 'a string', number: 'a number', float: 'a number', boolean: 'true or false' } as const;
 
-function expectedOf({ type, format, range, enum: values }: ParamRow): string {
+function expectedOf({ type, format, range, enum: values }: ParamField): string {
   if (values !== undefined) return `one of ${values.join(', ')}`;
   if (type === 'object') return 'an object';
   if (type === 'array') return 'a list';

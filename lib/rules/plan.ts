@@ -7,10 +7,10 @@ import { commonFunctions } from '../sql/functions/all.ts';
 import type { FunctionTools, SqlFunction } from '../sql/functions/function.ts';
 import { functionsIn, namesIn } from '../sql/inspect.ts';
 import { loadPatterns, type PatternCompiler } from '../sql/patterns.ts';
-import type { Row } from '../sql/row.ts';
+import type { EventColumns } from '../sql/row.ts';
 import { SqlError } from '../sql/sql-error.ts';
 import { parseStatement } from '../sql/statement.ts';
-import type { Source, Statement } from '../sql/tree.ts';
+import type { FromTopic, Statement } from '../sql/tree.ts';
 import type { Value } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
 import { checkedFunction } from './app-function.ts';
@@ -45,9 +45,9 @@ export interface Plan {
    * @returns the outputs; undefined if WHERE is not true
    * @throws SqlFailure
    */
-  run(row: Row, hints?: string[]): readonly Value[] | undefined;
+  run(row: EventColumns, hints?: string[]): readonly Value[] | undefined;
   /** The same in steps, for tests: the generator yields after each element of FOREACH. */
-  steps(row: Row, hints?: string[]): Generator<void, readonly Value[] | undefined>;
+  steps(row: EventColumns, hints?: string[]): Generator<void, readonly Value[] | undefined>;
 }
 
 /** The placeholder for a statement that cannot be compiled at present. */
@@ -140,7 +140,7 @@ function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' |
   };
 }
 
-function checkSource({ name, start }: Source, sql: string): void {
+function checkSource({ name, start }: FromTopic, sql: string): void {
   const fault = checkTopicFilter(name);
   if (fault !== undefined) throw new SqlError(fault, sql, start);
   if (eventsOfFilter(name).length === 0) throw new SqlError(unknownEvent(name), sql, start);

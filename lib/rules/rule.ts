@@ -9,7 +9,7 @@ import { errorText } from '../base/errors.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { Message } from '../packets/message.ts';
 import type { Shared, Watcher } from '../routing/watchers.ts';
-import type { Row } from '../sql/row.ts';
+import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleRun } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
@@ -23,7 +23,7 @@ import type { RuleEvent, RuleState } from './types.ts';
 const RETRY_MS = 60_000;
 
 /** An event in the form in which a rule evaluates it and its actions receive it. */
-type EventOfRule = RuleEvent & Row;
+type EventOfRule = RuleEvent & EventColumns;
 
 /** Dependencies of a rule on the engine. */
 export interface RuleHost {
@@ -35,23 +35,23 @@ export interface RuleHost {
   /** Pass published messages to the rule. @returns a function that ends this */
   watch(filter: string, rule: Watcher): () => void;
   /** Pass other events to the rule. @returns a function that ends this */
-  hear(event: RuleEventName, rule: Rule): () => void;
+  hear(event: RuleEventName, rule: BrokerRule): () => void;
   /** The event of a published message; undefined if it reaches no rule. */
   published(message: Message, shared: Shared): EventOfRule | undefined;
   /** Count an event of the rule's topics. */
   counted(): void;
   /** Called when the first event has matched. */
-  metered(rule: Rule): void;
+  metered(rule: BrokerRule): void;
   /** Called when the rule has been attached or detached. @param reason the reason why its actions cannot be created */
-  changed(rule: Rule, reason: string | undefined): void;
+  changed(rule: BrokerRule, reason: string | undefined): void;
   /** Called when the statement has failed for an event. */
-  failed(rule: Rule, error: unknown): void;
+  failed(rule: BrokerRule, error: unknown): void;
   /** Called for each output while an `outputs()` iterator is open. */
-  output(rule: Rule, output: Value, cause: Cause): void;
+  output(rule: BrokerRule, output: Value, cause: Cause): void;
 }
 
 /** A rule: its statement, its actions, and its actor. */
-export class Rule implements Watcher {
+export class BrokerRule implements Watcher {
   readonly id: string;
   readonly isFromOptions: boolean;
   definition: RuleDefinition;
@@ -274,7 +274,7 @@ export class Rule implements Watcher {
 const METADATA_WEIGHT = 4096;
 
 /** An event with the column `metadata`. */
-function withMetadata(event: EventOfRule, ruleId: string): Row {
+function withMetadata(event: EventOfRule, ruleId: string): EventColumns {
   const metadata = { rule_id: ruleId };
   return {
     get mostWeight() {

@@ -1,6 +1,6 @@
 // Public types: apps and adapters write actions and resources against them. Titles and descriptions are in two
 // languages, because the documented interface shows both. A member that is added to a type which apps implement must
-// be optional. Secrets are marked in `ParamRow`; whatever is returned to a caller has been through `hideSecrets`.
+// be optional. Secrets are marked in `ParamField`; whatever is returned to a caller has been through `hideSecrets`.
 
 import type { Clock } from '../base/clock.ts';
 import type { Awaitable } from '../events/hooks.ts';
@@ -17,7 +17,7 @@ export interface Localized {
 }
 
 /** The definition of a parameter of an action or a resource, as shown by the management interface. */
-export interface ParamRow {
+export interface ParamField {
   readonly type: 'string' | 'number' | 'float' | 'boolean' | 'object' | 'array';
   readonly title: Localized;
   readonly description: Localized;
@@ -42,7 +42,7 @@ export interface ParamRow {
 }
 
 /** The parameters of an action or a resource, by name. Other parameters are accepted, kept and ignored. */
-export type ParamTable = Readonly<Record<string, ParamRow>>;
+export type ParamTable = Readonly<Record<string, ParamField>>;
 
 /** Parameters as given. They satisfy the table of their type. */
 export type Params = Readonly<Record<string, unknown>>;

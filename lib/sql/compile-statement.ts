@@ -9,7 +9,7 @@ import { type CompileContext, ExpressionCompiler } from './compile.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
-import { type Evaluate, type Row, Scope } from './row.ts';
+import { type Evaluate, type EventColumns, Scope } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
 import { isList, setKey, type Value } from './values.ts';
@@ -29,9 +29,9 @@ interface CompiledStatement {
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined if WHERE is not true
    * @throws SqlFailure
    */
-  readonly run: (row: Row, hints?: string[]) => readonly Value[] | undefined;
+  readonly run: (row: EventColumns, hints?: string[]) => readonly Value[] | undefined;
   /** The same evaluation in steps: the generator yields after each element of FOREACH. */
-  readonly steps: (row: Row, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
+  readonly steps: (row: EventColumns, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
 }
 
 /** A FOREACH list whose elements are being processed. */
@@ -128,7 +128,7 @@ class StatementCompiler {
     const { slotCount } = expressions;
     const count = valuesOf(does ?? [], slotCount);
     /** @returns undefined if WHERE is not true */
-    const begin = (row: Row, hints: string[] | undefined): Taken | undefined => {
+    const begin = (row: EventColumns, hints: string[] | undefined): Taken | undefined => {
       const scope = scopeOf(row, slotCount, this.#context.text.length);
       let clause = 'FOREACH';
       try {
@@ -283,7 +283,7 @@ function valuesOf(fields: readonly Field[], aliases: number): number {
   return fields.reduce((count, { type }) => count + (type === 'star' ? 1 + aliases : 1), 0);
 }
 
-function scopeOf(row: Row, slotCount: number, characters: number): Scope {
+function scopeOf(row: EventColumns, slotCount: number, characters: number): Scope {
   return new Scope(row, slotCount === 0 ? NO_SLOTS : new Array<Value>(slotCount), characters);
 }
 

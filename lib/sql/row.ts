@@ -19,7 +19,7 @@ const MAX_LIGHT_WEIGHT = MAX_WORK / 4;
 const MEMBER_WORK = 16;
 
 /** The input of an evaluation: an event with its columns. */
-export interface Row {
+export interface EventColumns {
   /** The columns that `*` selects, in order. */
   readonly names: readonly string[];
   /** The value of a column; undefined if the event does not have the column. */
@@ -47,7 +47,7 @@ const SMALL = 64;
 
 /** The state of one evaluation. */
 export class Scope {
-  readonly row: Row;
+  readonly row: EventColumns;
   /** The values of aliases; undefined if an alias is absent. */
   readonly slots: Value[];
   /** Decoded JSON values, by their text. */
@@ -64,7 +64,7 @@ export class Scope {
   #lightWeight = 0;
 
   /** @param characters length of the statement, and thereby an upper bound of the length of its strings */
-  constructor(row: Row, slots: Value[], characters: number) {
+  constructor(row: EventColumns, slots: Value[], characters: number) {
     this.row = row;
     this.slots = slots;
     this.#textWeight = TEXT_WEIGHT * characters + SMALL;

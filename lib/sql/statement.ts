@@ -1,6 +1,6 @@
 import type { Dialect } from './dialect.ts';
 import { Parser } from './parser.ts';
-import type { Expression, Field, Path, Source, Statement } from './tree.ts';
+import type { Expression, Field, FromTopic, Path, Statement } from './tree.ts';
 
 /**
  * Parse a statement of rules: `SELECT ... FROM ... WHERE ...`, or `FOREACH ... DO ... INCASE ... FROM ... WHERE ...`.
@@ -42,7 +42,7 @@ function foreach(parser: Parser): Statement {
 }
 
 /** Parse FROM and WHERE. */
-function origin(parser: Parser): { from: Source[]; where?: Expression } {
+function origin(parser: Parser): { from: FromTopic[]; where?: Expression } {
   parser.expectKeyword('FROM');
   const from = [source(parser)];
   while (parser.takeSymbol(',')) from.push(source(parser));
@@ -51,7 +51,7 @@ function origin(parser: Parser): { from: Source[]; where?: Expression } {
 
 const TOPIC_HINT = 'put topics in double quotes: FROM "a/b"';
 
-function source(parser: Parser): Source {
+function source(parser: Parser): FromTopic {
   const { type } = parser.token;
   const isBare = type === 'word' && parser.keyword === undefined;
   if (type !== 'quoted' && !isBare) throw parser.unexpected('a topic in double quotes', TOPIC_HINT);

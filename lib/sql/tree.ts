@@ -165,7 +165,7 @@ export interface Selected extends Placed {
 export type Field = Star | Selected;
 
 /** A name after FROM. */
-export interface Source extends Placed {
+export interface FromTopic extends Placed {
   readonly name: string;
 }
 
@@ -173,7 +173,7 @@ export interface Source extends Placed {
 export interface Select {
   readonly type: 'select';
   readonly fields: readonly Field[];
-  readonly from: readonly Source[];
+  readonly from: readonly FromTopic[];
   readonly where?: Expression;
 }
 
@@ -183,14 +183,14 @@ export interface Foreach {
   readonly fields: readonly Field[];
   readonly does?: readonly Field[];
   readonly incase?: Expression;
-  readonly from: readonly Source[];
+  readonly from: readonly FromTopic[];
   readonly where?: Expression;
 }
 
 export type Statement = Select | Foreach;
 
 /** A stream or table after FROM or JOIN. */
-export interface StreamSource extends Placed {
+export interface FromStream extends Placed {
   readonly name: string;
   readonly alias?: string;
 }
@@ -199,7 +199,7 @@ export type JoinKind = 'inner' | 'left' | 'right' | 'full' | 'cross';
 
 export interface Join extends Placed {
   readonly kind: JoinKind;
-  readonly source: StreamSource;
+  readonly source: FromStream;
   readonly on?: Expression;
 }
 
@@ -232,7 +232,7 @@ export interface OrderKey extends Placed {
 export interface StreamSelect {
   readonly type: 'stream-select';
   readonly fields: readonly Field[];
-  readonly from: StreamSource;
+  readonly from: FromStream;
   readonly joins: readonly Join[];
   readonly where?: Expression;
   readonly window?: Window;

@@ -1,6 +1,6 @@
 import { STREAM_DIALECT } from '../sql/dialect.ts';
 import { Printer } from '../sql/print.ts';
-import type { Join, StreamSelect, StreamSource, Window } from '../sql/tree.ts';
+import type { FromStream, Join, StreamSelect, Window } from '../sql/tree.ts';
 
 /** Print a statement over streams as SQL on one line. `parseStreamStatement` turns it back into an equal statement. */
 export function printStreamStatement(select: StreamSelect): string {
@@ -25,7 +25,7 @@ export function printStreamStatement(select: StreamSelect): string {
   return parts.join(' ');
 }
 
-function sourceText({ name, alias }: StreamSource, print: Printer): string {
+function sourceText({ name, alias }: FromStream, print: Printer): string {
   return alias === undefined ? print.name(name) : `${print.name(name)} AS ${print.name(alias)}`;
 }
 

@@ -1,6 +1,6 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import { nearest, parseDuration } from '../base/options-table.ts';
-import type { Properties, PropertyRow, PropertyTable } from './types.ts';
+import type { Properties, PropertyField, PropertyTable } from './types.ts';
 
 /**
  * Check the properties of a source or a sink, and fill in defaults.
@@ -45,7 +45,7 @@ export function readProperties(
 }
 
 /** Convert the value of a property as its row prescribes. @throws InvalidInput PROPERTY_INVALID */
-function readProperty(row: PropertyRow, given: unknown, what: string, name: string): unknown {
+function readProperty(row: PropertyField, given: unknown, what: string, name: string): unknown {
   const value = row.unit === 'ms' && typeof given === 'string' ? (parseDuration(given) ?? given) : given;
   const isFilledIn = row.isTemplate === true && typeof value === 'string' && value.includes('{{');
   if (isFilledIn || isGood(row, value)) return value;
@@ -55,7 +55,7 @@ function readProperty(row: PropertyRow, given: unknown, what: string, name: stri
   throw new InvalidInput('PROPERTY_INVALID', name, expected, row.isSecret === true ? undefined : given, text);
 }
 
-function isGood({ type, choices, range: [least, greatest] = [-Infinity, Infinity] }: PropertyRow, value: unknown) {
+function isGood({ type, choices, range: [least, greatest] = [-Infinity, Infinity] }: PropertyField, value: unknown) {
   if (choices !== undefined && !choices.includes(value)) return false;
   switch (type) {
     case 'any':
@@ -80,7 +80,7 @@ const EXPECTED = {
   any: 'a value'
 } as const;
 
-function expectedOf({ type, choices, range, unit }: PropertyRow): string {
+function expectedOf({ type, choices, range, unit }: PropertyField): string {
   if (choices !== undefined) return `one of ${choices.map((choice) => show(choice)).join(', ')}`;
   if (type !== 'number') return EXPECTED[type];
   const number = unit === 'ms' ? 'a number of milliseconds, or a duration such as "10s"' : EXPECTED.number;

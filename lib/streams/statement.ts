@@ -8,6 +8,7 @@ import { Parser } from '../sql/parser.ts';
 import type {
   Expression,
   Field,
+  FromStream,
   Join,
   JoinKind,
   OrderKey,
@@ -15,7 +16,6 @@ import type {
   Selected,
   Star,
   StreamSelect,
-  StreamSource,
   Window
 } from '../sql/tree.ts';
 import { readStreamName } from './stream-name.ts';
@@ -172,7 +172,7 @@ function readName(parser: Parser): string {
 }
 
 /** Parse a stream or a table and its alias. */
-function readSource(parser: Parser): StreamSource {
+function readSource(parser: Parser): FromStream {
   const { start } = parser.token;
   const name = readStreamName(parser);
   const alias = parser.takeKeyword('AS') ? readName(parser) : undefined;
@@ -237,7 +237,7 @@ function readLimit(parser: Parser): number {
   return value;
 }
 
-function unexpectedEnd(parser: Parser, from: StreamSource, joins: readonly Join[]): Error {
+function unexpectedEnd(parser: Parser, from: FromStream, joins: readonly Join[]): Error {
   const lastSource = joins.at(-1)?.end ?? from.end;
   if (parser.previousEnd !== lastSource) return parser.unexpected('the end of the statement');
   if (parser.isSymbol(','))

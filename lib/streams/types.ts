@@ -1,5 +1,5 @@
 // Public types: apps and plugins write sources, sinks and functions against them. A member that is added to a type
-// which others implement must be optional. `PropertyRow` describes properties of sources and sinks for checks and
+// which others implement must be optional. `PropertyField` describes properties of sources and sinks for checks and
 // documents; a secret is marked there and is never shown. Texts of the status have the wording of the documented
 // interface.
 
@@ -15,7 +15,7 @@ import type { Value, ValueObject } from './values/values.ts';
 export type Properties = Readonly<Record<string, unknown>>;
 
 /** A property of a source or a sink, for checks and documentation. */
-export interface PropertyRow {
+export interface PropertyField {
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'array' | 'any';
   readonly about: string;
   readonly default?: unknown;
@@ -36,7 +36,7 @@ export interface PropertyRow {
 }
 
 /** The properties of a source or a sink, by name. */
-export type PropertyTable = Readonly<Record<string, PropertyRow>>;
+export type PropertyTable = Readonly<Record<string, PropertyField>>;
 
 /** A source type, such as `mqtt`: the option TYPE of a stream. */
 export interface SourceType {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { EVENT_NAMES, EVENTS, type EventRow } from '../../lib/events/catalogue.ts';
+import { EVENT_NAMES, EVENTS, type EventEntry } from '../../lib/events/catalogue.ts';
 import { EVENT_ABOUT } from '../../lib/events/event-texts.ts';
 
 /** Returns the events with a value in a column, as pairs of name and value. */
-function column<C extends 'action' | 'notice'>(name: C): [string, EventRow[C]][] {
+function column<C extends 'action' | 'notice'>(name: C): [string, EventEntry[C]][] {
   return EVENT_NAMES.flatMap((event) => {
-    const value = (EVENTS[event] as EventRow)[name];
-    return value === undefined ? [] : [[event, value] as [string, EventRow[C]]];
+    const value = (EVENTS[event] as EventEntry)[name];
+    return value === undefined ? [] : [[event, value] as [string, EventEntry[C]]];
   });
 }
 
@@ -34,7 +34,7 @@ describe('The catalogue of events', () => {
   });
 
   it('contains the documented topics of the events of rules', () => {
-    const topics = EVENT_NAMES.flatMap((name) => (EVENTS[name] as EventRow).ruleTopics);
+    const topics = EVENT_NAMES.flatMap((name) => (EVENTS[name] as EventEntry).ruleTopics);
     assert.deepEqual(
       topics.sort(),
       [

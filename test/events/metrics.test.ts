@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { COUNTERS, GAUGES, type GaugeReaders, Metric, Metrics, PLAIN_GAUGES } from '../../lib/events/metrics.ts';
-import { DROP_REASONS, type DropRow } from '../../lib/events/reasons.ts';
+import { DROP_REASONS, type DropReasonEntry } from '../../lib/events/reasons.ts';
 
 /** Gauges whose values a test sets. */
 const setUp = () => {
@@ -52,7 +52,7 @@ describe('Metric', () => {
       .map((name) => readFileSync(join(lib, name), 'utf8'))
       .join();
     // by its index, or by its name in a table of reasons
-    const dropped = Object.values<DropRow>(DROP_REASONS).flatMap(({ delivery = [], message = [] }) => [
+    const dropped = Object.values<DropReasonEntry>(DROP_REASONS).flatMap(({ delivery = [], message = [] }) => [
       ...delivery,
       ...message
     ]);

@@ -6,19 +6,19 @@ import { COUNTERS, GAUGES, type GaugeReaders, Metrics, PLAIN_GAUGES } from '../.
 import type { DropReason } from '../../lib/events/reasons.ts';
 import {
   DISCONNECT_REASONS,
-  type DisconnectRow,
+  type DisconnectReasonEntry,
   DROP_REASONS,
-  type DropRow,
+  type DropReasonEntry,
   disconnectReasonOf
 } from '../../lib/events/reasons.ts';
 import { isAllowedCode } from '../../lib/packets/allowed-codes.ts';
-import { CONNECT_REFUSALS, type ConnectRefusalRow } from '../../lib/packets/connect-refusals.ts';
+import { CONNECT_REFUSALS, type ConnectRefusalEntry } from '../../lib/packets/connect-refusals.ts';
 import { encodeConnack } from '../../lib/packets/encode.ts';
 import { Message } from '../../lib/packets/message.ts';
 import { reasonName } from '../../lib/packets/reason-codes.ts';
 import { clientInfo } from '../support/client-info.ts';
 
-const drops = Object.entries<DropRow>(DROP_REASONS) as [DropReason, DropRow][];
+const drops = Object.entries<DropReasonEntry>(DROP_REASONS) as [DropReason, DropReasonEntry][];
 
 describe('DISCONNECT_REASONS', () => {
   it('uses only reason codes that DISCONNECT or CONNACK can carry', () => {
@@ -31,7 +31,7 @@ describe('DISCONNECT_REASONS', () => {
   });
 
   it('gives each protocol error one reason', () => {
-    const errors = Object.values<DisconnectRow>(DISCONNECT_REASONS).flatMap((row) => row.errors ?? []);
+    const errors = Object.values<DisconnectReasonEntry>(DISCONNECT_REASONS).flatMap((row) => row.errors ?? []);
     assert.equal(new Set(errors).size, errors.length);
     assert.equal(disconnectReasonOf(0x95), 'packet_too_large');
     assert.equal(disconnectReasonOf(0x86), 'not_authorized');
@@ -82,7 +82,7 @@ describe('DROP_REASONS', () => {
 });
 
 describe('CONNECT_REFUSALS', () => {
-  const rows = Object.entries<ConnectRefusalRow>(CONNECT_REFUSALS);
+  const rows = Object.entries<ConnectRefusalEntry>(CONNECT_REFUSALS);
 
   it('contains one reason for each error code of CONNACK, by its documented name [MQTT-3.2.2-8]', () => {
     const expected = [

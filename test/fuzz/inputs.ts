@@ -1,5 +1,5 @@
 import { encode } from '../../lib/packets/encode.ts';
-import { PROPERTIES, type PropertyRow, type PropertySet } from '../../lib/packets/property-table.ts';
+import { type PacketProperty, PROPERTIES, type PropertySet } from '../../lib/packets/property-table.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
 import { writeVarint } from '../../lib/packets/varint.ts';
 import type { Random } from './random.ts';
@@ -126,7 +126,7 @@ const SLOTS: readonly Slot[] = [
 ];
 
 /** One valid property of each row, as encoded. */
-function sample({ id, type, name }: PropertyRow): Buffer {
+function sample({ id, type, name }: PacketProperty): Buffer {
   switch (type) {
     case 'flag':
       return bytesOf(id, 1);
@@ -405,7 +405,7 @@ function someProperties(random: Random, place: PropertySet): Properties | undefi
   return properties as Properties;
 }
 
-function value(random: Random, { name: row, type }: PropertyRow): unknown {
+function value(random: Random, { name: row, type }: PacketProperty): unknown {
   const number = random.pick([0, 1, 2, 9, 100, 65_535]);
   switch (type) {
     case 'flag':

@@ -5,7 +5,7 @@ import { compileBytes, compileTemplate } from '../../lib/rules/template.ts';
 import { compileStatement } from '../../lib/sql/compile-statement.ts';
 import { decodeJson, encodeJson } from '../../lib/sql/json.ts';
 import { printStatement } from '../../lib/sql/print.ts';
-import type { Row } from '../../lib/sql/row.ts';
+import type { EventColumns } from '../../lib/sql/row.ts';
 import { SqlError, SqlFailure } from '../../lib/sql/sql-error.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import type { Value } from '../../lib/sql/values.ts';
@@ -27,7 +27,7 @@ export interface SqlFuzzOptions {
 /** A statement, and the event for which it is evaluated. */
 interface Input {
   readonly sql: string;
-  readonly row: Row;
+  readonly row: EventColumns;
 }
 
 type End = 'evaluated' | 'failed' | 'invalid';
@@ -71,13 +71,13 @@ function makersOf(random: Random): readonly (() => Input | undefined)[] {
   ];
 }
 
-function hostileRow(random: Random): Row {
+function hostileRow(random: Random): EventColumns {
   const value = () => hostileValue(random);
   return new PlainRow({ payload: value(), a: value(), b: value(), topic: value(), qos: value() }, decodeJson);
 }
 
 /** The publish of a message. */
-function eventOf(payload: Buffer): Row {
+function eventOf(payload: Buffer): EventColumns {
   const message = Message.from({ topic: 't/a', payload }, undefined, 0, 0);
   const value = { message, client: undefined };
   return new CatalogueEvent(RULE_EVENTS['message.publish'], value, { node: 'node', now: () => 0 });

@@ -11,7 +11,7 @@ import {
   strippedPublishLength,
   writeProperties
 } from '../../lib/packets/properties.ts';
-import { PROPERTIES, type PropertyRow, type PropertySet } from '../../lib/packets/property-table.ts';
+import { type PacketProperty, PROPERTIES, type PropertySet } from '../../lib/packets/property-table.ts';
 import type { Properties } from '../../lib/packets/types.ts';
 import { properties, runs } from './arbitraries.ts';
 import { body, refusal } from './frames.ts';
@@ -63,17 +63,17 @@ const SAMPLES = {
 } as const;
 
 /** The bytes of one property with a valid value. Authentication Data comes with the Authentication Method that it requires. */
-function sample(row: PropertyRow): Buffer {
+function sample(row: PacketProperty): Buffer {
   const own = body(row.id, SAMPLES[row.type].bytes);
   return row.name === 'authenticationData' ? Buffer.concat([own, body(0x15, 'SCRAM')]) : own;
 }
 
-function expected(row: PropertyRow): Properties {
+function expected(row: PacketProperty): Properties {
   const own = { [row.name]: SAMPLES[row.type].value };
   return row.name === 'authenticationData' ? { ...own, authenticationMethod: 'SCRAM' } : own;
 }
 
-function isAllowed(row: PropertyRow, set: PropertySet): boolean {
+function isAllowed(row: PacketProperty, set: PropertySet): boolean {
   return row.name === 'userProperties' || ALLOWED[set].includes(row.id);
 }
 

@@ -7,8 +7,8 @@ import { COUNTER_FIELDS } from '../../lib/records/session-counters.ts';
 import {
   CLIENT_FIELDS,
   CONNECTION_FIELDS,
-  SESSION_FIELDS,
-  type SessionSource
+  type RecordedSession,
+  SESSION_FIELDS
 } from '../../lib/records/session-records.ts';
 import { SUBSCRIPTION_FIELDS } from '../../lib/records/subscription-record.ts';
 import { Lives, PERSISTENT, turns } from '../store/support.ts';
@@ -38,8 +38,8 @@ function wireNames<R>(table: RecordTable<never, R>, dialect: Dialect): string[] 
   return [...namesIn(table, dialect).keys()].sort();
 }
 
-function source(broker: Broker, clientId: string): SessionSource {
-  return engineOf(broker).sessions.get(clientId) as SessionSource;
+function source(broker: Broker, clientId: string): RecordedSession {
+  return engineOf(broker).sessions.get(clientId) as RecordedSession;
 }
 
 describe('The record tables', () => {

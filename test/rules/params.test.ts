@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { InvalidInput } from '../../lib/base/errors.ts';
 import { checkParams, hideSecrets, keepSecrets } from '../../lib/rules/params.ts';
-import type { ParamRow, ParamTable } from '../../lib/rules/types.ts';
+import type { ParamField, ParamTable } from '../../lib/rules/types.ts';
 
-function row(type: ParamRow['type'], more: Partial<ParamRow> = {}): ParamRow {
+function row(type: ParamField['type'], more: Partial<ParamField> = {}): ParamField {
   const text = { en: 'A parameter', zh: '参数' };
   return { type, title: text, description: text, ...more };
 }

@@ -1,8 +1,8 @@
-import type { Row } from '../../lib/sql/row.ts';
+import type { EventColumns } from '../../lib/sql/row.ts';
 import type { Value } from '../../lib/sql/values.ts';
 
 /** A row of given columns. */
-export class PlainRow implements Row {
+export class PlainRow implements EventColumns {
   readonly names: readonly string[];
   readonly #columns: Readonly<Record<string, Value>>;
   readonly #decode: (text: string) => Value;

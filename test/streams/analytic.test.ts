@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { deserialize, serialize } from 'node:v8';
 import type { AnalyticState, ExpandingState } from '../../lib/streams/function.ts';
-import { Row } from '../../lib/streams/values/tuple.ts';
+import { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 import { readValue } from './expression-support.ts';
 import { FUNCTIONS, show, TOOLS } from './function-support.ts';
 
 const LINES = readFileSync(join(import.meta.dirname, 'cases', 'analytic.txt'), 'utf8').split('\n');
-const ROW = new Row({}, 0);
+const ROW = new StreamRow({}, 0);
 /** The columns of the arguments of `changed_cols`; the last one stands for `*`. */
 const NAMES = ['', '', 'a', 'b', undefined];
 

@@ -6,7 +6,7 @@ import type { BoundExpression, BoundSelect } from '../../lib/streams/expressions
 import { makeProject } from '../../lib/streams/operators/project.ts';
 import { emissionSlots, freshSlots } from '../../lib/streams/plan/slots.ts';
 import type { StreamDefinition } from '../../lib/streams/types.ts';
-import { type Frame, GroupRow, JoinedRow, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import { type Frame, GroupRow, JoinedRow, StreamRow, type Tuple } from '../../lib/streams/values/tuple.ts';
 import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
 import { bound, definition, expression, select, toolsOf } from './expression-support.ts';
 
@@ -34,8 +34,8 @@ function faultOf(statement: StreamSelect, streams?: readonly StreamDefinition[])
   return 'none';
 }
 
-function rowOf(statement: BoundSelect, values: ValueObject, metadata?: ValueObject): Row {
-  return new Row(values, 0, metadata, freshSlots(statement.slots.count));
+function rowOf(statement: BoundSelect, values: ValueObject, metadata?: ValueObject): StreamRow {
+  return new StreamRow(values, 0, metadata, freshSlots(statement.slots.count));
 }
 
 function resultOf(made: BoundExpression | undefined, tuple: Tuple, tools = toolsOf()): Value {
@@ -82,7 +82,7 @@ describe('names of columns', () => {
       definition('demo'),
       definition('other')
     ]);
-    const row = new JoinedRow([new Row({ b: 1 }, 0), new Row({ a: 2, b: 3 }, 0)], [0, 1]);
+    const row = new JoinedRow([new StreamRow({ b: 1 }, 0), new StreamRow({ a: 2, b: 3 }, 0)], [0, 1]);
     const outputs: ValueObject[] = [];
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ a: 2, b: 3 }]);
@@ -291,7 +291,7 @@ describe('aggregate calls', () => {
 
   it('passes 1 or all columns for a star to aggregate calls', () => {
     const { aggregates } = bound(select(['count(*)', 'collect(*)']));
-    const row = new Row({ a: 1 }, 0);
+    const row = new StreamRow({ a: 1 }, 0);
     assert.deepEqual(
       aggregates.map(({ args }) => resultOf(args[0], row)),
       [1n, { a: 1 }]
@@ -316,7 +316,7 @@ describe('aggregate calls', () => {
   it('reads the results of aggregate calls from groups', () => {
     const statement = bound(select(['a', 'sum(b) + 1 AS s']));
     const outputs: ValueObject[] = [];
-    const first = new Row({ a: 'x', b: 1 }, 0);
+    const first = new StreamRow({ a: 'x', b: 1 }, 0);
     makeProject(statement, toolsOf(), OPTIONS)(new GroupRow(first, [41]), outputs);
     assert.deepEqual(outputs, [{ a: 'x', s: 42 }]);
   });
@@ -341,7 +341,7 @@ describe('analytic calls', () => {
     assert.equal(analytics.length, 2);
     const [, partitioned] = analytics;
     assert.equal(partitioned.partitionBy[0].text, 'b');
-    assert.equal(resultOf(partitioned.when, new Row({ c: 2 }, 0)), true);
+    assert.equal(resultOf(partitioned.when, new StreamRow({ c: 2 }, 0)), true);
   });
 
   it('computes analytic calls of aggregates for groups', () => {
@@ -363,7 +363,7 @@ describe('analytic calls', () => {
     const statement = bound(select(['changed_cols("p_", true, a)']));
     assert.equal(statement.analytics[0].slot, 0);
     assert.deepEqual(statement.analytics[0].names, ['', '', 'a']);
-    const row = new Row({ a: 1 }, 0, {}, [{ p_a: 1 }]);
+    const row = new StreamRow({ a: 1 }, 0, {}, [{ p_a: 1 }]);
     const outputs: ValueObject[] = [];
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ p_a: 1 }]);
@@ -400,8 +400,8 @@ describe('parts of conditions', () => {
     const [other, own, { equality }] = on;
     assert.deepEqual([other.equality, own.equality], [undefined, undefined]);
     assert.equal(equality?.column, 'y');
-    assert.equal(resultOf(equality?.left, new Row({ x: 2 }, 0)), 3);
-    assert.equal(resultOf(equality?.right, new Row({ y: 4 }, 0)), 4);
+    assert.equal(resultOf(equality?.left, new StreamRow({ x: 2 }, 0)), 3);
+    assert.equal(resultOf(equality?.right, new StreamRow({ y: 4 }, 0)), 4);
   });
 
   it('moves all parts of WHERE to the only source of a statement', () => {
@@ -458,7 +458,7 @@ describe('outputs', () => {
       ]
     });
     const outputs: ValueObject[] = [];
-    makeProject(statement, toolsOf(), OPTIONS)(new Row({ a: 1, b: 2, c: 3 }, 0), outputs);
+    makeProject(statement, toolsOf(), OPTIONS)(new StreamRow({ a: 1, b: 2, c: 3 }, 0), outputs);
     assert.equal(JSON.stringify(outputs), '[{"a":2,"c":3}]');
   });
 
@@ -469,7 +469,7 @@ describe('outputs', () => {
       [definition('demo'), definition('other')]
     );
     const outputs: ValueObject[] = [];
-    const row = new JoinedRow([new Row({ a: 1 }, 0), new Row({ b: 2 }, 0)], [0, 1]);
+    const row = new JoinedRow([new StreamRow({ a: 1 }, 0), new StreamRow({ b: 2 }, 0)], [0, 1]);
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ b: 2 }]);
     assert.deepEqual(

@@ -6,7 +6,7 @@ import type { FunctionTools, StreamFunction } from '../../lib/streams/function.t
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
 import type { Column, StreamDefinition } from '../../lib/streams/types.ts';
-import { type Frame, Row } from '../../lib/streams/values/tuple.ts';
+import { type Frame, StreamRow } from '../../lib/streams/values/tuple.ts';
 import { isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 
 const PLACE = { start: 0, end: 0 };
@@ -162,7 +162,7 @@ export function evaluate(text: string, values: ValueObject, metadata: ValueObjec
   const [field] = statement.fields;
   if (field.type !== 'column') throw new TypeError('the field is not a column');
   const frame: Frame = { range: { start: 1, end: 2, trigger: 3 }, rowNumber: 4 };
-  const row = new Row(values, 5, metadata, freshSlots(statement.slots.count));
+  const row = new StreamRow(values, 5, metadata, freshSlots(statement.slots.count));
   return field.expression.make(toolsOf(frame))(row);
 }
 

@@ -3,7 +3,7 @@ import type { FunctionTools, StreamFunction } from '../../lib/streams/function.t
 import { streamFunctions } from '../../lib/streams/functions/all.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
-import { Row } from '../../lib/streams/values/tuple.ts';
+import { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 import { definition, select } from './expression-support.ts';
 
@@ -44,7 +44,7 @@ export function evaluate(text: string, values: ValueObject): Value {
   const statement = bind(select([text]), context);
   const [field] = statement.fields;
   if (field.type !== 'column') throw new TypeError('the field is not a column');
-  return field.expression.make(TOOLS)(new Row(values, NOW, {}, freshSlots(statement.slots.count)));
+  return field.expression.make(TOOLS)(new StreamRow(values, NOW, {}, freshSlots(statement.slots.count)));
 }
 
 /** A value in the notation of the text files: `5n` is an integer, `@...` a datetime, `0x...` bytes. */

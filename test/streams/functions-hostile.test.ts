@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Parameter, StreamFunction } from '../../lib/streams/function.ts';
-import { Row } from '../../lib/streams/values/tuple.ts';
+import { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { isStruct, StreamFailure, type Value } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { FUNCTIONS, TOOLS } from './function-support.ts';
@@ -62,7 +62,7 @@ const VALUES: readonly (readonly [name: string, value: Value])[] = [
   ['a deep struct', JSON.parse(`${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`)]
 ];
 
-const ROW = new Row({}, 0);
+const ROW = new StreamRow({}, 0);
 
 /** The index of the argument that stands for `*` in calls of functions that return columns. */
 const STAR = 3;

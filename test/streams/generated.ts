@@ -2,12 +2,12 @@ import type {
   BinaryOperator,
   Expression,
   Field,
+  FromStream,
   Join,
   JoinKind,
   Selected,
   Step,
   StreamSelect,
-  StreamSource,
   TimeUnit,
   Window
 } from '../../lib/sql/tree.ts';
@@ -156,7 +156,7 @@ export class StreamStatementMaker {
     return { type: 'selected', expression: this.expression(3), ...alias, ...invisible, ...PLACE };
   }
 
-  #source(): StreamSource {
+  #source(): FromStream {
     const alias = this.#random.once(2) ? {} : { alias: this.#random.pick(NAMES) };
     return { name: this.#random.pick(STREAMS), ...alias, ...PLACE };
   }

@@ -8,7 +8,13 @@ import type { MakeOperator, Operator } from '../../lib/streams/operators/operato
 import { makeWatermark } from '../../lib/streams/operators/watermark.ts';
 import type { WindowShape, WindowSpec } from '../../lib/streams/operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../../lib/streams/operators/windows/window.ts';
-import { type Collection, type Evaluate, type GroupRow, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import {
+  type Collection,
+  type Evaluate,
+  type GroupRow,
+  StreamRow,
+  type Tuple
+} from '../../lib/streams/values/tuple.ts';
 import type { Value } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
@@ -135,13 +141,17 @@ function assertAlike(actual: readonly Emission[], expected: readonly Emission[])
   }
 }
 
-function rowsOf(next: (limit: number) => number, count: number, isEventTime: boolean): { at: number; row: Row }[] {
+function rowsOf(
+  next: (limit: number) => number,
+  count: number,
+  isEventTime: boolean
+): { at: number; row: StreamRow }[] {
   let at = 1000;
   return Array.from({ length: count }, (_, n) => {
     at += next(4) === 0 ? next(40) : next(4);
     const values = [next(1000) / 4, BigInt(next(1000)), null, next(10)];
     const row = { n, k: `k${next(3)}`, w: next(10), a: values[next(values.length)] };
-    return { at, row: new Row(row, isEventTime ? at - next(25) : at) };
+    return { at, row: new StreamRow(row, isEventTime ? at - next(25) : at) };
   });
 }
 
@@ -205,7 +215,7 @@ describe('a sliding window of many rows', () => {
       failed
     });
     for (let time = 0; time < 300_000; time++) {
-      window.push(new Row({ a: time }, time), 0);
+      window.push(new StreamRow({ a: time }, time), 0);
       window.flush?.(time, 0);
     }
     assert.equal(last[1], 299_999);

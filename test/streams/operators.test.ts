@@ -6,7 +6,7 @@ import { makeOrder } from '../../lib/streams/operators/order.ts';
 import { TimeQueue } from '../../lib/streams/operators/time-queue.ts';
 import { boundariesOf } from '../../lib/streams/operators/windows/boundaries.ts';
 import { checkWindow } from '../../lib/streams/operators/windows/spec.ts';
-import { type Collection, Row, type Tuple } from '../../lib/streams/values/tuple.ts';
+import { type Collection, StreamRow, type Tuple } from '../../lib/streams/values/tuple.ts';
 import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
@@ -16,7 +16,7 @@ const tools = testTools({ now: () => 0 });
 function aggregate(name: string, rows: readonly (readonly Value[])[]): Value {
   const row = aggregateFunctions().find((each) => each.name === name);
   const accumulator = row?.make(tools);
-  for (const [n, args] of rows.entries()) accumulator?.add(args, new Row({ n, x: args[0] }, 0));
+  for (const [n, args] of rows.entries()) accumulator?.add(args, new StreamRow({ n, x: args[0] }, 0));
   return accumulator?.result();
 }
 
@@ -75,7 +75,7 @@ describe('aggregate functions', () => {
   it('removes numbers of any size without leaving a rounding error', () => {
     const row = aggregateFunctions().find(({ name }) => name === 'sum');
     const sum = row?.makeSliding?.(tools);
-    const row0 = new Row({}, 0);
+    const row0 = new StreamRow({}, 0);
     const large = [1e308, 1e308, Number.POSITIVE_INFINITY, Number.NaN, 1e16, 0.1];
     for (const value of large) sum?.add([value], row0);
     for (const value of large.slice(0, 5)) sum?.remove?.([value], row0);
@@ -147,7 +147,7 @@ describe('order', () => {
     };
     const setup = { output: output as never, timers: new VirtualClock(), count: () => undefined, failed: assert.fail };
     const operator = makeOrder([{ evaluate: (tuple) => tuple.column('a'), isDescending }], tools.frame)(setup);
-    const tuples = values.map((a, n) => new Row({ a, n }, 0));
+    const tuples = values.map((a, n) => new StreamRow({ a, n }, 0));
     operator.push({ tuples, range: { start: 0, end: 0, trigger: 0 } }, 0);
     return result.map((tuple) => tuple.column('n'));
   };
@@ -184,7 +184,7 @@ describe('a lookup join', () => {
       mostRows: 10,
       frame: tools.frame
     })({ output: output as never, timers: clock, count: () => undefined, failed });
-    const push = (id: Value, a: Value) => operator.push(new Row({ id, a }, clock.now()), 0);
+    const push = (id: Value, a: Value) => operator.push(new StreamRow({ id, a }, clock.now()), 0);
     return { clock, emitted, failures, operator, push };
   }
 

@@ -5,16 +5,16 @@ import type { StreamTable } from '../../lib/streams/host.ts';
 import { SourceHub } from '../../lib/streams/sources/hub.ts';
 import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
 import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../lib/streams/types.ts';
-import type { Row } from '../../lib/streams/values/tuple.ts';
+import type { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** A consumer that records its input. */
 export class Kept implements Consumer {
-  readonly rows: Row[] = [];
+  readonly rows: StreamRow[] = [];
   readonly errors: string[] = [];
-  readonly tables: (readonly Row[])[] = [];
+  readonly tables: (readonly StreamRow[])[] = [];
 
-  push(row: Row): void {
+  push(row: StreamRow): void {
     this.rows.push(row);
   }
 
@@ -22,7 +22,7 @@ export class Kept implements Consumer {
     this.errors.push((error as Error).message);
   }
 
-  replace(rows: readonly Row[]): void {
+  replace(rows: readonly StreamRow[]): void {
     this.tables.push(rows);
   }
 

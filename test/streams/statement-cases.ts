@@ -12,7 +12,7 @@ import { readRuleOptions } from '../../lib/streams/rule/rule-options.ts';
 import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import { DEFAULT_BOUNDS } from '../../lib/streams/streams-options.ts';
 import type { RuleOptions, StreamBounds, StreamDefinition } from '../../lib/streams/types.ts';
-import { Row } from '../../lib/streams/values/tuple.ts';
+import { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { plain, type ValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
@@ -121,7 +121,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
   const plan = planCase(each, options);
   const clock = new VirtualClock(each.rows[0]?.at ?? 0);
   const emitted: string[] = [];
-  const kept = new Map<string, Row[]>();
+  const kept = new Map<string, StreamRow[]>();
   let { graph, tools } = openGraph(plan, clock, emitted);
   for (const [number, { at, stream, values }] of each.rows.entries()) {
     clock.advanceTo(at);
@@ -137,7 +137,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
     if (entry === undefined) throw new Error(`${each.title}: the statement has no source ${stream}`);
     if (values === undefined) entry.end();
     else {
-      const row = new Row(values, options.isEventTime && source?.kind === 'stream' ? Number(values.ts) : at);
+      const row = new StreamRow(values, options.isEventTime && source?.kind === 'stream' ? Number(values.ts) : at);
       const { RETAIN_SIZE } = source?.definition.options ?? {};
       if (RETAIN_SIZE === undefined) entry.push(row);
       else {

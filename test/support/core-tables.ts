@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import ts from 'typescript';
 import { COUNTER_ABOUT, GAUGE_ABOUT, PLAIN_GAUGE_ABOUT } from '../../lib/adapter.ts';
 import type { Timer, TimingWheel } from '../../lib/base/timing-wheel.ts';
-import type { ErrorCodeRow } from '../../lib/events/error-codes/row.ts';
+import type { ErrorCodeEntry } from '../../lib/events/error-codes/row.ts';
 import { ERROR_AREAS } from '../../lib/events/error-codes.ts';
 import { createBroker, systemClock } from '../../lib/index.ts';
 import { SysTopics } from '../../lib/monitor/sys.ts';
@@ -13,7 +13,7 @@ const PREFIX = `$SYS/brokers/${NODE}/`;
 
 /** Returns the tables of error codes, one for each area. */
 export function errorCodes(): string {
-  return Object.entries<Readonly<Record<string, ErrorCodeRow>>>(ERROR_AREAS)
+  return Object.entries<Readonly<Record<string, ErrorCodeEntry>>>(ERROR_AREAS)
     .map(([title, rows]) => {
       const lines = Object.entries(rows).map(([name, { about, remedy }]) => [code(name), about, remedy]);
       return `#### ${title}\n\n${markdown(['code', 'what it means', 'what to do'], lines)}`;

@@ -17,10 +17,10 @@ import {
   createBroker,
   DISCONNECT_REASONS,
   DROP_REASONS,
-  type DropRow,
+  type DropReasonEntry,
   EVENTS,
+  type EventEntry,
   type EventName,
-  type EventRow,
   LOG_LEVELS,
   reasonName
 } from '../../lib/index.ts';
@@ -90,7 +90,7 @@ function bodies(): string {
 }
 
 function events(): string {
-  const rows = Object.entries<EventRow>(EVENTS).map(([name, { fields, notice }]) => {
+  const rows = Object.entries<EventEntry>(EVENTS).map(([name, { fields, notice }]) => {
     const values = Object.entries(fields).map(([field, type]) => code(`${field}: ${type}`));
     const topic = notice?.replace(/[{}]/g, (brace) => (brace === '{' ? '<' : '>'));
     const also = topic === undefined ? '' : ` Also published to ${code(`$SYS/brokers/<node>/${topic}`)}.`;
@@ -156,7 +156,7 @@ function disconnectReasons(): string {
 }
 
 function dropReasons(): string {
-  const rows = Object.entries<DropRow>(DROP_REASONS).map(([name, { about, reasonCode }]) => [
+  const rows = Object.entries<DropReasonEntry>(DROP_REASONS).map(([name, { about, reasonCode }]) => [
     code(name),
     about,
     reasonCode === undefined ? '' : shownCode(reasonCode)

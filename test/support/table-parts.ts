@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type { OptionRow, OptionTable, ParamTable } from '../../lib/adapter.ts';
+import type { OptionField, OptionTable, ParamTable } from '../../lib/adapter.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -77,7 +77,7 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-function shown({ default: value, kind, unit }: OptionRow): string {
+function shown({ default: value, kind, unit }: OptionField): string {
   if (value === undefined) return 'none';
   if (value === Infinity) return '`infinity`';
   if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
@@ -97,7 +97,7 @@ function size(bytes: number): string {
   return `${bytes} bytes`;
 }
 
-function range({ kind, min = 0, max, choices, unit }: OptionRow): string {
+function range({ kind, min = 0, max, choices, unit }: OptionField): string {
   if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
   if (kind === 'percent') return 'percent from 0 to 100';
   if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;

@@ -1,5 +1,5 @@
 import type { AccessRule } from '../../../lib/index.ts';
-import type { Row } from './lookup.ts';
+import type { DatabaseRow } from './lookup.ts';
 import { textOf } from './values.ts';
 
 /** The user name of rows for everyone. */
@@ -17,7 +17,7 @@ const ACTIONS: Readonly<Record<string, NonNullable<AccessRule['action']>>> = {
 };
 
 /** Read a row of an ACL table. @throws Error */
-export function ruleOfRow({ allow, ipaddr, username, clientid, access, topic }: Row): AccessRule {
+export function ruleOfRow({ allow, ipaddr, username, clientid, access, topic }: DatabaseRow): AccessRule {
   const decision = ACCESSES[textOf(allow, 'allow') ?? ''];
   if (decision === undefined) throw new Error('the column "allow" of an ACL row must be 1 or 0');
   const [user, client, address] = [

@@ -21,7 +21,7 @@ import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
 import { undecided } from '../outgoing/undecided.ts';
 import { DatabaseFailure } from './database-failure.ts';
-import { type Facts, type Letter, type Lookup, MAX_RULES, type Row } from './lookup.ts';
+import { type DatabaseRow, type Facts, type Letter, type Lookup, MAX_RULES } from './lookup.ts';
 import type { DatabaseSettings } from './options.ts';
 import { PasswordVerifier } from './password-verifier.ts';
 import { isTrue } from './values.ts';
@@ -45,9 +45,9 @@ interface Queries {
   readonly superuser: Lookup | undefined;
   readonly acl: Lookup | undefined;
   /** Check whether a row of `authenticate` belongs to a client, and not to one with a similar name. */
-  readonly isRowOf: (row: Row, facts: Facts) => boolean;
+  readonly isRowOf: (row: DatabaseRow, facts: Facts) => boolean;
   /** The access rules in the rows of `acl`. Iterating throws an error for an invalid row. */
-  readonly rulesOf: (rows: readonly Row[]) => Iterable<AccessRule>;
+  readonly rulesOf: (rows: readonly DatabaseRow[]) => Iterable<AccessRule>;
 }
 
 /** A source that queries a database. */
@@ -182,7 +182,7 @@ class Opened {
     return this.#keep(key, isSuperuser ? { allow: true, isSuperuser } : true);
   }
 
-  async #isSuperuser(row: Row, facts: Facts, signal: AbortSignal): Promise<boolean | undefined> {
+  async #isSuperuser(row: DatabaseRow, facts: Facts, signal: AbortSignal): Promise<boolean | undefined> {
     const { superuser } = this.#queries;
     const rows = superuser === undefined ? [row] : await this.#find(superuser, facts, signal);
     try {
@@ -194,8 +194,8 @@ class Opened {
   }
 
   /** @returns undefined if the database has failed */
-  async #find(lookup: Lookup, facts: Facts, signal: AbortSignal): Promise<readonly Row[] | undefined> {
-    const query = async (): Promise<readonly Row[]> => {
+  async #find(lookup: Lookup, facts: Facts, signal: AbortSignal): Promise<readonly DatabaseRow[] | undefined> {
+    const query = async (): Promise<readonly DatabaseRow[]> => {
       try {
         return await lookup.find(facts);
       } catch (error) {

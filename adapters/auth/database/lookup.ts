@@ -7,14 +7,14 @@ export type Facts = Readonly<Record<Letter, string | undefined>>;
 export type Letter = 'u' | 'c' | 'a' | 'C' | 'd';
 
 /** A row of a table, a document, or the fields of a key. */
-export type Row = Readonly<Record<string, unknown>>;
+export type DatabaseRow = Readonly<Record<string, unknown>>;
 
 /** A query with placeholders, ready to be executed. */
 export interface Lookup {
   /** The placeholders that occur: the rows depend only on their facts. */
   readonly letters: readonly Letter[];
   /** @throws or rejects with an error of the driver; Error if the answer does not fit this kind of query */
-  find(facts: Facts): Promise<readonly Row[]>;
+  find(facts: Facts): Promise<readonly DatabaseRow[]>;
 }
 
 /** The maximum number of access rules in an answer. */
@@ -70,7 +70,7 @@ export function hasAll(facts: Facts, letters: readonly Letter[]): boolean {
  * Check that a function of the app has returned a list of rows.
  * @throws Error
  */
-export function rowsOf(answer: unknown, name: string): readonly Row[] {
+export function rowsOf(answer: unknown, name: string): readonly DatabaseRow[] {
   if (Array.isArray(answer) && answer.every((row) => typeof row === 'object' && row !== null)) return answer;
   throw new Error(`the function "${name}" must return a list of objects`);
 }

@@ -1,8 +1,8 @@
-import { type AuthSource, optionRow as row, unknownKey } from '../../../lib/adapter.ts';
+import { type AuthSource, optionField as row, unknownKey } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
-import { type Facts, hasAll, type Letter, type Lookup, type Row, rowsOf, TextTemplate } from './lookup.ts';
+import { type DatabaseRow, type Facts, hasAll, type Letter, type Lookup, rowsOf, TextTemplate } from './lookup.ts';
 import { type DatabaseOptions, readDatabaseOptions } from './options.ts';
 
 /** The documents to look up. */
@@ -81,7 +81,7 @@ export function mongodb(options: MongodbOptions): AuthSource<never> {
   });
 }
 
-function* rulesOf(rows: readonly Row[]): Iterable<AccessRule> {
+function* rulesOf(rows: readonly DatabaseRow[]): Iterable<AccessRule> {
   for (const document of rows)
     for (const action of ACTIONS) {
       const topics = document[action] ?? [];

@@ -3,7 +3,7 @@ import {
   type OptionTable,
   type OptionValues,
   readOptions,
-  optionRow as row
+  optionField as row
 } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';

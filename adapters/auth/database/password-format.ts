@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import type { ForeignCheck, PasswordCheck } from '../../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { storedPasswordCheck } from '../hashes/stored-password-check.ts';
-import type { Row } from './lookup.ts';
+import type { DatabaseRow } from './lookup.ts';
 import { bytesOf, textOf } from './values.ts';
 
 /** The key of digests in memory, which may be digests of passwords. */
@@ -29,7 +29,7 @@ export interface PasswordFormat {
    * @returns undefined if the row has no password
    * @throws Error if it cannot be read
    */
-  read(row: Row, bcrypt: ForeignCheck): StoredPassword | undefined;
+  read(row: DatabaseRow, bcrypt: ForeignCheck): StoredPassword | undefined;
   /**
    * A password that no user has, checked for unknown names; undefined if a hash in the broker's own format is suitable.
    */
@@ -44,7 +44,7 @@ const PBKDF2 = /^pbkdf2,(?<digest>[a-z0-9]+),(?<iterations>[1-9]\d{0,7}),(?<leng
 const FORMATS =
   'auto, plain, bcrypt, md5, sha, sha256, sha512, "salt,sha256", "sha256,salt" or "pbkdf2,sha256,1000,20"';
 /** A hash for unknown names takes as long as one of these. */
-const EMPTY: Row = { password: '', salt: '' };
+const EMPTY: DatabaseRow = { password: '', salt: '' };
 
 /** Read the option `passwordHash`. @throws InvalidInput OPTION_INVALID */
 export function readPasswordFormat(value: unknown, field: string): PasswordFormat {
@@ -100,7 +100,7 @@ function fixed(
   compute: (salt: Buffer, password: Buffer) => Buffer | Promise<Buffer>,
   keyOf: (stored: string) => Buffer | undefined
 ): PasswordFormat {
-  const stored = (row: Row, key: Buffer): StoredPassword => {
+  const stored = (row: DatabaseRow, key: Buffer): StoredPassword => {
     const salt = isSalted ? (bytesOf(row.salt, 'salt') ?? Buffer.alloc(0)) : Buffer.alloc(0);
     const check = async (password: Buffer) => isEqual(await compute(salt, password), key);
     return { id: digestOf(`${kind}:${salt.toString('hex')}:${key.toString('hex')}`), kind, check };

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { ForeignCheck, SourceContext } from '../../../lib/adapter.ts';
 import { type AuthenticateRequest, BrokerError, ReasonCode, type Refusal } from '../../../lib/index.ts';
 import { BcryptChecker } from '../hashes/bcrypt.ts';
-import type { Row } from './lookup.ts';
+import type { DatabaseRow } from './lookup.ts';
 import type { PasswordFormat, StoredPassword } from './password-format.ts';
 
 /** Maximum number of kinds of hashes of which one is kept, to be checked for unknown names. */
@@ -49,7 +49,7 @@ export class PasswordVerifier {
    * @returns a refusal if too many checks are waiting
    * @throws BrokerError PASSWORD_HASH_INVALID if bcryptjs cannot check the hash; PACKAGE_MISSING; SOURCE_CLOSED; the reason of the signal
    */
-  async verify(row: Row | undefined, request: AuthenticateRequest): Promise<boolean | Refusal> {
+  async verify(row: DatabaseRow | undefined, request: AuthenticateRequest): Promise<boolean | Refusal> {
     const stored = row && this.#read(row);
     if (stored !== undefined && this.#samples.size < MAX_KINDS && !this.#samples.has(stored.kind))
       this.#samples.set(stored.kind, stored);
@@ -64,7 +64,7 @@ export class PasswordVerifier {
     }
   }
 
-  #read(row: Row): StoredPassword | undefined {
+  #read(row: DatabaseRow): StoredPassword | undefined {
     try {
       return this.#format.read(row, this.#bcrypt);
     } catch (error) {

@@ -1,8 +1,8 @@
-import { type AuthSource, optionRow as row } from '../../../lib/adapter.ts';
+import { type AuthSource, optionField as row } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { actionOf, topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
-import { hasAll, type Lookup, type Row, TextTemplate } from './lookup.ts';
+import { type DatabaseRow, hasAll, type Lookup, TextTemplate } from './lookup.ts';
 import { type DatabaseOptions, readDatabaseOptions } from './options.ts';
 
 /** Options of `redis`. */
@@ -57,7 +57,7 @@ export function redis(options: RedisOptions): AuthSource<never> {
   if (command === undefined) throw new InvalidInput('OPTION_INVALID', 'redis.command', 'a function', command);
   const lookup = (
     asked: CommandLine | undefined,
-    read: (reply: unknown, asked: CommandLine) => Row | undefined
+    read: (reply: unknown, asked: CommandLine) => DatabaseRow | undefined
   ): Lookup | undefined =>
     asked && {
       letters: asked.letters,
@@ -83,7 +83,7 @@ export function redis(options: RedisOptions): AuthSource<never> {
   });
 }
 
-function* rulesOf(rows: readonly Row[]): Iterable<AccessRule> {
+function* rulesOf(rows: readonly DatabaseRow[]): Iterable<AccessRule> {
   for (const fields of rows)
     for (const [topic, access] of Object.entries(fields))
       yield { access: 'allow', action: actionOf(access, 'value of a topic'), ...topicOf(topic) };
@@ -111,7 +111,7 @@ class CommandLine {
 }
 
 /** The fields of a reply, by name. @param name of the only value, for commands without names of fields */
-function fieldsOf(reply: unknown, { words }: CommandLine, name: string): Row {
+function fieldsOf(reply: unknown, { words }: CommandLine, name: string): DatabaseRow {
   const [command] = words;
   if (/^hmget$/i.test(command)) {
     if (!Array.isArray(reply)) return pairsOf(reply);
@@ -127,7 +127,7 @@ function fieldsOf(reply: unknown, { words }: CommandLine, name: string): Row {
  * The pairs of a hash: alternating names and values (RESP2), a Map, or an object.
  * @throws Error
  */
-function pairsOf(reply: unknown): Row {
+function pairsOf(reply: unknown): DatabaseRow {
   if (reply === null || reply === undefined) return {};
   if (Array.isArray(reply)) {
     if (reply.length % 2 === 1) throw new Error('the reply must be a list of names and values in turn');
@@ -136,5 +136,5 @@ function pairsOf(reply: unknown): Row {
   }
   if (reply instanceof Map) return Object.fromEntries(reply);
   if (typeof reply !== 'object') throw new Error('the reply must be a hash');
-  return reply as Row;
+  return reply as DatabaseRow;
 }

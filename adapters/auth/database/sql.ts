@@ -4,11 +4,19 @@
 // parameters that a query already contains. `isRowOf` compares names again, because MySQL finds rows that differ in
 // case or trailing spaces.
 
-import { type AuthSource, optionRow as row } from '../../../lib/adapter.ts';
+import { type AuthSource, optionField as row } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { ruleOfRow } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
-import { type Facts, isLetter, KNOWN_PLACEHOLDERS, type Letter, type Lookup, type Row, rowsOf } from './lookup.ts';
+import {
+  type DatabaseRow,
+  type Facts,
+  isLetter,
+  KNOWN_PLACEHOLDERS,
+  type Letter,
+  type Lookup,
+  rowsOf
+} from './lookup.ts';
 import { type DatabaseOptions, readDatabaseOptions } from './options.ts';
 
 /** Options of `postgresql` and `mysql`. */
@@ -129,13 +137,13 @@ function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource<never> {
 /**
  * Compare the names in a row with those of the client. Columns that are not selected, or not text, are not compared.
  */
-function isRowOf({ username, clientid }: Row, facts: Facts): boolean {
+function isRowOf({ username, clientid }: DatabaseRow, facts: Facts): boolean {
   return (
     (typeof username !== 'string' || username === facts.u) && (typeof clientid !== 'string' || clientid === facts.c)
   );
 }
 
-function* rulesOf(rows: readonly Row[]): Iterable<AccessRule> {
+function* rulesOf(rows: readonly DatabaseRow[]): Iterable<AccessRule> {
   for (const one of rows) yield ruleOfRow(one);
 }
 

@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';

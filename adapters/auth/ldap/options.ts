@@ -2,7 +2,7 @@
 // while they are read and accept only the placeholders that make sense there. Errors contain no password. The type
 // `LdapOptions` repeats the rows with documentation for apps: a new row needs a member there.
 
-import { type OptionValues, readOptions, optionRow as row, shownUrl } from '../../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row, shownUrl } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';

@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
+import { type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
 
 /** The conditions under which requests to a failing server are paused. */
 export interface BreakerOptions {

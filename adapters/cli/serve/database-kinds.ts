@@ -5,7 +5,7 @@ import {
   type OptionValues,
   optionName,
   readOptions,
-  optionRow as row,
+  optionField as row,
   type SourceContext
 } from '../../../lib/adapter.ts';
 import { BrokerError, type Duration, InvalidInput } from '../../../lib/index.ts';

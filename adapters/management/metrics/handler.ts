@@ -1,9 +1,9 @@
-import { checkBroker, type OptionValues, readOptions, optionRow as row } from '../../../lib/adapter.ts';
+import { checkBroker, type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
 import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
 import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
-import type { MetricRow } from './metric-row.ts';
+import type { MetricEntry } from './metric-row.ts';
 import { PROCESS_ROWS, ProcessMetrics } from './process-rows.ts';
 import { BROKER_ROWS, readingOf } from './rows.ts';
 
@@ -47,6 +47,6 @@ export function metricsHandler(broker: Broker, options: MetricsOptions = {}): Ht
   return mountsOf(broker, [new GuardedPage(settings.prefix, pageGuard(broker, settings), show)]);
 }
 
-function familiesOf<R>(rows: readonly MetricRow<R>[], reading: R): Family[] {
+function familiesOf<R>(rows: readonly MetricEntry<R>[], reading: R): Family[] {
   return rows.map(({ name, kind, about, samples }) => ({ name, kind, about, samples: samples(reading) }));
 }

@@ -5,7 +5,7 @@ export interface Sample {
 }
 
 /** A metric: its names and the source of its values. */
-export interface MetricRow<R> {
+export interface MetricEntry<R> {
   /** The name in the Prometheus formats, without `_total`: `embermq_received_bytes`. */
   readonly name: string;
   /** The name in OpenTelemetry: `embermq.bytes.received`. */

@@ -1,5 +1,5 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
-import type { MetricRow } from './metric-row.ts';
+import type { MetricEntry } from './metric-row.ts';
 
 /** The process metrics at one moment. Times are in seconds, sizes in bytes. */
 interface ProcessReading {
@@ -48,10 +48,10 @@ export class ProcessMetrics {
 
 function row(
   name: string,
-  kind: MetricRow<ProcessReading>['kind'],
+  kind: MetricEntry<ProcessReading>['kind'],
   about: string,
   read: (reading: ProcessReading) => number | undefined
-): MetricRow<ProcessReading> {
+): MetricEntry<ProcessReading> {
   return {
     name,
     dottedName: name.replaceAll('_', '.'),
@@ -66,7 +66,7 @@ function row(
 }
 
 /** The metrics of the process, under the names that Prometheus client libraries use. */
-export const PROCESS_ROWS: readonly MetricRow<ProcessReading>[] = [
+export const PROCESS_ROWS: readonly MetricEntry<ProcessReading>[] = [
   row('process_cpu_seconds', 'counter', 'CPU time of the process', ({ cpuUser, cpuSystem }) => cpuUser + cpuSystem),
   row('process_cpu_user_seconds', 'counter', 'CPU time of the process in user mode', ({ cpuUser }) => cpuUser),
   row('process_cpu_system_seconds', 'counter', 'CPU time of the process in the kernel', ({ cpuSystem }) => cpuSystem),

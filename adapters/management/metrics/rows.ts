@@ -8,7 +8,7 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
-import type { MetricRow } from './metric-row.ts';
+import type { MetricEntry } from './metric-row.ts';
 import { RULE_ROWS, type RuleReading, ruleReadingOf } from './rule-rows.ts';
 
 /** The metrics of a broker at one moment. */
@@ -52,11 +52,11 @@ const UNITS: Readonly<Record<string, string>> = {
 const UNITS_OF_GAUGES: Readonly<Record<string, string>> = { rules: '{rule}', actions: '{action}' };
 
 function broker(
-  kind: MetricRow<Reading>['kind'],
+  kind: MetricEntry<Reading>['kind'],
   name: string,
   about: string,
   read: (reading: Reading) => number
-): MetricRow<Reading> {
+): MetricEntry<Reading> {
   const parts = name.split('.');
   // names end with the base unit: received_bytes
   const ordered = parts[0] === 'bytes' ? [...parts.slice(1), 'bytes'] : parts;
@@ -84,7 +84,7 @@ const plainGaugeRow = (name: PlainGaugeName) =>
 const SEVERITIES = ['notice', 'warning', 'error', 'critical'] as const;
 
 /** All metrics of a broker. */
-export const BROKER_ROWS: readonly MetricRow<Reading>[] = [
+export const BROKER_ROWS: readonly MetricEntry<Reading>[] = [
   {
     name: 'embermq_info',
     dottedName: 'embermq.info',

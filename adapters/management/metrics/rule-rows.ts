@@ -1,5 +1,5 @@
 import type { ActionState, Broker, ResourceState, RuleState } from '../../../lib/index.ts';
-import type { MetricRow } from './metric-row.ts';
+import type { MetricEntry } from './metric-row.ts';
 
 /** Maximum number of rules and resources with separate values. The limit bounds the number of time series. */
 const MOST = 200;
@@ -32,7 +32,7 @@ function* everyOf(actions: readonly ActionState[]): Generator<ActionState> {
 }
 
 /** The metrics of single rules and resources. */
-export const RULE_ROWS: readonly MetricRow<RuleReading>[] = [
+export const RULE_ROWS: readonly MetricEntry<RuleReading>[] = [
   {
     name: 'embermq_rule_events',
     dottedName: 'embermq.rule.events',

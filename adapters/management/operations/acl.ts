@@ -32,7 +32,7 @@ const RULE = Type.Object(
   },
   { additionalProperties: false }
 );
-type Rule = Type.Static<typeof RULE>;
+type ShownAclRule = Type.Static<typeof RULE>;
 
 const TOPIC = Type.String({ description: 'The topic filter' });
 const ACTION = Type.String({ description: 'pub, sub, or both: pubsub or subpub, as it was written' });
@@ -66,7 +66,7 @@ function wordOf({ kind, original }: Fault): string | undefined {
 }
 
 /** @throws Fault wrongParameter if a rule names more than one client */
-function subjectOf({ clientid, client_id, username, all }: Rule): AclSubject {
+function subjectOf({ clientid, client_id, username, all }: ShownAclRule): AclSubject {
   const clientId = clientid ?? client_id;
   if ([clientId, username, all].filter((one) => one !== undefined).length > 1)
     throw new Fault('wrongParameter', 'a rule applies to a "clientid", to a "username", or to all: give one of them');
@@ -74,7 +74,7 @@ function subjectOf({ clientid, client_id, username, all }: Rule): AclSubject {
   return username === undefined ? 'all' : { username };
 }
 
-async function add(context: Context, rule: Rule): Promise<void> {
+async function add(context: Context, rule: ShownAclRule): Promise<void> {
   const { clientid, client_id, username, topic, action, access } = rule;
   const subject = subjectOf(rule);
   for (const [name, value] of Object.entries({ clientid, client_id, username, topic })) checkName(context, name, value);
@@ -94,7 +94,7 @@ async function addEach(context: Context, entries: readonly unknown[]): Promise<R
     const done = some.map(async (entry) =>
       echoed(
         entry,
-        await resultOf(async () => add(context, checkEntry<Rule>(RULE, entry, context.isOriginal)), wordOfEntry)
+        await resultOf(async () => add(context, checkEntry<ShownAclRule>(RULE, entry, context.isOriginal)), wordOfEntry)
       )
     );
     results.push(...(await Promise.all(done)));
@@ -104,7 +104,7 @@ async function addEach(context: Context, entries: readonly unknown[]): Promise<R
 
 /** A rule of a request, as the answer to the request shows it. */
 function echoed(entry: unknown, result: string): Record<string, unknown> {
-  const given = (typeof entry === 'object' && entry !== null ? entry : {}) as Partial<Rule>;
+  const given = (typeof entry === 'object' && entry !== null ? entry : {}) as Partial<ShownAclRule>;
   const { clientid = given.client_id, username, topic, action, access } = given;
   const isForAll = clientid === undefined && username === undefined;
   // undefined fields are not written
@@ -202,7 +202,7 @@ export const ACL: readonly Operation[] = [
     },
     run: async (context, { body }) => {
       if (Array.isArray(body)) return addEach(context, body);
-      await add(context, body as Rule);
+      await add(context, body as ShownAclRule);
       return echoed(body, 'ok');
     }
   }),

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import type { ParamRow, ParamTable } from '../../../lib/adapter.ts';
+import type { ParamField, ParamTable } from '../../../lib/adapter.ts';
 import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
 
 const text = (description: string) => Type.String({ description });
@@ -85,7 +85,7 @@ function shownParams(table: ParamTable): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, shownParam(row)]));
 }
 
-function shownParam({ isSecret: _, schema, ...row }: ParamRow): object {
+function shownParam({ isSecret: _, schema, ...row }: ParamField): object {
   return schema === undefined ? row : { ...row, schema: shownParams(schema) };
 }
 

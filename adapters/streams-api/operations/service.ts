@@ -3,7 +3,7 @@
 
 import { arch, platform } from 'node:os';
 import Type from 'typebox';
-import type { PropertyRow } from '../../../lib/adapter.ts';
+import type { PropertyField } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
 import { check } from '../../rest-checks/index.ts';
 import { StreamFault } from '../faults.ts';
@@ -93,7 +93,7 @@ const DETAILS = Type.Object(
   { title: 'TypeDetails' }
 );
 
-function shownProperty([name, row]: readonly [string, PropertyRow]): object {
+function shownProperty([name, row]: readonly [string, PropertyField]): object {
   const { type, about, required, choices, default: fallback } = row;
   return {
     name,

@@ -1,13 +1,13 @@
 import { streamJson } from '../../../lib/adapter.ts';
 
-type Row = Readonly<Record<string, unknown>>;
+type CsvRow = Readonly<Record<string, unknown>>;
 
 /**
  * Lines of a CSV file.
  * @param withHeader begin with the names of the columns
  */
 export function csvText(
-  rows: readonly Row[],
+  rows: readonly CsvRow[],
   columns: readonly string[],
   delimiter: string,
   withHeader: boolean

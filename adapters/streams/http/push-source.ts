@@ -6,7 +6,7 @@
 import {
   type OpenSource,
   type OptionValues,
-  optionRow,
+  optionField,
   type PropertyTable,
   readOptions,
   type SourceSetup,
@@ -65,11 +65,16 @@ export interface MountedHttpPush {
 }
 
 const PUSH_OPTIONS = {
-  origins: optionRow('object', new Set<string>() as BrowserSettings['origins'], 'Origins whose pages may push rows.', {
-    check: readOrigins
-  }),
+  origins: optionField(
+    'object',
+    new Set<string>() as BrowserSettings['origins'],
+    'Origins whose pages may push rows.',
+    {
+      check: readOrigins
+    }
+  ),
   hosts: GUARD_OPTIONS.hosts,
-  maxBodyBytes: optionRow('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
+  maxBodyBytes: optionField('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
 };
 
 const PROPERTIES: PropertyTable = {

@@ -1,4 +1,4 @@
-import { type PropertyTable, optionRow as row } from '../../../lib/adapter.ts';
+import { type PropertyTable, optionField as row } from '../../../lib/adapter.ts';
 import type { Duration, Size } from '../../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
 import { TLS_FILE_PROPERTIES } from '../tls-files.ts';

@@ -8,7 +8,7 @@
 // override that is not valid is reported and ignored, so that no stored value keeps the broker from starting.
 
 import { InvalidInput, StateError } from '../../base/errors.ts';
-import { type OptionRow, readValue } from '../../base/options-table.ts';
+import { type OptionField, readValue } from '../../base/options-table.ts';
 import type { Zone } from '../../records/zone.ts';
 import type { TableEntry } from '../../store/table-record.ts';
 import { checkWatermarks, settingsOf, zoneDefaults, zonesOf } from './option-reading.ts';
@@ -31,8 +31,8 @@ export interface Setting {
   readonly value: unknown;
   /** The value without options and overrides. */
   readonly default: unknown;
-  readonly kind: OptionRow['kind'];
-  readonly unit: OptionRow['unit'];
+  readonly kind: OptionField['kind'];
+  readonly unit: OptionField['unit'];
   /** Description of the option. */
   readonly about: string;
   /** The source of the value: an option of `createBroker`, or an override, which was set at run time. */
@@ -79,7 +79,7 @@ interface Overrides {
 }
 
 /** The places of the values of a new setting, in order of precedence. */
-interface Source {
+interface SettingPlaces {
   readonly source: Setting['source'];
   readonly value: unknown;
 }
@@ -307,7 +307,7 @@ export class Configuration {
   }
 
   /** The value of an option and its source. */
-  #sourceOf({ name, zone }: SettingPlace, overrides: OptionLayer, given = this.#host.settings.given): Source {
+  #sourceOf({ name, zone }: SettingPlace, overrides: OptionLayer, given = this.#host.settings.given): SettingPlaces {
     for (const part of ['zones', 'everywhere', 'broker'] as const)
       for (const [source, layer] of [
         ['override', overrides],
@@ -342,14 +342,14 @@ function merged(under: OptionLayer, over: OptionLayer): OptionLayer {
 }
 
 /** @throws InvalidInput OPTION_INVALID */
-function readSetting(row: OptionRow, given: unknown, key: string): unknown {
+function readSetting(row: OptionField, given: unknown, key: string): unknown {
   if (given !== null) return readValue(row, given, key);
   if (row.default === undefined) return undefined;
   throw new InvalidInput('OPTION_INVALID', key, 'a value, because the option has one by default', given);
 }
 
 /** Read a value that is set at run time: a typing error must not lock clients out. @throws InvalidInput OPTION_INVALID */
-function readChange(row: OptionRow, given: unknown, key: string): unknown {
+function readChange(row: OptionField, given: unknown, key: string): unknown {
   const value = readSetting(row, given, key);
   const { leastChange } = row;
   if (leastChange === undefined || value === 0 || (value as number) >= leastChange.min) return value;

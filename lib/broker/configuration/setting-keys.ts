@@ -2,7 +2,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import {
   documentedName,
   nearest,
-  type OptionRow,
+  type OptionField,
   type OptionTable,
   optionName,
   unknownKey
@@ -18,7 +18,7 @@ export interface SettingPlace {
   readonly name: string;
   /** The zone; `''`: all zones without a value for them alone; undefined: not an option of zones. */
   readonly zone: string | undefined;
-  readonly row: OptionRow;
+  readonly row: OptionField;
 }
 
 /** The place of an option. @param zone see `SettingPlace` */
@@ -30,7 +30,7 @@ export function placeOf(name: string, zone: string | undefined): SettingPlace {
 }
 
 /** The documented name of an option, with its group if it has one: `broker.sys_interval`, `max_inflight`. */
-function documentedKey(name: string, { aliases = [] }: OptionRow): string {
+function documentedKey(name: string, { aliases = [] }: OptionField): string {
   return aliases.find((alias) => alias.includes('.')) ?? documentedName(name);
 }
 

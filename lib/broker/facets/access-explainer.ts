@@ -4,7 +4,7 @@
 // sources that ask a server are called only on request (`ask`), because they may be slow or have effects.
 
 import { type AccessControl, innerFilter } from '../../access/access-control.ts';
-import type { FoundRule } from '../../access/access-rules.ts';
+import type { FoundAccessRule } from '../../access/access-rules.ts';
 import { isAddress } from '../../access/network.ts';
 import { isSystem } from '../../access/rule.ts';
 import { InvalidInput } from '../../base/errors.ts';
@@ -235,7 +235,7 @@ export class AccessExplainer {
     return true;
   }
 
-  #find(place: 'first' | 'last', { client, action, topic }: Asked): FoundRule | undefined {
+  #find(place: 'first' | 'last', { client, action, topic }: Asked): FoundAccessRule | undefined {
     const isFilter = action === 'subscribe';
     return this.#host.access.rules.find(place, client, {
       action,
@@ -273,7 +273,7 @@ function whoIs(origin: HookOrigin | undefined): Pick<AccessStep, 'by' | 'source'
   return origin !== undefined && 'source' in origin ? { by: 'source', source: origin.source } : { by: 'hook' };
 }
 
-function stepOf({ by, source, rule }: FoundRule): AccessStep {
+function stepOf({ by, source, rule }: FoundAccessRule): AccessStep {
   return {
     by: by === 'source' ? 'rules' : by,
     answer: rule.isAllow ? 'allow' : 'deny',

@@ -1,5 +1,5 @@
 import type { Message } from '../../packets/message.ts';
-import { type FeedSource, RetainedFeed } from '../../retained/retained-feed.ts';
+import { type FeedEntries, RetainedFeed } from '../../retained/retained-feed.ts';
 import { RetainedMessages } from '../../retained/retained-messages.ts';
 import { RetainedRecords } from '../../retained/retained-records.ts';
 import type { RetainedEntry } from '../../retained/retained-store.ts';
@@ -26,7 +26,7 @@ export class Retainer implements Feature {
   isStarted = false;
   readonly messages: RetainedMessages;
   /** The source of retained messages for feeds. */
-  readonly feedSource: FeedSource;
+  readonly feedSource: FeedEntries;
   readonly #services: Services;
   readonly #host: RetainerHost;
   /** undefined: there is no store. */
@@ -111,7 +111,7 @@ export class Retainer implements Feature {
     return this.messages.mayMatch(filter) ? new RetainedFeed(subscription, this.feedSource) : undefined;
   }
 
-  #feedSource(): FeedSource {
+  #feedSource(): FeedEntries {
     const retainer = this;
     const { messages } = this;
     return {

@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of authentication, access rules and management users. */
 export const ACCESS_CODES = {
@@ -91,4 +91,4 @@ export const ACCESS_CODES = {
   },
   SOURCE_UNKNOWN: { about: 'There is no source of this name.', remedy: 'See the names in the message.' },
   USER_UNKNOWN: { about: 'There is no user of this name in the password file.', remedy: 'Check the name.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of listeners, HTTP, webhooks and bridges. */
 export const ADAPTER_CODES = {
@@ -81,4 +81,4 @@ export const ADAPTER_CODES = {
     about: 'The setting `web.hook.api.url` has no rule, so the webhook sends nothing.',
     remedy: 'Add rules, or use the option `url`, which sends all events.'
   }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of the broker and of the clients in this process. */
 export const BROKER_CODES = {
@@ -189,4 +189,4 @@ export const BROKER_CODES = {
     remedy: 'Shorten it: strings have at most 65,535 bytes.'
   },
   ZONE_UNKNOWN: { about: 'There is no zone of this name.', remedy: 'Define it in the option `zones`.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

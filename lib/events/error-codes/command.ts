@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of the command `embermq`. */
 export const COMMAND_CODES = {
@@ -28,4 +28,4 @@ export const COMMAND_CODES = {
     remedy: 'Check its address, and whether the broker runs.'
   },
   URL_INVALID: { about: 'A URL is invalid.', remedy: 'Write it like `mqtt://host:1883`.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

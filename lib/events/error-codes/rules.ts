@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of rules and of SQL. */
 export const RULE_CODES = {
@@ -46,4 +46,4 @@ export const RULE_CODES = {
   RULE_OF_APP: { about: 'The rule is in the options of the broker.', remedy: 'Change it there.' },
   SQL_FAILED: { about: 'A statement failed on a row.', remedy: 'The message names the expression; check the values.' },
   SQL_INVALID: { about: 'A statement is invalid.', remedy: 'The message has line, column and a hint.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

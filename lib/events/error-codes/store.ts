@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of the store. */
 export const STORE_CODES = {
@@ -44,4 +44,4 @@ export const STORE_CODES = {
     about: 'The store cannot be opened, for example because of a full disk or a missing permission.',
     remedy: 'The message names the cause and the remedy.'
   }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of streams, of their sources, sinks and plugins. */
 export const STREAM_CODES = {
@@ -106,4 +106,4 @@ export const STREAM_CODES = {
   STREAM_RULE_LIMIT: { about: 'The maximum number of stream rules is reached.', remedy: 'Delete one.' },
   STREAM_RULE_NOT_FOUND: { about: 'There is no stream rule of this id.', remedy: 'List the rules.' },
   STREAM_RULE_NOT_STARTED: { about: 'A stream rule is not started.', remedy: 'Start it first.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

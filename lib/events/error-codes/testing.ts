@@ -1,4 +1,4 @@
-import type { ErrorCodeRow } from './row.ts';
+import type { ErrorCodeEntry } from './row.ts';
 
 /** Codes of the test kit. */
 export const TESTING_CODES = {
@@ -33,4 +33,4 @@ export const TESTING_CODES = {
     remedy: 'Create it with `createTestBroker` of `embermq/testing`.'
   },
   TEST_LEAKS: { about: 'The app under test left something open.', remedy: 'Close what the message lists.' }
-} as const satisfies Readonly<Record<string, ErrorCodeRow>>;
+} as const satisfies Readonly<Record<string, ErrorCodeEntry>>;

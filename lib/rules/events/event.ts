@@ -3,13 +3,13 @@ import type { Message } from '../../packets/message.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { decodeJson } from '../../sql/json.ts';
 import { type Members, readMembers } from '../../sql/json-members.ts';
-import { type Row, TEXT_WEIGHT } from '../../sql/row.ts';
+import { type EventColumns, TEXT_WEIGHT } from '../../sql/row.ts';
 import { setKey, type Value, type ValueObject } from '../../sql/values.ts';
 import { MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { RuleEvent } from '../types.ts';
 import { bytesValue, type EventContext, type EventFacts } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
-import type { RuleEventRow } from './row.ts';
+import type { RuleEventEntry } from './row.ts';
 
 /**
  * An upper bound of the weight of the columns per byte before the payload, which contains the properties: each pair of
@@ -20,7 +20,7 @@ const HEAD_WEIGHT = 32;
 const OTHERS_WEIGHT = 4096;
 
 /** An event for which rules are evaluated. */
-abstract class EvaluatedEvent implements Row, RuleEvent {
+abstract class EvaluatedEvent implements EventColumns, RuleEvent {
   abstract readonly name: RuleEventName;
   abstract readonly names: readonly string[];
   /** The column whose JSON was decoded first, and its value: usually the payload, and the only one. */
@@ -67,7 +67,7 @@ abstract class EvaluatedEvent implements Row, RuleEvent {
  * client. To keep the event, copy its columns: `new PlainEvent(event.name, event.columns())`.
  */
 export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
-  readonly #row: RuleEventRow;
+  readonly #row: RuleEventEntry;
   readonly #value: BrokerEvents[EventName];
   readonly #context: EventContext;
   #timestamp: number | undefined = undefined;
@@ -78,7 +78,7 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   #cascade: { count: number } | undefined = undefined;
 
   /** @param value a value that the listeners of `row.source` receive and `row.accepts` accepts */
-  constructor(row: RuleEventRow, value: BrokerEvents[EventName], context: EventContext) {
+  constructor(row: RuleEventEntry, value: BrokerEvents[EventName], context: EventContext) {
     super();
     this.#row = row;
     this.#value = value;

@@ -5,7 +5,7 @@ import type { Column, Columns } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
 
 /** An event from which rules can select. */
-export interface RuleEventRow {
+export interface RuleEventEntry {
   readonly name: RuleEventName;
   /** `$events/client_connected`. */
   readonly topic: string;
@@ -29,7 +29,7 @@ export interface RuleEventRow {
 }
 
 /** The fields of a row that are not derived. */
-interface RowInput<V> extends Pick<RuleEventRow, 'title' | 'description' | 'testNames' | 'testValues'> {
+interface RowInput<V> extends Pick<RuleEventEntry, 'title' | 'description' | 'testNames' | 'testValues'> {
   /** The columns besides `event`, `timestamp` and `node`. */
   readonly columns: Columns<V>;
   /** Selects the values of the broker's event that are this event. Default: all. */
@@ -45,7 +45,7 @@ export function row<E extends EventName>(
   name: RuleEventName,
   source: E,
   { columns, accepts = () => true, example, spelling, ...texts }: RowInput<BrokerEvents[E]>
-): RuleEventRow {
+): RuleEventEntry {
   const topic = `$events/${name.replace('.', '_')}`;
   const all = { event: () => name, ...columns, timestamp: timestampOf, node: nodeOf } as Columns<unknown>;
   return {
@@ -53,7 +53,7 @@ export function row<E extends EventName>(
     topic,
     spellings: [name.replace('.', '/'), name, ...(spelling === undefined ? [] : [spelling])].map((s) => `$events/${s}`),
     source,
-    accepts: accepts as RuleEventRow['accepts'],
+    accepts: accepts as RuleEventEntry['accepts'],
     names: Object.keys(all),
     columns: new Map(Object.entries(all)),
     example: example ?? `SELECT * FROM "${topic}"`,

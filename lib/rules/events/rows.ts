@@ -11,7 +11,7 @@ import type { RuleEventName } from './event-name.ts';
 import { DELIVERY, MESSAGE, PUBLISHER } from './message-columns.ts';
 import { propertiesColumn } from './properties.ts';
 import { connackReasonName, disconnectReasonName } from './reason-names.ts';
-import { type RuleEventRow, row } from './row.ts';
+import { type RuleEventEntry, row } from './row.ts';
 
 const OF_CLIENT = ['clientid', 'username'];
 const OF_SUBSCRIPTION = [...OF_CLIENT, 'topic', 'qos'];
@@ -40,7 +40,7 @@ const ALARM = {
  * contains the Subscription Identifier. A message whose publisher has left, or that has waited for its receiver, has no
  * `peerhost` of the publisher.
  */
-export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventRow>> = {
+export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventEntry>> = {
   'message.publish': row('message.publish', 'message.publish', {
     columns: {
       id: MESSAGE.id,

@@ -1,6 +1,6 @@
 import type { Value, ValueObject } from '../../sql/values.ts';
 import type { RuleEventInfo } from '../types.ts';
-import type { RuleEventRow } from './row.ts';
+import type { RuleEventEntry } from './row.ts';
 import { RULE_EVENTS } from './rows.ts';
 
 const USER_PROPERTIES = { 'User-Property': { foo: 'bar' }, 'User-Property-Pairs': [{ key: 'foo', value: 'bar' }] };
@@ -63,7 +63,7 @@ export function testColumns(topic: string, context: TestContext): ValueObject {
 }
 
 /** The columns of a row that have a value in a test; `mountpoint` has none. */
-function columnsOf({ name, names, testValues }: RuleEventRow, { node, now }: TestContext): ValueObject {
+function columnsOf({ name, names, testValues }: RuleEventEntry, { node, now }: TestContext): ValueObject {
   const times = {
     publish_received_at: now,
     connected_at: now,

@@ -7,7 +7,7 @@
 // will and persists its message.
 
 import { StateError } from '../../base/errors.ts';
-import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectRow } from '../../events/reasons.ts';
+import { DISCONNECT_REASONS, type DisconnectReason, type DisconnectReasonEntry } from '../../events/reasons.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Session } from '../session.ts';
 import type { SessionEvent } from './chart.ts';
@@ -167,7 +167,7 @@ export class Lifecycle {
     if (connection?.isConnackSent) reasonCode = disconnectCode(reasonCode);
     if (options.end) client.expireAfter(0);
     if (connection !== undefined && !connection.isClosed) {
-      const { isRejection, about }: DisconnectRow = DISCONNECT_REASONS[reason];
+      const { isRejection, about }: DisconnectReasonEntry = DISCONNECT_REASONS[reason];
       if (isRejection === true || (!connection.isConnackSent && REFUSALS.includes(reason))) {
         const why = options.why ?? options.reasonString ?? about;
         ports.rejections.add({ client, address: undefined, reason, reasonCode, why });

@@ -3,7 +3,7 @@ import { parseNumber } from '../compare.ts';
 import { fixed, stringOf } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { describe, Float, floatOf, integerFrom, isObject, type Kind, kindOf, type Value } from '../values.ts';
-import { type FunctionRow, family } from './function.ts';
+import { family, type SqlFunctionEntry } from './function.ts';
 
 /** @throws SqlFailure */
 function cannot(name: string, value: Value): SqlFailure {
@@ -84,7 +84,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
   }
 ]);
 
-function test(name: string, about: string, kinds: readonly Kind[], isTrue = true): FunctionRow {
+function test(name: string, about: string, kinds: readonly Kind[], isTrue = true): SqlFunctionEntry {
   return {
     name,
     params: ['any'],

@@ -8,11 +8,11 @@ import { boundedInteger, finite, MAX_BITS, MAX_STRING } from '../arithmetic.ts';
 import { decodeJson, encodeJson } from '../json.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, textOf, type Value } from '../values.ts';
-import { type FunctionRow, family } from './function.ts';
+import { family, type SqlFunctionEntry } from './function.ts';
 
 type Bytes = string | Uint8Array;
 
-const hash = (name: string, algorithm: string): FunctionRow => ({
+const hash = (name: string, algorithm: string): SqlFunctionEntry => ({
   name,
   params: ['bytes'],
   returns: 'string',
@@ -38,7 +38,7 @@ function decodeHex(text: string): Value {
 
 const hexOf = (data: Bytes) => Buffer.from(bytesOf(data)).toString('hex').toUpperCase();
 
-const compression = (name: string, about: string, run: (data: Uint8Array) => Uint8Array): FunctionRow => ({
+const compression = (name: string, about: string, run: (data: Uint8Array) => Uint8Array): SqlFunctionEntry => ({
   name,
   params: ['bytes'],
   returns: 'bytes',

@@ -74,10 +74,10 @@ export interface SqlFunction {
 }
 
 /** A row in a table of functions, without the family. */
-export type FunctionRow = Omit<SqlFunction, 'family' | 'run'> & Partial<Pick<SqlFunction, 'run'>>;
+export type SqlFunctionEntry = Omit<SqlFunction, 'family' | 'run'> & Partial<Pick<SqlFunction, 'run'>>;
 
 /** The functions of one family. */
-export function family(name: string, rows: readonly FunctionRow[]): readonly SqlFunction[] {
+export function family(name: string, rows: readonly SqlFunctionEntry[]): readonly SqlFunction[] {
   return rows.map((row) => ({ run: notMade, ...row, family: name }));
 }
 

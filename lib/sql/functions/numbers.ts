@@ -2,7 +2,7 @@ import { boundedInteger, divideIntegers, finite, MAX_STRING } from '../arithmeti
 import { orderPlain } from '../compare.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { Float, integerFrom, integerOf, kindOf, type Value } from '../values.ts';
-import { type FunctionRow, family } from './function.ts';
+import { family, type SqlFunctionEntry } from './function.ts';
 
 type Numeric = number | bigint | Float;
 
@@ -37,7 +37,7 @@ const ROUNDING: readonly [name: string, about: string, run: (x: number) => numbe
   ['round', 'The next integer; half is rounded away from zero.', (x) => Math.sign(x) * Math.round(Math.abs(x))]
 ];
 
-const realRow = ([name, about, run]: (typeof REAL_FUNCTIONS)[number]): FunctionRow => ({
+const realRow = ([name, about, run]: (typeof REAL_FUNCTIONS)[number]): SqlFunctionEntry => ({
   name,
   params: ['number'],
   returns: 'number',
@@ -45,7 +45,7 @@ const realRow = ([name, about, run]: (typeof REAL_FUNCTIONS)[number]): FunctionR
   run: (x: Numeric) => finite(name, run(Number(x)))
 });
 
-const roundingRow = ([name, about, run]: (typeof ROUNDING)[number]): FunctionRow => ({
+const roundingRow = ([name, about, run]: (typeof ROUNDING)[number]): SqlFunctionEntry => ({
   name,
   params: ['number'],
   returns: 'integer',
@@ -122,7 +122,7 @@ function bitwise(
   about: string,
   short: (a: number, b: number) => number,
   long: (a: bigint, b: bigint) => bigint
-): FunctionRow {
+): SqlFunctionEntry {
   return {
     name,
     params: ['integer', 'integer'],

@@ -19,7 +19,7 @@ import type { SinkNode } from '../graph/sink-node.ts';
 import type { PreparedMessage, StreamRecordStore } from '../host.ts';
 import { MAX_AT_ONCE, SLICE_ROWS } from '../sources/lane.ts';
 import type { StreamBounds } from '../types.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { within } from '../values/within.ts';
 import type { LoggedRow, LogOwner, RuleLog } from './rule-log.ts';
@@ -44,7 +44,7 @@ const REFUSED = 'a row was refused, because the store cannot be written at prese
 /** Rows that wait for their commit or for their turn. */
 interface WaitingRows {
   readonly entry: Consumer;
-  readonly rows: readonly Row[];
+  readonly rows: readonly StreamRow[];
   readonly logged: LoggedRow;
 }
 
@@ -216,7 +216,7 @@ export class Checkpoints implements LogOwner {
   /** The consumer that a source feeds in place of an entry of the graph. */
   consumerOf(position: number, entry: Consumer): Consumer {
     const { messages } = this.#setup;
-    const push = (row: Row) => {
+    const push = (row: StreamRow) => {
       const logged = this.#append(position, [row]);
       if (messages.isHolding || this.#isPassing || this.#waitingAt < this.#waiting.length)
         this.#wait({ entry, rows: [row], logged });
@@ -280,7 +280,7 @@ export class Checkpoints implements LogOwner {
 
   // ------------------------------------------------------------------------------------------------------------------- rows
 
-  #append(position: number, rows: readonly Row[]): LoggedRow {
+  #append(position: number, rows: readonly StreamRow[]): LoggedRow {
     const { log, bounds } = this.#setup;
     const logged = log.append(position, rows);
     const { length, bytes } = log;

@@ -8,7 +8,7 @@
 import { deserialize, serialize } from 'node:v8';
 import type { KeptStreamRecord, StreamRecordStore } from '../host.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../operators/saved-tuples.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 
 /** Size of the parts of a checkpoint in the store, in bytes. */
 const PART_BYTES = 131_072;
@@ -34,7 +34,7 @@ interface ReplayedRow {
   readonly logged: LoggedRow;
   /** Position of its source. */
   readonly position: number;
-  readonly rows: readonly Row[];
+  readonly rows: readonly StreamRow[];
 }
 
 /** The current run of the rule. */
@@ -109,12 +109,12 @@ export class RuleLog {
     for (const logged of [...this.#rows]) {
       if (logged.isRefused || logged.number >= end) continue;
       const [position, saved] = rowsOf(logged.body);
-      yield { logged, position, rows: saved.map((each) => loadTuple(each) as Row) };
+      yield { logged, position, rows: saved.map((each) => loadTuple(each) as StreamRow) };
     }
   }
 
   /** Append rows of one message. Its publisher is acknowledged when they are committed. */
-  append(position: number, rows: readonly Row[]): LoggedRow {
+  append(position: number, rows: readonly StreamRow[]): LoggedRow {
     const logged: LoggedRow = {
       rule: this.#rule,
       kind: 'row',

@@ -8,7 +8,7 @@ import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, 
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MAX_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 
 const SECOND = 'second argument should be array of interface{}';
 
@@ -24,7 +24,7 @@ function append(result: Value[], elements: readonly Value[]): void {
   for (const element of elements) result.push(element);
 }
 
-function ofArray(name: string, about: string, run: (array: readonly Value[]) => Value): FunctionRow {
+function ofArray(name: string, about: string, run: (array: readonly Value[]) => Value): StreamFunctionEntry {
   return { name, params: ['array'], about, ifNull: null, isPure: true, run: (value: Value) => run(arrayOf(value)) };
 }
 
@@ -33,7 +33,7 @@ function ofArrays(
   about: string,
   run: (left: readonly Value[], right: readonly Value[]) => Value,
   ifNull: null | false = null
-): FunctionRow {
+): StreamFunctionEntry {
   return {
     name,
     params: ['array', 'array'],

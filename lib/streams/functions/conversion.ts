@@ -9,7 +9,7 @@ import { readTime } from '../values/time-pattern.ts';
 import { describe, integer, isNumber, printed, StreamFailure, type Value } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { MAX_CHARACTERS } from './bounds.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 import { roundTo } from './math.ts';
 
 /** The target types of `cast`. */
@@ -158,7 +158,7 @@ const METHODS: Readonly<Record<string, { readonly compress?: Transform; readonly
   }
 };
 
-function compression(name: 'compress' | 'decompress', about: string): FunctionRow {
+function compression(name: 'compress' | 'decompress', about: string): StreamFunctionEntry {
   return {
     name,
     params: ['any', 'string'],
@@ -251,7 +251,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
   compression('decompress', 'Bytes, decompressed with zlib, gzip, flate or zstd.')
 ]);
 
-function hash(name: string): FunctionRow {
+function hash(name: string): StreamFunctionEntry {
   return {
     name,
     params: ['string'],

@@ -9,7 +9,7 @@ import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } 
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { describe, integer, isNumber, StreamFailure, type Value } from '../values/values.ts';
 import { indexOf, textOf } from './arguments.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 
 const DATE = 'yyyy-MM-dd';
 const DATE_TIME = 'yyyy-MM-dd HH:mm:ss';
@@ -48,7 +48,7 @@ function format({ time, offsetMinutes }: ZonedTime, pattern: string): string {
 }
 
 /** A function of a time as shown by a clock in its zone. */
-function ofTime(name: string, about: string, run: (moment: Moment, zoned: ZonedTime) => Value): FunctionRow {
+function ofTime(name: string, about: string, run: (moment: Moment, zoned: ZonedTime) => Value): StreamFunctionEntry {
   return {
     name,
     params: ['any'],
@@ -63,7 +63,7 @@ function ofTime(name: string, about: string, run: (moment: Moment, zoned: ZonedT
 
 const day = (name: string) => ofTime(name, 'Day of the month, from 1.', ({ clock }) => BigInt(clock.getUTCDate()));
 
-function now(name: string, pattern: string, about: string): FunctionRow {
+function now(name: string, pattern: string, about: string): StreamFunctionEntry {
   return {
     name,
     params: ['bigint?'],
@@ -81,7 +81,7 @@ function now(name: string, pattern: string, about: string): FunctionRow {
   };
 }
 
-function today(name: string): FunctionRow {
+function today(name: string): StreamFunctionEntry {
   return {
     name,
     params: [],

@@ -10,7 +10,7 @@ interface RowBase {
 }
 
 /** A row in a table of scalar functions: with `run`, or with `make` if it depends on the rule or the process. */
-export type FunctionRow = RowBase &
+export type StreamFunctionEntry = RowBase &
   (
     | (Omit<ScalarFunction, 'kind' | 'family' | 'nullIsNull'> & { readonly make?: never })
     | (Omit<ContextFunction, 'kind' | 'family' | 'make'> & {
@@ -21,7 +21,10 @@ export type FunctionRow = RowBase &
   );
 
 /** The functions of one family. */
-export function family(name: string, rows: readonly FunctionRow[]): readonly (ScalarFunction | ContextFunction)[] {
+export function family(
+  name: string,
+  rows: readonly StreamFunctionEntry[]
+): readonly (ScalarFunction | ContextFunction)[] {
   return rows.map(({ ifNull, ...row }) => {
     const checked = (run: Run) => (ifNull === undefined ? run : checkingNull(run, ifNull, row.params));
     if (row.make === undefined) {

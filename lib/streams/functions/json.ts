@@ -1,7 +1,7 @@
 import { parseJson } from '../formats/json.ts';
 import { compileJsonPath, type JsonPath } from '../values/json-path.ts';
 import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values/values.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 import { jsonOf } from './json-text.ts';
 
 /** @throws StreamFailure */
@@ -9,7 +9,7 @@ function parsed(text: string): Value {
   return parseJson(text, 'fail to parse json') as Value;
 }
 
-function ofPath(name: string, about: string, run: (path: JsonPath, value: Value) => Value): FunctionRow {
+function ofPath(name: string, about: string, run: (path: JsonPath, value: Value) => Value): StreamFunctionEntry {
   return {
     name,
     params: ['any', 'string'],

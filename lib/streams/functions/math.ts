@@ -4,10 +4,10 @@
 
 import { describe, integer, StreamFailure, type Value } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 
 /** A function from one number to a float; null where it is not defined. */
-function ofFloat(name: string, about: string, compute: (x: number) => number): FunctionRow {
+function ofFloat(name: string, about: string, compute: (x: number) => number): StreamFunctionEntry {
   return {
     name,
     params: ['number'],
@@ -18,7 +18,7 @@ function ofFloat(name: string, about: string, compute: (x: number) => number): F
   };
 }
 
-function ofFloats(name: string, about: string, compute: (x: number, y: number) => number): FunctionRow {
+function ofFloats(name: string, about: string, compute: (x: number, y: number) => number): StreamFunctionEntry {
   return {
     name,
     params: ['number', 'number'],
@@ -29,7 +29,7 @@ function ofFloats(name: string, about: string, compute: (x: number, y: number) =
   };
 }
 
-function ofBits(name: string, about: string, compute: (a: bigint, b: bigint) => bigint): FunctionRow {
+function ofBits(name: string, about: string, compute: (a: bigint, b: bigint) => bigint): StreamFunctionEntry {
   return {
     name,
     params: ['bigint', 'bigint'],

@@ -1,9 +1,9 @@
 import { setKey } from '../../sql/values.ts';
 import { describe, isArray, isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 
-function ofStruct(name: string, about: string, run: (struct: ValueObject) => Value): FunctionRow {
+function ofStruct(name: string, about: string, run: (struct: ValueObject) => Value): StreamFunctionEntry {
   return { name, params: ['struct'], about, ifNull: null, isPure: true, run: (value: Value) => run(structOf(value)) };
 }
 

@@ -10,7 +10,7 @@ import { isArray, isStruct, StreamFailure, type Value } from '../values/values.t
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
 import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
-import { type FunctionRow, family } from './family.ts';
+import { family, type StreamFunctionEntry } from './family.ts';
 
 /** White space as defined by Unicode, as in the original. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
@@ -22,7 +22,7 @@ function trimmed(text: string, isStart: boolean, isEnd: boolean): string {
   return text.slice(start, end);
 }
 
-function ofText(name: string, about: string, run: (text: string) => Value): FunctionRow {
+function ofText(name: string, about: string, run: (text: string) => Value): StreamFunctionEntry {
   return { name, params: ['string'], about, ifNull: null, isPure: true, run: (value: Value) => run(textOf(value)) };
 }
 
@@ -154,7 +154,7 @@ function regexpReplace(tools: FunctionTools) {
   };
 }
 
-function regexpSubstring(name: string): FunctionRow {
+function regexpSubstring(name: string): StreamFunctionEntry {
   return {
     name,
     params: ['string', 'string'],

@@ -1,5 +1,5 @@
 import type { Cause } from '../values/cause.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 
 /** The requirements of a rule on the rows of a stream. */
 export interface Need {
@@ -14,11 +14,11 @@ export interface Need {
 /** A rule as its sources see it. The methods do not throw. */
 export interface Consumer {
   /** Take a row of a stream. The row is shared with other rules, and may have more columns than needed. */
-  push(row: Row): void;
+  push(row: StreamRow): void;
   /** Report input that could not be read or converted. @param cause the rules that caused it */
   fail(error: unknown, cause?: Cause): void;
   /** Replace all rows of a table. Required for tables, whose rows are not pushed. */
-  replace?(rows: readonly Row[]): void;
+  replace?(rows: readonly StreamRow[]): void;
   /**
    * Announce a message with many rows, which arrive in several turns.
    * @returns the consumer of its rows and errors; undefined or absent: this consumer
@@ -30,7 +30,7 @@ export interface Consumer {
    */
   readonly takesWhole?: boolean;
   /** Take a slice of a message with many rows. Used if `takesWhole`; if absent, the rows are pushed. */
-  pushAll?(rows: readonly Row[]): void;
+  pushAll?(rows: readonly StreamRow[]): void;
 }
 
 /** Replaces a rule that was detached while a row was being processed. */

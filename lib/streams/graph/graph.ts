@@ -13,7 +13,7 @@ import type { StreamPlan } from '../plan/plan.ts';
 import { isSource, type PlannedNode, type PlannedSource } from '../plan/plan.ts';
 import { freshSlots } from '../plan/slots.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Evaluate, Frame, Row, Tuple } from '../values/tuple.ts';
+import type { Evaluate, Frame, StreamRow, Tuple } from '../values/tuple.ts';
 import type { Consumer } from './consumer.ts';
 import { NodeCounters, Pulse, SAMPLE } from './counters.ts';
 import { type ConnectionCounters, metricsOf } from './metrics.ts';
@@ -44,7 +44,7 @@ class Entry implements Consumer {
   /** Value of `#rows` at which the next row is sampled. */
   #nextSample = 0;
   /** Creates a tuple from a row; undefined if the row itself is the tuple. */
-  readonly #tupleOf: ((row: Row) => Tuple) | undefined;
+  readonly #tupleOf: ((row: StreamRow) => Tuple) | undefined;
   /** The condition of the node; undefined if it is not a filter. */
   readonly #condition: Evaluate | undefined;
   readonly #node: Node;
@@ -73,7 +73,7 @@ class Entry implements Consumer {
   }
 
   /** Process a row of the source. */
-  push(row: Row): void {
+  push(row: StreamRow): void {
     const condition = this.#condition;
     const item = this.#tupleOf === undefined ? row : this.#tupleOf(row);
     if (this.#rows++ >= this.#nextSample) {
@@ -99,7 +99,7 @@ class Entry implements Consumer {
   }
 
   /** Replace the rows of the table. */
-  replace(rows: readonly Row[]): void {
+  replace(rows: readonly StreamRow[]): void {
     for (const row of rows) this.push(row);
     this.end();
   }
@@ -158,10 +158,10 @@ class Entry implements Consumer {
 
 function tupleMaker({ position, wraps }: PlannedSource, { slotCount, sourceCount }: StreamPlan) {
   const order = [position];
-  const withSlots = (row: Row) => row.with(freshSlots(slotCount));
+  const withSlots = (row: StreamRow) => row.with(freshSlots(slotCount));
   if (!wraps) return slotCount === 0 ? undefined : withSlots;
-  if (slotCount === 0) return (row: Row) => streamRow(row, position, sourceCount, order);
-  return (row: Row) => streamRow(withSlots(row), position, sourceCount, order);
+  if (slotCount === 0) return (row: StreamRow) => streamRow(row, position, sourceCount, order);
+  return (row: StreamRow) => streamRow(withSlots(row), position, sourceCount, order);
 }
 
 /** The running operators of a rule. */

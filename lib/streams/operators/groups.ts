@@ -1,7 +1,7 @@
 import { errorText } from '../../base/errors.ts';
 import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
 import type { Cause } from '../values/cause.ts';
-import { type Evaluate, GroupRow, Row, type Tuple } from '../values/tuple.ts';
+import { type Evaluate, GroupRow, StreamRow, type Tuple } from '../values/tuple.ts';
 import { StreamFailure, type Value } from '../values/values.ts';
 import { type Key, keyOf } from './keys.ts';
 import type { OperatorSetup } from './operator.ts';
@@ -180,6 +180,6 @@ function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow 
 /** The groups of an empty window: one if there are no keys, as for `count(*)` without rows. */
 export function groupsOfNothing(spec: GroupSpec, time: number): GroupRow[] {
   if (spec.keys.length > 0) return [];
-  const first = new Row({}, time);
+  const first = new StreamRow({}, time);
   return [groupRow(first, newGroup(spec, null, first).accumulators)];
 }

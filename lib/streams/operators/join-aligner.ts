@@ -1,4 +1,4 @@
-import type { Collection, JoinedRow, Row, Tuple } from '../values/tuple.ts';
+import type { Collection, JoinedRow, StreamRow, Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { collectionOf } from './collection.ts';
 import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
@@ -55,7 +55,7 @@ class JoinAligner implements Operator<Tuple | Collection> {
 
   push(item: Tuple | Collection, port: number): void {
     if (port > 0) {
-      this.#tables[port - 1].add(item as Row);
+      this.#tables[port - 1].add(item as StreamRow);
       return;
     }
     const tables = new Map(this.#tables.map((table) => [table.source, table.rows()]));
@@ -97,7 +97,7 @@ class Table {
   }
 
   /** @throws StreamFailure */
-  add(row: Row): void {
+  add(row: StreamRow): void {
     if (this.#retain === 'all' && this.#coming.length >= this.#most)
       throw new StreamFailure(`a table has at most ${this.#most} rows: use a smaller one, or raise bounds.windowRows`);
     this.#coming.push(streamRow(row, this.source, this.#sources, this.#order));

@@ -1,5 +1,5 @@
 import type { JoinKind } from '../../sql/tree.ts';
-import { type Collection, type Evaluate, type Frame, JoinedRow, type Row, type Tuple } from '../values/tuple.ts';
+import { type Collection, type Evaluate, type Frame, JoinedRow, type StreamRow, type Tuple } from '../values/tuple.ts';
 import type { AlignedCollection } from './join-aligner.ts';
 import { eachMatch, JoinBudget } from './matches.ts';
 import type { MakeOperator } from './operator.ts';
@@ -136,7 +136,7 @@ class StepRun {
   #pair(left: JoinedRow, right: JoinedRow): JoinedRow {
     const { source } = this.#step;
     const parts = left.parts.slice();
-    parts[source] = right.parts[source] as Row;
+    parts[source] = right.parts[source] as StreamRow;
     return new JoinedRow(parts, this.#options.order, joinSlots(left.slots, right.slots));
   }
 }

@@ -5,7 +5,7 @@
 
 import { errorText } from '../../base/errors.ts';
 import type { OpenLookup } from '../types.ts';
-import { type Collection, type Evaluate, type Frame, JoinedRow, Row, type Tuple } from '../values/tuple.ts';
+import { type Collection, type Evaluate, type Frame, JoinedRow, StreamRow, type Tuple } from '../values/tuple.ts';
 import { isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
 import { collectionOf } from './collection.ts';
 import { testOf } from './condition.ts';
@@ -180,7 +180,7 @@ class Lookup implements Operator<Tuple | Collection> {
         const before = rows.length;
         for (const values of found[index]) {
           const parts = left.parts.slice();
-          parts[source] = new Row(values, tuple.timestamp);
+          parts[source] = new StreamRow(values, tuple.timestamp);
           const row = new JoinedRow(parts, [...left.order, source], left.slots.slice());
           if (accepts !== undefined && !accepts(row)) continue;
           budget.addRow();
@@ -197,7 +197,7 @@ class Lookup implements Operator<Tuple | Collection> {
 
   /** A row that is not joined yet belongs to the stream after FROM. */
   #joined(tuple: Tuple): JoinedRow {
-    return tuple instanceof JoinedRow ? tuple : streamRow(tuple as Row, 0, this.#spec.sources);
+    return tuple instanceof JoinedRow ? tuple : streamRow(tuple as StreamRow, 0, this.#spec.sources);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Cause } from '../values/cause.ts';
-import { JoinedRow, PENDING, Row, type Tuple } from '../values/tuple.ts';
+import { JoinedRow, PENDING, StreamRow, type Tuple } from '../values/tuple.ts';
 import type { Value, ValueObject } from '../values/values.ts';
 
 /** Slots in a checkpoint: the value in an array, or 0 for one that has not been computed. */
@@ -22,27 +22,27 @@ export type SavedTuple = SavedRow | SavedJoinedRow;
 
 /** Convert a row or joined row to a form that `v8.serialize` can write. Operators do not store groups. */
 export function saveTuple(tuple: Tuple): SavedTuple {
-  if (tuple instanceof Row) return saveRow(tuple);
+  if (tuple instanceof StreamRow) return saveRow(tuple);
   if (!(tuple instanceof JoinedRow))
-    return saveRow(new Row(tuple.columns(), tuple.timestamp, tuple.metadata(), tuple.slots, tuple.cause));
+    return saveRow(new StreamRow(tuple.columns(), tuple.timestamp, tuple.metadata(), tuple.slots, tuple.cause));
   const parts = tuple.parts.map((part) => part && saveRow(part));
   return { parts, order: tuple.order, slots: saveSlots(tuple.slots) };
 }
 
 /** Restore a tuple from the result of `saveTuple`. */
-export function loadTuple(saved: SavedTuple): Row | JoinedRow {
+export function loadTuple(saved: SavedTuple): StreamRow | JoinedRow {
   if (!('parts' in saved)) return loadRow(saved);
   const parts = saved.parts.map((part) => part && loadRow(part));
   return new JoinedRow(parts, saved.order, loadSlots(saved.slots));
 }
 
-function saveRow({ values, timestamp, source, slots, cause }: Row): SavedRow {
+function saveRow({ values, timestamp, source, slots, cause }: StreamRow): SavedRow {
   const saved = [values, timestamp, source, saveSlots(slots)] as const;
   return cause === undefined ? saved : [...saved, cause];
 }
 
-function loadRow([values, timestamp, metadata, slots, cause]: SavedRow): Row {
-  return new Row(values, timestamp, metadata, loadSlots(slots), cause);
+function loadRow([values, timestamp, metadata, slots, cause]: SavedRow): StreamRow {
+  return new StreamRow(values, timestamp, metadata, loadSlots(slots), cause);
 }
 
 function saveSlots(slots: readonly Value[]): SavedSlots {

@@ -1,4 +1,4 @@
-import { JoinedRow, PENDING, type Row } from '../values/tuple.ts';
+import { JoinedRow, PENDING, type StreamRow } from '../values/tuple.ts';
 import type { Value } from '../values/values.ts';
 
 /**
@@ -6,12 +6,12 @@ import type { Value } from '../values/values.ts';
  * stream only, and joins know to which stream a row belongs.
  */
 export function streamRow(
-  row: Row,
+  row: StreamRow,
   position: number,
   sources: number,
   order: readonly number[] = [position]
 ): JoinedRow {
-  const parts = new Array<Row | undefined>(sources).fill(undefined);
+  const parts = new Array<StreamRow | undefined>(sources).fill(undefined);
   parts[position] = row;
   return new JoinedRow(parts, order, row.slots);
 }

@@ -5,7 +5,7 @@
 import { InvalidInput, NotFound } from '../../base/errors.ts';
 import { nearest } from '../../base/options-table.ts';
 import { SqlError } from '../../sql/sql-error.ts';
-import type { Path, StreamSelect, StreamSource } from '../../sql/tree.ts';
+import type { FromStream, Path, StreamSelect } from '../../sql/tree.ts';
 import type { BoundSource, Catalogue, SourceRole } from '../expressions/bound.ts';
 import type { StreamDefinition } from '../types.ts';
 
@@ -24,7 +24,7 @@ interface Found extends ColumnReference {
 }
 
 interface Entry {
-  readonly node: StreamSource;
+  readonly node: FromStream;
   readonly label: string;
   readonly role: SourceRole;
   readonly definition: StreamDefinition;
@@ -70,7 +70,7 @@ export class Sources {
     return this.#entries[position].role;
   }
 
-  node(position: number): StreamSource {
+  node(position: number): FromStream {
     return this.#entries[position].node;
   }
 
@@ -197,7 +197,7 @@ export class Sources {
   }
 }
 
-function entryOf(node: StreamSource, catalogue: Catalogue): Entry {
+function entryOf(node: FromStream, catalogue: Catalogue): Entry {
   const definition = catalogue.get(node.name);
   if (definition === undefined)
     throw new NotFound('STREAM_NOT_FOUND', `fail to get stream ${node.name}, please check if stream is created`);

@@ -29,7 +29,7 @@ export interface PlannedAction {
 }
 
 /** A validated rule definition. */
-export interface ReadRule {
+export interface ReadStreamRule {
   readonly definition: StreamRuleDefinition;
   readonly actions: readonly PlannedAction[];
   /** True if the rule is not persisted. */
@@ -48,7 +48,11 @@ const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version
  * @param isOfApp whether the app itself created the rule, so that it needs no actions
  * @throws InvalidInput STREAM_RULE_INVALID, OPTION_UNKNOWN
  */
-export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOptions> = {}, isOfApp = false): ReadRule {
+export function readStreamRule(
+  input: StreamRuleInput,
+  defaults: Partial<RuleOptions> = {},
+  isOfApp = false
+): ReadStreamRule {
   checkObject(input, 'rule');
   checkNames(input, FIELDS, 'a stream rule');
   const { sql, triggered = true, name = '', version = '', tags = [], temp = false } = input;
@@ -72,7 +76,7 @@ export function readStreamRule(input: StreamRuleInput, defaults: Partial<RuleOpt
 /**
  * Read a rule from the store. One that is no longer valid has a `fault`, along with the parts that can still be shown.
  */
-export function readStoredRule(id: string, json: string, defaults: Partial<RuleOptions> | undefined): ReadRule {
+export function readStoredRule(id: string, json: string, defaults: Partial<RuleOptions> | undefined): ReadStreamRule {
   let given: Partial<Record<keyof StreamRuleDefinition, unknown>> = {};
   try {
     given = JSON.parse(json);

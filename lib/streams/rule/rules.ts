@@ -25,7 +25,7 @@ import type {
   Topology,
   Validation
 } from '../types.ts';
-import { checkTags, type ReadRule, readStoredRule, readStreamRule } from './definition.ts';
+import { checkTags, type ReadStreamRule, readStoredRule, readStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
 import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
@@ -44,7 +44,7 @@ interface StreamRulesHost extends StreamRuleHost {
   /** @throws StateError STREAMS_STOPPED */
   checkRunning(): void;
   /** Run a plan over sample rows. */
-  test(input: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
+  test(input: ReadStreamRule, rows: readonly TestRow[]): Promise<StreamRuleTest>;
   /**
    * Hold back the rows of the streams that two plans have in common.
    * @param options of the rule with the next plan
@@ -172,7 +172,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** Replace the definition of a rule. If the new one cannot run, the current one stays in use. */
-  async #replace(rule: StreamRule, read: ReadRule): Promise<void> {
+  async #replace(rule: StreamRule, read: ReadStreamRule): Promise<void> {
     const { options, triggered } = read.definition;
     const next = triggered ? await this.#check(read) : undefined;
     await this.#holding(rule, next, options, () => this.#exchange(rule, read));
@@ -201,7 +201,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     }
   }
 
-  async #exchange(rule: StreamRule, read: ReadRule): Promise<void> {
+  async #exchange(rule: StreamRule, read: ReadStreamRule): Promise<void> {
     const { read: before } = rule;
     const goesOn = rule.isRunning || rule.isWaiting;
     await rule.stop();
@@ -329,11 +329,11 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** A rule definition without its secrets. */
-  #shown({ definition }: ReadRule): StreamRuleDefinition {
+  #shown({ definition }: ReadStreamRule): StreamRuleDefinition {
     return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
   }
 
-  #add(read: ReadRule): StreamRule {
+  #add(read: ReadStreamRule): StreamRule {
     const rule = new StreamRule(read, this.#host);
     this.#rules.set(rule.id, rule);
     return rule;
@@ -347,7 +347,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** Check that a rule can be planned and that its schedule is valid. */
-  async #check(read: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
+  async #check(read: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
     await this.#host.schedule(read);
     return this.#host.plan(read, given);
   }
@@ -375,17 +375,17 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     rule.describe(read);
   }
 
-  async #persist({ definition, isTemporary }: ReadRule): Promise<void> {
+  async #persist({ definition, isTemporary }: ReadStreamRule): Promise<void> {
     if (isTemporary) await this.#host.table.delete(definition.id);
     else await this.#host.table.set(definition.id, JSON.stringify(definition));
   }
 }
 
 /** The streams and tables of statements, cached. */
-const SOURCES = new WeakMap<ReadRule, readonly string[]>();
+const SOURCES = new WeakMap<ReadStreamRule, readonly string[]>();
 
 /** The streams and tables of a rule's statement; none if the statement is invalid. */
-export function sourcesOf(read: ReadRule): readonly string[] {
+export function sourcesOf(read: ReadStreamRule): readonly string[] {
   let sources = SOURCES.get(read);
   if (sources === undefined) SOURCES.set(read, (sources = parsedSources(read.definition.sql)));
   return sources;
@@ -401,8 +401,8 @@ function parsedSources(sql: string): string[] {
 }
 
 /** Check whether two definitions run in the same way, so that no restart is needed. */
-function runsAlike(a: ReadRule, b: ReadRule): boolean {
-  const part = ({ definition: { sql, actions, options }, isTemporary }: ReadRule) =>
+function runsAlike(a: ReadStreamRule, b: ReadStreamRule): boolean {
+  const part = ({ definition: { sql, actions, options }, isTemporary }: ReadStreamRule) =>
     JSON.stringify([sql, actions, options, isTemporary]);
   const hasCode = [...a.actions, ...b.actions].some(({ call }) => call !== undefined);
   return !hasCode && part(a) === part(b);

@@ -36,7 +36,7 @@ import type {
 } from '../types.ts';
 import { parseTime } from '../values/time-pattern.ts';
 import type { ValueObject } from '../values/values.ts';
-import type { PlannedAction, ReadRule } from './definition.ts';
+import type { PlannedAction, ReadStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
@@ -129,7 +129,7 @@ export class StreamRuntime {
    *   STREAM_RULE_INVALID, STREAM_INVALID, PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
   async plan(
-    { definition, actions }: ReadRule,
+    { definition, actions }: ReadStreamRule,
     given: ReadonlyMap<string, StreamDefinition> = new Map()
   ): Promise<RulePlan> {
     const { registry, catalogue } = this.#service;
@@ -249,7 +249,7 @@ export class StreamRuntime {
 
   /** The checkpoint settings of a rule, if it makes checkpoints. */
   #checkpointing(
-    { definition: { id, sql, options } }: ReadRule,
+    { definition: { id, sql, options } }: ReadStreamRule,
     plan: RulePlan,
     { tools, sinks }: { readonly tools: FunctionTools; readonly sinks: readonly SinkNode[] },
     { failed, broken }: RuleReports
@@ -294,7 +294,7 @@ export class StreamRuntime {
    * Run a statement over sample rows, without its sinks, in slices.
    * @throws as `plan`; InvalidInput ROW_INVALID; STREAM_RULE_INVALID if the time limit is exceeded
    */
-  async test(read: ReadRule, rows: readonly TestRow[]): Promise<StreamRuleTest> {
+  async test(read: ReadStreamRule, rows: readonly TestRow[]): Promise<StreamRuleTest> {
     const plan = await this.plan(read);
     const { options, id } = read.definition;
     const { clock } = this.#host;

@@ -11,7 +11,7 @@ import type { FunctionTools } from '../function.ts';
 import { Graph } from '../graph/graph.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../types.ts';
-import { Row } from '../values/tuple.ts';
+import { StreamRow } from '../values/tuple.ts';
 import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a test. */
@@ -88,7 +88,7 @@ export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettin
     passError: (error: unknown) => keep({ at: clock.now(), error: errorText(error) })
   };
   const graph = new Graph(plan, { clock, tools, lookups: new Map(), failed: () => undefined }, output);
-  const tables = new Map<string, readonly Row[]>();
+  const tables = new Map<string, readonly StreamRow[]>();
   graph.open();
   try {
     for (const [index, row] of rows.entries()) {
@@ -121,7 +121,7 @@ interface Place {
   readonly options: RuleOptions;
   readonly parseTime: ParseTime;
   /** The rows of tables so far. */
-  readonly tables: Map<string, readonly Row[]>;
+  readonly tables: Map<string, readonly StreamRow[]>;
   readonly now: number;
 }
 
@@ -152,7 +152,7 @@ function pushSample(
       });
       const converted = convert(values as ValueObject);
       const time = options.isEventTime && kind === 'stream' ? eventTime(converted, definition.options, parseTime) : now;
-      const row = new Row(converted, time, meta as ValueObject);
+      const row = new StreamRow(converted, time, meta as ValueObject);
       if (kind !== 'table') entry?.push(row);
       else {
         const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MAX_ROWS));

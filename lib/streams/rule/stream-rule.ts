@@ -16,7 +16,7 @@ import type {
   Topology
 } from '../types.ts';
 import { within } from '../values/within.ts';
-import type { ReadRule } from './definition.ts';
+import type { ReadStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import type { Running } from './running.ts';
 import type { Schedule } from './schedule.ts';
@@ -26,11 +26,11 @@ export interface StreamRuleHost {
   readonly clock: Clock;
   startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
   /** @param given streams and tables that are not defined yet @throws the reason why the rule is invalid */
-  plan(rule: ReadRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
+  plan(rule: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
   /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
   open(rule: StreamRule, plan: RulePlan): Promise<Running>;
   /** The schedule of a rule; undefined if it has none. */
-  schedule(rule: ReadRule): Promise<Schedule | undefined>;
+  schedule(rule: ReadStreamRule): Promise<Schedule | undefined>;
   /** Run changes one at a time. */
   inTurn<T>(run: () => Promise<T>): Promise<T>;
   /** Note that work continues after a call has returned. */
@@ -51,7 +51,7 @@ const WAITING = 'waiting for next schedule.';
 /** A rule over streams: its definition, and its actor. */
 export class StreamRule {
   readonly id: string;
-  read: ReadRule;
+  read: ReadStreamRule;
   #held: HeldRows | undefined;
   readonly #host: StreamRuleHost;
   readonly #chart: StreamRuleRun;
@@ -71,7 +71,7 @@ export class StreamRule {
   #schedule: Schedule | undefined;
   #timer: unknown;
 
-  constructor(read: ReadRule, host: StreamRuleHost) {
+  constructor(read: ReadStreamRule, host: StreamRuleHost) {
     this.id = read.definition.id;
     this.read = read;
     this.#host = host;
@@ -173,13 +173,13 @@ export class StreamRule {
   }
 
   /** Replace the definition of a rule that is not running. */
-  change(read: ReadRule): void {
+  change(read: ReadStreamRule): void {
     this.read = read;
     this.#plan = undefined;
   }
 
   /** Replace the definition by one that runs in the same way. */
-  describe(read: ReadRule): void {
+  describe(read: ReadStreamRule): void {
     this.read = read;
   }
 
@@ -281,7 +281,7 @@ export class StreamRule {
   }
 
   #refuse(): void {
-    const { error } = this.read.fault as ReadRule['fault'] & object;
+    const { error } = this.read.fault as ReadStreamRule['fault'] & object;
     this.#starting = Promise.reject(error);
     this.fail(error);
   }

@@ -1,5 +1,5 @@
 import { type Consumer, NOBODY } from '../graph/consumer.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 
 /**
  * The rules that receive the rows of a source, in the order in which they were attached.
@@ -39,7 +39,7 @@ export class Consumers {
   }
 
   /** Push a row to every consumer. Not re-entrant. */
-  push(row: Row): void {
+  push(row: StreamRow): void {
     const list = this.#list;
     const count = list.length;
     this.#isBusy = true;

@@ -1,6 +1,6 @@
 import type { Consumer } from '../graph/consumer.ts';
 import type { FirstMessage, OpenSource } from '../types.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 import { type FirstRows, unitsOf } from './first-rows.ts';
 import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 
@@ -70,7 +70,7 @@ export class FirstMessages {
   fill(open: OpenSource, lane: Lane, read: ReadFirst): Promise<void> | undefined {
     const next = this.#begin(open);
     if (next === undefined) return undefined;
-    const rows: Row[] = [];
+    const rows: StreamRow[] = [];
     lane.hold();
     return this.#inSlices(() => {
       for (let left = SLICE_UNITS; left > 0; ) {

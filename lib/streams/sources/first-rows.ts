@@ -1,6 +1,6 @@
 import type { Consumer } from '../graph/consumer.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 
 /**
  * Units of first rows that are passed on with each row that arrives in the meantime, so that the number of waiting rows
@@ -67,7 +67,7 @@ export class FirstRows implements Consumer {
     this.pass(Infinity);
   }
 
-  push(row: Row): void {
+  push(row: StreamRow): void {
     if (!this.#isHolding) this.#rule.push(row);
     else this.#wait(() => this.#rule.push(row));
   }

@@ -10,7 +10,7 @@ import { timeOf } from '../formats/convert-column.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
 import type { FirstMessage } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
-import { type Metadata, NO_METADATA, Row } from '../values/tuple.ts';
+import { type Metadata, NO_METADATA, StreamRow } from '../values/tuple.ts';
 import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
 import { Consumers } from './consumers.ts';
 import type { StreamSettings } from './stream-settings.ts';
@@ -61,11 +61,11 @@ export class Lane {
   #format: Format | undefined;
   #convert: Convert = (values) => values;
   /** For a table: rows that wait until its first rows are read. Undefined if none wait. */
-  #held: Row[] | undefined;
+  #held: StreamRow[] | undefined;
   #long: LongMessage | undefined;
   readonly #isWhole: boolean;
   /** For a lane whose rules take slices as a whole: the rows of the current slice. */
-  #rows: Row[] | undefined;
+  #rows: StreamRow[] | undefined;
 
   /** @param isWhole whether the rules take all slices of a message in one turn, each as a whole */
   constructor(settings: StreamSettings, host: LaneHost, need: Need, isWhole: boolean) {
@@ -193,13 +193,13 @@ export class Lane {
   }
 
   /** For a table: drop the rows beyond its limit, if there are many. */
-  trim(rows: Row[]): void {
+  trim(rows: StreamRow[]): void {
     const most = this.#table?.most ?? Infinity;
     if (rows.length > 2 * most + MAX_AT_ONCE) rows.splice(0, rows.length - most);
   }
 
   /** For a table: add the first rows, followed by the waiting ones. */
-  release(first: readonly Row[]): void {
+  release(first: readonly StreamRow[]): void {
     const held = this.#held ?? [];
     this.#held = undefined;
     const table = this.#table as TableRows;
@@ -210,7 +210,9 @@ export class Lane {
    * Make a function that reads first messages for a rule.
    * @returns a function that calls `took` with each row, and `failed` for input that cannot be read
    */
-  reader(need: Need): (message: FirstMessage, took: (row: Row) => void, failed: (error: unknown) => void) => void {
+  reader(
+    need: Need
+  ): (message: FirstMessage, took: (row: StreamRow) => void, failed: (error: unknown) => void) => void {
     const needed = this.#settings.payloadKeys(this.#columnsOf([need]));
     const format = this.#settings.makeFormat(needed, this.#integers);
     const convert = this.#conversion([need]);
@@ -269,7 +271,7 @@ export class Lane {
     }
   }
 
-  #passSlice(rows: readonly Row[]): void {
+  #passSlice(rows: readonly StreamRow[]): void {
     this.#rows = undefined;
     this.#consumers.each((consumer) => {
       if (consumer.pushAll !== undefined) consumer.pushAll(rows);
@@ -283,7 +285,7 @@ export class Lane {
   }
 
   #row(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
-    let row: Row;
+    let row: StreamRow;
     try {
       row = this.#rowOf(this.#convert, values, metadata, arrivedAt, cause);
     } catch (error) {
@@ -295,17 +297,23 @@ export class Lane {
     else this.#keep(this.#table, row);
   }
 
-  #rowOf(convert: Convert, values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): Row {
+  #rowOf(
+    convert: Convert,
+    values: ValueObject,
+    metadata: Metadata,
+    arrivedAt: number,
+    cause: Cause | undefined
+  ): StreamRow {
     const converted = convert(values);
     const timestamp = this.#isEventTime ? this.#timeOf(converted) : arrivedAt;
     // rows of tables trigger nothing, so they carry no cause
-    return new Row(converted, timestamp, metadata, undefined, this.#table === undefined ? cause : undefined);
+    return new StreamRow(converted, timestamp, metadata, undefined, this.#table === undefined ? cause : undefined);
   }
 
   /** Report that a column cannot be converted to those rules only that need it. */
-  #apart(rowOf: (convert: Convert) => Row, error: unknown, cause: Cause | undefined): void {
+  #apart(rowOf: (convert: Convert) => StreamRow, error: unknown, cause: Cause | undefined): void {
     this.#host.failed(error);
-    const results = new Map<string, Row | StreamFailure>();
+    const results = new Map<string, StreamRow | StreamFailure>();
     this.#consumers.each((consumer) => {
       const need = this.#needs.get(consumer);
       if (need === undefined) return;
@@ -319,12 +327,12 @@ export class Lane {
         }
         results.set(key, result);
       }
-      if (result instanceof Row && this.#table === undefined) consumer.push(result);
-      else consumer.fail(result instanceof Row ? error : result, cause);
+      if (result instanceof StreamRow && this.#table === undefined) consumer.push(result);
+      else consumer.fail(result instanceof StreamRow ? error : result, cause);
     });
   }
 
-  #keep(table: TableRows, row: Row): void {
+  #keep(table: TableRows, row: StreamRow): void {
     if (this.#held !== undefined) {
       this.#held.push(row);
       return;
@@ -337,7 +345,7 @@ export class Lane {
     }
   }
 
-  #replace(rows: readonly Row[]): void {
+  #replace(rows: readonly StreamRow[]): void {
     this.#consumers.each((consumer) => consumer.replace?.(rows));
   }
 

@@ -1,4 +1,4 @@
-import type { Row } from '../values/tuple.ts';
+import type { StreamRow } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 
 /** Maximum number of rows of one table. */
@@ -8,15 +8,15 @@ const MAX_ROWS = 1_000_000;
 export class TableRows {
   /** 0 for a batch. */
   readonly #retained: number;
-  #next: Row[] = [];
-  #rows: readonly Row[] = [];
+  #next: StreamRow[] = [];
+  #rows: readonly StreamRow[] = [];
 
   /** @param retained number of rows that are kept; 0: all rows up to the end of a batch */
   constructor(retained: number) {
     this.#retained = retained;
   }
 
-  get rows(): readonly Row[] {
+  get rows(): readonly StreamRow[] {
     return this.#rows;
   }
 
@@ -31,7 +31,7 @@ export class TableRows {
   }
 
   /** @returns whether the table has changed @throws StreamFailure if there are too many rows */
-  add(row: Row): boolean {
+  add(row: StreamRow): boolean {
     if (this.#retained > 0) {
       const kept = this.#retained === 1 ? [] : this.#rows.slice(1 - this.#retained);
       this.#rows = [...kept, row];
@@ -44,7 +44,7 @@ export class TableRows {
   }
 
   /** Add several rows. @returns whether the table has changed @throws StreamFailure if there are too many rows */
-  addAll(rows: readonly Row[]): boolean {
+  addAll(rows: readonly StreamRow[]): boolean {
     if (this.#retained === 0) return rows.reduce((hasChanged, row) => this.add(row) || hasChanged, false);
     this.#rows = [...this.#rows, ...rows].slice(-this.#retained);
     return rows.length > 0;

@@ -45,7 +45,7 @@ export interface Tuple {
 }
 
 /** A row of one stream. Rules share rows, so they are never changed. */
-export class Row implements Tuple {
+export class StreamRow implements Tuple {
   readonly values: ValueObject;
   readonly timestamp: number;
   readonly source: Metadata;
@@ -90,25 +90,25 @@ export class Row implements Tuple {
     return this.source;
   }
 
-  with(slots: Value[]): Row {
-    return new Row(this.values, this.timestamp, this.source, slots, this.cause);
+  with(slots: Value[]): StreamRow {
+    return new StreamRow(this.values, this.timestamp, this.source, slots, this.cause);
   }
 
   /** The same row at another time. */
-  at(timestamp: number): Row {
-    return new Row(this.values, timestamp, this.source, this.slots, this.cause);
+  at(timestamp: number): StreamRow {
+    return new StreamRow(this.values, timestamp, this.source, this.slots, this.cause);
   }
 }
 
 /** Rows of several streams, at most one of each. */
 export class JoinedRow implements Tuple {
   /** By position of the stream; undefined if no row of it matches. */
-  readonly parts: readonly (Row | undefined)[];
+  readonly parts: readonly (StreamRow | undefined)[];
   /** The positions in the order in which columns are looked up. */
   readonly order: readonly number[];
   readonly slots: Value[];
 
-  constructor(parts: readonly (Row | undefined)[], order: readonly number[], slots: Value[] = NO_SLOTS) {
+  constructor(parts: readonly (StreamRow | undefined)[], order: readonly number[], slots: Value[] = NO_SLOTS) {
     this.parts = parts;
     this.order = order;
     this.slots = slots;
@@ -167,7 +167,7 @@ export class JoinedRow implements Tuple {
     return new JoinedRow(this.parts, this.order, slots);
   }
 
-  #union(read: (part: Row) => ValueObject): ValueObject {
+  #union(read: (part: StreamRow) => ValueObject): ValueObject {
     const union: Record<string, Value> = { __proto__: null } as never;
     for (const position of this.order) {
       const part = this.parts[position];

@@ -24,7 +24,7 @@ const STATE = Type.Object({
 });
 
 /** A kind of connector. */
-interface KindRow {
+interface ConnectorKindEntry {
   /** The kind as `broker.connectors` names it, also used in names of operations. */
   readonly kind: 'webhook' | 'bridge';
   /** The title, for descriptions. */
@@ -70,7 +70,7 @@ const fault = (kind: string) => (error: unknown) => {
   throw renamed(error, { [field]: field.replace(`${kind}.`, '') });
 };
 
-function operationsOf(row: KindRow): Operation[] {
+function operationsOf(row: ConnectorKindEntry): Operation[] {
   const { kind, title, settings, present } = row;
   const all = `/x/${kind}s` as const;
   const one = `${all}/:name` as const;
@@ -141,7 +141,10 @@ function operationsOf(row: KindRow): Operation[] {
   ];
 }
 
-function switches({ kind, title, whenStopped, present }: KindRow, one: `/x/${KindRow['kind']}s/:name`): Operation[] {
+function switches(
+  { kind, title, whenStopped, present }: ConnectorKindEntry,
+  one: `/x/${ConnectorKindEntry['kind']}s/:name`
+): Operation[] {
   const params = { name: present };
   return [
     operation({

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { TOPIC_COUNTERS } from '../../../../lib/adapter.ts';
-import type { TopicFiguresRecord } from '../../../../lib/index.ts';
+import type { TopicCountersRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
@@ -17,7 +17,7 @@ const COUNTS = Type.Object({
   )
 });
 
-function shown({ filter, since, counts, rates }: TopicFiguresRecord): Record<string, unknown> {
+function shown({ filter, since, counts, rates }: TopicCountersRecord): Record<string, unknown> {
   const shownCounts = TOPIC_COUNTERS.flatMap((name) => [
     [`messages.${name}.count`, counts[name]],
     [`messages.${name}.rate`, rates[name]]
