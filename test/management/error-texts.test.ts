@@ -33,7 +33,11 @@ const KNOWN: Readonly<Record<string, string>> = {
   'Rows that the app pushes with broker.streams.push().': 'describes a source of the app',
   'embermq serve --app ID:SECRET, or broker.applications.create() in an app':
     'a report to the operator, with both remedies',
-  'broker.users.create() in an app': 'likewise'
+  'broker.users.create() in an app': 'likewise',
+  'broker.start() or broker.stop()': 'an error of send() and stop() of an actor, which only apps have',
+  'kick or discard of broker.sessions.get("…")': 'likewise',
+  'start, stop or delete of broker.streams.rules': 'likewise',
+  'update or delete of broker.rules': 'likewise'
 };
 
 /** The string literals of a file that have more than one word. */

@@ -56,7 +56,7 @@ describe('Plugins of a broker', () => {
       }
       assert.deepEqual(await plugins.list('functions'), []);
       assert.deepEqual(
-        reported.map((text) => /(\w+)@v1\.js was put there by hand/.exec(text)?.[1]),
+        reported.map((text) => /(\w+)@v1\.js was put there manually/.exec(text)?.[1]),
         ['One', 'Two']
       );
       plugins.close();

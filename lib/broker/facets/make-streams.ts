@@ -123,7 +123,7 @@ export function makeStreams(
       start ??= parts.actors.starter<StreamRuleActions>(streamRuleMachine, {
         key: 'rule',
         failed: (_, error, action) => failed(error, `the ${action} of a stream rule`),
-        methodsFor: () => 'start, stop or drop of broker.streams.rules'
+        methodsFor: () => 'start, stop or delete of broker.streams.rules'
       });
       return start(actions, id);
     },
