@@ -133,7 +133,7 @@ describe('public names', () => {
     assert.deepEqual([...new Set(found)].sort(), HOMONYMS);
   });
 
-  it('public names and members say counters and metrics, not figures', () => {
+  it('uses the words counters and metrics in public names and members', () => {
     const isOld = ({ name, deprecated }: { readonly name: string; readonly deprecated: string | undefined }) =>
       deprecated === undefined && /figures?(?![a-z])/i.test(name) && !/configure/i.test(name);
     const members = publicMembers()
