@@ -216,7 +216,10 @@ describe('the list "auth" of the config file', () => {
     ];
     let deep: unknown = [];
     for (let depth = 0; depth < 1_000; depth++) deep = [deep];
-    cases.push([[{ kind: 'http', acl: deep }], /^e\.json: auth\[0\]\.acl: expected at most 64 nested lists and objects/]);
+    cases.push([
+      [{ kind: 'http', acl: deep }],
+      /^e\.json: auth\[0\]\.acl: expected at most 64 nested lists and objects/
+    ]);
     for (const [auth, message] of cases) await assert.rejects(read({ auth }), { name: 'InvalidInput', message });
     await assert.rejects(read({ passwordFile: 'a', auth: [{ kind: 'password-file', file: 'b' }] }), {
       message: /^e\.json: auth\[0\]\.name: /

@@ -279,7 +279,10 @@ describe('Redis', { skip }, () => {
       await client.rpush('list', 'x');
       await assert.rejects(sent({ field: 'id' }, [{ a: 1 }]), /redis sink: id has no value that is a key/);
       await assert.rejects(sent({ field: 'id' }, [{ id: {} }]), { code: 'STREAM_FAILED' });
-      await assert.rejects(sent({ key: 'list', dataType: 'list', field: 'id', dataTemplate: 'x' }, [{}]), /must be a row/);
+      await assert.rejects(
+        sent({ key: 'list', dataType: 'list', field: 'id', dataTemplate: 'x' }, [{}]),
+        /must be a row/
+      );
       await client.set('string', 'x');
       await assert.rejects(sent({ key: 'string', dataType: 'list' }, [{}]), {
         code: 'SEND_FAILED',

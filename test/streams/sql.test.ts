@@ -171,7 +171,10 @@ for (const { name, skip, open } of DATABASES) {
       ];
       await sent({ tableDataField: 't', fields: ['id', 'name'] }, [{ t: telemetry }, { t: { id: 3, name: 'c' } }]);
       assert.deepEqual((await rows()).flat(), [1, 'a', 2, 'b', 3, 'c']);
-      await assert.rejects(sent({ tableDataField: 't' }, [{ t: 5 }]), /column t: the output must be a row or a list of rows/);
+      await assert.rejects(
+        sent({ tableDataField: 't' }, [{ t: 5 }]),
+        /column t: the output must be a row or a list of rows/
+      );
     });
 
     it('inserts, updates, upserts and deletes by rowkindField', async () => {
