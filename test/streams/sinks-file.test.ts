@@ -156,6 +156,7 @@ describe('The file sink', () => {
       timed.advance(ms);
       for (let i = 0; i < 1000 && timed.pending === 0; i++) await settled();
     }
+    for (let i = 0; i < 1000 && !(await read('b')).endsWith(']'); i++) await settled(); // the last write may still be in progress
     assert.equal(await read('a'), '[{"p":"a"}]');
     assert.equal(await read('b'), '[{"p":"b"}]');
     await emitter.close();
