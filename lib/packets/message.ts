@@ -3,7 +3,7 @@
 // receivers. Subscription identifiers, the remaining expiry, aliases and mount points are encoded per receiver. Runs
 // of QoS 0 frames on one topic pass as one slice while there is no observer of single messages (the fast path).
 //
-// What outlives the turn is stored as a one-byte string. Retained, queued and in-flight messages below 2 KiB become
+// State that outlives the turn is kept as one-byte strings: retained, queued and in-flight messages below 2 KiB become
 // strings, which need no backing store (about 200 bytes) and pin no read chunk. Larger ones get a buffer of exactly
 // their size.
 

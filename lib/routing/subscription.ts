@@ -134,7 +134,7 @@ const MAX_ADDED_BYTES = 32;
 /** Maximum size of a subscription identifier with its property identifier, in bytes. */
 const ID_BYTES = 5;
 
-/** Tell whether a subscriber certainly accepts a message of this size: its packet may be 32 bytes longer than the one that was received. */
+/** Tell whether a subscriber certainly accepts a message of this size: its packet may be 32 bytes longer than the received packet. */
 export function surelyFits(message: Message, { subscriber, ids }: Subscription): boolean {
   const added = MAX_ADDED_BYTES + (ids === undefined ? 0 : ids.length * ID_BYTES);
   return message.bytes + added <= subscriber.maxFrame;

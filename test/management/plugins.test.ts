@@ -177,7 +177,7 @@ describe('Plugins over REST', () => {
     await using broker = await startBroker();
     const known = [...broker.features.list(), ...broker.access.list()].map(({ name }) => name);
     const sources = ['acl', 'acl-file', 'http', 'jwt', 'ldap', 'mysql', 'postgresql', 'redis', 'mongodb'];
-    const connectors = ['webhook:default', 'bridge:default']; // if the broker has any
+    const connectors = ['webhook:default', 'bridge:default']; // only if the broker has such connectors
     for (const names of Object.values(PLUGIN_ALIASES))
       for (const name of names) assert.ok([...known, ...sources, ...connectors, 'management'].includes(name), name);
   });

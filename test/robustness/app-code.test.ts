@@ -195,7 +195,7 @@ describe('A listener that throws', () => {
       broker.alarms.clear('a');
       await broker.access.banned.create({ kind: 'clientId', who: 'nobody' });
       await broker.configuration.set('maxInflight', 2);
-      await broker.access.usernames.create('somebody', 'password');
+      await broker.access.usernames.create('ann', 'password');
       await broker.access.create({ name: 'rules', authorize: () => true, reload: () => {} });
       await broker.access.reload('rules');
       const listener = { name: 'x', open: async () => {}, close: async () => {} } as never;

@@ -14,7 +14,7 @@ export function textsOf(entry: Entry | undefined, name: string): string[] {
 
 /**
  * Check whether an attribute is `TRUE` or `FALSE`.
- * @param name undefined: there is no such attribute
+ * @param name name of the attribute; undefined: the option does not name one
  */
 export function isValue(entry: Entry | undefined, name: string | undefined, expected: 'TRUE' | 'FALSE'): boolean {
   return name !== undefined && textsOf(entry, name).some((value) => value.toUpperCase() === expected);

@@ -1,6 +1,6 @@
 // The command decides on options as read, not as written. Whether a listener admits strangers is decided on the
 // transport that `embermq/net` made from its options; aliases, strings for booleans and defaults are settled there.
-// What does not follow for certain counts as open: host names other than `localhost`, cipher lists with anything that
+// Everything that does not follow for certain counts as open: host names other than `localhost`, cipher lists with anything that
 // needs no pre-shared key, client certificates without a private CA.
 
 import { optionName, readOptions, ZONE_OPTIONS } from '../../../lib/adapter.ts';

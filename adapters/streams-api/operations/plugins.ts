@@ -54,7 +54,7 @@ function faultOf(error: unknown): StreamFault | undefined {
   return new StreamFault(named === 'notFound' ? 404 : 400, named, message);
 }
 
-/** @throws StreamFault if there is no such type, as for an unknown path */
+/** @throws StreamFault if the type is unknown, as for an unknown path */
 function typeOf(type: string): PluginType {
   const found = PLUGIN_TYPES.find((one) => one === type);
   if (found === undefined) throw new StreamFault(404, 'notFound', '404 page not found', true);

@@ -65,7 +65,7 @@ function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
   };
 }
 
-/** @throws StreamFailure if there is no such function with one argument */
+/** @throws StreamFailure if no function of this name takes one argument */
 function ofOneArgument(row: SingleFunction | undefined, name: string, tools: FunctionTools): OneArgument {
   if (row === undefined)
     throw new StreamFailure(

@@ -1,4 +1,4 @@
-// A time is a `Date` and the offset of a zone: the one that was written with it, or that of the service (option
+// A time is a `Date` and the offset of a zone: the offset that was written with it, or that of the service (option
 // `timezone`), whose offset depends on the time. Functions of days and hours use what a clock in that zone shows, as
 // if it were UTC (`Moment`). The current time comes from the clock of the rule, never from the process, so that tests
 // can run a statement in any time.
