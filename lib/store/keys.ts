@@ -72,7 +72,7 @@ export const FORMAT = 4;
 /**
  * Version of the meaning of stored definitions: rules, streams, resources and so on. The format record contains the version of the release
  * that wrote the store; 0: 0.2 or earlier. It is increased with the first change of a release after which some definitions behave
- * differently; `broker/upgrade/changes.ts` describes these changes.
+ * differently; `lib/broker/storage/upgrade/changes.ts` describes these changes.
  *
  * Version 3: 0.3.
  */

@@ -1,7 +1,7 @@
 // The bytes of two kinds of records. Fields are written and read in the same order; in the objects that are returned,
-// the order of the properties is the order of the bytes. A new field is appended, and is read only if the record is
-// not at its end, so that records of earlier releases stay readable and earlier releases ignore it. `TRANSPORTS` is
-// stored by position: new ones are appended, too. Anything else needs a new version of records
+// the order of the properties is the order of the bytes. A new field is always written, after all others, and is read
+// only if the record is not at its end, so that records of earlier releases stay readable and earlier releases ignore
+// it. `TRANSPORTS` is stored by position: new ones are appended, too. Anything else needs a new version of records
 // (`lib/store/record.ts`).
 
 import { Message, type MessageInput, type Publisher } from '../../packets/message.ts';
@@ -84,7 +84,7 @@ export function writeSessionRecord(
     draft.varint(will.delayMs);
     writeMessage(draft, Message.from(will.message, publisher, now.nowMs, now.wallMs), undefined);
   }
-  if (record.connectedAt !== undefined) draft.f64(record.connectedAt); // at the end, which 0.2 ignores
+  draft.f64(record.connectedAt ?? 0); // 0.2 ignores what follows the will
   draft.put();
 }
 
@@ -112,7 +112,7 @@ export function readSession({ key, value }: Entry, now: Now): SessionEntry {
     remoteAddress: reader.text(),
     userProperties: readPairs(reader),
     will: (flags & WILL) === 0 ? undefined : readWill(reader, now),
-    connectedAt: reader.isAtEnd ? undefined : reader.f64()
+    connectedAt: reader.isAtEnd ? undefined : reader.f64() || undefined
   };
 }
 
