@@ -29,7 +29,7 @@ type Fields = Record<string, unknown>;
  */
 export function decodePacket(bytes: Uint8Array, protocolVersion: ProtocolVersion): Packet {
   const refuse = (why: string) => new InvalidInput('PACKET_INVALID', 'bytes', 'one whole MQTT packet', bytes, why);
-  if (!(bytes instanceof Uint8Array)) throw refuse('bytes: expected a Buffer or Uint8Array with one whole MQTT packet');
+  checkBytes(bytes, 'one whole MQTT packet');
   const packets: Fields[] = [];
   let fault: unknown;
   const parser = mqttPacket.parser({ protocolVersion });
@@ -54,6 +54,12 @@ export function decodePacket(bytes: Uint8Array, protocolVersion: ProtocolVersion
   return decoded;
 }
 
+function checkBytes(bytes: unknown, content: string): void {
+  if (bytes instanceof Uint8Array) return;
+  const message = `bytes: expected a Buffer or Uint8Array with ${content}`;
+  throw new InvalidInput('PACKET_INVALID', 'bytes', content, bytes, message);
+}
+
 /** A packet among the bytes of one direction of a connection, or bytes that are not a packet. */
 export interface Frame {
   /** Offset of the first byte. */
@@ -73,10 +79,11 @@ export interface Frame {
  * A packet that is not valid is read as far as `mqtt-packet` can read it; the reason for which the broker refuses it is its `fault`. Bytes
  * whose length is not known, or which are cut off, are the last frame.
  * @param protocolVersion version of the connection. Default: that of the first CONNECT, or of the first CONNACK; each CONNECT states that of
- *   the packets that follow
- * @throws InvalidInput OPTION_MISSING if there is neither
+ *   the packets that follow. The version is 5 if a CONNECT has an unknown one.
+ * @throws InvalidInput PACKET_INVALID if `bytes` is not a Buffer or Uint8Array; OPTION_MISSING if there is neither a CONNECT nor a CONNACK
  */
 export function* decodeFrames(bytes: Uint8Array, protocolVersion?: ProtocolVersion): Generator<Frame, void> {
+  checkBytes(bytes, 'MQTT packets');
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let version = protocolVersion ?? versionIn(buffer);
   for (const { offset, bytes: frame, fault } of split(buffer)) {
@@ -132,21 +139,29 @@ function* split(bytes: Buffer): Generator<Part, void> {
   }
 }
 
-/** The version of the first CONNECT or CONNACK; undefined if there are no packets at all. @throws InvalidInput OPTION_MISSING */
+/**
+ * The version of the first CONNECT or CONNACK that states one; undefined if there are no packets.
+ *
+ * It is 5 if only CONNECTs of unknown versions are there: the decoder then reports why it refuses them.
+ * @throws InvalidInput OPTION_MISSING
+ */
 function versionIn(bytes: Buffer): ProtocolVersion | undefined {
   let isPacket = false;
+  let isConnect = false;
   for (const { bytes: frame, fault } of split(bytes)) {
     if (fault !== undefined) break;
     isPacket = true;
+    isConnect ||= frame[0] >>> 4 === PacketType.connect;
     const found = versionOf(frame);
     if (found !== undefined) return found;
   }
+  if (isConnect) return 5;
   if (!isPacket) return undefined;
-  const message = 'the bytes have neither a CONNECT nor a CONNACK, which would tell the protocol version: name it';
+  const message = 'neither a CONNECT nor a CONNACK states the protocol version; pass protocolVersion';
   throw new InvalidInput('OPTION_MISSING', 'protocolVersion', '3, 4 or 5', undefined, message);
 }
 
-/** The version that a packet tells; undefined if it tells none. A CONNACK of 3.1 is the same as one of 3.1.1. */
+/** The version that a packet states; undefined if it states none. A CONNACK of 3.1 is the same as one of 3.1.1. */
 function versionOf(frame: Buffer): ProtocolVersion | undefined {
   const type = frame[0] >>> 4;
   if (type !== PacketType.connect && type !== PacketType.connack) return undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { decodePacket } from '../lib/decoder.ts';
+import { decodeFrames, decodePacket } from '../lib/decoder.ts';
 import type { BrokerError, Packet, PacketTap, ProtocolVersion } from '../lib/index.ts';
 import { encode } from '../lib/packets/encode.ts';
 import { PacketType } from '../lib/packets/types.ts';
@@ -141,5 +141,30 @@ describe('decodePacket', () => {
       }),
       runs('decodePacket, random bytes', 5_000)
     );
+  });
+});
+
+describe('decodeFrames', () => {
+  it('refuses input that is not a Buffer or Uint8Array with PACKET_INVALID', () => {
+    for (const bytes of ['c000', undefined, [0xc0, 0], new ArrayBuffer(2)])
+      assert.throws(() => [...decodeFrames(bytes as unknown as Buffer, 5)], { code: 'PACKET_INVALID' });
+  });
+
+  it('returns frames with a reason for any bytes that begin with a CONNECT', () => {
+    const input = fc.uint8Array({ maxLength: 40 });
+    fc.assert(
+      fc.property(input, (rest) => {
+        const [frame] = decodeFrames(Buffer.from([0x10, rest.length, ...rest]));
+        assert.ok(frame.packet !== undefined || frame.fault !== undefined);
+      }),
+      runs('decodeFrames, random CONNECT', 2_000)
+    );
+  });
+
+  it('asks for the version if neither a CONNECT nor a CONNACK states it', () => {
+    assert.throws(() => [...decodeFrames(Buffer.from([0xc0, 0]))], {
+      code: 'OPTION_MISSING',
+      message: 'neither a CONNECT nor a CONNACK states the protocol version; pass protocolVersion'
+    });
   });
 });

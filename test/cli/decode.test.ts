@@ -197,6 +197,22 @@ describe('embermq decode', () => {
     assert.deepEqual(await run(['-'], {}, ''), { code: 0, lines: [], err: 'standard input is empty\n' });
   });
 
+  it('reports a CONNECT of an unknown protocol, and reads the packets after it as version 5', async () => {
+    for (const [hex, start] of [
+      ['100d00044d5154540602003c000161', 'not a packet: '],
+      ['100e00044d5154548502003c00000161', 'connect clientId=a '],
+      ['100e00044d5154580502003c00000161', 'not a packet: '],
+      ['100300044d', 'not a packet: ']
+    ]) {
+      const f = Buffer.from(hex, 'hex');
+      const { code, lines, err } = await run(['f'], { f: Buffer.concat([f, encode(publish('t', 'x'), 5)]) });
+      assert.deepEqual([code, err, lines.length], [1, '', 2], hex);
+      assert.ok(lines[0].startsWith(`0 ${start}`), lines[0]);
+      assert.match(lines[0], /unsupported|cut off|truncated|protocol/i);
+      assert.ok(lines[1].startsWith(`${f.length} publish topic=t `), lines[1]);
+    }
+  });
+
   it('OPTION_MISSING: asks for --protocol if no packet tells the version', async () => {
     const { code, lines, err } = await run(['f'], { f: PING });
     assert.deepEqual([code, lines], [2, []]);
