@@ -12,12 +12,23 @@ export const DECODE_FLAGS = {
     'MQTT version: 3 (3.1), 4 (3.1.1) or 5; default: that of the first CONNECT or CONNACK',
     { value: 'VERSION', check: checkProtocol }
   ),
-  hex: flag('boolean', false, 'the bytes are written in hexadecimal; spaces, line breaks, colons and 0x are ignored'),
-  json: flag('boolean', false, 'print a line of JSON for each packet, with whole payloads')
+  hex: flag(
+    'boolean',
+    false,
+    'the bytes are written in hexadecimal; spaces, line breaks, colons, commas and 0x are ignored'
+  ),
+  json: flag('boolean', false, 'print a line of JSON for each packet, with payloads up to 64 MB')
 };
 
 /** Maximum number of bytes of a payload, or of bytes that are not a packet, in a line for people. */
 const SHOWN_BYTES = 64;
+/** Maximum number of bytes that are not a packet in a line of JSON. */
+const MAX_HEX_BYTES = 65_536;
+/** Maximum number of bytes of a payload in a line of JSON: six times as many characters, if all are escaped, are still a valid string. */
+const MAX_JSON_PAYLOAD_BYTES = 67_108_864;
+
+/** Types of packets whose bytes may have passwords or authentication data. */
+const SECRET: ReadonlySet<number> = new Set([1, 15]); // CONNECT, AUTH
 
 /** A frame of `embermq/decoder`. */
 type Frame = import('../../lib/decoder.ts').Frame;
@@ -29,8 +40,9 @@ export const decode: Command = {
   help: () => `usage: embermq decode FILE|- [flags]
 
 Prints the packets in a file, or in standard input: the bytes that one side of a connection has sent. Each line has the offset of a packet
-and its fields, without passwords and authentication data. A packet that embermq refuses has the reason; what cannot be read is shown in
-hexadecimal. The exit code is 1 if there is such a packet.
+and its fields, without passwords and authentication data. If embermq would refuse a packet, its line ends with the reason. Bytes that cannot
+be read as a packet are shown in hexadecimal, except those of a CONNECT or AUTH. The exit code is 1 if there is a refused packet or
+unreadable bytes.
 
 ${describeFlags(DECODE_FLAGS)}`,
   async run(args, shell) {
@@ -49,7 +61,7 @@ ${describeFlags(DECODE_FLAGS)}`,
       }
     } catch (error) {
       if (!(error instanceof InvalidInput) || error.code !== 'OPTION_MISSING') throw error;
-      const message = `${name} has neither a CONNECT nor a CONNACK, which would tell the MQTT version; add --protocol 3, 4 or 5`;
+      const message = `${name} has neither a CONNECT nor a CONNACK that states the MQTT version; add --protocol 3, 4 or 5`;
       throw new InvalidInput(error.code, '--protocol', error.expected, undefined, message);
     }
     return code;
@@ -74,31 +86,83 @@ async function readAll({ stdin }: Shell): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** @throws BrokerError HEX_INVALID */
+/**
+ * The bytes of hexadecimal text. It is read byte by byte, because a string has at most 512 MB.
+ * @throws BrokerError HEX_INVALID
+ */
 function fromHex(name: string, input: Buffer): Buffer {
-  const digits = input.toString('latin1').replace(/\b0x(?=[\da-f])|[\s:,]/gi, '');
-  const wrong = /[^\da-f]/i.exec(digits);
-  const fault =
-    wrong !== null
-      ? `${JSON.stringify(wrong[0])} is not a hexadecimal digit`
-      : digits.length % 2 === 1
-        ? 'the number of hexadecimal digits is odd'
-        : undefined;
-  if (fault !== undefined) throw new BrokerError('HEX_INVALID', `${name}: ${fault}`);
-  return Buffer.from(digits, 'hex');
+  const bytes = Buffer.alloc(Math.ceil(input.length / 2));
+  let digits = 0;
+  let isBetween = true; // after a separator, where 0x may stand
+  for (let at = 0; at < input.length; at++) {
+    const byte = input[at];
+    if (isSeparator(byte)) {
+      isBetween = true;
+      continue;
+    }
+    if (isBetween && byte === 0x30 && (input[at + 1] | 0x20) === 0x78 && digitOf(input[at + 2]) >= 0) {
+      isBetween = false;
+      at++;
+      continue;
+    }
+    isBetween = false;
+    const digit = digitOf(byte);
+    if (digit < 0) throw hexInvalid(name, `${positionOf(input, at)} is not a hexadecimal digit`);
+    bytes[digits >>> 1] |= (digits & 1) === 0 ? digit << 4 : digit;
+    digits++;
+  }
+  if (digits % 2 === 1) throw hexInvalid(name, 'the number of hexadecimal digits is odd');
+  return bytes.subarray(0, digits / 2);
+}
+
+function hexInvalid(name: string, fault: string): BrokerError {
+  return new BrokerError('HEX_INVALID', `${name}: ${fault}`);
+}
+
+/** White space, a colon or a comma. */
+function isSeparator(byte: number): boolean {
+  return byte === 0x20 || (byte >= 9 && byte <= 13) || byte === 0x3a || byte === 0x2c;
+}
+
+/** The value of a hexadecimal digit; -1 for other bytes and undefined. */
+function digitOf(byte: number | undefined): number {
+  if (byte === undefined) return -1;
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = (byte | 0x20) - 0x61;
+  return letter >= 0 && letter < 6 ? letter + 10 : -1;
+}
+
+/** The line, the column and the character at an offset of a text. */
+function positionOf(text: Buffer, at: number): string {
+  const start = at === 0 ? 0 : text.lastIndexOf(10, at - 1) + 1;
+  let line = 1;
+  for (let end = text.indexOf(10); end >= 0 && end < start; end = text.indexOf(10, end + 1)) line++;
+  const [character] = text.toString('utf8', at, at + 4);
+  return `line ${line}, column ${at - start + 1}: ${JSON.stringify(character)}`;
 }
 
 function asJson({ offset, bytes, packet, fault: error }: Frame, describe: Describe): string {
-  const content = packet === undefined ? { hex: bytes.toString('hex') } : describe(packet);
+  const content =
+    packet === undefined ? unreadable(bytes) : describe(packet, { maxPayloadBytes: MAX_JSON_PAYLOAD_BYTES });
   return JSON.stringify({ offset, bytes: bytes.length, ...content, error });
+}
+
+/** The beginning of bytes that are not a packet, unless they may have a password. */
+function unreadable(bytes: Buffer): object {
+  if (isSecret(bytes)) return {};
+  return { hex: bytes.toString('hex', 0, MAX_HEX_BYTES), ...(bytes.length > MAX_HEX_BYTES && { truncated: true }) };
+}
+
+function isSecret(bytes: Buffer): boolean {
+  return SECRET.has(bytes[0] >>> 4);
 }
 
 function asLine({ offset, bytes, packet, fault }: Frame, describe: Describe): string {
   const head = `${offset} `;
   if (packet === undefined) {
     const cut = bytes.length > SHOWN_BYTES ? '...' : '';
-    const hex = bytes.toString('hex', 0, SHOWN_BYTES);
-    return printable(`${head}not a packet: ${fault}; ${bytes.length} bytes: ${hex}${cut}`.replaceAll('\n', ' '));
+    const hex = isSecret(bytes) ? '' : `: ${bytes.toString('hex', 0, SHOWN_BYTES)}${cut}`;
+    return printable(`${head}not a packet: ${fault}; ${bytes.length} bytes${hex}`.replaceAll('\n', ' '));
   }
   const { packet: name, ...fields } = describe(packet, { maxPayloadBytes: SHOWN_BYTES });
   const reason = fault === undefined ? '' : ` refused: ${fault}`.replaceAll('\n', ' ');

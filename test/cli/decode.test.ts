@@ -117,9 +117,13 @@ describe('embermq decode', () => {
     }
   });
 
-  it('HEX_INVALID: refuses --hex for a file that is not hexadecimal', async () => {
+  it('HEX_INVALID: refuses --hex for a file that is not hexadecimal, with the position', async () => {
     for (const [text, fault] of [
-      ['c0 0g', '"g" is not a hexadecimal digit'],
+      ['c0 0g', 'line 1, column 5: "g" is not a hexadecimal digit'],
+      ['c0 00,\n\n  0xc0 é', 'line 3, column 8: "é" is not a hexadecimal digit'],
+      ['c00x00', 'line 1, column 4: "x" is not a hexadecimal digit'],
+      ['0x0x12', 'line 1, column 4: "x" is not a hexadecimal digit'],
+      ['c0 0x', 'line 1, column 5: "x" is not a hexadecimal digit'],
       ['c00', 'the number of hexadecimal digits is odd']
     ]) {
       const { code, err } = await run(['--hex', '-'], {}, text);
@@ -136,6 +140,31 @@ describe('embermq decode', () => {
     assert.deepEqual([message.topic, message.payload.length, message.error], ['t', 5_000, undefined]);
     assert.deepEqual([wrong.bytes, wrong.hex], [2, '3000']);
     assert.equal(typeof wrong.error, 'string');
+    assert.equal(wrong.truncated, undefined);
+  });
+
+  it('prints at most 64 kB of bytes that cannot be read with --json', async () => {
+    const { code, lines } = await run(['--json', 'f'], { f: Buffer.alloc(100_000) });
+    const [wrong] = lines.map((line) => JSON.parse(line));
+    assert.deepEqual([code, wrong.bytes, wrong.hex.length, wrong.truncated], [1, 100_000, 2 * 65_536, true]);
+  });
+
+  it('does not print the bytes of a CONNECT or AUTH that cannot be read, which may have a password', async () => {
+    const login = encode(
+      { ...connectPacket({ clientId: 'a', version: 5 }), username: 'u', password: Buffer.from('secret') },
+      5
+    );
+    const auth = encode({ cmd: 'auth', reasonCode: 24, properties: { authenticationData: Buffer.from('secret') } }, 5);
+    for (const packet of [login, auth]) {
+      const damaged = Buffer.from(packet).fill(0xff, 2, 6);
+      for (const f of [packet.subarray(0, -1), damaged])
+        for (const flags of [[], ['--json']]) {
+          const { code, lines } = await run([...flags, '--protocol', '5', 'f'], { f });
+          assert.deepEqual([code, lines.length], [1, 1]);
+          assert.ok(!lines[0].includes(Buffer.from('secre').toString('hex')), lines[0]);
+          assert.ok(lines[0].includes(flags.length > 0 ? `"bytes":${f.length}` : `; ${f.length} bytes`), lines[0]);
+        }
+    }
   });
 
   it('prints the beginning of a long payload only, and bytes that are not text in hexadecimal', async () => {
@@ -177,7 +206,7 @@ describe('embermq decode', () => {
       });
       assert.equal(code, 1);
       assert.equal(lines.length, 2);
-      assert.match(lines[1], new RegExp(`^2 not a packet: .+; ${length} bytes: `));
+      assert.match(lines[1], new RegExp(`^2 not a packet: .+; ${length} bytes$`));
       if (length > 1) assert.match(lines[1], new RegExp(`cut off: ${length} of its ${CONNECT.length} bytes`));
     }
   });
