@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { join, posix } from 'node:path';
 import { describe, it } from 'node:test';
 import ts from 'typescript';
 import { sourceProgram } from './support/compiler.ts';
+import { importsOf, packageSources, sources, syntaxOf, textOf, treeOf } from './support/sources.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -110,23 +111,8 @@ const COMPUTING: Readonly<Record<string, string>> = { 'lib/access/network.ts': '
 /** Packages lib may import; adapters and examples have their own. */
 const LIB_PACKAGES = ['croner', 'eventemitter3', 'lru-cache', 'mqtt-packet', 're2js', 'xstate'];
 
-const sources = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) =>
-  readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => posix.join(tree, name.replaceAll('\\', '/')))
-);
-const texts = new Map(sources.map((file) => [file, readFileSync(join(root, file), 'utf8')]));
-const imports = sources.flatMap((file) =>
-  ts.preProcessFile(texts.get(file) as string, true, true).importedFiles.map(({ fileName: name }) => ({
-    file,
-    name,
-    target: name.startsWith('.') ? posix.join(posix.dirname(file), name) : undefined
-  }))
-);
-
-function treeOf(path: string): string {
-  return path.split('/')[0];
-}
+const program = sourceProgram();
+const imports = sources.flatMap(importsOf);
 
 /** `lib/packets/decode.ts` is in folder `packets`; `lib/index.ts` counts as a separate folder. */
 function folderOf(path: string): string {
@@ -167,13 +153,13 @@ function circles(): string[][] {
 
 /** Sizes of the classes and functions of a file: lines and public members by class, lines by function. */
 function sizesOf(file: string): [name: string, size: number, limit: number][] {
-  const source = ts.createSourceFile(file, texts.get(file) as string, ts.ScriptTarget.Latest, true);
+  const source = syntaxOf(file);
   const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line;
-  const linesOf = (node: ts.Node) => lineAt(node.getEnd()) - lineAt(node.getStart()) + 1;
+  const linesOf = (node: ts.Node) => lineAt(node.getEnd()) - lineAt(node.getStart(source)) + 1;
   const found: [string, number, number][] = [];
   const visit = (node: ts.Node, within: string): void => {
     const { name } = node as { name?: ts.Node };
-    const path = name === undefined ? within : `${within} ${name.getText()}`;
+    const path = name === undefined ? within : `${within} ${name.getText(source)}`;
     if (ts.isClassDeclaration(node)) {
       found.push([`${path}, lines`, linesOf(node), LIMITS.lines]);
       found.push([`${path}, public members`, publicMembers(node).size, LIMITS.members]);
@@ -199,10 +185,7 @@ function publicMembers({ members }: ts.ClassDeclaration): Set<string> {
 
 describe('sizes', () => {
   it('keeps classes and functions within the limits, except those that are listed', () => {
-    const sizes = sources
-      .filter((file) => ['lib', 'adapters'].includes(treeOf(file)))
-      .flatMap(sizesOf)
-      .filter(([, size, limit]) => size > limit);
+    const sizes = packageSources.flatMap(sizesOf).filter(([, size, limit]) => size > limit);
     const found = Object.fromEntries(sizes);
     const grown = sizes.filter(([name, size]) => size > (LARGE[name] ?? 0)).map(([name, size]) => `${name}: ${size}`);
     assert.deepEqual(grown, [], 'make them smaller');
@@ -216,12 +199,10 @@ describe('sizes', () => {
  * values that one function fills, such as packets.
  */
 function foreignAssignments(): string[] {
-  const files = sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file)));
-  const program = sourceProgram();
   const checker = program.getTypeChecker();
   const found = new Set<string>();
-  for (const file of files) {
-    const source = program.getSourceFile(join(root, file)) as ts.SourceFile;
+  for (const file of packageSources) {
+    const source = syntaxOf(file);
     const visit = (node: ts.Node): void => {
       const target = assignedBy(node);
       if (target !== undefined && ts.isPropertyAccessExpression(target)) {
@@ -272,48 +253,20 @@ function entryPoints(): string[] {
   );
 }
 
-const trees = new Map<string, ts.SourceFile>();
-
-function treeOfFile(file: string): ts.SourceFile {
-  let tree = trees.get(file);
-  if (tree === undefined)
-    trees.set(file, (tree = ts.createSourceFile(file, texts.get(file) as string, ts.ScriptTarget.Latest)));
-  return tree;
-}
-
 /** The names that files take from each other, by file; `*`: all that it exports. */
 function takenNames(): Map<string, Set<string>> {
   const taken = new Map<string, Set<string>>();
-  for (const file of sources) {
-    const take = (from: ts.Node | undefined, names: readonly string[]) => {
-      if (from === undefined || !ts.isStringLiteralLike(from) || !from.text.startsWith('.')) return;
-      const target = posix.join(posix.dirname(file), from.text);
-      taken.set(target, new Set([...(taken.get(target) ?? []), ...names]));
-    };
-    const namesOf = (list: ts.NamedImportBindings | ts.NamedExportBindings | undefined) =>
-      list !== undefined && 'elements' in list
-        ? list.elements.map(({ name, propertyName }) => (propertyName ?? name).text)
-        : ['*'];
-    const visit = (node: ts.Node): void => {
-      if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) take(node.argument.literal, ['*']);
-      else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
-        take(node.arguments[0], ['*']);
-      ts.forEachChild(node, visit);
-    };
-    const tree = treeOfFile(file);
-    for (const statement of tree.statements) {
-      if (ts.isImportDeclaration(statement))
-        take(statement.moduleSpecifier, namesOf(statement.importClause?.namedBindings));
-      else if (ts.isExportDeclaration(statement)) take(statement.moduleSpecifier, namesOf(statement.exportClause));
-    }
-    if (tree.text.includes('import(')) visit(tree);
+  for (const { target, names } of imports) {
+    if (target === undefined) continue;
+    if (!taken.has(target)) taken.set(target, new Set());
+    for (const name of names) taken.get(target)?.add(name);
   }
   return taken;
 }
 
 /** The names that a file exports by its own declarations. */
 function exportedNames(file: string): string[] {
-  return treeOfFile(file).statements.flatMap((statement) => {
+  return syntaxOf(file).statements.flatMap((statement) => {
     const isExported =
       ts.canHaveModifiers(statement) &&
       ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) === true;
@@ -402,8 +355,7 @@ describe('import directions', () => {
 
   it('allows at most 25 files in a folder of lib or adapters', () => {
     const counts = new Map<string, number>();
-    for (const file of sources.filter((file) => ['lib', 'adapters'].includes(treeOf(file))))
-      counts.set(posix.dirname(file), (counts.get(posix.dirname(file)) ?? 0) + 1);
+    for (const file of packageSources) counts.set(posix.dirname(file), (counts.get(posix.dirname(file)) ?? 0) + 1);
     const full = [...counts].filter(([, count]) => count > MAX_FILES);
     assert.deepEqual(full, [], 'divide it into rooms');
   });
@@ -457,7 +409,7 @@ describe('import directions', () => {
   });
 
   it('allows only the entry points to re-export', () => {
-    const wrong = sources.filter((file) => /^export\s[^;'"(=]*\sfrom\s'/m.test(texts.get(file) as string));
+    const wrong = sources.filter((file) => /^export\s[^;'"(=]*\sfrom\s'/m.test(textOf(file)));
     assert.deepEqual(
       wrong.filter((file) => !PUBLIC.includes(file) && !ENTRY_POINT.test(file)),
       []
@@ -465,20 +417,17 @@ describe('import directions', () => {
   });
 
   it('demands a comment at the top of files of lib and adapters above 200 lines', () => {
-    const long = sources.filter(
-      (file) =>
-        ['lib', 'adapters'].includes(treeOf(file)) && (texts.get(file) as string).trimEnd().split('\n').length > 200
-    );
+    const long = packageSources.filter((file) => textOf(file).trimEnd().split('\n').length > 200);
     assert.ok(long.length > 0);
     assert.deepEqual(
-      long.filter((file) => !/^(#!.*\n)?\/[/*]/.test(texts.get(file) as string)),
+      long.filter((file) => !/^(#!.*\n)?\/[/*]/.test(textOf(file))),
       []
     );
   });
 
   it('allows no default exports', () => {
     assert.deepEqual(
-      sources.filter((file) => /^export default\b/m.test(texts.get(file) as string)),
+      sources.filter((file) => /^export default\b/m.test(textOf(file))),
       []
     );
   });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import ts from 'typescript';
-import { COMPILER_OPTIONS, createProgram } from './support/compiler.ts';
+import { pathOfSnippet, sourceProgram } from './support/compiler.ts';
 import { PAGE_TABLES } from './support/page-tables.ts';
-import { anchors, links, type Page, pages, promised, type Snippet, snippets } from './support/pages.ts';
+import { anchors, links, type Page, pages, promised, snippets } from './support/pages.ts';
 import { programOf, SOURCE_FLAGS, SOURCES } from './support/programs.ts';
 import type { PageRun } from './support/run-snippets.ts';
 
@@ -59,27 +59,18 @@ async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>>
   }
 }
 
-/** Returns the faults that the compiler finds in the snippets. */
-function faults(list: readonly Snippet[]): string[] {
-  const folder = mkdtempSync(join(root, 'dist-test-'));
-  try {
-    const files = list.map(({ code }, at) => {
-      const file = join(folder, `${at}.ts`);
-      writeFileSync(file, code);
-      return file;
+/** Returns the faults that the compiler finds in the code blocks of all pages. */
+function faults(): string[] {
+  const program = sourceProgram();
+  return all.flatMap(snippets).flatMap(({ page, line }, at) => {
+    const source = program.getSourceFile(pathOfSnippet(at));
+    assert.ok(source !== undefined);
+    const found = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+    return found.map(({ messageText, start = 0 }) => {
+      const row = line + source.getLineAndCharacterOfPosition(start).line;
+      return `${page}:${row}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
     });
-    const options = { ...COMPILER_OPTIONS, noUnusedLocals: false, noUnusedParameters: false };
-    const program = createProgram(files, options);
-    return list.flatMap(({ page, line }, at) => {
-      const source = program.getSourceFile(files[at]);
-      return ts.getPreEmitDiagnostics(program, source).map(({ messageText, start = 0 }) => {
-        const row = line + (source?.getLineAndCharacterOfPosition(start).line ?? 0);
-        return `${page}:${row}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
-      });
-    });
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  });
 }
 
 describe('The pages', () => {
@@ -115,7 +106,7 @@ describe('The pages', () => {
   });
 
   it('contains programs that type-check', () => {
-    assert.deepEqual(faults(all.flatMap(snippets)), []);
+    assert.deepEqual(faults(), []);
   });
 
   const withPrograms = all.filter((page) => snippets(page).some(({ runs }) => runs));

@@ -1,9 +1,10 @@
 // The language of comments, messages, test names and pages (CONTRIBUTING.md, "Language"): the patterns that a machine can count.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { describe, it } from 'node:test';
 import ts from 'typescript';
+import { syntaxOf, textOf } from './support/sources.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -32,6 +33,12 @@ const PHRASES: readonly [instead: string, pattern: RegExp][] = [
   ['those of, the', /\bthe ones of\b/gi],
   ['a string', /\b(is|be|as) a text\b/gi]
 ];
+
+/** Two patterns of which one matches every text that contains a phrase. */
+const ANY_PHRASE = ['i', ''].map((flag) => {
+  const patterns = PHRASES.filter(([, { ignoreCase }]) => ignoreCase === (flag === 'i'));
+  return new RegExp(patterns.map(([, { source }]) => `(?:${source})`).join('|'), flag);
+});
 
 /** Words that a comment does not begin with: a noun or a verb does. */
 const OPENING = /^(What|Who|Whose|Whom|Whether|Where|How|It|They|Them|Those|These|Its|Their) /;
@@ -87,68 +94,69 @@ function bare(comment: string): string {
     .trim();
 }
 
-/** Comments of a source: consecutive line comments are one. */
-function commentsOf(text: string, source: ts.SourceFile): { pos: number; text: string }[] {
-  const found = new Map<number, { pos: number; end: number; text: string }>();
-  const visit = (node: ts.Node): void => {
-    for (const range of ts.getLeadingCommentRanges(text, node.getFullStart()) ?? [])
-      found.set(range.pos, { pos: range.pos, end: range.end, text: text.slice(range.pos, range.end) });
-    for (const range of ts.getTrailingCommentRanges(text, node.getEnd()) ?? [])
-      found.set(range.pos, { pos: range.pos, end: range.end, text: text.slice(range.pos, range.end) });
-    for (const child of node.getChildren(source)) visit(child);
-  };
-  visit(source);
-  const sorted = [...found.values()].sort((a, b) => a.pos - b.pos);
-  const merged: { pos: number; end: number; text: string }[] = [];
-  for (const comment of sorted) {
+/** A part of a text. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Comments of a source: consecutive line comments are one. `//` in a literal does not begin a comment. */
+function commentsOf(text: string, literals: readonly Range[]): { start: number; text: string }[] {
+  const merged: { start: number; end: number; text: string }[] = [];
+  const opening = /\/[/*]/g;
+  let at = 0;
+  for (let match = opening.exec(text); match !== null; match = opening.exec(text)) {
+    const start = match.index;
+    while (at < literals.length && literals[at].end <= start) at++;
+    if (at < literals.length && literals[at].start <= start) {
+      opening.lastIndex = literals[at].end;
+      continue;
+    }
+    const end = match[0] === '//' ? text.indexOf('\n', start) : text.indexOf('*/', start + 2) + 2;
+    const comment = text.slice(start, end);
     const last = merged.at(-1);
-    const isNext = last !== undefined && /^\n[ \t]*$/.test(text.slice(last.end, comment.pos));
-    if (isNext && last.text.startsWith('//') && comment.text.startsWith('//')) {
-      last.text += `\n${comment.text}`;
-      last.end = comment.end;
-    } else merged.push({ ...comment });
+    const isNext = last !== undefined && /^\n[ \t]*$/.test(text.slice(last.end, start));
+    if (isNext && last.text.startsWith('//') && comment.startsWith('//')) {
+      last.text += `\n${comment}`;
+      last.end = end;
+    } else merged.push({ start, end, text: comment });
+    opening.lastIndex = end;
   }
   return merged;
 }
 
-function findings(file: string): Finding[] {
-  const text = readFileSync(join(root, file), 'utf8');
-  if (file.endsWith('.md')) {
-    const headings = [...text.matchAll(HEADING)].map((match) => ({
+function inPage(file: string, text: string): Finding[] {
+  const headings = [...text.matchAll(HEADING)].map((match) => ({
+    file,
+    line: text.slice(0, match.index).split('\n').length,
+    text: match[0],
+    instead: 'a usual heading: Getting started, Limits, Cycles, Benchmarks, Limitations'
+  }));
+  return [
+    ...headings,
+    ...inText(
       file,
-      line: text.slice(0, match.index).split('\n').length,
-      text: match[0],
-      instead: 'a usual heading: Getting started, Limits, Cycles, Benchmarks, Limitations'
-    }));
-    return [
-      ...headings,
-      ...inText(
-        file,
-        1,
-        text.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length))
-      )
-    ];
-  }
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
-  const lineOf = (pos: number) => source.getLineAndCharacterOfPosition(pos).line + 1;
+      1,
+      text.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length))
+    )
+  ];
+}
+
+function findings(file: string): Finding[] {
+  const text = textOf(file);
+  if (file.endsWith('.md')) return inPage(file, text);
+  const source = file.endsWith('.ts') ? syntaxOf(file) : ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+  const lineOf = (position: number) => source.getLineAndCharacterOfPosition(position).line + 1;
   const found: Finding[] = [];
-  for (const comment of commentsOf(text, source)) {
-    const prose = comment.text.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
-    found.push(...inText(file, lineOf(comment.pos), prose));
-    const opening = OPENING.exec(bare(comment.text));
-    if (opening !== null && !/^(it|Those|These) (is|are) not /.test(bare(comment.text)))
-      found.push({
-        file,
-        line: lineOf(comment.pos),
-        text: bare(comment.text).slice(0, 60),
-        instead: 'begin with a noun or a verb'
-      });
-  }
+  const hasPhrase = ANY_PHRASE.some((pattern) => pattern.test(text));
+  const literals: Range[] = [];
   const visit = (node: ts.Node): void => {
-    const isText = ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateHead(node);
-    if ((isText || ts.isTemplateMiddle(node) || ts.isTemplateTail(node)) && / /.test(node.text))
-      found.push(...inText(file, lineOf(node.getStart(source)), node.text));
-    if (
+    const isText = ts.isStringLiteral(node) || ts.isTemplateLiteralToken(node);
+    if (isText || ts.isRegularExpressionLiteral(node)) {
+      const start = node.getStart(source);
+      literals.push({ start, end: node.end });
+      if (isText && hasPhrase && node.text.includes(' ')) found.push(...inText(file, lineOf(start), node.text));
+    } else if (
       ts.isCallExpression(node) &&
       ts.isIdentifier(node.expression) &&
       ['it', 'test'].includes(node.expression.text)
@@ -162,6 +170,20 @@ function findings(file: string): Finding[] {
     ts.forEachChild(node, visit);
   };
   visit(source);
+  for (const comment of commentsOf(text, literals)) {
+    if (hasPhrase) {
+      const prose = comment.text.replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
+      found.push(...inText(file, lineOf(comment.start), prose));
+    }
+    const opening = OPENING.exec(bare(comment.text));
+    if (opening !== null && !/^(it|Those|These) (is|are) not /.test(bare(comment.text)))
+      found.push({
+        file,
+        line: lineOf(comment.start),
+        text: bare(comment.text).slice(0, 60),
+        instead: 'begin with a noun or a verb'
+      });
+  }
   return found;
 }
 

@@ -1,23 +1,35 @@
+// Programs of the TypeScript compiler. The tests of one process share the program of all sources, and what has been parsed for it: to parse, bind
+// and resolve types takes most of the time of the tests that need types.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { pages, snippets } from './pages.ts';
 
 const root = join(import.meta.dirname, '../..');
 const files = new Map<string, ts.SourceFile | undefined>();
 let program: ts.Program | undefined;
 
-/** The settings of the compiler in tsconfig.json. */
-export const COMPILER_OPTIONS: ts.CompilerOptions = ts.parseJsonConfigFileContent(
-  ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config,
+/** The settings with which the package is built. */
+const BUILD_OPTIONS: ts.CompilerOptions = ts.parseJsonConfigFileContent(
+  ts.readConfigFile(join(root, 'tsconfig.build.json'), ts.sys.readFile).config,
   { ...ts.sys, readDirectory: () => [] },
   root
 ).options;
 
-/** Create a program. The files that several programs of this process have in common are parsed once. */
-export function createProgram(names: readonly string[], options: ts.CompilerOptions): ts.Program {
+/**
+ * Create a program. The files that several programs of this process have in common are parsed once.
+ * @param texts sources that are not files, by their path
+ */
+export function createProgram(
+  names: readonly string[],
+  options: ts.CompilerOptions,
+  texts: ReadonlyMap<string, string> = new Map()
+): ts.Program {
   const host = ts.createCompilerHost(options);
   const { getSourceFile } = host;
   host.getSourceFile = (name, settings, ...more) => {
+    const text = texts.get(name);
+    if (text !== undefined) return ts.createSourceFile(name, text, settings, true);
     const { languageVersion, impliedNodeFormat } =
       typeof settings === 'object' ? settings : { languageVersion: settings, impliedNodeFormat: undefined };
     const key = `${name} ${languageVersion} ${impliedNodeFormat} ${options.moduleDetection} ${options.strict}`;
@@ -27,15 +39,33 @@ export function createProgram(names: readonly string[], options: ts.CompilerOpti
   return ts.createProgram({ rootNames: names, options, host });
 }
 
-/** The program of all sources of the package. */
+/** The path under which the program of all sources has the code block of a page. */
+export function pathOfSnippet(at: number): string {
+  return join(root, `page-programs/${at}.ts`);
+}
+
+/** The program of all sources of the package and of the code blocks of its pages, with the settings of the build. */
 export function sourceProgram(): ts.Program {
-  program ??= createProgram(
-    ['lib', 'adapters'].flatMap((tree) =>
+  if (program === undefined) {
+    const names = ['lib', 'adapters'].flatMap((tree) =>
       readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })
         .filter((name) => name.endsWith('.ts'))
         .map((name) => join(root, tree, name))
-    ),
-    COMPILER_OPTIONS
-  );
+    );
+    const codes = new Map(
+      pages()
+        .flatMap(snippets)
+        .map(({ code }, at) => [pathOfSnippet(at), code])
+    );
+    // Programs in pages may leave the results of calls unused. `npm run check` examines the sources.
+    const options = { ...BUILD_OPTIONS, noUnusedLocals: false, noUnusedParameters: false };
+    program = createProgram([...names, ...codes.keys()], options, codes);
+    program.getTypeChecker(); // gives the nodes their parents
+  }
   return program;
+}
+
+/** The file of the program of all sources, if this process has created it. */
+export function parsed(path: string): ts.SourceFile | undefined {
+  return program?.getSourceFile(path);
 }
