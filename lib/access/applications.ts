@@ -3,7 +3,7 @@
 // REST interface has verified and remembers are verified again. A secret that is not right and an id that does not
 // exist are checked in the same way and take the same time.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from '../base/builtins.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkSecret } from './credential-checks.ts';

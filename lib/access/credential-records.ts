@@ -3,7 +3,7 @@
 // The password of a name that does not exist is compared with a record that nothing matches, so the time does not
 // tell which names exist. Deleting a record disconnects no client.
 
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from '../base/builtins.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';

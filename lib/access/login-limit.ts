@@ -1,5 +1,5 @@
-import { createHmac, hash, randomBytes } from 'node:crypto';
 import type { LRUCache } from 'lru-cache';
+import { createHmac, hash, once, randomBytes } from '../base/builtins.ts';
 import type { Clock } from '../base/clock.ts';
 import { growingLru } from '../base/collections/growing-lru.ts';
 import { BrokerError } from '../base/errors.ts';
@@ -109,7 +109,7 @@ export class LoginLimit {
   readonly #clock: Clock;
   readonly #ids = growingLru<Failures>(MAX_ENTRIES);
   readonly #sources = growingLru<Failures>(MAX_ENTRIES);
-  readonly #key = randomBytes(32);
+  readonly #key = once(() => randomBytes(32));
   /** Digests of correct credentials, each with its address. */
   readonly #right = growingLru<true>(MAX_RIGHT);
 
@@ -176,7 +176,7 @@ export class LoginLimit {
 
   #digestOf({ source, ids: [id], secret }: LoginAttempt): string | undefined {
     if (secret === undefined) return undefined;
-    const hmac = createHmac('sha256', this.#key).update(`${source.length} ${source} ${id.length} ${id}`);
+    const hmac = createHmac('sha256', this.#key()).update(`${source.length} ${source} ${id.length} ${id}`);
     return hmac.update(secret).digest('base64');
   }
 

@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os';
+import { os } from '../base/builtins.ts';
 import { BrokerError } from '../base/errors.ts';
 
 /** A check that waits for its turn. */
@@ -51,7 +51,7 @@ export class PasswordChecks {
   /** @param monotonic a clock in milliseconds, which measures the duration of checks */
   constructor(monotonic: () => number, { concurrency, maxWaiting = 10_000 }: Limits = {}) {
     this.#monotonic = monotonic;
-    this.#concurrency = concurrency ?? Math.max(1, Math.floor(Math.min(availableParallelism(), THREADS) / 2));
+    this.#concurrency = concurrency ?? Math.max(1, Math.floor(Math.min(os().availableParallelism(), THREADS) / 2));
     this.#maxWaiting = maxWaiting;
   }
 

@@ -1,8 +1,5 @@
-import { createHash, pbkdf2, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
-import { promisify } from 'node:util';
+import { createHash, pbkdf2, randomBytes, scrypt, timingSafeEqual } from '../base/builtins.ts';
 import { BrokerError, InvalidInput } from '../base/errors.ts';
-
-const pbkdf2Async = promisify(pbkdf2);
 
 /** Base-2 logarithm of the cost of new scrypt hashes. One check takes some 30 ms of one core and 16 MB. */
 const DEFAULT_COST = 14;
@@ -39,7 +36,7 @@ const FORMATS: readonly {
       const expected = Buffer.from(key, 'base64');
       return async (password) =>
         timingSafeEqual(
-          await scryptKey(password, Buffer.from(salt, 'base64'), expected.length, {
+          await scrypt(password, Buffer.from(salt, 'base64'), expected.length, {
             cost,
             blockSize,
             parallelization,
@@ -107,7 +104,7 @@ export async function hashPassword(password: string | Buffer, cost = DEFAULT_COS
     parallelization: 1,
     maxmem: 2 ** cost * BLOCK * 128 + 1_048_576
   };
-  const key = await scryptKey(Buffer.from(password), salt, KEY_BYTES, options);
+  const key = await scrypt(Buffer.from(password), salt, KEY_BYTES, options);
   return `$scrypt$ln=${cost},r=${BLOCK},p=1$${base64(salt)}$${base64(key)}`;
 }
 
@@ -134,15 +131,7 @@ export function passwordCheckOf(hash: string, foreign: ForeignChecks = {}): Pass
 function pbkdf2Check(digest: string, iterations: string, salt: Buffer, expected: Buffer): PasswordCheck {
   const count = Number(iterations);
   if (count < 1 || count > MAX_ITERATIONS || expected.length === 0) throw tooCostly('PBKDF2');
-  return async (password) =>
-    timingSafeEqual(await pbkdf2Async(password, salt, count, expected.length, digest), expected);
-}
-
-function scryptKey(password: Buffer, salt: Buffer, length: number, options: object): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    // Bun passes undefined instead of null
-    scrypt(password, salt, length, options, (error, key) => (error ? reject(error) : resolve(key)));
-  });
+  return async (password) => timingSafeEqual(await pbkdf2(password, salt, count, expected.length, digest), expected);
 }
 
 function tooCostly(name: string): BrokerError {

@@ -2,12 +2,9 @@
 // credentials, which are always the same for a name, so that a client cannot find out which names exist; therefore
 // nothing in the exchange may depend on whether the user exists before the proof has been checked.
 
-import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
-import { promisify } from 'node:util';
+import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from '../base/builtins.ts';
 import { BrokerError } from '../base/errors.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-
-const pbkdf2Async = promisify(pbkdf2);
 
 /** Iterations of new credentials: the minimum that RFC 7677 requires. */
 const ITERATIONS = 4_096;
@@ -47,7 +44,7 @@ export async function scramCredentialsOf(
       const digest = SCRAM_METHODS[method];
       const salt = randomBytes(SALT_BYTES);
       const length = createHash(digest).digest().length;
-      const salted = await pbkdf2Async(password, salt, iterations, length, digest);
+      const salted = await pbkdf2(password, salt, iterations, length, digest);
       const storedKey = createHash(digest)
         .update(hmac(digest, salted, 'Client Key'))
         .digest();

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, once, randomBytes, timingSafeEqual } from '../base/builtins.ts';
 import { growingLru } from '../base/collections/growing-lru.ts';
 import type { PasswordChecks } from './password-checks.ts';
 import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-hash.ts';
@@ -14,7 +14,7 @@ const NEVER = new AbortController().signal;
 export class Secrets {
   readonly #checks: PasswordChecks;
   readonly #cost: number;
-  readonly #key = randomBytes(32);
+  readonly #key = once(() => randomBytes(32));
   /** Digest of the correct password, by hash. */
   readonly #right = growingLru<Buffer>(MAX_REMEMBERED);
   #dummy: Promise<string> | undefined = undefined;
@@ -44,7 +44,7 @@ export class Secrets {
     signal: AbortSignal = NEVER,
     check?: PasswordCheck
   ): Promise<boolean> {
-    const digest = createHmac('sha256', this.#key)
+    const digest = createHmac('sha256', this.#key())
       .update(hash ?? '')
       .update(password)
       .digest();

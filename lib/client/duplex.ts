@@ -4,8 +4,9 @@
 // `process.nextTick`, which test frameworks replace. Bytes on their way are counted in `WorkCount` until their reader
 // has them, so that a test kit knows when nothing is in progress; bytes for a reader that is paused are not.
 
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
+import { stream } from '../base/builtins.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 
 /** The size of the read and write buffers of each end in bytes. When they are full, `write` returns false. */
@@ -28,7 +29,7 @@ export function duplexPair(work?: WorkCount): [Duplex, Duplex] {
   const other = new End(work);
   one.peer = other;
   other.peer = one;
-  return [one, other];
+  return [one.stream, other.stream];
 }
 
 const settled = Promise.resolve();
@@ -46,7 +47,9 @@ function runLater(run: () => void): void {
   });
 }
 
-class End extends Duplex {
+/** One end. It has a Duplex instead of being one, because a class that extends Duplex loads `node:stream` at import. */
+class End {
+  readonly stream: Duplex;
   peer!: End;
   readonly #work: WorkCount | undefined;
   /** Chunks that were written here and not yet passed to the peer. */
@@ -62,34 +65,52 @@ class End extends Duplex {
   #isCounted = false;
 
   constructor(work: WorkCount | undefined) {
-    super({ highWaterMark: HIGH_WATER_MARK, allowHalfOpen: false });
     this.#work = work;
-  }
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
-    this.#send([chunk], done);
-  }
-
-  override _writev(chunks: { chunk: Buffer }[], done: Done): void {
-    this.#send(
-      chunks.map(({ chunk }) => chunk),
-      done
-    );
-  }
-
-  override _final(done: Done): void {
-    runLater(() => {
-      this.peer.#endReading();
-      done();
+    this.stream = new (stream().Duplex)({
+      highWaterMark: HIGH_WATER_MARK,
+      allowHalfOpen: false,
+      write: (chunk: Buffer, _encoding, done) => this.#send([chunk], done),
+      writev: (chunks: { chunk: Buffer }[], done) =>
+        this.#send(
+          chunks.map(({ chunk }) => chunk),
+          done
+        ),
+      final: (done) =>
+        runLater(() => {
+          this.peer.#endReading();
+          done();
+        }),
+      read: () => {
+        this.#hasRoom = true;
+        if (this.peer.#outgoing.length > 0) this.peer.#schedule();
+      },
+      destroy: (error, done) => this.#destroy(error, done)
     });
+    this.#observeReading();
   }
 
-  override _read(): void {
-    this.#hasRoom = true;
-    if (this.peer.#outgoing.length > 0) this.peer.#schedule();
+  /** Update the work count of the peer whenever the reader takes bytes, pauses or resumes. */
+  #observeReading(): void {
+    const { stream } = this;
+    const { read, pause, resume } = stream;
+    stream.read = (size?: number): unknown => {
+      const chunk = read.call(stream, size);
+      this.peer.#updateWorkCount();
+      return chunk;
+    };
+    stream.pause = (): Duplex => {
+      pause.call(stream);
+      this.peer.#updateWorkCount();
+      return stream;
+    };
+    stream.resume = (): Duplex => {
+      resume.call(stream);
+      this.peer.#updateWorkCount();
+      return stream;
+    };
   }
 
-  override _destroy(error: Error | null, done: Done): void {
+  #destroy(error: Error | null, done: Done): void {
     this.peer.#updateWorkCount();
     runLater(() => {
       this.peer.#onPeerDestroyed(error, this.#outgoing);
@@ -97,24 +118,6 @@ class End extends Duplex {
       this.#updateWorkCount();
     });
     done(error);
-  }
-
-  override read(size?: number): unknown {
-    const chunk = super.read(size);
-    this.peer.#updateWorkCount();
-    return chunk;
-  }
-
-  override pause(): this {
-    super.pause();
-    this.peer.#updateWorkCount();
-    return this;
-  }
-
-  override resume(): this {
-    super.resume();
-    this.peer.#updateWorkCount();
-    return this;
   }
 
   #send(chunks: Buffer[], done: Done): void {
@@ -139,8 +142,8 @@ class End extends Duplex {
     this.#isScheduled = false;
     const { peer } = this;
     let at = 0;
-    while (at < this.#outgoing.length && peer.#hasRoom && !peer.destroyed && !this.destroyed) {
-      peer.#hasRoom = peer.push(this.#outgoing[at++]);
+    while (at < this.#outgoing.length && peer.#hasRoom && !peer.stream.destroyed && !this.stream.destroyed) {
+      peer.#hasRoom = peer.stream.push(this.#outgoing[at++]);
     }
     this.#outgoing = this.#outgoing.slice(at);
     if (this.#outgoing.length === 0) this.#completeWrite();
@@ -157,18 +160,18 @@ class End extends Duplex {
   #onPeerDestroyed(error: Error | null, rest: Buffer[]): void {
     this.#isPeerGone = true;
     this.#outgoing = [];
-    if (this.destroyed) {
+    if (this.stream.destroyed) {
       this.#completeWrite();
       return;
     }
     if (error !== null) {
-      this.destroy(
+      this.stream.destroy(
         Object.assign(new Error('the other end of the stream failed', { cause: error }), { code: 'ECONNRESET' })
       );
       this.#completeWrite();
     } else {
       if (!this.#isEnded) {
-        for (const chunk of rest) this.push(chunk);
+        for (const chunk of rest) this.stream.push(chunk);
         this.#endReading();
       }
       this.#completeWriteLater();
@@ -190,9 +193,9 @@ class End extends Duplex {
   }
 
   #endReading(): void {
-    if (this.#isEnded || this.destroyed) return;
+    if (this.#isEnded || this.stream.destroyed) return;
     this.#isEnded = true;
-    this.push(null);
+    this.stream.push(null);
   }
 
   /** Update the work count after the bytes sent from here, or the state of their reader, have changed. */
@@ -200,8 +203,8 @@ class End extends Duplex {
     const { peer } = this;
     const isMoving =
       this.#isScheduled ||
-      (this.#outgoing.length > 0 && peer.#hasRoom && !this.destroyed) ||
-      (peer.readableLength > 0 && peer.readableFlowing === true && !peer.destroyed);
+      (this.#outgoing.length > 0 && peer.#hasRoom && !this.stream.destroyed) ||
+      (peer.stream.readableLength > 0 && peer.stream.readableFlowing === true && !peer.stream.destroyed);
     if (isMoving === this.#isCounted) return;
     this.#isCounted = isMoving;
     if (isMoving) this.#work?.begin();

@@ -3,7 +3,7 @@
 // has been read: it would come before older entries of its key, and take the number of one of their records. Ids
 // begin with a random prefix for the process, since a target must never see one id for two entries.
 
-import { randomBytes } from 'node:crypto';
+import { once, randomBytes } from '../base/builtins.ts';
 import { StateError } from '../base/errors.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';
 import { Kind } from '../store/keys.ts';
@@ -63,7 +63,7 @@ export class Outboxes {
   /** The entries in the store whose outbox is not open, by the name of the outbox. */
   readonly #kept = new Map<string, Recorded[]>();
   /** Prefix of the ids of this process. */
-  readonly #prefix = randomBytes(6).toString('base64url');
+  readonly #prefix = once(() => randomBytes(6).toString('base64url'));
   #lastId = 0;
   /** True if the entries of the store are loaded. */
   #isRestored: boolean;
@@ -96,7 +96,7 @@ export class Outboxes {
     const outbox: Outbox = new Outbox(options, limits, {
       wheel: host.wheel,
       now: () => host.now(),
-      nextId: () => `${this.#prefix}-${(++this.#lastId).toString(36)}`,
+      nextId: () => `${this.#prefix()}-${(++this.#lastId).toString(36)}`,
       later: (run) => host.later(run),
       during: (delivery) => host.during(delivery),
       random: Math.random,

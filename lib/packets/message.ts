@@ -7,7 +7,7 @@
 // strings, which need no backing store (about 200 bytes) and pin no read chunk. Larger ones get a buffer of exactly
 // their size.
 
-import { inspect } from 'node:util';
+import { INSPECT } from '../base/builtins.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { encodePublish } from './encode.ts';
 import { encodeMessage } from './encode-message.ts';
@@ -371,7 +371,7 @@ export class Message {
   }
 
   /** @internal */
-  [inspect.custom](): object {
+  [INSPECT](): object {
     return this.toJSON();
   }
 

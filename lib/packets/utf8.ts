@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isUtf8 } from '../base/builtins.ts';
 import { ProtocolError } from '../base/errors.ts';
 import { ReasonCode } from './reason-codes.ts';
 

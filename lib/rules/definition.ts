@@ -3,7 +3,7 @@
 // can be defined later. Ids of actions are new for each rule, but the same at each start for a rule of the options,
 // since entries of a persisted outbox name them.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes } from '../base/builtins.ts';
 import { InvalidInput, show } from '../base/errors.ts';
 import { checkNames, checkObject, nearest } from '../base/options-table.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';

@@ -1,4 +1,4 @@
-import { inspect } from 'node:util';
+import { INSPECT } from '../base/builtins.ts';
 import type { Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 import type { ClientRules } from '../records/access-rule.ts';
@@ -95,7 +95,7 @@ export class SessionClient implements ClientInfo, Publisher {
     return clientFacts(this);
   }
 
-  [inspect.custom](): ClientInfo {
+  [INSPECT](): ClientInfo {
     return clientFacts(this);
   }
 

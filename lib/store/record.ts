@@ -4,7 +4,7 @@
 // to another chunk; nothing but the fields of `Draft` may remember an offset. A negative number is refused when it is
 // written: a count below 0 was once stored, and the next process refused the client.
 
-import { crc32 } from 'node:zlib';
+import { crc32 } from '../base/builtins.ts';
 import { BrokerError } from '../base/errors.ts';
 import { Batch, type Entry } from './store.ts';
 

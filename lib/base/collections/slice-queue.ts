@@ -8,12 +8,13 @@
 // Sessions and streams do not use the queue: nothing of a client waits for a list. `npm run bench -- --only rest`:
 // the longest turn was 400 to 600 ms, and is 10 to 24 ms.
 
-// Imported by name, these functions are not replaced by the fake timers of a test framework.
-import { nextTick } from 'node:process';
+// Imported by name, this function and `nextTick` below are not replaced by the fake timers of a test framework.
 import { setImmediate } from 'node:timers';
 import type { Clock } from '../clock.ts';
 import type { WorkCount } from '../pending-work.ts';
 
+/** Not imported from `node:process`: that import opens the standard streams. */
+const { nextTick } = process;
 /** Maximum number of slices in one turn of the event loop. A slice of a list takes about 1 ms. */
 export const SLICES_AT_ONCE = 16;
 /** Time after which no further slice starts in a turn, in milliseconds. */

@@ -7,10 +7,9 @@
 // over and storing the session is one synchronous step after the claim; the last one that is admitted gets the
 // session.
 
-import { isUtf8 } from 'node:buffer';
-import { randomBytes } from 'node:crypto';
 import type { AccessControl } from '../../access/access-control.ts';
 import { Authentication, admitsAnonymous, isTrusted } from '../../access/authentication.ts';
+import { isUtf8, randomBytes } from '../../base/builtins.ts';
 import { Cancellation } from '../../base/cancellation.ts';
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';

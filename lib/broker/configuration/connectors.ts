@@ -4,7 +4,7 @@
 // that cannot be made is listed as `missing` with the reason instead of failing the start. Secrets are stored, but
 // never returned: `hidden` shows only options that the kind does not name as secret.
 
-import { isDeepStrictEqual } from 'node:util';
+import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { HIDDEN } from '../../base/hidden.ts';
 import { checkObject } from '../../base/options-table.ts';

@@ -24,8 +24,8 @@ import {
   BROKER_OPTIONS,
   type BrokerOptions,
   type BrokerSettings,
-  DEFAULT_WATERMARK,
   DEFAULT_ZONE,
+  defaultWatermark,
   type OptionLayer,
   type Settings,
   WATERMARKS
@@ -137,7 +137,7 @@ export function readBrokerOptions(given: BrokerOptions = {}): Settings {
 export function settingsOf({ broker }: OptionLayer): BrokerSettings {
   const values = { ...defaultsOf(BROKER_OPTIONS), ...broker } as Values<typeof BROKER_OPTIONS>;
   // The other half is for garbage that is not collected yet and for everything that is not queued.
-  const { maxTotalMqueueBytes = Math.floor((values.memoryHighWatermark || DEFAULT_WATERMARK) / 2) } = values;
+  const { maxTotalMqueueBytes = Math.floor((values.memoryHighWatermark || defaultWatermark()) / 2) } = values;
   return { ...values, maxTotalMqueueBytes };
 }
 

@@ -4,12 +4,12 @@
 // live connection); `maxTopicLevels` 256 and `maxClientidLen` 4,096 instead of no bound; `maxTopicAlias` 64, because
 // an alias may occupy 64 KiB; `mqueueDefaultPriority` lowest.
 
-import { getHeapStatistics } from 'node:v8';
 import { flappingPolicyOf } from '../../access/flapping.ts';
 import type { AuthSource } from '../../access/source.ts';
+import { once, v8 } from '../../base/builtins.ts';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { row, type Values } from '../../base/options-table.ts';
+import { type OptionField, row, type Values } from '../../base/options-table.ts';
 import type { Hooks } from '../../events/hooks.ts';
 import type { Logger } from '../../monitor/log.ts';
 import type { QoS } from '../../packets/types.ts';
@@ -22,7 +22,7 @@ import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
 
 /** Default of `memoryHighWatermark`, in bytes. */
-export const DEFAULT_WATERMARK = Math.floor(getHeapStatistics().heap_size_limit * 0.85);
+export const defaultWatermark = once(() => Math.floor(v8().getHeapStatistics().heap_size_limit * 0.85));
 
 /** The settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
@@ -113,9 +113,8 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  memoryHighWatermark: row(
-    'size',
-    DEFAULT_WATERMARK,
+  memoryHighWatermark: lateDefault(
+    defaultWatermark,
     'When heap and buffers reach this size, the broker closes connections whose CONNECT is not accepted yet, except those of clients that return to a stored session. It creates no new sessions and does not queue QoS 0 messages. If memory stays above this size, it also refuses QoS 1 and 2 messages that would have to wait in memory (0x97). 0: never.',
     {
       unit: 'bytes',
@@ -424,4 +423,14 @@ function checkFlappingPolicy(value: unknown, field: string): unknown {
   if (flappingPolicyOf(value as string) === undefined)
     throw new InvalidInput('OPTION_INVALID', field, 'a count and two durations, such as "30,1m,5m"', value);
   return value;
+}
+
+/** A row of the kind `size` whose default is computed when it is first read. */
+function lateDefault(value: () => number, about: string, more: Parameters<typeof row>[3]): OptionField<number> {
+  return {
+    ...row('size', 0, about, more),
+    get default() {
+      return value();
+    }
+  };
 }

@@ -1,4 +1,4 @@
-import { cpus, freemem, totalmem } from 'node:os';
+import { os } from '../../base/builtins.ts';
 import { FunctionTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import type { Alarms } from '../alarms.ts';
 import { Watermark } from './watermark.ts';
@@ -37,13 +37,13 @@ export const MACHINE: MachineReadings = {
   cpuTimes: () => {
     let idle = 0;
     let total = 0;
-    for (const { times } of cpus()) {
+    for (const { times } of os().cpus()) {
       idle += times.idle;
       for (const time of Object.values(times)) total += time;
     }
     return { idle, total };
   },
-  memoryPercent: () => 100 - (freemem() / totalmem()) * 100
+  memoryPercent: () => 100 - (os().freemem() / os().totalmem()) * 100
 };
 
 /** Checks processors and memory of the machine, and raises alarms at their watermarks. */

@@ -1,4 +1,5 @@
-import { PerformanceObserver } from 'node:perf_hooks';
+import type { PerformanceObserver } from 'node:perf_hooks';
+import { perfHooks } from '../../base/builtins.ts';
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import type { Alarms } from '../alarms.ts';
 import type { WarningKind } from '../sys.ts';
@@ -47,7 +48,7 @@ export class SystemMonitor extends BaseTimer {
 
   start(nowMs: number): void {
     this.#armNext(nowMs);
-    this.#collections = new PerformanceObserver((list) => {
+    this.#collections = new (perfHooks().PerformanceObserver)((list) => {
       for (const { duration } of list.getEntries()) {
         if (duration >= LONG_GC_MS) this.#notices.warn('long_gc', 'process', `took ${Math.round(duration)} ms`);
       }

@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isUtf8 } from '../../base/builtins.ts';
 import type { Message } from '../../packets/message.ts';
 import type { Packet, Properties, ProtocolVersion, PublishPacket, Will } from '../../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';

@@ -8,7 +8,7 @@
 // for all packets, so its values are copied before anything else can run. In `finish` the acknowledgement waits for a
 // commit only if routing has caused a promise of the ledger; otherwise the ticket is removed from the message again.
 
-import { isUtf8 } from 'node:buffer';
+import { isUtf8 } from '../../base/builtins.ts';
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
