@@ -34,6 +34,16 @@ describe('The OpenAPI document', () => {
       const ids = Object.values(document.paths).flatMap((path) => Object.values(path).map((one) => one.operationId));
       assert.equal(new Set(ids).size, ids.length, 'each operation has a unique id');
     });
+
+    it(`describes as "True if" nothing but booleans for the revision "${revision}"`, () => {
+      const wrong: object[] = [];
+      JSON.stringify(document, (_, schema) => {
+        const type = schema?.type ?? schema?.schema?.type; // a parameter has its schema in a field
+        if (/^True if /.test(schema?.description ?? '') && type !== 'boolean') wrong.push(schema);
+        return schema;
+      });
+      assert.deepEqual(wrong, []);
+    });
   }
 
   it('serves the document below the prefix to callers with credentials, and does not list it in the index', async () => {

@@ -404,7 +404,7 @@ export interface Rule {
   for: string[];
   /** True if it is enabled */
   enabled: boolean;
-  /** True if the later actions run if one has failed */
+  /** continue: the later actions run even if one has failed; stop: they do not */
   on_action_failed: 'continue' | 'stop';
   /** A description */
   description: string;
@@ -825,7 +825,7 @@ export interface EarlierOperations {
           topic: string;
           /** Publish, subscribe, or both: pubsub and subpub are the same */
           action: 'pub' | 'sub' | 'pubsub' | 'subpub';
-          /** True if it is allowed */
+          /** allow or deny: whether the client may do it */
           access: 'allow' | 'deny';
         }
       | {
@@ -839,7 +839,7 @@ export interface EarlierOperations {
           topic: string;
           /** Publish, subscribe, or both: pubsub and subpub are the same */
           action: 'pub' | 'sub' | 'pubsub' | 'subpub';
-          /** True if it is allowed */
+          /** allow or deny: whether the client may do it */
           access: 'allow' | 'deny';
         }[];
     data:
@@ -1667,7 +1667,7 @@ export interface EarlierOperations {
       description?: string;
       /** True if events reach the rule */
       enabled?: boolean;
-      /** True if the later actions run if one has failed */
+      /** continue: the later actions run even if one has failed; stop: they do not */
       on_action_failed?: 'continue' | 'stop';
       /** As in the query */
       test?: boolean | 'true' | 'false';
@@ -1701,7 +1701,7 @@ export interface EarlierOperations {
       description?: string;
       /** True if events reach the rule */
       enabled?: boolean;
-      /** True if the later actions run if one has failed */
+      /** continue: the later actions run even if one has failed; stop: they do not */
       on_action_failed?: 'continue' | 'stop';
     };
     data: Rule;

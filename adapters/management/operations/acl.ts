@@ -26,7 +26,7 @@ const RULE = Type.Object(
     action: Type.Enum(['pub', 'sub', 'pubsub', 'subpub'], {
       description: 'Publish, subscribe, or both: pubsub and subpub are the same'
     }),
-    access: Type.Enum(['allow', 'deny'], { description: 'True if it is allowed' }),
+    access: Type.Enum(['allow', 'deny'], { description: 'allow or deny: whether the client may do it' }),
     // part of answers only
     result: Type.Optional(Type.Unknown(documentedAs({ in: [] })))
   },

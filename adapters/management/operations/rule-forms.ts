@@ -53,7 +53,7 @@ export const RULE = Type.Object(
     for: Type.Array(Type.String(), { description: 'The topics of FROM, in their order' }),
     enabled: Type.Boolean({ description: 'True if it is enabled' }),
     on_action_failed: Type.Enum(['continue', 'stop'], {
-      description: 'True if the later actions run if one has failed'
+      description: 'continue: the later actions run even if one has failed; stop: they do not'
     }),
     description: text('A description'),
     created_at: CREATED,

@@ -20,7 +20,7 @@ const FIELDS = {
   on_action_failed: Type.Optional(
     Type.Enum(['continue', 'stop'], {
       default: 'continue',
-      description: 'True if the later actions run if one has failed'
+      description: 'continue: the later actions run even if one has failed; stop: they do not'
     })
   )
 };
