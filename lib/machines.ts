@@ -1,7 +1,12 @@
 /// <reference types="node" preserve="true" />
 /** The charts of the actors, for reading, drawing and testing. The only entry point whose types are xstate's. */
 
-export type { ActorRef, ActorSnapshot } from './base/actor.ts';
+export type {
+  ActorRef,
+  ActorSnapshot,
+  /** @deprecated Use `ActorSnapshot`. */
+  ActorSnapshot as ReplaySnapshot
+} from './base/actor.ts';
 export { type Chart, Charted, type ChartHost, ChartRun, type ChartState } from './base/charted.ts';
 export { Replay } from './base/replay.ts';
 export { type ActorLogic, type ReplayedActor, ReplayedActors } from './base/replayed-actor.ts';
