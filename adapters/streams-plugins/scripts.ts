@@ -27,6 +27,7 @@ export class Scripts implements ScriptsApi {
   readonly #limits: ScriptLimits & { readonly max: number };
   readonly #running = new Map<string, Running>();
 
+  /** @internal */
   constructor(host: PluginsHost, list: PluginList, changes: Changes, limits: ScriptLimits & { readonly max: number }) {
     this.#host = host;
     this.#list = list;
@@ -80,7 +81,10 @@ export class Scripts implements ScriptsApi {
     return this.counters(id);
   }
 
-  /** Define the functions that are not defined yet. Failures are reported. Called within a change. */
+  /**
+   * Define the functions that are not defined yet. Failures are reported. Called within a change.
+   * @internal
+   */
   async begin(): Promise<void> {
     for (const description of this.#list.scripts) {
       if (this.#running.has(description.id)) continue;
@@ -101,7 +105,10 @@ export class Scripts implements ScriptsApi {
       const old = this.#list.scripts.find((each) => each.id === id);
       checkFree([id], this.#list, isReplacing ? { script: id } : {});
       if (old === undefined && this.#list.scripts.length >= this.#limits.max)
-        throw new StateError('SCRIPTS_FULL', `there are ${this.#limits.max} functions, the option maxScripts`);
+        throw new StateError(
+          'SCRIPTS_FULL',
+          `the maximum of ${this.#limits.max} functions is reached (option maxScripts)`
+        );
       const fresh = await this.#compile(description);
       const running = this.#running.get(id);
       const definitions = running === undefined ? [] : [running.definition];
