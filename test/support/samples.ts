@@ -9,6 +9,11 @@ export function samples(most: number): number {
   return IS_LONG ? most : Math.ceil(most / 5);
 }
 
+/** The size of what a test builds, such as a number of clients, if a smaller one shows the same: `long` in the long form, otherwise `short`. */
+export function sized(short: number, long: number): number {
+  return IS_LONG ? long : short;
+}
+
 /** The numbers from `first` to `last`: all of them in the long form, otherwise each fifth one, beginning at random. */
 export function someOf(first: number, last: number): number[] {
   const step = IS_LONG ? 1 : 5;
