@@ -61,7 +61,7 @@ describe('Management credentials', () => {
   });
 
   it('lets viewers check a login and change their own password, and nothing else', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     const { broker, clock } = kit;
     await broker.users.create('ann', 'secret of ann', 'administrator');
     await broker.users.create('vic', 'secret of vic', 'viewer');
@@ -119,7 +119,7 @@ describe('Management credentials', () => {
   });
 
   it('rejects the credentials of an application once it is disabled, deleted or expired', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     const { broker, clock } = kit;
     await broker.applications.create({ id: 'app', secret: 'a secret', expiresAt: clock.now() + 2_000 });
     const call = ask(broker);
@@ -288,7 +288,7 @@ describe('Failed logins', () => {
   const wrong = { authorization: basic('app', 'guess') };
 
   it('limits guesses of credentials that are used at another address', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     const status = async (authorization: string, from: string) =>
@@ -303,7 +303,7 @@ describe('Failed logins', () => {
   });
 
   it('limits failed logins for each id at an address for a minute', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     for (let n = 0; n < 10; n++)
@@ -319,7 +319,7 @@ describe('Failed logins', () => {
   });
 
   it('counts failed logins for all interfaces of the broker together, except those that ask a function of the app', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     const { broker } = kit;
     await broker.applications.create({ id: 'app', secret: 'a secret' });
     const status = async (handle: HttpMounts['fetch'], path: string, secret: string) => {
@@ -348,7 +348,7 @@ describe('Failed logins', () => {
   });
 
   it('still accepts credentials that were right before', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     const call = ask(kit.broker);
     assert.equal((await call('GET', '/clients')).status, 200);
@@ -359,7 +359,7 @@ describe('Failed logins', () => {
   });
 
   it('refuses only the id of the failed logins, until a hundred have failed for all ids, known or not', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     await kit.broker.applications.create({ id: 'app', secret: 'a secret' });
     await kit.broker.applications.create({ id: 'other', secret: 'other secret' });
     const call = ask(kit.broker);
@@ -376,7 +376,7 @@ describe('Failed logins', () => {
   });
 
   it('keeps credentials accepted when another identity changes, but not when their own secret does', async () => {
-    await using kit = await createTestBroker();
+    await using kit = await createTestBroker({ passwordCost: 10 });
     const { applications } = kit.broker;
     await applications.create({ id: 'app', secret: 'a secret' });
     await applications.create({ id: 'other', secret: 'other secret' });
