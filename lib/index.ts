@@ -156,7 +156,8 @@ export type { TopicCounterName, TopicCounters, TopicCountersRecord } from './mon
 export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/traces/kept-traces.ts';
 export type { PacketTap } from './monitor/traces/packet-taps.ts';
 export type { Trace, TraceEnd, TraceOptions } from './monitor/traces/trace.ts';
-export type { TraceFunction, TraceRecord } from './monitor/traces/trace-output.ts';
+export type { TraceRecord } from './monitor/traces/trace-entry.ts';
+export type { TraceFunction } from './monitor/traces/trace-output.ts';
 export type { Traces } from './monitor/traces/traces.ts';
 export type { Attempt } from './outbox/attempt.ts';
 export type { OutboxEntry, Outcome } from './outbox/entries.ts';

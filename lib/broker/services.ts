@@ -83,6 +83,7 @@ export class Services {
       wheel: this.wheel,
       events: this.events,
       taps: this.taps,
+      later: (run) => this.turn.later(run),
       failed: (error, during) => this.announcer.failed(error, during, undefined)
     });
     this.alarms = this.#makeAlarms(later.alarmTable);

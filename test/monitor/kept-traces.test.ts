@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
+import type { KeptTraceOptions } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { rawClient } from '../support/raw-client.ts';
 
 describe('broker.monitor.traces', () => {
   it('keeps the last ten traces that have ended, in the order in which they ended', async () => {
@@ -31,4 +34,51 @@ describe('broker.monitor.traces', () => {
       [1, 2, 4, 5, 6, 7, 8, 9, 10, 12]
     );
   });
+
+  const forms: readonly Omit<KeptTraceOptions, 'topic'>[] = [
+    {},
+    { maxPayloadBytes: 3 },
+    { payload: 'hex', maxPayloadBytes: 0 },
+    { payload: 'base64', maxPayloadBytes: 4 },
+    { payload: 'none' }
+  ];
+  for (const form of forms)
+    it(`returns the lines that a function and a stream receive, with ${JSON.stringify(form)}`, async () => {
+      await using kit = await createTestBroker();
+      const { broker } = kit;
+      const options = { ...form, clientId: 'c' };
+      const lines: string[] = [];
+      const stream = new PassThrough();
+      const given = broker.trace({ ...options, to: (_record, line) => lines.push(line) });
+      const streamed = broker.trace({ ...options, to: stream });
+      const kept = broker.monitor.traces.start(options);
+      const client = await rawClient(broker, { clientId: 'c', meta: { mountpoint: 'm/' } });
+      client.send({
+        cmd: 'subscribe',
+        messageId: 1,
+        subscriptions: [{ topic: 'a', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }]
+      });
+      const publish = { cmd: 'publish', qos: 1, dup: false, retain: false } as const;
+      const payload = Buffer.from('grüße');
+      client.send({ ...publish, topic: 'a', messageId: 2, payload, properties: { topicAlias: 1, contentType: 't' } });
+      client.send({ ...publish, topic: '', messageId: 3, payload, properties: { topicAlias: 1 } });
+      await kit.clock.settle();
+      const written = [
+        Buffer.from('300900036d2f6200ff7879', 'hex'),
+        Buffer.from('300c0003612f23006c6f6e676572', 'hex') // refused: the topic has a wildcard
+      ];
+      for (const bytes of written) client.stream.write(bytes);
+      await kit.clock.settle();
+      for (const bytes of written) bytes.fill(0); // the memory of a chunk that has been read is used for others
+      for (const trace of [given, streamed]) trace.stop();
+      const kinds = lines.map((line) => JSON.parse(line).packet ?? JSON.parse(line).event);
+      for (const kind of ['connect', 'connack', 'publish', 'puback', 'message.publish', 'client.disconnected'])
+        assert.ok(kinds.includes(kind), kind);
+      assert.ok(lines.some((line) => line.includes('"error"')));
+      assert.deepEqual(
+        broker.monitor.traces.lines(kept.id, 0, 1_000).map(({ line }) => line),
+        lines
+      );
+      assert.equal((await stream.toArray()).join(''), `${lines.join('\n')}\n`);
+    });
 });

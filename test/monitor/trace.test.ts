@@ -398,6 +398,47 @@ describe('the stream of a trace', () => {
     assert.equal(trace.endReason, 'stopped');
   });
 
+  it('receives the lines of a turn in the next one, so that no packet waits for them', async () => {
+    await using kit = await createTestBroker();
+    const written: string[] = [];
+    const to = new Writable({
+      write(chunk, _encoding, done) {
+        written.push(String(chunk));
+        done();
+      }
+    });
+    const trace = kit.broker.trace({ topic: 't', to });
+    await kit.broker.publish('t', 'x');
+    assert.deepEqual(written, []);
+    await kit.clock.settle();
+    assert.equal(written.length, 2);
+    await kit.broker.publish('t', 'x');
+    assert.equal(trace.lines, 4);
+    assert.equal(trace.bytes, written.join('').length);
+  });
+
+  it('receives the number of lines that were dropped in a turn with the first line of a later one', async () => {
+    await using kit = await createTestBroker();
+    const to = new PassThrough();
+    const trace = kit.broker.trace({ topic: 't', to, maxBufferedBytes: 1_024 });
+    for (let n = 0; n < 10; n++) await kit.broker.publish('t', 'x'.repeat(300));
+    await kit.clock.settle();
+    await kit.broker.publish('t', 'y');
+    trace.stop();
+    const records = (await to.toArray())
+      .join('')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const dropped = records.map(({ droppedBefore = 0 }) => droppedBefore);
+    assert.equal(
+      dropped.reduce((sum, count) => sum + count),
+      trace.dropped
+    );
+    assert.equal(records.length + trace.dropped, 22);
+    assert.equal(records.find(({ droppedBefore }) => droppedBefore !== undefined)?.payload, 'y');
+  });
+
   it('stays open with end: false, without listeners of the trace', async () => {
     await using kit = await createTestBroker();
     const to = new PassThrough();
@@ -430,6 +471,7 @@ describe('the stream of a trace', () => {
       await kit.clock.settle();
     }
     await kit.broker.publish('t', 'last');
+    await kit.clock.settle();
     while (waiting.length > 0) {
       waiting.shift()?.();
       await kit.clock.settle();

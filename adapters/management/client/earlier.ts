@@ -2934,7 +2934,7 @@ export interface EarlierOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -2970,7 +2970,7 @@ export interface EarlierOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -2995,7 +2995,7 @@ export interface EarlierOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;

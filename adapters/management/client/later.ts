@@ -2965,7 +2965,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -3001,7 +3001,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;
@@ -3026,7 +3026,7 @@ export interface LaterOperations {
       status: string;
       /** Number of lines so far */
       lines: number;
-      /** The size of these lines */
+      /** The size of these lines; of lines that can be read here, the size of what was recorded for them */
       bytes: number;
       /** Number of lines that can be read; absent if the app has begun the trace */
       kept_lines?: number;

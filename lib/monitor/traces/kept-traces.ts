@@ -1,10 +1,11 @@
 import type { Trace, TraceOptions } from './trace.ts';
-import type { TraceRecord } from './trace-output.ts';
-import type { Traces } from './traces.ts';
+import type { TraceEntry } from './trace-entry.ts';
+import { TraceOutput } from './trace-output.ts';
+import { readSelection, type Traces } from './traces.ts';
 
-/** Maximum number of lines of a trace that are kept, and their maximum size in characters. */
+/** Maximum number of lines of a trace that are kept, and the maximum size of their entries in bytes. */
 const MAX_LINES = 1_000;
-const MAX_CHARACTERS = 262_144;
+const MAX_BYTES = 262_144;
 /** Maximum number of ended traces whose lines are kept. */
 const MAX_ENDED = 10;
 
@@ -19,50 +20,61 @@ export interface KeptLine {
   readonly line: string;
 }
 
-/** The last lines of a trace. */
-class LineBuffer {
-  #lines: string[] = [];
-  /** Index of the oldest line. */
+/** The entries of the last lines of a trace. A line is made when it is read. */
+class EntryBuffer extends TraceOutput {
+  readonly isFull = false;
+  #entries: (TraceEntry | undefined)[] = [];
+  #sizes: number[] = [];
+  /** Index of the oldest entry. */
   #oldest = 0;
   /** Number of the oldest line. */
   #first = 1;
-  #characters = 0;
+  /** Size of the entries. */
+  #keptBytes = 0;
 
-  add(line: string): void {
-    this.#lines.push(line);
-    this.#characters += line.length;
-    while (this.#lines.length - this.#oldest > MAX_LINES || this.#characters > MAX_CHARACTERS) {
-      this.#characters -= this.#lines[this.#oldest].length;
-      this.#lines[this.#oldest++] = '';
+  take(entry: TraceEntry): void {
+    const bytes = entry.keep();
+    this.written(bytes);
+    this.#entries.push(entry);
+    this.#sizes.push(bytes);
+    this.#keptBytes += bytes;
+    while (this.size > MAX_LINES || this.#keptBytes > MAX_BYTES) {
+      this.#keptBytes -= this.#sizes[this.#oldest];
+      this.#entries[this.#oldest++] = undefined;
       this.#first++;
     }
     if (this.#oldest < MAX_LINES) return;
-    this.#lines = this.#lines.slice(this.#oldest);
+    this.#entries = this.#entries.slice(this.#oldest);
+    this.#sizes = this.#sizes.slice(this.#oldest);
     this.#oldest = 0;
   }
+
+  end(): void {}
 
   /** The lines after a number. */
   after(number: number, limit: number): KeptLine[] {
     const from = Math.max(this.#first, number + 1);
     const begin = this.#oldest + from - this.#first;
-    return this.#lines.slice(begin, begin + limit).map((line, at) => ({ number: from + at, line }));
+    const entries = this.#entries.slice(begin, begin + limit) as TraceEntry[];
+    return entries.map((entry, at) => ({ number: from + at, line: JSON.stringify(this.recordOf(entry)) }));
   }
 
   /** Number of lines that are kept. */
   get size(): number {
-    return this.#lines.length - this.#oldest;
+    return this.#entries.length - this.#oldest;
   }
 }
 
 /**
  * Traces whose last lines are kept in memory, for later readers: `broker.monitor.traces`.
  *
- * The last 1,000 lines of a trace are kept, and at most 262,144 characters of them; also when the trace has ended, until it is deleted or
+ * The entries of the last 1,000 lines of a trace are kept, and at most 262,144 bytes of them; lines are made when they are read. They are
+ * kept also when the trace has ended, until it is deleted or
  * ten others have ended after it.
  */
 export class KeptTraces {
   readonly #traces: Traces;
-  readonly #kept = new Map<number, { readonly trace: Trace; readonly buffer: LineBuffer }>();
+  readonly #kept = new Map<number, { readonly trace: Trace; readonly buffer: EntryBuffer }>();
   /** The ids of the ended traces, in the order in which they ended. */
   readonly #ended = new Set<number>();
 
@@ -73,9 +85,12 @@ export class KeptTraces {
 
   /** Start a trace, and keep its lines. @throws as `Traces.start` */
   start(options: KeptTraceOptions): Trace {
-    const buffer = new LineBuffer();
-    const to = (_record: TraceRecord, line: string) => buffer.add(line);
-    const trace = this.#traces.begin({ ...options, to }, ({ id }) => this.#keep(id));
+    const buffer = new EntryBuffer();
+    const trace = this.#traces.begin(
+      readSelection(options),
+      () => buffer,
+      ({ id }) => this.#keep(id)
+    );
     this.#kept.set(trace.id, { trace, buffer });
     return trace;
   }

@@ -1,6 +1,13 @@
 import { isUtf8 } from '../../base/builtins.ts';
 import type { Message } from '../../packets/message.ts';
-import type { Packet, Properties, ProtocolVersion, PublishPacket, Will } from '../../packets/types.ts';
+import {
+  type Packet,
+  PacketType,
+  type Properties,
+  type ProtocolVersion,
+  type PublishPacket,
+  type Will
+} from '../../packets/types.ts';
 import type { ClientInfo, TransportInfo } from '../../records/client.ts';
 
 /** The form in which a trace writes payloads. */
@@ -25,24 +32,39 @@ function shownAddress({ remoteAddress, remotePort }: TransportInfo): string | un
 }
 
 /** The fields that identify a client. */
-export function clientFields({ clientId, username, transportInfo }: ClientInfo): object {
+export function clientFields({
+  clientId,
+  username,
+  transportInfo
+}: Pick<ClientInfo, 'clientId' | 'username' | 'transportInfo'>): object {
   return { clientId, username: shownUsername(username), address: shownAddress(transportInfo) };
 }
 
-/** The content of a message. Its topic is the one by which it is routed. */
-export function messageFields(message: Message, form: PayloadForm): object {
-  const { topic, qos, retain, clientId } = message;
+/**
+ * The content of a message. Its topic is the one by which it is routed.
+ * @param payload its payload, or the beginning of it
+ * @param payloadBytes the size of the whole payload
+ */
+export function messageFields(
+  { topic, qos, retain, clientId }: Pick<Message, 'topic' | 'qos' | 'retain' | 'clientId'>,
+  payload: Buffer,
+  form: PayloadForm,
+  payloadBytes = payload.length
+): object {
   return {
     topic,
     qos,
     retain,
     publisher: clientId === '' ? undefined : clientId,
-    ...payloadFields(message.payload, form)
+    ...payloadFields(payload, form, payloadBytes)
   };
 }
 
-/** The content of a packet, without passwords and authentication data. */
-export function packetFields(packet: Packet, form: PayloadForm): object {
+/**
+ * The content of a packet, without passwords and authentication data.
+ * @param missingBytes number of bytes at the end of the payload of a PUBLISH that the packet does not have
+ */
+export function packetFields(packet: Packet, form: PayloadForm, missingBytes = 0): object {
   switch (packet.cmd) {
     case 'connect': {
       const { cmd, clientId, username, password, will, properties, ...rest } = packet;
@@ -58,7 +80,7 @@ export function packetFields(packet: Packet, form: PayloadForm): object {
       };
     }
     case 'publish':
-      return publishFields(packet, form);
+      return publishFields(packet, form, missingBytes);
     case 'suback':
     case 'unsuback': {
       const { messageId, granted, properties } = packet;
@@ -74,28 +96,37 @@ export function packetFields(packet: Packet, form: PayloadForm): object {
   }
 }
 
-/** Names of packets whose bytes may have passwords or authentication data; `reserved` may be anything. */
-const SECRET: ReadonlySet<string> = new Set(['reserved', 'connect', 'auth']);
+/** The names of the packet types, by their number. */
+const PACKET_NAMES: readonly string[] = ['reserved', ...Object.keys(PacketType)];
+
+/** Tell whether the bytes of a packet type may have passwords or authentication data. The reserved type may have anything. */
+export function hasSecrets(type: number): boolean {
+  return type === 0 || type === PacketType.connect || type === PacketType.auth;
+}
 
 /**
  * The content of a packet that the broker refuses. Its bytes are written as they are, and decoded by who reads the trace, with a decoder that is
  * less strict.
+ * @param bytes the packet, without the end of its payload
+ * @param packetBytes the size of the whole packet
  */
 export function refusedFields(
-  name: string,
   bytes: Buffer,
+  packetBytes: number,
   protocolVersion: ProtocolVersion,
   { message: error }: Error,
   { payload, maxPayloadBytes }: PayloadForm
 ): object {
-  const isShown = payload !== 'none' && !SECRET.has(name);
+  const type = bytes[0] >>> 4;
+  const isShown = payload !== 'none' && !hasSecrets(type);
   const frame = isShown ? { protocolVersion, hex: bytes.toString('hex', 0, maxPayloadBytes) } : {};
-  return { packet: name, bytes: bytes.length, ...frame, error };
+  return { packet: PACKET_NAMES[type], bytes: packetBytes, ...frame, error };
 }
 
 function publishFields(
   { cmd, topic, qos, retain, dup, messageId, properties, payload }: PublishPacket,
-  form: PayloadForm
+  form: PayloadForm,
+  missingBytes: number
 ) {
   return {
     packet: cmd,
@@ -105,7 +136,7 @@ function publishFields(
     dup,
     packetId: messageId,
     properties: propertyFields(properties),
-    ...payloadFields(payload, form)
+    ...payloadFields(payload, form, payload.length + missingBytes)
   };
 }
 
@@ -121,16 +152,18 @@ function propertyFields(properties: Properties | undefined): object | undefined 
 
 /**
  * The beginning of a payload, under a name that indicates its form, and its size. Text that is not valid UTF-8 is written in hexadecimal.
+ * @param bytes the payload, or at least the first `maxPayloadBytes` of it
+ * @param payloadBytes the size of the whole payload
  */
 export function payloadFields(
   bytes: Buffer,
-  { payload: form, maxPayloadBytes }: PayloadForm
+  { payload: form, maxPayloadBytes }: PayloadForm,
+  payloadBytes = bytes.length
 ): { readonly payloadBytes: number; readonly [form: string]: string | number } {
-  const payloadBytes = bytes.length;
   if (form === 'none') return { payloadBytes };
   const kept = bytes.length <= maxPayloadBytes ? bytes : bytes.subarray(0, maxPayloadBytes);
   if (form === 'base64') return { payloadBase64: kept.toString('base64'), payloadBytes };
-  const text = form === 'text' ? textOf(kept, kept.length < bytes.length) : undefined;
+  const text = form === 'text' ? textOf(kept, kept.length < payloadBytes) : undefined;
   return text === undefined ? { payloadHex: kept.toString('hex'), payloadBytes } : { payload: text, payloadBytes };
 }
 

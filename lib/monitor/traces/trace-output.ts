@@ -1,27 +1,57 @@
+// The outputs of a trace: a function reads each entry at once, a stream in the next turn. Both bound the bytes that wait.
+// Entries beyond that are dropped before they are made, and the next line has their number. A stream counts the entries
+// of the turn by their size, and their lines by their length once they are made, so a line can still be dropped then;
+// all later ones of the same turn are, too, so that the numbers of dropped lines stay in order.
+
 import type { Writable } from 'node:stream';
 import { asError } from '../../base/errors.ts';
-
-/** One line of a trace. The README describes the fields. */
-export interface TraceRecord {
-  /** Time in UTC, as ISO 8601. */
-  readonly time: string;
-  readonly [field: string]: unknown;
-}
+import type { TraceEntry, TraceRecord } from './trace-entry.ts';
 
 /** A function that receives the lines of a trace. */
 export type TraceFunction = (record: TraceRecord, line: string) => unknown;
 
 /** Called when the output of a trace has ended. @param error undefined: the stream was ended by others */
-type Ended = (error: Error | undefined) => void;
+export type Ended = (error: Error | undefined) => void;
 
-/** The lines of a trace, on their way to a stream or a function. */
-export interface TraceOutput {
-  /** True if further lines would be dropped, so that they need not be built. */
-  readonly isFull: boolean;
-  /** Write a line. @returns its bytes; 0 if it was dropped because too many bytes wait already */
-  write(record: TraceRecord): number;
-  /** Note that no more lines follow. */
-  end(): void;
+/** The destination of the entries of a trace, with the counters of the trace. */
+export abstract class TraceOutput {
+  /** Number of lines written, or kept. */
+  lines = 0;
+  /** Size of these lines. */
+  bytes = 0;
+  /** Number of entries dropped because there was no room. */
+  dropped = 0;
+  /** Number of entries that were dropped since the last line. */
+  #missing = 0;
+
+  /** True if further entries would be dropped, so that they need not be made. */
+  abstract readonly isFull: boolean;
+  /** Take an entry. */
+  abstract take(entry: TraceEntry): void;
+  /** Note that no more entries follow. */
+  abstract end(): void;
+
+  /** Make the lines of the entries that wait. */
+  flush(): void {}
+
+  /** Count an entry that is dropped. */
+  drop(): void {
+    this.dropped++;
+    this.#missing++;
+  }
+
+  /** Make the object of a line, with the number of entries that were dropped before it. */
+  protected recordOf(entry: TraceEntry): TraceRecord {
+    const record = entry.read();
+    return this.#missing === 0 ? record : { ...record, droppedBefore: this.#missing };
+  }
+
+  /** Count a line. */
+  protected written(bytes: number): void {
+    this.#missing = 0;
+    this.lines++;
+    this.bytes += bytes;
+  }
 }
 
 /** Reports the end of a stream to its outputs. They share two listeners, because Node.js warns about more than ten. */
@@ -54,48 +84,115 @@ class StreamWatch {
   }
 }
 
-/** Output to a stream. The number of lines that the stream has not written yet is limited; further lines are dropped. */
-export class StreamOutput implements TraceOutput {
-  /** True from the first line that was dropped until half of the waiting bytes are written. */
+/** The part of `Traces` that outputs use. */
+export interface OutputHost {
+  /** Run a function in the next turn. */
+  later(run: () => void): void;
+  /** Run a function whose actions on the broker are not traced. */
+  untraced(run: () => void): void;
+}
+
+/** An entry whose line is not made yet. */
+interface WaitingEntry {
+  readonly entry: TraceEntry;
+  /** Number of entries after it that were dropped. */
+  droppedAfter: number;
+}
+
+/**
+ * Output to a stream. The lines of a turn are made in the next one, so that no packet waits for them. The bytes that the stream has not
+ * written yet are limited; further entries are dropped.
+ */
+export class StreamOutput extends TraceOutput {
+  /** True from the first entry that was dropped until half of the waiting bytes are written. */
   isFull = false;
   readonly #stream: Writable;
   readonly #maxBytes: number;
   readonly #isEnded: boolean;
+  readonly #host: OutputHost;
   #onEnd: Ended | undefined;
+  #entries: WaitingEntry[] = [];
+  /** Size of these entries. */
+  #entryBytes = 0;
+  /** Size of the lines that the stream has not written yet. */
   #waitingBytes = 0;
   readonly #onStreamEnd: Ended = (error) => this.#ended(error);
 
   /** @param isEnded end the stream after the last line */
-  constructor(stream: Writable, maxBytes: number, isEnded: boolean, onEnd: Ended) {
+  constructor(stream: Writable, maxBytes: number, isEnded: boolean, host: OutputHost, onEnd: Ended) {
+    super();
     this.#stream = stream;
     this.#maxBytes = maxBytes;
     this.#isEnded = isEnded;
+    this.#host = host;
     this.#onEnd = onEnd;
     StreamWatch.add(stream, this.#onStreamEnd);
   }
 
-  write(record: TraceRecord): number {
+  take(entry: TraceEntry): void {
+    const bytes = entry.keep();
+    const waitingBytes = this.#entryBytes + this.#waitingBytes;
+    if (waitingBytes > 0 && waitingBytes + bytes > this.#maxBytes) {
+      this.isFull = true;
+      this.drop();
+      return;
+    }
+    this.#entryBytes += bytes;
+    if (this.#entries.push({ entry, droppedAfter: 0 }) === 1) this.#host.later(() => this.flush());
+  }
+
+  override drop(): void {
+    const last = this.#entries.at(-1);
+    if (last === undefined) super.drop();
+    else last.droppedAfter++;
+  }
+
+  override flush(): void {
+    if (this.#entries.length === 0) return;
+    this.#host.untraced(() => {
+      try {
+        this.#flush();
+      } catch (error) {
+        this.#ended(asError(error));
+      }
+    });
+  }
+
+  #flush(): void {
+    const entries = this.#entries;
+    this.#entries = [];
+    this.#entryBytes = 0;
+    let hasRoom = true;
+    for (const { entry, droppedAfter } of entries) {
+      if (this.#onEnd === undefined) return;
+      hasRoom = hasRoom && this.#write(entry);
+      for (let count = hasRoom ? droppedAfter : droppedAfter + 1; count > 0; count--) super.drop();
+    }
+    this.isFull = !hasRoom || (this.isFull && this.#waitingBytes > this.#maxBytes / 2);
+  }
+
+  /** @returns false if too many bytes wait already */
+  #write(entry: TraceEntry): boolean {
     const stream = this.#stream;
     if (!stream.writable) {
       this.#ended(stream.errored ?? undefined);
-      return 0;
+      return true;
     }
-    const line = `${JSON.stringify(record)}\n`;
+    const line = `${JSON.stringify(this.recordOf(entry))}\n`;
     const bytes = Buffer.byteLength(line);
-    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > this.#maxBytes) {
-      this.isFull = true;
-      return 0;
-    }
+    if (this.#waitingBytes > 0 && this.#waitingBytes + bytes > this.#maxBytes) return false;
     this.#waitingBytes += bytes;
+    this.written(bytes);
     stream.write(line, (error) => {
       this.#waitingBytes -= bytes;
       if (this.#waitingBytes <= this.#maxBytes / 2) this.isFull = false;
       if (error == null && this.#waitingBytes === 0 && this.#onEnd === undefined) this.#release();
     });
-    return bytes;
+    return true;
   }
 
   end(): void {
+    this.flush();
     this.#onEnd = undefined;
     const stream = this.#stream;
     if (this.#isEnded && stream.writable) stream.end();
@@ -118,14 +215,15 @@ export class StreamOutput implements TraceOutput {
   }
 }
 
-/** Output to a function, which is called at once. The number of lines whose promises are pending is limited; further lines are dropped. */
-export class FunctionOutput implements TraceOutput {
+/** Output to a function, which reads each entry at once. The number of lines whose promises are pending is limited; further lines are dropped. */
+export class FunctionOutput extends TraceOutput {
   readonly #to: TraceFunction;
   readonly #maxBytes: number;
   #onEnd: Ended | undefined;
   #openBytes = 0;
 
   constructor(to: TraceFunction, maxBytes: number, onEnd: Ended) {
+    super();
     this.#to = to;
     this.#maxBytes = maxBytes;
     this.#onEnd = onEnd;
@@ -135,7 +233,8 @@ export class FunctionOutput implements TraceOutput {
     return this.#openBytes >= this.#maxBytes;
   }
 
-  write(record: TraceRecord): number {
+  take(entry: TraceEntry): void {
+    const record = this.recordOf(entry);
     const line = JSON.stringify(record);
     const bytes = Buffer.byteLength(line);
     const result = this.#to(record, line);
@@ -149,7 +248,7 @@ export class FunctionOutput implements TraceOutput {
         this.#onEnd?.(asError(error));
       });
     }
-    return bytes;
+    this.written(bytes);
   }
 
   end(): void {

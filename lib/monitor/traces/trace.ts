@@ -1,6 +1,7 @@
-// A trace never slows the broker: if its stream or function has too much to write, lines are dropped and counted, and
-// the next line says how many are missing. A line is built only if there is room for it. `close` is the only end of a
-// trace, has an effect once, and is called by timers, errors and the broker alike.
+// A trace never slows the broker: if its stream or function has too much to write, entries are dropped and counted, and
+// the next line says how many are missing. An entry is made only if there is room for it. `close` is the only end of a
+// trace, has an effect once, and is called by timers, errors and the broker alike. The counters are those of its output;
+// to ask for them is to read the trace, so the lines that wait are made first.
 
 import type { Writable } from 'node:stream';
 import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
@@ -9,14 +10,9 @@ import { type Duration, row, type Size } from '../../base/options-table.ts';
 import { BaseTimer } from '../../base/timing-wheel.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { checkTopicFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
+import type { TraceEntry } from './trace-entry.ts';
 import type { PayloadForm } from './trace-fields.ts';
-import {
-  FunctionOutput,
-  StreamOutput,
-  type TraceFunction,
-  type TraceOutput,
-  type TraceRecord
-} from './trace-output.ts';
+import type { Ended, TraceFunction, TraceOutput } from './trace-output.ts';
 
 /** The options of `broker.trace` with a default. */
 export const TRACE_OPTIONS = {
@@ -80,15 +76,13 @@ export interface TraceOptions {
   readonly end?: boolean;
 }
 
-/** `TraceOptions` after they have been read. */
+/** `TraceOptions` after they have been read, without the destination. */
 export interface TraceSettings extends PayloadForm {
   readonly clientId: string | undefined;
   readonly topic: string | undefined;
   readonly address: string | undefined;
-  readonly to: Writable | TraceFunction;
   readonly maxBufferedBytes: number;
   readonly durationMs: number;
-  readonly end: boolean;
 }
 
 /**
@@ -100,6 +94,8 @@ export type TraceEnd = 'stopped' | 'duration' | 'error' | 'closed' | 'broker_sto
 /** The part of `Traces` that a trace uses. */
 interface TraceHost {
   readonly now: number;
+  /** Make the destination of the entries. @param ended called when it has failed, or was ended by others */
+  outputOf(ended: Ended): TraceOutput;
   /** Called when the trace has ended. */
   ended(trace: Trace, error: Error | undefined): void;
 }
@@ -120,16 +116,11 @@ export class Trace {
   readonly #network: Network | undefined;
   readonly #output: TraceOutput;
   readonly #host: TraceHost;
-  #lines = 0;
-  #bytes = 0;
-  #dropped = 0;
-  /** Number of lines that were dropped since the last one that was written. */
-  #missing = 0;
   #endReason: TraceEnd | undefined = undefined;
 
   /** @internal */
   constructor(id: number, settings: TraceSettings, host: TraceHost) {
-    const { clientId, topic, address, to, maxBufferedBytes, end } = settings;
+    const { clientId, topic, address } = settings;
     this.id = id;
     this.clientId = clientId;
     this.topic = topic;
@@ -138,26 +129,28 @@ export class Trace {
     this.#form = settings;
     this.#network = address === undefined ? undefined : networkOf(address);
     this.#host = host;
-    const ended = (error: Error | undefined) => this.close(error === undefined ? 'closed' : 'error', error);
-    this.#output =
-      typeof to === 'function'
-        ? new FunctionOutput(to, maxBufferedBytes, ended)
-        : new StreamOutput(to, maxBufferedBytes, end, ended);
+    this.#output = host.outputOf((error) => this.close(error === undefined ? 'closed' : 'error', error));
   }
 
   /** Number of lines written. */
   get lines(): number {
-    return this.#lines;
+    this.#output.flush();
+    return this.#output.lines;
   }
 
-  /** Bytes written. */
+  /**
+   * Bytes written. Lines of `broker.monitor.traces` are made when they are read, so for such a trace this is the size of what was recorded
+   * for them.
+   */
   get bytes(): number {
-    return this.#bytes;
+    this.#output.flush();
+    return this.#output.bytes;
   }
 
   /** Number of lines dropped because the stream was too slow. The next line that is written contains it as `droppedBefore`. */
   get dropped(): number {
-    return this.#dropped;
+    this.#output.flush();
+    return this.#output.dropped;
   }
 
   /** The reason why the trace has ended; undefined while it is active. */
@@ -186,26 +179,11 @@ export class Trace {
     return this.topic === undefined || matches(this.topic, topic);
   }
 
-  /** Write a line. @param build called if there is room for it @internal */
-  write(build: () => TraceRecord): void {
+  /** Record an entry. @param make called if there is room for it @internal */
+  record(make: () => TraceEntry): void {
     if (this.#endReason !== undefined) return;
-    if (this.#output.isFull) {
-      this.#dropped++;
-      this.#missing++;
-      return;
-    }
-    const record = build();
-    const missing = this.#missing;
-    const bytes = this.#output.write(missing === 0 ? record : { ...record, droppedBefore: missing });
-    if (bytes === 0) {
-      if (this.#endReason !== undefined) return;
-      this.#dropped++;
-      this.#missing++;
-      return;
-    }
-    this.#missing = 0;
-    this.#lines++;
-    this.#bytes += bytes;
+    if (this.#output.isFull) this.#output.drop();
+    else this.#output.take(make());
   }
 
   /** End the trace. @internal */

@@ -1,23 +1,22 @@
 // While there is no trace, neither taps nor events are observed, so tracing costs nothing; the first trace opens
-// them, for all clients, and closes the fast path. What the receiver of a line causes (`#isWriting`) is not traced,
-// because that could be endless. An error while a line is made ends that trace and never reaches the client whose
-// packet it was. A packet that cannot be decoded is traced with the error.
+// them, for all clients, and closes the fast path. A packet or an event is recorded as an entry, of which the output
+// makes a line later (trace-entry.ts). What the receiver of a line causes (`#isWriting`) is not traced, because that
+// could be endless. An error while an entry is made ends that trace and never reaches the client whose packet it was. A
+// packet that cannot be decoded is traced with the error.
 
-import type { Writable } from 'node:stream';
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
 import { readOptions } from '../../base/options-table.ts';
 import type { TimingWheel } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';
-import { decodeClientPacket } from '../../packets/decode.ts';
-import { decodeServerPacket } from '../../packets/decode-server.ts';
 import type { Message } from '../../packets/message.ts';
 import { type Packet, PacketType } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import type { PacketObserver, PacketTaps, TappedSession } from './packet-taps.ts';
 import { TRACE_OPTIONS, Trace, type TraceEnd, type TraceOptions, type TraceSettings, TraceTimer } from './trace.ts';
-import { clientFields, messageFields, packetFields, refusedFields } from './trace-fields.ts';
+import { type Direction, decode, EventEntry, PacketEntry, type TraceEntry } from './trace-entry.ts';
+import { type Ended, FunctionOutput, type OutputHost, StreamOutput, type TraceOutput } from './trace-output.ts';
 
 /** Maximum number of traces at a time. */
 const MAX_TRACES = 30;
@@ -28,6 +27,8 @@ interface TracesHost {
   readonly wheel: TimingWheel;
   readonly events: Events;
   readonly taps: PacketTaps;
+  /** Run a function in the next turn. */
+  later(run: () => void): void;
   failed(error: unknown, during: string): void;
 }
 
@@ -76,6 +77,10 @@ export class Traces {
     received: (session, bytes) => this.#packet('in', session, bytes),
     sent: (session, bytes) => this.#packet('out', session, bytes)
   };
+  readonly #outputHost: OutputHost = {
+    later: (run) => this.#host.later(run),
+    untraced: (run) => this.#untraced(run)
+  };
   #lastId = 0;
   /** True while a line is being written: the actions of its receiver are not traced, because that could be endless. */
   #isWriting = false;
@@ -115,16 +120,17 @@ export class Traces {
    * TOO_MANY_TRACES
    */
   start(options: TraceOptions): Trace {
-    return this.begin(options, () => undefined);
+    const settings = readSelection(options);
+    return this.begin(settings, readDestination(options, settings, this.#outputHost), () => undefined);
   }
 
-  /** As `start`. @param onEnd called when the trace has ended @internal */
-  begin(options: TraceOptions, onEnd: (trace: Trace) => void): Trace {
-    const settings = readTraceOptions(options);
+  /** Start a trace with any output. @param onEnd called when the trace has ended @throws StateError TOO_MANY_TRACES @internal */
+  begin(settings: TraceSettings, outputOf: (ended: Ended) => TraceOutput, onEnd: (trace: Trace) => void): Trace {
     if (this.#active.size >= MAX_TRACES)
       throw new StateError('TOO_MANY_TRACES', `there are ${MAX_TRACES} traces already; stop one of them first`);
     const trace = new Trace(++this.#lastId, settings, {
       now: this.#host.clock.now(),
+      outputOf,
       ended: (ended, error) => {
         this.#ended(ended, error);
         onEnd(ended);
@@ -162,30 +168,26 @@ export class Traces {
 
   // ---------------------------------------------------------------------------------------------------------------- packets
 
-  #packet(direction: 'in' | 'out', session: TappedSession, bytes: Buffer): void {
-    const { client } = session;
+  #packet(direction: Direction, session: TappedSession, bytes: Buffer): void {
+    const { client, protocolVersion } = session;
     const type = bytes[0] >>> 4;
+    const isPublish = type === PacketType.publish;
+    const hasNoTopic = isPublish && isTopicEmpty(bytes);
     let decoded: Packet | Error | undefined;
-    const packet = () => (decoded ??= decode(direction, type, bytes, session));
-    const clientId = () => (type === PacketType.connect ? clientIdIn(packet()) : undefined) ?? client.clientId;
+    const connectId = () => clientIdIn((decoded ??= decode(direction, bytes, protocolVersion)));
+    const clientId = () => (type === PacketType.connect ? connectId() : undefined) ?? client.clientId;
     let routed: string | undefined;
     this.#each((trace) => {
-      if (trace.topic !== undefined && type !== PacketType.publish) return;
+      if (trace.topic !== undefined && !isPublish) return;
       if (!trace.selectsClient(client, trace.clientId === undefined ? '' : clientId())) return;
-      if (trace.topic !== undefined) {
+      if (trace.topic !== undefined || hasNoTopic) {
         routed ??= routedTopic(direction, session, bytes);
         if (!trace.selectsTopic(routed)) return;
       }
-      this.#write(trace, () => {
-        const content = packet();
-        const fields =
-          content instanceof Error
-            ? refusedFields(PACKET_NAMES[type], bytes, session.protocolVersion, content, trace.form)
-            : packetFields(content, trace.form);
-        if (type === PacketType.publish && 'topic' in fields && fields.topic === '')
-          fields.topic = (routed ??= routedTopic(direction, session, bytes)).slice(client.mountpoint.length);
-        return { ...clientFields(client), direction, ...fields };
-      });
+      const topic = hasNoTopic ? routed?.slice(client.mountpoint.length) : undefined;
+      const timeMs = this.#host.clock.now();
+      const packet = { timeMs, direction, client, protocolVersion, bytes, topic };
+      this.#record(trace, () => new PacketEntry(packet, trace.form));
     });
   }
 
@@ -194,7 +196,7 @@ export class Traces {
   #clientEvent(event: string, client: ClientInfo, fields: object): void {
     this.#each((trace) => {
       if (trace.topic === undefined && trace.selectsClient(client))
-        this.#write(trace, () => ({ ...clientFields(client), event, ...fields }));
+        this.#record(trace, () => this.#eventEntry(trace, event, client, undefined, fields));
     });
   }
 
@@ -209,17 +211,21 @@ export class Traces {
     this.#each((trace) => {
       if (!trace.selectsTopic(message.topic)) return;
       if (!isPublisher(trace) && (client === undefined || !trace.selectsClient(client))) return;
-      const about = client ?? publisher;
-      this.#write(trace, () => ({
-        ...(about === undefined ? {} : clientFields(about)),
-        event,
-        ...messageFields(message, trace.form),
-        ...fields
-      }));
+      this.#record(trace, () => this.#eventEntry(trace, event, client ?? publisher, message, fields));
     });
   }
 
-  // ------------------------------------------------------------------------------------------------------------------ lines
+  #eventEntry(
+    { form }: Trace,
+    event: string,
+    client: ClientInfo | undefined,
+    message: Message | undefined,
+    fields: object
+  ): EventEntry {
+    return new EventEntry(this.#host.clock.now(), event, client, message, fields, form);
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- entries
 
   /** Call a function for each active trace. An error ends the trace, and is not passed on. */
   #each(run: (trace: Trace) => void): void {
@@ -233,25 +239,19 @@ export class Traces {
     }
   }
 
-  #write(trace: Trace, fields: () => object): void {
+  #record(trace: Trace, make: () => TraceEntry): void {
+    this.#untraced(() => trace.record(make));
+  }
+
+  /** Run a function whose actions on the broker are not traced. */
+  #untraced(run: () => void): void {
+    const wasWriting = this.#isWriting;
     this.#isWriting = true;
     try {
-      trace.write(() => ({ time: new Date(this.#host.clock.now()).toISOString(), ...fields() }));
+      run();
     } finally {
-      this.#isWriting = false;
+      this.#isWriting = wasWriting;
     }
-  }
-}
-
-const PACKET_NAMES: readonly string[] = ['reserved', ...Object.keys(PacketType)];
-
-function decode(direction: 'in' | 'out', type: number, bytes: Buffer, session: TappedSession): Packet | Error {
-  const decodeIt = direction === 'in' ? decodeClientPacket : decodeServerPacket;
-  readVarint(bytes, 1, bytes.length);
-  try {
-    return decodeIt(type, bytes[0] & 15, bytes, varintEnd(), bytes.length, session.protocolVersion);
-  } catch (error) {
-    return asError(error);
   }
 }
 
@@ -259,13 +259,20 @@ function clientIdIn(packet: Packet | Error): string | undefined {
   return !(packet instanceof Error) && packet.cmd === 'connect' ? packet.clientId : undefined;
 }
 
+/** Tell whether a PUBLISH has no topic name, because it has a topic alias. */
+function isTopicEmpty(bytes: Buffer): boolean {
+  readVarint(bytes, 1, bytes.length);
+  const at = varintEnd();
+  return bytes[at] === 0 && bytes[at + 1] === 0;
+}
+
 /** The topic of a PUBLISH as the broker routes it, before topic rewriting; '' if it has none. */
-function routedTopic(direction: 'in' | 'out', session: TappedSession, bytes: Buffer): string {
+function routedTopic(direction: Direction, session: TappedSession, bytes: Buffer): string {
   readVarint(bytes, 1, bytes.length);
   const at = varintEnd();
   const topicEnd = at + 2 + ((bytes[at] << 8) | bytes[at + 1]);
   if (topicEnd > at + 2) return session.client.mountpoint + bytes.toString('utf8', at + 2, topicEnd);
-  const packet = decode(direction, PacketType.publish, bytes, session);
+  const packet = decode(direction, bytes, session.protocolVersion);
   const alias =
     packet instanceof Error ? undefined : (packet as { properties?: { topicAlias?: number } }).properties?.topicAlias;
   if (alias === undefined) return '';
@@ -273,8 +280,11 @@ function routedTopic(direction: 'in' | 'out', session: TappedSession, bytes: Buf
   return topics?.topicOf(alias) ?? '';
 }
 
-/** @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, TOPIC_FILTER_INVALID */
-function readTraceOptions(options: TraceOptions): TraceSettings {
+/** Options of a trace, of which some may be missing or invalid. */
+type RawOptions = Omit<TraceOptions, 'to' | 'end'> & Partial<Pick<TraceOptions, 'to' | 'end'>>;
+
+/** Read the options of a trace except its destination. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, OPTION_MISSING, TOPIC_FILTER_INVALID */
+export function readSelection(options: RawOptions): TraceSettings {
   const { to, end, ...rest } = options ?? {};
   const values = readOptions(TRACE_OPTIONS, options === null || typeof options !== 'object' ? options : rest, 'trace');
   const { clientId, topic, address } = values;
@@ -286,12 +296,23 @@ function readTraceOptions(options: TraceOptions): TraceSettings {
       undefined,
       'trace: give at least one of clientId, topic and address; topic "#" selects all messages'
     );
+  return values as unknown as TraceSettings;
+}
+
+/** Read the destination of a trace. @throws InvalidInput OPTION_INVALID */
+function readDestination(
+  { to, end }: TraceOptions,
+  { maxBufferedBytes }: TraceSettings,
+  host: OutputHost
+): (ended: Ended) => TraceOutput {
   if (typeof to !== 'function' && (typeof to?.write !== 'function' || typeof to.on !== 'function'))
     throw new InvalidInput('OPTION_INVALID', 'trace.to', 'a Writable stream or a function', to);
   if (typeof to !== 'function' && !to.writable)
     throw new InvalidInput('OPTION_INVALID', 'trace.to', 'a stream that can be written to', undefined);
   if (end !== undefined && typeof end !== 'boolean')
     throw new InvalidInput('OPTION_INVALID', 'trace.end', 'true or false', end);
-  const isStandard = (to as Writable) === process.stdout || (to as Writable) === process.stderr;
-  return { ...values, to, end: end ?? !isStandard } as TraceSettings;
+  if (typeof to === 'function') return (ended) => new FunctionOutput(to, maxBufferedBytes, ended);
+  const isStandard = to === process.stdout || to === process.stderr;
+  const isEnded = end ?? !isStandard;
+  return (ended) => new StreamOutput(to, maxBufferedBytes, isEnded, host, ended);
 }

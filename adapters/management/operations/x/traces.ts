@@ -51,7 +51,9 @@ const TRACE = Type.Object({
     description: 'active, or why it has ended: stopped, duration, error, closed, broker_stopped'
   }),
   lines: Type.Integer({ description: 'Number of lines so far' }),
-  bytes: Type.Integer({ description: 'The size of these lines' }),
+  bytes: Type.Integer({
+    description: 'The size of these lines; of lines that can be read here, the size of what was recorded for them'
+  }),
   kept_lines: Type.Optional(
     Type.Integer({ description: 'Number of lines that can be read; absent if the app has begun the trace' })
   )
