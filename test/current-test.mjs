@@ -10,24 +10,32 @@ import asyncHooks from 'node:async_hooks';
 /** The key of the current test among the asynchronous contexts that `node:test` knows. */
 const CURRENT = 1;
 const { AsyncResource, createHook, executionAsyncId } = asyncHooks;
-let init = () => {};
+let hooks = { init() {}, destroy() {} };
 let current;
 
-class Test extends AsyncResource {
+class Scope extends AsyncResource {
   runInAsyncScope(...args) {
+    if (this.constructor === Scope) return super.runInAsyncScope(...args); // that of the reporters
+    const outer = current;
     current = this;
-    return super.runInAsyncScope(...args);
+    try {
+      return super.runInAsyncScope(...args);
+    } finally {
+      // The function of `describe` has returned. What follows it belongs to the suite around it, or to the file.
+      if (this.constructor.name === 'Suite') current = outer;
+    }
   }
 }
 
 Object.assign(asyncHooks, {
-  AsyncResource: Test,
+  AsyncResource: Scope,
   createHook(callbacks) {
-    init = callbacks.init;
+    hooks = callbacks;
     return { enable() {}, disable() {} };
   },
   executionAsyncId() {
-    init(CURRENT, 'Test', 0, current);
+    if (current === undefined) hooks.destroy(CURRENT);
+    else hooks.init(CURRENT, 'Test', 0, current);
     return CURRENT;
   }
 });
