@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type ts from 'typescript';
+import { sourceProgram } from './compiler.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -13,12 +16,15 @@ export interface Tarball {
   readonly files: readonly { readonly path: string; readonly size: number }[];
 }
 
+/** `.ci/package.mjs`, which a compiled test finds only by its path below the root. */
+interface Packager {
+  writePackage(folder: string, program: ts.Program): Promise<void>;
+}
+
 /** Builds the package in a folder, without checking its types, and packs it. */
-export function packInto(stage: string): Tarball {
-  execFileSync(process.execPath, ['.ci/build.mjs', '--no-check', '--out', join(stage, 'dist')], {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'pipe']
-  });
+export async function packInto(stage: string): Promise<Tarball> {
+  const { writePackage } = (await import(pathToFileURL(join(root, '.ci/package.mjs')).href)) as Packager;
+  await writePackage(join(stage, 'dist'), sourceProgram());
   const pages = ['lib', 'adapters'].flatMap((tree) =>
     readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.md'))
@@ -34,6 +40,17 @@ export function packInto(stage: string): Tarball {
   const [packed] = JSON.parse(printed) as (Omit<Tarball, 'path'> & { filename: string })[];
   const path = join(stage, packed.filename);
   return { ...packed, path, size: statSync(path).size };
+}
+
+/** Installs a package as npm would, in a folder, from where its files were packed. The packages that it depends on are those of this project. */
+export function installFiles({ path, files }: Tarball, folder: string, dependencies: readonly string[]): void {
+  for (const file of files) {
+    const to = join(folder, 'node_modules/embermq', file.path);
+    mkdirSync(dirname(to), { recursive: true });
+    copyFileSync(join(dirname(path), file.path), to);
+  }
+  for (const name of dependencies)
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'junction');
 }
 
 /** Runs npm in a folder and returns what it prints. */
