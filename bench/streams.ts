@@ -232,7 +232,7 @@ export function table(rows: readonly Row[], { rules, bytes }: MemoryRow): string
     'Rows of JSON from a source in this process to a function of the app, one after the other: the median and, in parentheses, the minimum over rounds.',
     'JSON.parse reads the same bytes. Windows include their emissions: one for each round, and for sliding windows one for each row.',
     '',
-    '| rule | us per row | value | goal | |',
+    '| rule | us per row | metric | goal | |',
     '| --- | --- | --- | --- | --- |',
     ...rows.map(({ what, us, leastUs, figure, leastFigure, unit, goal }) => {
       const shown =

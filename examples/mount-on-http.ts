@@ -1,4 +1,4 @@
-// An Express app with other routes serves the management interface in all revisions, metrics and health.
+// An Express app with its own routes serves the management interface in all revisions, metrics and health.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createBroker } from 'embermq';

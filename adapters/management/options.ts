@@ -82,7 +82,7 @@ export const MANAGEMENT_OPTIONS = {
   unmatched: row(
     'object',
     404 as 404 | 'next',
-    'The answer to unknown paths below the prefix: 404, or none ("next"): they are left to the app.',
+    'The answer to unknown paths below the prefix: 404; "next": the request is left to the app.',
     {
       check: (value, field) => {
         if (value === 404 || value === 'next') return value;
@@ -100,7 +100,7 @@ export const MANAGEMENT_OPTIONS = {
   ),
   ...GUARD_OPTIONS,
   credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
-  appOperations: row('boolean', true, 'True if the operations for applications and backups are allowed.'),
+  appOperations: row('boolean', true, 'Allow the operations for applications and backups.'),
   origins: row(
     'object',
     new Set<string>() as BrowserSettings['origins'],

@@ -7,10 +7,15 @@ import { type FlagValues, flag, listFlag } from '../flags.ts';
 export const ACTION_FLAGS = {
   qos: flag('integer', 0, 'QoS', { short: 'q', value: 'QOS', min: 0, max: 2 }),
   retain: flag('boolean', false, 'publish as the retained message of the topic', { short: 'r' }),
-  as: flag('choice', 'clientid' as 'clientid' | 'username' | 'peerhost', 'kind of WHO', {
-    choices: ['clientid', 'username', 'peerhost'],
-    value: 'clientid|username|peerhost'
-  }),
+  as: flag(
+    'choice',
+    'clientid' as 'clientid' | 'username' | 'peerhost',
+    'what WHO names: a client id, a user name or an address',
+    {
+      choices: ['clientid', 'username', 'peerhost'],
+      value: 'clientid|username|peerhost'
+    }
+  ),
   reason: flag('text', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
   seconds: flag(
     'integer',

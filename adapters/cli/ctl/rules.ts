@@ -200,7 +200,7 @@ function resourceActions(): readonly Action[] {
     },
     {
       usage: 'resources test FILE',
-      about: 'check whether the target of a resource could be reached, without creating it',
+      about: 'check whether the target of a resource could be reached, without creating the resource',
       run: async ({ client, read }, [file]) => {
         const body = settingsOf(await read(file), file) as { readonly type: string };
         await client.post('/resources', { query: { test: true }, body });

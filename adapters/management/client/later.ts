@@ -2650,7 +2650,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a webhook; unless they are unchanged, its queue is dropped if isPersisted is not set */
+  /** Replace the options of a webhook; if they change, its queue is dropped unless isPersisted is set */
 
   'PUT /x/webhooks/{name}': {
     params: {
@@ -2778,7 +2778,7 @@ export interface LaterOperations {
     };
   };
 
-  /** Replace the options of a bridge to another MQTT server; unless they are unchanged, its queue is dropped if isPersisted is not set */
+  /** Replace the options of a bridge to another MQTT server; if they change, its queue is dropped unless isPersisted is set */
 
   'PUT /x/bridges/{name}': {
     params: {

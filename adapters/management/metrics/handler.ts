@@ -21,7 +21,7 @@ export interface MetricsOptions extends GuardOptions {
 const METRICS_OPTIONS = {
   ...GUARD_OPTIONS,
   prefix: prefixRow(['/metrics']),
-  processFigures: row('boolean', true, 'True if the metrics of the process are shown.')
+  processFigures: row('boolean', true, 'Show the metrics of the process.')
 };
 
 /**

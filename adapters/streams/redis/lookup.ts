@@ -14,7 +14,7 @@ const PROPERTIES: PropertyTable = {
     type: 'string',
     default: 'string',
     choices: ['string', 'list'],
-    about: 'Type of the keys: string, or list with a row in each element.'
+    about: 'Type of the values: string, or list with a row in each element.'
   },
   ...CREDENTIALS
 };

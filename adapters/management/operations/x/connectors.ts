@@ -122,7 +122,7 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       name: `update_${kind}`,
       method: 'PUT',
       path: one,
-      descr: `Replace the options of a ${title}; unless they are unchanged, its queue is dropped if isPersisted is not set`,
+      descr: `Replace the options of a ${title}; if they change, its queue is dropped unless isPersisted is set`,
       body: CHANGE,
       data: STATE,
       example: { params, body: settings },
