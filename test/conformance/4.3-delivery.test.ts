@@ -646,6 +646,26 @@ describe('Message order', () => {
       'r/4': ['old', 'new']
     });
   });
+
+  it('[MQTT-4.6.0-5] sends a retained message that went ahead of a newer one once, although the client reconnects in between', async () => {
+    await using test = await timedBroker();
+    const { broker } = test;
+    const send = (topic: string, payload: string, retain = false) => broker.publish(topic, payload, { qos: 1, retain });
+    for (let n = 0; n < 5; n++) await send(`r/${n}`, 'old', true);
+    const options = { ...persistent('c'), properties: { sessionExpiryInterval: 60, receiveMaximum: 2 } };
+    const client = await subscriber(broker, { topic: 'r/#', qos: 1 }, options);
+    assert.deepEqual(summarize(await client.rest()), ['publish 1 q1 retain r/0=old', 'publish 2 q1 retain r/1=old']);
+    await send('r/4', 'new');
+    await cutOff(broker, client);
+    const got = await acknowledgeAll(await rawClient(broker, options));
+    assert.deepEqual(Object.fromEntries([...got].sort()), {
+      'r/0': ['old'],
+      'r/1': ['old'],
+      'r/2': ['old'],
+      'r/3': ['old'],
+      'r/4': ['old', 'new']
+    });
+  });
 });
 
 describe('Flow control', () => {
