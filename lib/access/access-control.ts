@@ -541,9 +541,10 @@ export function innerFilter(filter: string): string {
   return typeof shared === 'object' ? shared.filter : filter;
 }
 
-/** @throws InvalidInput SOURCE_INVALID */
+/** The functions that a source may have. */
 const SOURCE_FUNCTIONS = ['authenticate', 'authorize', 'open', 'close', 'reload'] as const;
 
+/** @throws InvalidInput SOURCE_INVALID */
 function checkSource(source: AuthSource): void {
   if (typeof source !== 'object' || source === null || typeof source.name !== 'string' || source.name === '')
     throw new InvalidInput('SOURCE_INVALID', 'source', 'a source of authentication, such as users([...])', source);

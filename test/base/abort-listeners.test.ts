@@ -52,7 +52,7 @@ describe('onAbort', () => {
     const thrown: unknown[] = [];
     const abort = (...functions: (() => void)[]) => {
       const signal = Object.assign(new EventTarget(), { aborted: false });
-      // calls its listener directly: that of a real signal would end the process, as any separate listener does
+      // The test calls the listener: an error that a listener of a real signal throws is an uncaught exception.
       signal.addEventListener = (_: string, listener: unknown) => {
         call = () => (listener as () => void).call(signal);
       };

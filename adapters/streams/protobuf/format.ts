@@ -23,7 +23,7 @@ const MAX_BYTES = 268_435_456;
 /**
  * The format `protobuf`: `createBroker({ streams: { formats: [await protobufFormat({ schemas: { book: text } })] } })`,
  * then `FORMAT="protobuf", SCHEMAID="book.Book"` of a stream, and `"format": "protobuf", "schemaId": "book.Book"` of a
- * sink. The message may also have the name of its package: `book.library.Book`.
+ * sink. The name of the message may begin with its package: `book.library.Book` is `Book` of the package `library`.
  *
  * Integers and enumerations are integers, bytes are bytes, messages and maps are structs. Fields have their names of
  * the schema. A field that is not in the payload has its default; a message, an `optional` field of proto3 and a member

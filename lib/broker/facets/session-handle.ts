@@ -194,9 +194,7 @@ export class SessionHandle<Data = unknown> {
     return inTurn(this.#session, () => clearMemory(this.#session, end));
   }
 
-  /** Drop the waiting messages of a client whose session is in memory only. @param end messages with a lower sequence number */
-
-  /** @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
+  /** Check that there is a session and that its store works. @throws StateError SESSION_ENDED; BrokerError STORE_FAILED */
   #checkBegun(): void {
     const { state } = this.#session;
     if (state === 'gone' || state === 'idle')
