@@ -10,7 +10,7 @@ console.log(`broker: ${(await started).value}`);
 const options = { clientId: 'boiler', clean: false, sessionExpiry: 3600 };
 const boiler = await broker.connect(options);
 const { actor } = broker.sessions.get('boiler');
-actor.subscribe(({ value }) => console.log(`session: ${value}`));
+actor.subscribe(({ value }) => console.log('session:', value));
 const ended = toPromise(actor); // resolves when the session has ended
 
 await boiler.disconnect();
@@ -30,7 +30,7 @@ try {
 await broker.stop();
 // prints:
 // broker: connected
-// session: disconnected
+// session: { disconnected: 'waiting' }
 // may be resumed: true
 // session: connected
 // session: gone

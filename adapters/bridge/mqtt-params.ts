@@ -1,3 +1,6 @@
+// The parameters of the resource and of the action of rules that publish to another MQTT server, with the names, titles and
+// defaults of the original interface.
+
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
 import type { ParamField, ParamTable } from '../../lib/adapter.ts';
 

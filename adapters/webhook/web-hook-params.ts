@@ -1,3 +1,6 @@
+// The parameters of the resource `web_hook` and of its action, with the names, titles and defaults of the original
+// interface.
+
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
 import type { ParamTable } from '../../lib/adapter.ts';
 

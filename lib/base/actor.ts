@@ -18,7 +18,7 @@ export interface ActorSnapshot {
   /** `done` when the actor has reached its final state. */
   readonly status: 'active' | 'done';
   readonly value: StateValue;
-  /** One field, named after the kind of actor (`broker`, `session` or `rule`), with the id of the actor. */
+  /** One field, named after the kind of actor (`broker`, `store`, `session` or `rule`), with the id of the actor. */
   readonly context: Readonly<Record<string, string>>;
   readonly output: undefined;
   readonly error: undefined;
@@ -60,13 +60,13 @@ export interface ActorSelection<T> {
  * `toPromise` and inspectors of xstate work with it. Its events come from the broker: `send` and `stop` throw.
  */
 export interface ActorRef {
-  /** `broker`, the id of a rule, a client id, or `session` if the client id was not known when the actor was created. */
+  /** `broker`, `store`, the id of a rule, a client id, or `session` before the CONNECT. A rule and a stream rule may have the same id. */
   readonly id: string;
   /** Identifies the actor among those of its broker. */
   readonly sessionId: string;
   /** The state machine, for inspectors that draw it. */
   readonly logic: object;
-  /** The kind of actor: `broker`, `session` or `rule`. */
+  /** The kind of actor: `broker`, `store`, `session` or `rule`. */
   readonly src: string;
   /** The actors of the broker. */
   readonly system: ActorSystem;

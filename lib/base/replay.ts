@@ -1,11 +1,11 @@
 // The machines are xstate's, the actors are our own. An actor of xstate that runs a machine costs 54 us for a short life
 // and 2.2 KB, the largest single cost of a connection. `Replay` asks the machine once for each state, event and answer of
-// the guards, with the pure functions `initialTransition` and `transition` of xstate 5, and repeats the answers. An object
+// the guards, with the pure functions `getInitialMicrosteps` and `getMicrosteps` of xstate 5, and repeats the answers. An object
 // with a chart (`Charted`) has its state in one field, so that an offline session costs nothing more. A `ReplayedActor`,
 // for observers, is created on demand and has the members of an actor of xstate. A test compares machine, replay and
 // actors of xstate for every state, event and answer of the guards.
 
-import { type AnyMachineSnapshot, type AnyStateMachine, initialTransition, transition } from 'xstate';
+import { type AnyMachineSnapshot, type AnyStateMachine, getInitialMicrosteps, getMicrosteps } from 'xstate';
 import type { ActorRef, ActorSnapshot, ChartEvent } from './actor.ts';
 import { type Chart, type Charted, type ChartHost, type ChartState, enter } from './charted.ts';
 import type { ActorLogic, ReplayedActors } from './replayed-actor.ts';
@@ -24,13 +24,18 @@ interface Choice {
   readonly steps: readonly Step[];
 }
 
-/** A transition. */
+/** A transition: one part, and one more for each state that is left at once (`always`). */
 interface Step {
+  readonly parts: readonly Part[];
+  /** True if the chart has a transition for the event. */
+  readonly isTaken: boolean;
+}
+
+/** A part of a transition. The object is in the state `to` while the actions are performed. */
+interface Part {
   readonly to: State;
   /** Names of the actions, in order. */
   readonly actions: readonly string[];
-  /** True if the chart has a transition for the event. */
-  readonly isTaken: boolean;
 }
 
 const INIT = 'xstate.init';
@@ -65,7 +70,7 @@ class Table {
 
   /** The step into the initial state. */
   get first(): Step {
-    this.#first ??= this.#step(initialTransition(this.#machine, this.#input as never), true);
+    this.#first ??= this.#step(getInitialMicrosteps(this.#machine, this.#input as never), true);
     return this.#first;
   }
 
@@ -88,13 +93,16 @@ class Table {
     this.#guards = [];
     for (this.#answers = 0; this.#answers < 2 ** this.#guards.length; this.#answers++) {
       const isTaken = from.origin.can(event);
-      steps.push(this.#step(transition(this.#machine, from.origin, event), isTaken));
+      steps.push(this.#step(getMicrosteps(this.#machine, from.origin, event), isTaken));
     }
     return { guards: this.#guards, steps };
   }
 
-  #step([origin, actions]: [AnyMachineSnapshot, readonly ChartEvent[]], isTaken: boolean): Step {
-    return { to: this.#state(origin), actions: actions.map(({ type }) => type), isTaken };
+  #step(microsteps: readonly [AnyMachineSnapshot, readonly ChartEvent[]][], isTaken: boolean): Step {
+    const parts = microsteps.map(([origin, actions]) => {
+      return { to: this.#state(origin), actions: actions.map(({ type }) => type) };
+    });
+    return { parts, isTaken };
   }
 
   #answer(guard: string): boolean {
@@ -144,7 +152,8 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
   }
 
   get initial(): ChartState {
-    return this.#table.first.to;
+    const { parts } = this.#table.first;
+    return parts[parts.length - 1].to;
   }
 
   stateAt(path: string): ChartState {
@@ -183,10 +192,10 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     return this.#host.methodsFor(id);
   }
 
-  snapshotOf(subject: S, id: string): ActorSnapshot {
+  snapshotOf(subject: S): ActorSnapshot {
     const state = subject.at as State;
     const { origin } = state;
-    const context = Object.freeze({ [this.#host.key]: id });
+    const context = Object.freeze({ [this.#host.key]: this.idOf(subject) });
     const can = ({ type }: ChartEvent) => this.#choose(state, type, subject).isTaken;
     const own = { context, can, tags: new Set(origin.tags), children: {}, historyValue: {} };
     return Object.freeze({ ...origin, ...own }) as unknown as ActorSnapshot;
@@ -212,8 +221,7 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     if (observed !== undefined) actors.received(observed, type);
     if (left.isFinal) return;
     const step = type === INIT ? this.#table.first : this.#choose(left, type, subject);
-    enter(subject, step.to);
-    if (step.actions.length > 0) this.#perform(step, subject, left);
+    this.#perform(step, subject, left);
     const observing = observed ?? actors.observed(subject); // an action may have added an observer
     if (observing !== undefined) actors.taken(observing, type);
   }
@@ -236,14 +244,20 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     return answers;
   }
 
-  #perform(step: Step, subject: S, left: ChartState): void {
-    const actions = this.#host.actionsOf(subject) as Record<string, (left: string) => void>;
-    for (const action of step.actions) {
-      try {
-        actions[action](left.name);
-      } catch (error) {
-        this.#host.failed(subject, error, action);
+  #perform({ parts }: Step, subject: S, from: ChartState): void {
+    let left = from;
+    let actions: Record<string, (left: string) => void> | undefined;
+    for (const part of parts) {
+      enter(subject, part.to);
+      for (const action of part.actions) {
+        actions ??= this.#host.actionsOf(subject) as Record<string, (left: string) => void>;
+        try {
+          actions[action](left.name);
+        } catch (error) {
+          this.#host.failed(subject, error, action);
+        }
       }
+      left = part.to;
     }
   }
 }

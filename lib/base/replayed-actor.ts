@@ -1,6 +1,6 @@
 // Actors only show: `Replay` runs the chart of a subject, and an actor reads the state from the subject, so `send`
 // and `stop` throw. An actor is held only while it has observers; otherwise there is a weak reference to it, and its
-// id and number are kept for an actor that is created again. Errors of observers and inspectors are reported and
+// number is kept for an actor that is created again. The id may change: a session gets its client id with the CONNECT. Errors of observers and inspectors are reported and
 // never reach the operation that sent the event. Members that do nothing are those of an actor system of xstate.
 
 import type {
@@ -23,13 +23,12 @@ export interface ActorLogic<S extends Charted> {
   /** See `ActorRef.logic`. */
   readonly machine: object;
   idOf(subject: S): string;
-  snapshotOf(subject: S, id: string): ActorSnapshot;
+  snapshotOf(subject: S): ActorSnapshot;
   methodsFor(id: string): string;
 }
 
 /** The identity of an actor. It is kept as long as the subject exists, for an actor that is created again. */
 interface Entry {
-  readonly id: string;
   readonly number: number;
   actor: WeakRef<ReplayedActor>;
 }
@@ -92,10 +91,10 @@ export class ReplayedActors implements ActorSystem {
     const entry = this.#entries.get(subject);
     const present = entry?.actor.deref();
     if (present !== undefined) return present;
-    const { id, number } = entry ?? { id: logic.idOf(subject), number: this.#count++ };
-    const actor = new ReplayedActor(this, logic as unknown as ActorLogic<Charted>, subject, id, number);
+    const number = entry?.number ?? this.#count++;
+    const actor = new ReplayedActor(this, logic as unknown as ActorLogic<Charted>, subject, number);
     if (entry === undefined) {
-      this.#entries.set(subject, { id, number, actor: new WeakRef(actor) });
+      this.#entries.set(subject, { number, actor: new WeakRef(actor) });
       this.#report({ type: '@xstate.actor', rootId: 'x:0', actorRef: actor });
     } else entry.actor = new WeakRef(actor);
     return actor;
@@ -143,7 +142,6 @@ export class ReplayedActors implements ActorSystem {
 /** An actor for observers. The state is that of the subject. */
 export class ReplayedActor implements ActorRef {
   declare readonly [Symbol.observable]: () => this;
-  readonly id: string;
   readonly sessionId: string;
   readonly system: ReplayedActors;
   readonly #logic: ActorLogic<Charted>;
@@ -162,12 +160,15 @@ export class ReplayedActor implements ActorRef {
     });
   }
 
-  constructor(system: ReplayedActors, logic: ActorLogic<Charted>, subject: Charted, id: string, number: number) {
-    this.id = id;
+  constructor(system: ReplayedActors, logic: ActorLogic<Charted>, subject: Charted, number: number) {
     this.sessionId = `x:${number}`;
     this.system = system;
     this.#logic = logic;
     this.#subject = subject;
+  }
+
+  get id(): string {
+    return this.#logic.idOf(this.#subject);
   }
 
   get logic(): object {
@@ -182,7 +183,7 @@ export class ReplayedActor implements ActorRef {
     const { at } = this.#subject;
     if (this.#snapshot === undefined || this.#seen !== at) {
       this.#seen = at;
-      this.#snapshot = this.#logic.snapshotOf(this.#subject, this.id);
+      this.#snapshot = this.#logic.snapshotOf(this.#subject);
     }
     return this.#snapshot;
   }
@@ -267,9 +268,10 @@ export class ReplayedActor implements ActorRef {
   }
 
   #closed(what: string): StateError {
+    const { id } = this;
     const { key } = this.#logic;
-    const name = key === this.id ? `the ${key}` : `the ${key} "${this.id}"`;
-    return new StateError('ACTOR_CLOSED', `the actor of ${name} ${what}; call ${this.#logic.methodsFor(this.id)}`);
+    const name = key === id ? `the ${key}` : `the ${key} "${id}"`;
+    return new StateError('ACTOR_CLOSED', `the actor of ${name} ${what}; call ${this.#logic.methodsFor(id)}`);
   }
 }
 

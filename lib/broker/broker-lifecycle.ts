@@ -1,3 +1,9 @@
+// The chart (`broker.machine.ts`) says when a start or a stop has an effect; this file does the work. The entry action
+// `open` begins the work of a start, which ends with the event `started` or `failed`. A stop enters
+// `disconnected.draining`: wills are published, connections have time to send what is queued, and everything that uses
+// the store ends before it is closed. Starts and stops wait for each other, in the order of the calls. Time limits are
+// in real time, because a stop waits for sockets and disks, which do not follow a virtual clock.
+
 // Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { onAbort } from '../base/abort-listeners.ts';

@@ -1,8 +1,9 @@
-// `Engine` makes them, in the order of this list; its constructor shows what each of them needs. First come the
+// `Engine` makes the parts of a broker; its constructor shows their order and what each of them needs. First come the
 // `Services` (settings, clock, timing wheel, turn, events, hooks, metrics, alarms, traces, reports), which know no
 // part and which any part may receive. Each part also receives the parts made before it that it uses; a part that
-// calls a later one is handed a function. Only `BrokerLifecycle`, which starts and stops them together, receives the
-// `Engine`. A part that changes persisted state has the records of it, and notes its changes at the ledger itself.
+// calls a later one is handed a function. The `Engine` itself goes only to
+// `BrokerLifecycle`, which starts and stops the parts together, and to what reads its fields later: `makeLedger`,
+// `makeStreams`, `makeRules`, `effectsOf` and `AppSubscriptions`. A part that changes persisted state has the records of it, and notes its changes at the ledger itself.
 // The parts are in `lib/broker` if no folder is given.
 //
 // - `Pressure` (monitor): the limits of memory and of the store, and what is refused or dropped when they are reached

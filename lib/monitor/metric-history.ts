@@ -28,7 +28,7 @@ export interface MetricSeries {
   readonly series: Readonly<Record<string, readonly number[]>>;
 }
 
-/** The part of the broker that `Figures` uses. */
+/** The part of the broker that `MetricHistory` uses. */
 interface MetricHistoryHost {
   readonly clock: Clock;
   readonly wheel: TimingWheel;

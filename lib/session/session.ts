@@ -95,7 +95,12 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
     const wasConnected = record.disconnectedAt === 0;
     const disconnectedAt = wasConnected ? aliveWallMs : record.disconnectedAt;
     const client = SessionClient.restored(zone, record, disconnectedAt);
-    const session = new Session(ports, client, undefined, ports.chart.stateAt(state));
+    const session = new Session(
+      ports,
+      client,
+      undefined,
+      ports.chart.stateAt(state === 'gone' ? state : 'disconnected.waiting')
+    );
     if (state === 'gone') session.delivery.flows.end();
     const will = record.will && new Will(record.will);
     session.createdAt = record.createdAt;

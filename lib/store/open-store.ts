@@ -2,7 +2,8 @@
 // recognized by its time of creation and the number of its last commit; after a failed commit there may be one commit
 // more, as only the store knows whether it was written. Before the first write of a new format, the format record is
 // written, so that an older version refuses the store. After each wait `generation` is compared, because the broker
-// may have been stopped meanwhile; attempts to open a failed store end only with success or `stop`.
+// may have been stopped meanwhile; attempts to open a failed store end with success, with `stop`, or if the folder has another
+// store than before (STORE_CHANGED).
 
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
@@ -43,7 +44,7 @@ export class OpenStore {
   #isCommitKnown = true;
   /** The format record with the time of creation, which identifies the store. */
   #format: FormatChange | undefined;
-  /** The attempts to close and open a failed store; settles when the store is open or `stop` was called. */
+  /** The attempts to close and open a failed store; settles when the store is open, was replaced by another one, or `stop` was called. */
   #reopening: Promise<void> | undefined;
   #reopenTimer: unknown;
   #reopenMs = FIRST_REOPEN_MS;

@@ -39,9 +39,9 @@ describe('The actors of a broker', () => {
       'broker: start -> {"idle":"starting"}',
       'broker: started -> "connected"',
       'session: xstate.init -> {"idle":"awaitingConnect"}',
-      'session: connect -> {"idle":"authenticating"}',
-      'session: accepted -> "connected"',
-      'session: closed -> "gone"'
+      'a: connect -> {"idle":"authenticating"}',
+      'a: accepted -> "connected"',
+      'a: closed -> "gone"'
     ]);
     end();
     await broker.connect({ clientId: 'b' });
@@ -108,8 +108,79 @@ describe('The actors of a broker', () => {
     await waitFor(actor, (snapshot) => snapshot.matches('disconnected'));
     await broker.sessions.discard('a');
     assert.equal(await ended, 'ended');
-    assert.deepEqual(states, ['disconnected', 'connected', 'disconnected', 'gone']);
+    assert.deepEqual(states, [{ disconnected: 'waiting' }, 'connected', { disconnected: 'waiting' }, 'gone']);
     await broker.stop();
+  });
+
+  it('names a session by its client id, which it has from the CONNECT on', async () => {
+    await using broker = createBroker();
+    const names: string[] = [];
+    broker.inspect((event) => {
+      if (event.type === '@xstate.snapshot' && event.actorRef.src === 'session')
+        names.push(`${event.actorRef.id}: ${JSON.stringify(event.snapshot.value)}`);
+    });
+    await broker.start();
+    const client = await broker.connect({ clientId: 'a', sessionExpiry: 60 });
+    const { actor } = broker.sessions.get('a');
+    assert.deepEqual([actor.id, actor.getSnapshot().context, actor.toJSON().id], ['a', { session: 'a' }, 'a']);
+    assert.throws(() => actor.stop(), /sessions\.get\("a"\)/);
+    await client.disconnect();
+    assert.equal(names[0], 'session: {"idle":"awaitingConnect"}');
+    assert.equal(names.at(-1), 'a: {"disconnected":"waiting"}');
+  });
+
+  it('is disconnected for the listeners of client.disconnected, whatever follows', async () => {
+    await using broker = createBroker();
+    await broker.start();
+    const seen: string[] = [];
+    broker.on('client.disconnected', ({ client, reason }) => {
+      const session = broker.sessions.get(client.clientId);
+      seen.push(
+        `${client.clientId}, ${reason}: ${session.state}, ${session.actor.getSnapshot().matches('disconnected')}`
+      );
+      session.clearQueue().then(
+        () => seen.push('cleared'),
+        (error) => seen.push(String(error))
+      );
+    });
+    const brief = await broker.connect({ clientId: 'brief' });
+    const ended = broker.nextEvent('session.terminated');
+    await brief.disconnect();
+    await ended;
+    await broker.connect({ clientId: 'lasting', sessionExpiry: 60 });
+    const again = await broker.connect({ clientId: 'lasting', clean: false, sessionExpiry: 60 });
+    const detached = broker.nextEvent('client.disconnected');
+    await again.disconnect();
+    await detached;
+    assert.deepEqual(seen, [
+      'brief, normal: disconnected, true',
+      'cleared',
+      'lasting, takeovered: disconnected, true',
+      'cleared',
+      'lasting, normal: disconnected, true',
+      'cleared'
+    ]);
+  });
+
+  it('does not receive its own will if a listener of client.disconnected ends it', async () => {
+    await using broker = createBroker();
+    await broker.start();
+    const dropped: string[] = [];
+    const seen: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => dropped.push(`${message.topic}: ${reason}`));
+    broker.on('message.publish', ({ message }) => seen.push(message.topic));
+    broker.on('client.disconnected', ({ client }) => broker.sessions.get(client.clientId).discard());
+    const client = await broker.connect({
+      clientId: 'a',
+      sessionExpiry: 60,
+      will: { topic: 'wills/a', payload: 'bye', qos: 1 }
+    });
+    await client.subscribe('wills/#', { qos: 1 });
+    const ended = broker.nextEvent('session.terminated');
+    broker.sessions.get('a').kick({ session: 'keep' });
+    await ended;
+    assert.equal(broker.sessions.has('a'), false);
+    assert.deepEqual([seen, dropped], [['wills/a'], ['wills/a: no_subscribers']]);
   });
 
   it('drops actors that are neither held nor observed', async () => {

@@ -246,7 +246,8 @@ export class SessionHandle<Data = unknown> {
    * a CONNACK code), and its will is not published.
    *
    * In a listener of an event, the current owner of the session is disconnected: from `session.takenover` on, this is the connection that
-   * takes over. While a clean start discards the previous session, that session ends and the new one begins.
+   * takes over. While a clean start discards the previous session, that session ends and the new one begins. In a listener of
+   * `client.disconnected`, the session ends after the listeners have been called.
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; BrokerError STORE_FAILED if the session cannot be ended or its will cannot be
    *   dropped. A connected client is disconnected nevertheless
    */
@@ -271,7 +272,10 @@ export class SessionHandle<Data = unknown> {
     }
   }
 
-  /** End the session of a client that is not connected. @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED */
+  /**
+   * End the session of a client that is not connected. In a listener of `client.disconnected`, it ends after the listeners have been called.
+   * @throws BrokerError SESSION_RUNNING if the client is connected; STORE_FAILED
+   */
   discard(): void {
     const { lifecycle, state } = this.#session;
     if (state === 'connected' || lifecycle.takeover?.isPending) {

@@ -66,6 +66,7 @@ export class ChartActions implements SessionActions {
 
   awaitExpiry(): void {
     const { ports, timers, lifecycle } = this.#session;
+    if (lifecycle.ending?.isOver) return; // a listener has ended it, and `forget` publishes its will
     timers.awaitExpiry(ports.clock.monotonic(), lifecycle.ending?.will === 'keep');
   }
 

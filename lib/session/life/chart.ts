@@ -13,7 +13,7 @@ export interface SessionActions {
   admit(): void;
   /** Accept all packets of a connected client. */
   goLive(): void;
-  /** Detach the connection. */
+  /** Detach the connection. The state is `disconnected` meanwhile, also if the session ends or another connection takes it over. */
   release(): void;
   /** Set a timer for the session expiry and for a delayed will. */
   awaitExpiry(): void;

@@ -22,6 +22,8 @@ interface Ending {
   readonly will: 'publish' | 'drop' | 'keep';
   /** Destroy the stream instead of ending it. */
   readonly isAbrupt: boolean;
+  /** True if the session ends as well, without waiting for its expiry. */
+  readonly isOver?: boolean;
 }
 
 /** Options of `Lifecycle.close`. */
@@ -189,9 +191,9 @@ export class Lifecycle {
     this.send('closed');
   }
 
-  /** End an offline session. */
+  /** End an offline session; from a listener of `client.disconnected`, after the transition. */
   end(event: 'expired' | 'discarded', reason: DisconnectReason): void {
-    this.ending = { ...(this.ending ?? CLOSED), reason };
+    this.ending = { ...(this.ending ?? CLOSED), reason, isOver: true };
     this.send(event);
   }
 

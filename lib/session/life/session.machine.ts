@@ -35,16 +35,19 @@ export const sessionMachine = setup({
     },
     connected: {
       entry: ['admit', 'goLive'],
-      exit: 'release',
-      on: {
-        closed: [{ guard: 'outlivesConnection', target: 'disconnected' }, { target: 'gone' }],
-        takenOver: { target: 'connected', reenter: true }
-      }
+      on: { closed: 'disconnected.closing', takenOver: 'disconnected.takenOver' }
     },
     disconnected: {
-      entry: 'awaitExpiry',
-      exit: 'cancelExpiry',
-      on: { resumed: 'connected', expired: 'gone', discarded: 'gone' }
+      initial: 'waiting',
+      states: {
+        closing: { entry: 'release', always: [{ guard: 'outlivesConnection', target: 'waiting' }, '#session.gone'] },
+        takenOver: { entry: 'release', always: '#session.connected' },
+        waiting: {
+          entry: 'awaitExpiry',
+          exit: 'cancelExpiry',
+          on: { resumed: '#session.connected', expired: '#session.gone', discarded: '#session.gone' }
+        }
+      }
     },
     gone: { type: 'final', entry: 'forget' }
   }

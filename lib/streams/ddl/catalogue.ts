@@ -61,7 +61,7 @@ export class Catalogue {
     if (this.#all.size >= MAX_DEFINITIONS)
       throw new StateError(
         'STREAM_LIMIT',
-        `there are already ${MAX_DEFINITIONS} streams and tables, which is the maximum; drop one first`
+        `there are already ${MAX_DEFINITIONS} streams and tables, which is the maximum; delete one first`
       );
     return this.#put(definition);
   }

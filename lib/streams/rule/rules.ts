@@ -132,7 +132,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
       if (this.#rules.size >= most)
         throw new StateError(
           'STREAM_RULE_LIMIT',
-          `there are already ${most} rules, which is the maximum; drop one, or raise the option max`
+          `there are already ${most} rules, which is the maximum; delete one, or raise the option max`
         );
       await this.#check(read);
       const rule = this.#add(read);
