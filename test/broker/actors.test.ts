@@ -129,7 +129,7 @@ describe('The actors of a broker', () => {
     assert.equal(names.at(-1), 'a: {"disconnected":"waiting"}');
   });
 
-  it('is disconnected for the listeners of client.disconnected, whatever follows', async () => {
+  it('shows the state disconnected to listeners of client.disconnected, also if the session ends or is taken over', async () => {
     await using broker = createBroker();
     await broker.start();
     const seen: string[] = [];

@@ -9,7 +9,7 @@ export interface Page {
 }
 
 /** A code block of a page in JavaScript or TypeScript. */
-export interface Snippet {
+interface Snippet {
   readonly page: string;
   /** The line of the page on which the code begins, counted from 1. */
   readonly line: number;

@@ -42,7 +42,7 @@ export function syntaxOf(path: string): ts.SourceFile {
 }
 
 /** An import of a source: `import`, `export ... from`, `import()`, also as a type. */
-export interface Import {
+interface Import {
   readonly file: string;
   /** The name as it is written, such as `./turn.ts` or `node:fs`. */
   readonly name: string;
