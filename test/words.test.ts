@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..');
 const PHRASES: readonly [instead: string, pattern: RegExp][] = [
   [
     'is not a, is not valid',
-    /(?<!\bthere )(?<!\bThere )\b(is|are|was|were) no (?!longer\b|more\b|less\b|other\b|one\b|room\b)[a-z]+/g
+    /(?<!\bthere )(?<!\bThere )\b(is|are|was|were) no (?!longer\b|more\b|less\b|other\b|one\b|room\b)[A-Za-z]+/g
   ],
   ['again, newly', /\banew\b/gi],
   ['current, valid, applied', /\bin force\b/gi],

@@ -427,7 +427,7 @@ describe('listenHttp', () => {
     const { port } = await listenHttp(broker, tls({ port: 0, certFile, keyFile }), hello);
     const text = await readAll(dial(port));
     assert.match(text, /^HTTP\/1\.1 400 .*"code":108,"message":"this port serves HTTPS/s);
-    const garbage = dial(port, '\u0016\u0003garbage, which is no TLS either');
+    const garbage = dial(port, '\u0016\u0003garbage, which is not TLS either');
     await ended(garbage);
   });
 
