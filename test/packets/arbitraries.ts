@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { PROPERTIES, type PropertySet } from '../../lib/packets/property-table.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../../lib/packets/types.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 
 /** The settings of random tests. `SEED` in the environment repeats a run, `RUNS` sets the number of runs; `numRuns` is that of the long form. */
 export function runs(name: string, numRuns: number): { seed: number; numRuns: number } {
-  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`# ${name}: SEED=${seed}`);
+  const seed = readSeed();
+  console.log(`# ${name}: ${shownSeed(seed)}`);
   return { seed, numRuns: Number(process.env.RUNS ?? samples(numRuns)) };
 }
 

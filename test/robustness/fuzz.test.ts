@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { listed } from '../fuzz/inputs.ts';
 import { fuzz } from '../fuzz/run.ts';
-import { sized } from '../support/samples.ts';
+import { readSeed, shownSeed, sized } from '../support/samples.ts';
 
 // SEED repeats a run; `npm run fuzz` runs a million inputs.
-const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-console.log(`# fuzz: SEED=${seed}`);
+const seed = readSeed();
+console.log(`# fuzz: ${shownSeed(seed)}`);
 
 describe('Damaged, misplaced and random packets', () => {
   it('ends only the connection of a damaged packet, with the right code, and disturbs no other', async () => {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { printStatement } from '../../lib/sql/print.ts';
 import { parseStatement } from '../../lib/sql/statement.ts';
 import { Random } from '../fuzz/random.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { CASE_FILES, readCases } from './cases.ts';
 import { StatementMaker, withoutPlaces } from './generated.ts';
 import { DIALECT } from './support.ts';
@@ -12,14 +12,14 @@ const print = (sql: string) => printStatement(parseStatement(sql, DIALECT), DIAL
 
 describe('A printed statement', () => {
   it('prints a statement that has the same tree and prints to the same text', () => {
-    const seed = Math.floor(Math.random() * 2 ** 31);
+    const seed = readSeed();
     const maker = new StatementMaker(new Random(seed));
     for (let count = 0; count < samples(3000); count++) {
       const statement = maker.statement();
       const text = printStatement(statement, DIALECT);
       const parsed = parseStatement(text, DIALECT);
-      assert.deepEqual(withoutPlaces(parsed), withoutPlaces(statement), `seed ${seed}: ${text}`);
-      assert.equal(print(text), text, `seed ${seed}`);
+      assert.deepEqual(withoutPlaces(parsed), withoutPlaces(statement), `${shownSeed(seed)}: ${text}`);
+      assert.equal(print(text), text, shownSeed(seed));
     }
   });
 

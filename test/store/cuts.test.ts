@@ -8,7 +8,7 @@ import type { ClientOptions } from '../../lib/client/options.ts';
 import { checkStore } from '../../lib/index.ts';
 import { Random } from '../fuzz/random.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { publish } from '../support/wire.ts';
 import { Lives, MortalStore, PERSISTENT, turns } from './support.ts';
 
@@ -169,8 +169,8 @@ async function openAt(store: MortalStore, count: number, now: number) {
 }
 
 describe('A store that contains only the first commits', () => {
-  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-  console.log(`# cuts: SEED=${seed}`);
+  const seed = readSeed();
+  console.log(`# cuts: ${shownSeed(seed)}`);
   it(`opens and fulfils every promise made by then, for any number of commits (seed ${seed})`, async () => {
     const { store, promises, now } = await record(seed);
     const total = store.committed.length;

@@ -1,11 +1,11 @@
 import { describe, it } from 'node:test';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { Model } from './model.ts';
 
 const SEEDS = Number(process.env.SEEDS ?? (process.env.SEED === undefined ? samples(20) : 1));
 const STEPS = Number(process.env.STEPS ?? 150);
-const first = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-console.log(`# random deaths: SEED=${first}`);
+const first = readSeed();
+console.log(`# random deaths: ${shownSeed(first)}`);
 
 describe('A broker that crashes at random moments', () => {
   for (let seed = first; seed < first + SEEDS; seed++)

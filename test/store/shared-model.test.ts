@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Random } from '../fuzz/random.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { Lives } from './support.ts';
 
 const FILTER = '$share/workers/jobs/#';
@@ -91,9 +91,9 @@ describe('The queues of a share group', () => {
   for (const isKept of [false, true]) {
     const where = isKept ? 'in a store, also over crashes' : 'in memory';
     it(`contains every message once, handed over ones first, each of these in order, ${where}`, async () => {
-      const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+      const seed = readSeed();
       for (let at = 0; at < ROUNDS; at++) {
-        const about = `SEED=${seed + at}`;
+        const about = shownSeed(seed + at);
         await round(new Random(seed + at), isKept, about);
       }
     });

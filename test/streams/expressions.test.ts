@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
 import { StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { evaluate, readValue, showValue } from './expression-support.ts';
 
 interface Case {
@@ -147,7 +147,7 @@ function literal(value: Value): string | undefined {
 
 describe('operators over random values', () => {
   it('gives the same results as a slow evaluation, for columns and for literals', () => {
-    const seed = Math.floor(Math.random() * 2 ** 32);
+    const seed = readSeed();
     const random = new Random(seed);
     for (let round = 0; round < samples(1000); round++) {
       const operator = random.pick(OPERATORS);
@@ -155,7 +155,7 @@ describe('operators over random values', () => {
       const left = random.once(3) ? (literal(a) ?? 'a') : 'a';
       const right = random.once(2) ? (literal(b) ?? 'b') : 'b';
       const result = resultOf(`${left} ${operator} ${right}`, { a, b }).replace(/^fails .*/, 'fails');
-      const shown = `seed ${seed}: ${left} ${operator} ${right} with ${showValue({ a, b })}`;
+      const shown = `${shownSeed(seed)}: ${left} ${operator} ${right} with ${showValue({ a, b })}`;
       assert.equal(result, obvious(operator, a, b), shown);
     }
   });

@@ -5,10 +5,10 @@ import { MAX_STRING } from '../../lib/sql/arithmetic.ts';
 import { isHeavier, MAX_WEIGHT } from '../../lib/sql/weight.ts';
 import { compileStreamRule, streamFunctions } from '../../lib/streams/index.ts';
 import { Random } from '../fuzz/random.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-console.log(`# weight of the results of functions: SEED=${SEED}`);
+const SEED = readSeed();
+console.log(`# weight of the results of functions: ${shownSeed(SEED)}`);
 
 /** Overhead of a result above the limit: the name of its column, and brackets. */
 const SLACK = 100;
@@ -67,7 +67,7 @@ describe('The result of a function', () => {
       const { emissions } = rule.run(rows, { until: 0 });
       called += emissions.length === 0 ? 0 : 1;
       for (const row of emissions.flat())
-        assert.ok(!isHeavier(row, rowWeight + SLACK), `${name}: ${JSON.stringify(row).length}; SEED=${SEED}`);
+        assert.ok(!isHeavier(row, rowWeight + SLACK), `${name}: ${JSON.stringify(row).length}; ${shownSeed(SEED)}`);
     }
     assert.ok(called > streamFunctions().length / 2, `${called}`);
   });
@@ -87,7 +87,7 @@ describe('The result of a function', () => {
           called += at === TRIES - 1 ? 1 : 0;
           const { r } = outputs[0] as { readonly r: unknown };
           const most = typeof r === 'string' ? MAX_STRING : MAX_WEIGHT;
-          assert.ok(!isHeavier(outputs[0], most + SLACK), `${name} is heavier; SEED=${SEED}`);
+          assert.ok(!isHeavier(outputs[0], most + SLACK), `${name} is heavier; ${shownSeed(SEED)}`);
         } catch (error) {
           if ((error as { code?: string }).code !== 'SQL_FAILED') throw error;
         }

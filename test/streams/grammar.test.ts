@@ -9,7 +9,7 @@ import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import type { StreamDefinition } from '../../lib/streams/types.ts';
 import { Random } from '../fuzz/random.ts';
 import { withoutPlaces } from '../sql/generated.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { StreamStatementMaker } from './generated.ts';
 import { GRAMMAR_CASES } from './grammar-cases.ts';
 
@@ -40,14 +40,14 @@ describe('The grammar of streams', () => {
 
 describe('A printed statement over streams', () => {
   it('parses to the same tree after printing, and prints the same text again', () => {
-    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = readSeed();
     const maker = new StreamStatementMaker(new Random(seed));
     for (let count = 0; count < samples(3000); count++) {
       const statement = maker.statement();
       const text = printStreamStatement(statement);
       const parsed = parseStreamStatement(text);
-      assert.deepEqual(withoutPlaces(parsed), withoutPlaces(statement), `seed ${seed}: ${text}`);
-      assert.equal(printStreamStatement(parsed), text, `seed ${seed}`);
+      assert.deepEqual(withoutPlaces(parsed), withoutPlaces(statement), `${shownSeed(seed)}: ${text}`);
+      assert.equal(printStreamStatement(parsed), text, shownSeed(seed));
     }
   });
 

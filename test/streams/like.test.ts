@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { likePattern } from '../../lib/streams/expressions/like.ts';
 import { StreamFailure } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 
 const ROUNDS = samples(3_000);
 /** So long that a search in time proportional to the product of the lengths would not end. */
@@ -19,13 +19,13 @@ function obviously(text: string, pattern: string): boolean {
 
 describe('LIKE', () => {
   it('matches the same random texts and patterns as a reference implementation', () => {
-    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = readSeed();
     const random = new Random(seed);
     const some = (characters: string, most: number) =>
       Array.from({ length: random.below(most) }, () => random.pick([...characters])).join('');
     for (let round = 0; round < ROUNDS; round++) {
       const [text, pattern] = [some('ab', 10), some(random.once(2) ? 'ab%' : 'ab%_', 7)];
-      const about = `SEED=${seed}: '${text}' LIKE '${pattern}'`;
+      const about = `${shownSeed(seed)}: '${text}' LIKE '${pattern}'`;
       assert.equal(likePattern(pattern)(text), obviously(text, pattern), about);
     }
   });

@@ -4,7 +4,7 @@ import { protobufFormat } from '../../adapters/streams/protobuf/index.ts';
 import type { StreamFormatCodec, StreamFormatSetup } from '../../lib/adapter.ts';
 import type { StreamValueObject } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
-import { samples } from '../support/samples.ts';
+import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { TestSink, turns } from './sink-bench.ts';
 
 const ALL = `
@@ -156,7 +156,7 @@ describe('the format protobuf', () => {
 
   it('never fails with another error, for any payload', async () => {
     const { decode, encode } = await codec('all.All');
-    const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+    const seed = readSeed();
     let state = seed;
     const next = () => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) >>> 16;
     const whole = encode({ text: 'abc', many: [1, 2], longs: { 5: 'x' }, inner: { raw: 'AAAA' }, flags: { true: {} } });
@@ -166,7 +166,7 @@ describe('the format protobuf', () => {
       try {
         encode(decode(payload));
       } catch (error) {
-        if ((error as { code?: string }).code !== 'STREAM_FAILED') throw new Error(`SEED=${seed}`, { cause: error });
+        if ((error as { code?: string }).code !== 'STREAM_FAILED') throw new Error(shownSeed(seed), { cause: error });
       }
     }
   });

@@ -14,10 +14,26 @@ export function sized(short: number, long: number): number {
   return IS_LONG ? long : short;
 }
 
-/** The numbers from `first` to `last`: all of them in the long form, otherwise each fifth one, beginning at random. */
-export function someOf(first: number, last: number): number[] {
-  const step = IS_LONG ? 1 : 5;
+/** The seed of a random test: that of `SEED` in the environment, otherwise a random one. */
+export function readSeed(): number {
+  return Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+}
+
+/** The environment that repeats a run with this seed. The long form takes other steps with the same seed. */
+export function shownSeed(seed: number): string {
+  return `SEED=${seed}${IS_LONG ? ' TEST_LONG=1' : ''}`;
+}
+
+let first: number | undefined;
+
+/** The numbers from `least` to `most`: all of them in the long form, otherwise each fifth one, beginning at random. */
+export function someOf(least: number, most: number): number[] {
+  if (first === undefined) {
+    const seed = readSeed();
+    if (!IS_LONG) console.log(`# each fifth one: ${shownSeed(seed)}`);
+    first = seed % 5;
+  }
   const numbers: number[] = [];
-  for (let at = first + Math.floor(Math.random() * step); at <= last; at += step) numbers.push(at);
+  for (let at = least + (IS_LONG ? 0 : first); at <= most; at += IS_LONG ? 1 : 5) numbers.push(at);
   return numbers;
 }

@@ -1,3 +1,5 @@
+import { readSeed, shownSeed } from '../support/samples.ts';
+
 /** Matches by the rules of section 4.7, level by level: slow, but easy to verify. */
 export function slowMatches(filter: string, name: string): boolean {
   const wanted = filter.split('/');
@@ -14,8 +16,8 @@ export function slowMatches(filter: string, name: string): boolean {
 
 /** A reproducible source of random numbers (mulberry32). `SEED` in the environment repeats a run. */
 export function randomSource(name: string): { below: (bound: number) => number; pick: <T>(from: readonly T[]) => T } {
-  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`# ${name}: SEED=${seed}`);
+  const seed = readSeed();
+  console.log(`# ${name}: ${shownSeed(seed)}`);
   let state = seed >>> 0;
   const below = (bound: number) => {
     state = (state + 0x6d2b79f5) >>> 0;
