@@ -16,6 +16,31 @@ const root = join(import.meta.dirname, '..');
  */
 const JOINED = ['eventemitter3', 'lru-cache', 'typebox', 'xstate'];
 
+/** The namespace of the modules that belong to the compiler of schemas. */
+const COMPILER = 'compiler';
+
+/**
+ * Bundles typebox twice: what makes schemas, and the compiler of schemas, which is loaded later. esbuild puts whole files into chunks, with all
+ * that any entry point needs of them, so with one copy every import of `embermq/management` got 110 kB of the compiler. A copy has no state
+ * that the other one would need. Its modules have no side effects, which the package.json of typebox does not say.
+ */
+const TWO_TYPEBOXES = {
+  name: 'two-typeboxes',
+  setup({ onLoad, onResolve, resolve: find }) {
+    onResolve({ filter: /^(typebox|\.)/ }, async ({ path, importer, kind, resolveDir, namespace, pluginData }) => {
+      const isOfTypebox = path.startsWith('typebox') || importer.includes('/node_modules/typebox/');
+      if (!isOfTypebox || pluginData === TWO_TYPEBOXES) return undefined;
+      const found = await find(path, { importer, kind, resolveDir, pluginData: TWO_TYPEBOXES });
+      const isOfCompiler = path === 'typebox/compile' || namespace === COMPILER;
+      return { ...found, namespace: isOfCompiler ? COMPILER : 'file', sideEffects: false };
+    });
+    onLoad({ filter: /./, namespace: COMPILER }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8'),
+      resolveDir: dirname(path)
+    }));
+  }
+};
+
 /** Returns the program of the sources of the package. */
 export function packageProgram() {
   const { config } = ts.readConfigFile(join(root, 'tsconfig.build.json'), ts.sys.readFile);
@@ -63,6 +88,7 @@ async function writeModules(folder, entries) {
     target: 'node20',
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
     chunkNames: 'chunks/[name]-[hash]',
+    plugins: [TWO_TYPEBOXES],
     logLevel: 'warning',
     write: false
   });

@@ -21,7 +21,7 @@ import {
   type Service,
   withCors
 } from '../rest/index.ts';
-import { checkQuery, readQuery } from '../rest-checks/index.ts';
+import { checkQuery, loadChecks, readQuery } from '../rest-checks/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { faultOf } from './codes.ts';
 import { EventStreams } from './event-stream.ts';
@@ -226,6 +226,8 @@ class Management implements Service {
     if (!isOriginal || row.path.startsWith('/x/')) checkNames(row, call.query);
     const given = readQuery(call.query);
     const page = pageRequest(row, given, { maxRowLimit, isOriginal });
+    const loading = loadChecks();
+    if (loading !== undefined) await loading;
     const query = checkQuery(requestOf(row, isOriginal).query, given);
     const sent =
       row.body === undefined

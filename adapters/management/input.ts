@@ -1,4 +1,5 @@
-import Type, { type TObject, type TSchema } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
+import * as Type from 'typebox';
 import { nearest } from '../../lib/adapter.ts';
 import { type Body, documentedAs, Fault, parseJson } from '../rest/index.ts';
 import { check } from '../rest-checks/index.ts';

@@ -2,7 +2,8 @@
 // is only for people is in the descriptions of schemas and in the examples, which a test executes. A mount has its
 // own document, because revisions have other paths, names and statuses.
 
-import Type, { type TObject } from 'typebox';
+import type { TObject } from 'typebox';
+import * as Type from 'typebox';
 import { DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import { CODES } from './codes.ts';
 import { type Example, type Operation, requestOf } from './operation.ts';

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { loadavg } from 'node:os';
 import type { Broker } from '../../lib/index.ts';
 
 /**
@@ -28,7 +27,7 @@ export const RUNTIME_VERSION = process.version;
 export async function readRuntime({ settings, sessions }: Broker): Promise<Runtime> {
   const { heapTotal, heapUsed, external } = process.memoryUsage();
   return {
-    load: loadavg(),
+    load: process.getBuiltinModule('node:os').loadavg(),
     maxDescriptors: await readMaxDescriptors(),
     memoryTotal: heapTotal + external,
     memoryUsed: heapUsed + external,

@@ -1,7 +1,6 @@
-import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock, PageParts } from '../../lib/index.ts';
-import type { Caller } from '../rest/index.ts';
+import { type Caller, crypto } from '../rest/index.ts';
 import type { PageRequest } from './listing.ts';
 
 /** Time within which the next page of a list must be requested, in milliseconds. */
@@ -43,7 +42,8 @@ export class Walks {
     conditions: object,
     read: (page: Place & { readonly limit: number }) => PageParts<R>
   ): PageParts<R> {
-    const keyOf = (at: number) => hash('sha256', JSON.stringify([kind, id, list, conditions, limit, at]), 'base64');
+    const keyOf = (at: number) =>
+      crypto().hash('sha256', JSON.stringify([kind, id, list, conditions, limit, at]), 'base64');
     const now = this.#clock.monotonic();
     const known = number === 1 ? undefined : this.#next.get(keyOf(number));
     const from = known !== undefined && now < known.untilMs ? known.cursor : undefined;

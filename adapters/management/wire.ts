@@ -1,4 +1,5 @@
-import Type, { type TSchema } from 'typebox';
+import type { TSchema } from 'typebox';
+import * as Type from 'typebox';
 import { dateTimeText, type ListenerAddress } from '../../lib/adapter.ts';
 import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
 

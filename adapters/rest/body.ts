@@ -1,4 +1,4 @@
-import { Buffer, isUtf8 } from 'node:buffer';
+import { isUtf8 } from './builtins.ts';
 import { Fault } from './fault.ts';
 
 /** Collects the bytes of a body. */

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { net } from './builtins.ts';
 import type { Call } from './call.ts';
 import { Fault } from './fault.ts';
 
@@ -36,7 +36,8 @@ export class BrowserChecks {
     if (host !== undefined && host === this.#acceptedHost) return;
     const name = host === undefined ? undefined : hostName(host);
     const isGood =
-      name !== undefined && (name === 'localhost' || hosts.has(name) || isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0);
+      name !== undefined &&
+      (name === 'localhost' || hosts.has(name) || net().isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0);
     if (!isGood)
       throw new Fault(
         'notPermitted',

@@ -4,10 +4,10 @@
 // An unknown name is checked as a known one is, since the time must not tell which names exist. Operations that load
 // code need more than right credentials (`mayLoadCode`).
 
-import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { type LoginAttempt, LoginLimit, loginSourceOf } from '../../lib/adapter.ts';
 import { type Awaitable, type Broker, BrokerError, StateError } from '../../lib/index.ts';
+import { crypto, once } from './builtins.ts';
 import type { Call, Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import { clientAddress, type TrustedProxies } from './proxies.ts';
@@ -85,7 +85,7 @@ export class CredentialCheck {
   readonly #credentials: readonly Identities[] | CredentialFunction;
   readonly #proxies: TrustedProxies;
   /** The key of the digests of headers. */
-  readonly #secret = randomBytes(32);
+  readonly #secret = once(() => crypto().randomBytes(32));
   /** Keyed by the digest of the address and the header, so that neither secrets nor comparison times leak. */
   readonly #right = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
   /** The last header with valid credentials, because one client often sends many requests. */
@@ -133,7 +133,7 @@ export class CredentialCheck {
     if (pair === undefined) throw this.#unauthorized();
     // without the address in the key, guesses from other addresses would not be limited while the credentials are in
     // use
-    const key = createHmac('sha256', this.#secret).update(`${source} ${header}`).digest('base64');
+    const key = crypto().createHmac('sha256', this.#secret()).update(`${source} ${header}`).digest('base64');
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
       this.#last = { header, source, login: known };

@@ -73,7 +73,7 @@ export class DocumentSchemas {
     for (const [keyword, value] of Object.entries(schema)) {
       if (keyword === 'title' || keyword === 'documented' || keyword === 'required') continue;
       if (keyword === 'properties') Object.assign(made, this.#object(schema));
-      // Type.Record
+      // recordOf
       else if (keyword === 'patternProperties') made.additionalProperties = this.of(Object.values(value)[0] as object);
       else if (ONE.includes(keyword)) made[keyword] = typeof value === 'object' ? this.of(value as object) : value;
       else if (LISTS.includes(keyword)) made[keyword] = (value as object[]).map((one) => this.of(one));

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
+import { stream as streamModule } from './builtins.ts';
 import type { MountPorts } from './call.ts';
 import type { MountedServices } from './mounted-services.ts';
 import { nodeCall } from './node-call.ts';
@@ -42,7 +42,7 @@ export function toFastify(services: MountedServices, ports: MountPorts): Fastify
   const answer = async (request: FastifyRequest, reply: FastifyReply, base: string): Promise<void> => {
     const { raw } = request;
     const url = raw.url ?? '/';
-    const stream = request.body instanceof Readable ? request.body : raw;
+    const stream = request.body instanceof streamModule().Readable ? request.body : raw;
     const found = await services.answer({ url: cut(url, base), originalUrl: url }, (place) =>
       nodeCall(raw, place, { body: () => ({ stream }), clock: ports.clock })
     );

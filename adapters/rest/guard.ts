@@ -1,6 +1,6 @@
-import { BlockList, isIP } from 'node:net';
 import type { Broker } from '../../lib/index.ts';
 import { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
+import { net, once } from './builtins.ts';
 import type { Call } from './call.ts';
 import { type Caller, CredentialCheck, type Credentials } from './credentials.ts';
 import { Fault } from './fault.ts';
@@ -39,9 +39,12 @@ interface GuardedInterface {
 /** A request that needs no credentials. */
 const WITHOUT: Caller = { scope: 'administrator', kind: 'none', mayLoadCode: false };
 
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
+const loopback = once(() => {
+  const addresses = new (net().BlockList)();
+  addresses.addSubnet('127.0.0.0', 8, 'ipv4');
+  addresses.addAddress('::1', 'ipv6');
+  return addresses;
+});
 
 /** Headers with which proxies mark forwarded requests. Some send only one of the last ones. */
 const FORWARDED = [
@@ -185,6 +188,6 @@ function withHint({ message, headers }: Fault, hint: string): Fault {
 }
 
 function isLoopback(address: string): boolean {
-  const version = isIP(address);
-  return version !== 0 && LOOPBACK.check(address, version === 4 ? 'ipv4' : 'ipv6');
+  const version = net().isIP(address);
+  return version !== 0 && loopback().check(address, version === 4 ? 'ipv4' : 'ipv6');
 }

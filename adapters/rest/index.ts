@@ -4,6 +4,7 @@
  */
 
 export { BrowserChecks, type BrowserSettings } from './browser-checks.ts';
+export { crypto, isUtf8, net } from './builtins.ts';
 export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';
 export { isPreflight, withCors } from './cors.ts';
 export {
@@ -32,5 +33,6 @@ export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
 export { parseJson } from './parse-json.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';
+export { recordOf } from './record-of.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

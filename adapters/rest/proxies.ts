@@ -1,5 +1,5 @@
-import { isIP } from 'node:net';
 import { contains, type Network } from '../../lib/adapter.ts';
+import { net } from './builtins.ts';
 import type { Call } from './call.ts';
 
 /** Proxies whose `X-Forwarded-For` header is trusted. */
@@ -35,5 +35,5 @@ function plainAddress(text: string): string | undefined {
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(text) ?? [];
   const [, withPort] = /^(\d+(?:\.\d+){3}):\d+$/.exec(text) ?? [];
   const address = (bracketed ?? withPort ?? text).replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
-  return isIP(address) === 0 ? undefined : address;
+  return net().isIP(address) === 0 ? undefined : address;
 }

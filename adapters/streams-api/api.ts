@@ -1,4 +1,5 @@
-import Type, { type TSchema } from 'typebox';
+import type { TSchema } from 'typebox';
+import * as Type from 'typebox';
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type Service,
   withCors
 } from '../rest/index.ts';
-import { check, checkQuery, readQuery } from '../rest-checks/index.ts';
+import { check, checkQuery, loadChecks, readQuery } from '../rest-checks/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { auditChange, type ChangeRequest } from './audit.ts';
 import { bodyOf, noBody } from './body.ts';
@@ -134,6 +135,8 @@ class StreamsRest implements Service {
     given: { input?: Input }
   ): Promise<Answer> {
     const { maxBodyBytes, bodyTimeout, maxDepth } = this.#settings;
+    const loading = loadChecks();
+    if (loading !== undefined) await loading;
     const query = checkQuery(row.query, readQuery(call.query));
     let body: unknown;
     if (row.body !== undefined) {

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { type Credentials, DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
 import type { Operation } from './operation.ts';
 

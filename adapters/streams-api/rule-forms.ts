@@ -3,7 +3,8 @@
 // that it reads does not exist. The order of the options in `FIRST_OPTIONS` and the fields that are left out if they
 // are empty are documented.
 
-import Type, { type Static } from 'typebox';
+import type { Static } from 'typebox';
+import * as Type from 'typebox';
 import {
   SqlError,
   type StreamRuleDefinition,
@@ -11,13 +12,14 @@ import {
   type StreamRuleStatus,
   type StreamsApi
 } from '../../lib/index.ts';
+import { recordOf } from '../rest/index.ts';
 import { faultOf, hasCode, StreamFault } from './faults.ts';
 import { sorted } from './reply.ts';
 
-const ACTION = Type.Record(Type.String(), Type.Unknown(), {
+const ACTION = recordOf(Type.Unknown(), {
   description: 'One key, the type of the sink, with its properties: {"mqtt": {"server": "tcp://a:1883", "topic": "b"}}'
 });
-const OPTIONS = Type.Record(Type.String(), Type.Unknown(), {
+const OPTIONS = recordOf(Type.Unknown(), {
   description: 'Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults'
 });
 const FIELDS = {
@@ -51,8 +53,8 @@ export const RULE = Type.Object(
     triggered: Type.Boolean({ description: 'True if it runs after a start of the service' }),
     id: Type.String(),
     sql: Type.String(),
-    actions: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-    options: Type.Record(Type.String(), Type.Unknown(), { description: 'All options, with their defaults' }),
+    actions: Type.Array(recordOf(Type.Unknown())),
+    options: recordOf(Type.Unknown(), { description: 'All options, with their defaults' }),
     name: Type.Optional(Type.String()),
     version: Type.Optional(Type.String()),
     tags: Type.Optional(Type.Array(Type.String()))
@@ -71,7 +73,7 @@ export const RULE_ROW = Type.Object(
   { title: 'RuleRow' }
 );
 /** The metrics of a running rule. */
-export const METRICS = Type.Record(Type.String(), Type.Union([Type.Number(), Type.String()]), {
+export const METRICS = recordOf(Type.Union([Type.Number(), Type.String()]), {
   description: 'Metrics by KIND_NAME_INDEX_METRIC'
 });
 

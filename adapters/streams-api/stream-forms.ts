@@ -1,14 +1,15 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { StreamKind } from '../../lib/index.ts';
+import { recordOf } from '../rest/index.ts';
 
 /** A stream or a table, in answers. */
 export const STREAM = Type.Object(
   {
     Name: Type.String(),
-    StreamFields: Type.Union([Type.Array(Type.Record(Type.String(), Type.Unknown())), Type.Null()], {
+    StreamFields: Type.Union([Type.Array(recordOf(Type.Unknown())), Type.Null()], {
       description: 'The columns with FieldType and Name; null: it has no schema'
     }),
-    Options: Type.Record(Type.String(), Type.Unknown(), { description: 'The options, by their names in upper case' }),
+    Options: recordOf(Type.Unknown(), { description: 'The options, by their names in upper case' }),
     StreamType: Type.Integer({ description: '0: stream, 1: table' }),
     sql: Type.String({ description: 'The statement, so that the answer can be sent back' }),
     Fault: Type.Optional(

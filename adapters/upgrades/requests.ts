@@ -1,4 +1,4 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** Return the path of a request without its query. */
@@ -9,6 +9,7 @@ export function pathOf({ url = '' }: IncomingMessage): string {
 
 /** Answer an upgrade request with a status, and close the socket. @param headers further headers */
 export function respond(socket: Duplex, status: number, headers: Readonly<Record<string, string>> = {}): void {
+  const { STATUS_CODES } = process.getBuiltinModule('node:http');
   const text = STATUS_CODES[status] as string;
   socket.on('error', () => {}); // the client has disconnected
   socket.once('finish', () => socket.destroy());

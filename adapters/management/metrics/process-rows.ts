@@ -1,4 +1,4 @@
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import type { IntervalHistogram } from 'node:perf_hooks';
 import type { MetricEntry } from './metric-row.ts';
 
 /** The process metrics at one moment. Times are in seconds, sizes in bytes. */
@@ -32,6 +32,7 @@ export class ProcessMetrics {
 
   #readDelay(): ProcessReading['delay'] {
     if (this.#delays === undefined) {
+      const { monitorEventLoopDelay } = process.getBuiltinModule('node:perf_hooks');
       this.#delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
       this.#delays.enable();
       return undefined;

@@ -3,7 +3,7 @@
 // whose client is misspelt would apply to all. Lists are the oldest first, so that a new rule moves no other to
 // another page. Batches run in slices, and their answers echo the entries with a result each.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { dateTimeText } from '../../../lib/adapter.ts';
 import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
 import { NODE, TIME } from '../examples.ts';

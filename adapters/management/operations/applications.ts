@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { Application, ApplicationChange } from '../../../lib/index.ts';
 import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';

@@ -3,7 +3,7 @@
 // "undefined" stands for an absent value, as in the documented products, and is accepted in requests. A ban that is
 // sent back as it was listed changes nothing.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { documentedAs, Fault } from '../../rest/index.ts';
 import { Listing } from '../listing.ts';

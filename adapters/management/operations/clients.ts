@@ -3,11 +3,10 @@
 // pages continue where the previous one ended (`walks`). Kicking ends the session and does not publish the will, as
 // in the documented products.
 
-import { isIP, SocketAddress } from 'node:net';
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { plainAddress, recordNames } from '../../../lib/adapter.ts';
 import type { ClientQuery, ClientRecord } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
+import { Fault, net } from '../../rest/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
 import { msOf } from '../moment.ts';
@@ -99,6 +98,7 @@ export function queryOf({ isOriginal }: Pick<Context, 'isOriginal'>, given: Cond
  */
 function writtenAddress(given: string): string {
   const plain = plainAddress(given.toLowerCase()) ?? given;
+  const { isIP, SocketAddress } = net();
   const version = isIP(plain);
   if (version === 0)
     throw new Fault('wrongParameter', `the parameter "ip_address" must be an IP address, not "${given}"`, 'ip_address');

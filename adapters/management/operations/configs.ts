@@ -3,10 +3,10 @@
 // change that would expose the broker is refused before it is made. The misspelt field `datatpye` is that of the
 // documented products.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { settingText } from '../../../lib/adapter.ts';
 import type { Broker, Setting } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
 import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
@@ -37,7 +37,7 @@ const PLUGIN_CONFIG = Type.Object({
 
 /** All options of a plugin that get a value, or the list of options as it was read. */
 const PLUGIN_CHANGE = Type.Union([
-  Type.Record(Type.String(), VALUE, { description: 'All options of the plugin that are to have a value' }),
+  recordOf(VALUE, { description: 'All options of the plugin that are to have a value' }),
   Type.Array(
     Type.Object({
       key: PLUGIN_CONFIG.properties.key,

@@ -3,9 +3,11 @@
 // it is. Entries of a batch run one after the other, because records are listed in the order in which their passwords
 // were hashed. Misspelt words are those of the documented products.
 
-import Type, { type TString } from 'typebox';
+import type { TString } from 'typebox';
+import * as Type from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
 import type { Fault } from '../../rest/index.ts';
+import { recordOf } from '../../rest/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing, type PageRequest } from '../listing.ts';
 import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
@@ -21,7 +23,7 @@ const PASSWORD = Type.String({ description: 'The password, in clear' });
 const IS_SUPERUSER = Type.Boolean({ description: 'True if access control does not apply to the client' });
 
 const HASH = Type.String({ description: 'SHA-256 of salt and password, in hexadecimal' });
-const RESULTS = Type.Record(Type.String(), Type.String(), {
+const RESULTS = recordOf(Type.String(), {
   description: 'For each name `ok`, or the fault: `{error,existed}`'
 });
 

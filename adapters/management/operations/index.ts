@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { type Operation, operation } from '../operation.ts';
 import { ACL } from './acl.ts';
 import { ALARMS } from './alarms.ts';

@@ -1,5 +1,6 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { ListenerHandle } from '../../../lib/adapter.ts';
+import { recordOf } from '../../rest/index.ts';
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
@@ -16,7 +17,7 @@ const DATA = Type.Array(
       acceptors: Type.Integer({ description: 'Number of accept loops' }),
       max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
       current_conns: Type.Integer({ description: 'Number of connections' }),
-      shutdown_count: Type.Union([Type.Record(Type.String(), Type.Integer()), Type.Array(Type.Never())], {
+      shutdown_count: Type.Union([recordOf(Type.Integer()), Type.Array(Type.Never())], {
         description: 'Number of connections that have ended, by reason; [] if there are none'
       })
     },

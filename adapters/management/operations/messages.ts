@@ -3,7 +3,8 @@
 // worked on in slices; one wrong entry does not concern the others. With `errors: 'original'`, input is read as
 // loosely as the documented products read it.
 
-import Type, { type TObject } from 'typebox';
+import type { TObject } from 'typebox';
+import * as Type from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { documentedAs, Fault, shortened } from '../../rest/index.ts';
 import { CODES, faultOf } from '../codes.ts';

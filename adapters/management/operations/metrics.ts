@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import {
   COUNTERS,
   type CounterName,
@@ -7,16 +7,16 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
-import { documentedAs } from '../../rest/index.ts';
+import { documentedAs, recordOf } from '../../rest/index.ts';
 import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER, type Revision } from '../revisions.ts';
 import { checkNode } from './on-node.ts';
 
 const NODE = Type.String({ description: 'Name of the node' });
-const METRICS_DATA = Type.Record(Type.String(), Type.Integer(), { description: 'Counters by name' });
+const METRICS_DATA = recordOf(Type.Integer(), { description: 'Counters by name' });
 const STATS_ABOUT = 'Present values ("connections.count") and highest values ("connections.max") by name';
-const STATS_DATA = Type.Record(Type.String(), Type.Integer(), { description: STATS_ABOUT });
+const STATS_DATA = recordOf(Type.Integer(), { description: STATS_ABOUT });
 
 const METRICS_EXAMPLE = { 'messages.received': 2, 'messages.sent': 1 };
 const STATS_EXAMPLE = { 'connections.count': 2, 'connections.max': 3 };
@@ -106,7 +106,7 @@ export const STATS = [
       Type.Object({
         node: NODE,
         stats: Type.Optional(
-          Type.Record(Type.String(), Type.Integer(), {
+          recordOf(Type.Integer(), {
             description: STATS_ABOUT,
             ...documentedAs({ in: LATER, isRequired: true })
           })

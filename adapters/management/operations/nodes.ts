@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
 import { NODE as NODE_NAME, TIME } from '../examples.ts';

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { Broker } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';

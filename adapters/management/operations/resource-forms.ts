@@ -1,9 +1,11 @@
-import Type, { type Static } from 'typebox';
+import type { Static } from 'typebox';
+import * as Type from 'typebox';
 import type { ParamField, ParamTable } from '../../../lib/adapter.ts';
 import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
+import { recordOf } from '../../rest/index.ts';
 
 const text = (description: string) => Type.String({ description });
-const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });
+const fields = (description: string) => recordOf(Type.Unknown(), { description });
 
 const LOCALIZED = Type.Object({ en: Type.String(), zh: Type.String() }, { title: 'LocalizedText' });
 const PARAMS = fields(

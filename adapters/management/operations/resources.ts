@@ -1,14 +1,14 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { nearest } from '../../../lib/adapter.ts';
 import { BrokerError, type ResourceState, type RulesApi } from '../../../lib/index.ts';
-import { Fault } from '../../rest/index.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
 import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './resource-forms.ts';
 import { isTest, ruleFault, TEST } from './rule-faults.ts';
 
-const CONFIG = Type.Record(Type.String(), Type.Unknown(), { description: 'The parameters, as defined by the type' });
+const CONFIG = recordOf(Type.Unknown(), { description: 'The parameters, as defined by the type' });
 const DESCRIPTION = Type.String({ default: '', description: 'A description' });
 const GIVEN = Type.Object({
   id: Type.Optional(
@@ -24,7 +24,7 @@ const GIVEN = Type.Object({
 });
 const CHANGE = Type.Object({
   config: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    recordOf(Type.Unknown(), {
       description: 'All parameters; ****** for a secret keeps the present one'
     })
   ),

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { RouteRecord } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { BrokerError, NotFound, StateError } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { faultOf, renamed } from '../codes.ts';

@@ -1,10 +1,12 @@
-import Type, { type Static, type TSchema } from 'typebox';
+import type { Static, TSchema } from 'typebox';
+import * as Type from 'typebox';
 import type { ActionState, RuleState } from '../../../lib/index.ts';
+import { recordOf } from '../../rest/index.ts';
 
 const text = (description: string) => Type.String({ description });
 const count = (description: string) => Type.Integer({ description });
 const speed = (description: string) => Type.Number({ description });
-const fields = (description: string) => Type.Record(Type.String(), Type.Unknown(), { description });
+const fields = (description: string) => recordOf(Type.Unknown(), { description });
 
 const NODE = text('Name of the node');
 const CREATED = count('When it was created, in milliseconds since 1970');
@@ -24,7 +26,7 @@ const RULE_ACTION = Type.Object(
     name: text('The name of the action'),
     params: fields('The parameters as they were given, with ****** for secrets'),
     metrics: Type.Array(ACTION_METRICS),
-    fallbacks: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    fallbacks: Type.Array(recordOf(Type.Unknown()), {
       description: 'The actions that run if this one has failed, in the same form'
     })
   },
@@ -73,7 +75,7 @@ export const GIVEN_ACTION = Type.Object(
     name: text('The name of the action'),
     params: Type.Optional(fields('The parameters')),
     fallbacks: Type.Optional(
-      Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+      Type.Array(recordOf(Type.Unknown()), {
         description: 'Actions in the same form, which run in this order if the action has failed'
       })
     )

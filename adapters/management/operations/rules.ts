@@ -2,10 +2,11 @@
 // documented sentences. Numbers of a test are read from the text of the body, because `JSON.parse` does not keep all
 // digits. The audit log has the names of actions, not their parameters, which may be secrets.
 
-import Type, { type Static } from 'typebox';
+import type { Static } from 'typebox';
+import * as Type from 'typebox';
 import { nearest } from '../../../lib/adapter.ts';
 import { type ActionInput, decodeJson, encodeJson, type RuleState, type RulesApi } from '../../../lib/index.ts';
-import { documentedAs, Fault } from '../../rest/index.ts';
+import { documentedAs, Fault, recordOf } from '../../rest/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type AuditedNames, type Context, type Operation, operation } from '../operation.ts';
@@ -38,7 +39,7 @@ const GIVEN = Type.Object({
   ...FIELDS,
   test: TEST,
   ctx: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    recordOf(Type.Unknown(), {
       description: 'For a test: columns of the event; others have the defaults of /rule_events'
     })
   )
@@ -133,7 +134,7 @@ export const RULES: readonly Operation[] = [
     shown: RULE,
     data: Type.Union([
       RULE,
-      Type.Record(Type.String(), Type.Unknown(), { description: 'Of a test: the output' }),
+      recordOf(Type.Unknown(), { description: 'Of a test: the output' }),
       Type.Array(Type.Unknown(), { description: 'Of a test with FOREACH: the outputs' })
     ]),
     example: {

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { recordNames } from '../../../lib/adapter.ts';
 import type { SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';

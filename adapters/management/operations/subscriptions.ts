@@ -1,4 +1,5 @@
-import Type, { type TObject, type TSchema } from 'typebox';
+import type { TObject, TSchema } from 'typebox';
+import * as Type from 'typebox';
 import { recordNames } from '../../../lib/adapter.ts';
 import type { Broker, PageParts, QoS, SubscriptionQuery, SubscriptionRecord } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';

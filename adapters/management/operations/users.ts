@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { Fault } from '../../rest/index.ts';
 import { type Operation, type OriginalAnswer, operation } from '../operation.ts';
 import { checkName, checkNotEmpty } from '../records.ts';

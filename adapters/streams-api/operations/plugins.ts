@@ -1,8 +1,9 @@
 // A row for each operation. Faults of plugins have the documented sentences already; this file gives them a status.
 // Plugins run code with the rights of the process, so rows that install or define something have `loadsCode`.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { BrokerError } from '../../../lib/index.ts';
+import { recordOf } from '../../rest/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
 import { type CodeName, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
@@ -162,7 +163,7 @@ const PLUGINS: readonly Operation[] = [
     path: '/plugins/:type/prebuild',
     descr: 'The plugins of a type that can be downloaded, with their addresses',
     errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
-    answer: Type.Record(Type.String(), Type.String()),
+    answer: recordOf(Type.String()),
     faultOf,
     run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.prebuild(typeOf(type)))
   })

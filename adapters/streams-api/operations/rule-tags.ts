@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { StreamsApi } from '../../../lib/index.ts';
 import { faultOf, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';

@@ -1,8 +1,9 @@
 // A row for each operation. Sentences of answers and faults are those of the documented interface, down to their full
 // stops. What a rule is and whether it can run is decided by the stream service.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
+import { recordOf } from '../../rest/index.ts';
 import { hasCode, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { indentedJson, JsonReply, jsonText, sorted } from '../reply.ts';
@@ -182,7 +183,7 @@ export const RULES: readonly Operation[] = [
     path: '/rules/status/all',
     descr: 'The state and the metrics of all rules, by id',
     errorPrefix: 'get rules status error',
-    answer: Type.Record(Type.String(), METRICS),
+    answer: recordOf(METRICS),
     example: {},
     run: async ({ streams }) => {
       const entries: [string, object][] = [];
@@ -206,7 +207,7 @@ export const RULES: readonly Operation[] = [
     answer: Type.Object(
       {
         sources: Type.Array(Type.String(), { description: 'The entry points' }),
-        edges: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'The successors of each node' })
+        edges: recordOf(Type.Array(Type.String()), { description: 'The successors of each node' })
       },
       { title: 'Topology' }
     ),
@@ -259,7 +260,7 @@ export const RULES: readonly Operation[] = [
       {
         name: Type.String({ description: 'Name of the node in the status' }),
         about: Type.String({ description: 'The operation of the node' }),
-        inputs: Type.Array(Type.Record(Type.String(), Type.Unknown()), { description: 'The nodes before it' })
+        inputs: Type.Array(recordOf(Type.Unknown()), { description: 'The nodes before it' })
       },
       { title: 'PlanNode' }
     ),
@@ -282,28 +283,27 @@ export const RULES: readonly Operation[] = [
     body: Type.Object({
       id: Type.Optional(Type.String({ description: 'Ignored' })),
       sql: Type.String({ description: 'The query' }),
-      options: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'Options of the rule' })),
+      options: Type.Optional(recordOf(Type.Unknown(), { description: 'Options of the rule' })),
       rows: Type.Optional(
         Type.Array(
           Type.Object({
             stream: Type.String({ description: 'Name of the stream or table' }),
-            values: Type.Record(Type.String(), Type.Unknown(), { description: 'The columns' }),
+            values: recordOf(Type.Unknown(), { description: 'The columns' }),
             at: Type.Optional(
               Type.Integer({
                 minimum: 0,
                 description: 'The time of arrival, in milliseconds. Default: that of the previous row'
               })
             ),
-            meta: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'The values of meta()' }))
+            meta: Type.Optional(recordOf(Type.Unknown(), { description: 'The values of meta()' }))
           }),
           { maxItems: 10_000, description: 'The rows, in the order of their arrival' }
         )
       ),
       mockSource: Type.Optional(
-        Type.Record(
-          Type.String(),
+        recordOf(
           Type.Object({
-            data: Type.Array(Type.Record(Type.String(), Type.Unknown()), { maxItems: 10_000 }),
+            data: Type.Array(recordOf(Type.Unknown()), { maxItems: 10_000 }),
             interval: Type.Optional(Type.Integer({ minimum: 0, description: 'Milliseconds from row to row' })),
             loop: Type.Optional(Type.Boolean({ description: 'Ignored: each row is used once' }))
           }),
@@ -313,7 +313,7 @@ export const RULES: readonly Operation[] = [
     }),
     answer: Type.Object(
       {
-        emissions: Type.Array(Type.Array(Type.Record(Type.String(), Type.Unknown())), {
+        emissions: Type.Array(Type.Array(recordOf(Type.Unknown())), {
           description: 'The rows of each emission'
         }),
         errors: Type.Array(Type.String(), { description: 'The errors of rows' })

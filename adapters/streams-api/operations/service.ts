@@ -2,9 +2,10 @@
 // have it. Lists of types and functions come from the running service, so they include what plugins have defined.
 
 import { arch, platform } from 'node:os';
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { PropertyField } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
+import { recordOf } from '../../rest/index.ts';
 import { check } from '../../rest-checks/index.ts';
 import { StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
@@ -39,7 +40,7 @@ function service(method: 'GET' | 'POST'): Operation {
   });
 }
 
-const TEXTS = Type.Record(Type.String(), Type.String());
+const TEXTS = recordOf(Type.String());
 const RULESET = Type.Object(
   {
     streams: Type.Optional(TEXTS),
@@ -83,12 +84,12 @@ function shownType({ name, about }: { readonly name: string; readonly about: str
   return { name, about: { description: { en_US: about } } };
 }
 
-const TYPE = Type.Object({ name: Type.String(), about: Type.Record(Type.String(), Type.Unknown()) }, { title: 'Type' });
+const TYPE = Type.Object({ name: Type.String(), about: recordOf(Type.Unknown()) }, { title: 'Type' });
 const DETAILS = Type.Object(
   {
     name: Type.String(),
-    about: Type.Record(Type.String(), Type.Unknown()),
-    properties: Type.Array(Type.Record(Type.String(), Type.Unknown()))
+    about: recordOf(Type.Unknown()),
+    properties: Type.Array(recordOf(Type.Unknown()))
   },
   { title: 'TypeDetails' }
 );
@@ -153,7 +154,7 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/openapi.json',
     descr: 'The OpenAPI document of this interface',
-    answer: Type.Record(Type.String(), Type.Unknown()),
+    answer: recordOf(Type.Unknown()),
     example: {},
     run: (context) => new JsonReply(context.document(context.mountedAt))
   }),

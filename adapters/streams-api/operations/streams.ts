@@ -2,7 +2,7 @@
 // executed at either path, whatever kind it is about; only a replacement must be of the kind of its path. Sentences
 // of answers and faults are the documented ones.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { describeStream, describeStreamText } from '../../../lib/adapter.ts';
 import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
 import { hasCode, StreamFault } from '../faults.ts';

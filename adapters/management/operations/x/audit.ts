@@ -1,5 +1,6 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { AuditEntry } from '../../../../lib/index.ts';
+import { recordOf } from '../../../rest/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -17,7 +18,7 @@ const ENTRY = Type.Object({
   }),
   address: Type.Optional(Type.String({ description: 'IP address of the caller' })),
   request: Type.String({ description: 'Method and path of the operation' }),
-  parameters: Type.Record(Type.String(), Type.Unknown(), {
+  parameters: recordOf(Type.Unknown(), {
     description: 'Parameters of the path, the query and the body, without secrets and payloads; of a batch, 20 entries'
   }),
   status: Type.Integer({ description: 'HTTP status of the answer' }),

@@ -1,6 +1,6 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
-import { Fault } from '../../../rest/index.ts';
+import { Fault, recordOf } from '../../../rest/index.ts';
 import { Download } from '../../download.ts';
 import { checkExposure } from '../../exposure.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
@@ -121,8 +121,7 @@ export const CONFIGURATION: readonly Operation[] = [
     body: DOCUMENT,
     maxBodyBytes: MAX_IMPORT_BYTES,
     data: Type.Object({
-      sections: Type.Record(
-        Type.String(),
+      sections: recordOf(
         Type.Object({
           added: COUNT('Entries that were absent'),
           replaced: COUNT('Entries that were there, and now are as in the document'),

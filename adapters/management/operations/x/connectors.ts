@@ -1,6 +1,6 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { type ConnectorState, InvalidInput } from '../../../../lib/index.ts';
-import { Fault } from '../../../rest/index.ts';
+import { Fault, recordOf } from '../../../rest/index.ts';
 import { renamed } from '../../codes.ts';
 import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
@@ -11,12 +11,12 @@ const STATE = Type.Object({
   started: Type.Boolean({ description: 'True if it is started' }),
   status: Type.String({ description: 'The current state; missing: it could not be created, see last_error' }),
   waiting: Type.Integer({ description: 'Number of queued entries' }),
-  figures: Type.Record(Type.String(), Type.Integer(), {
+  figures: recordOf(Type.Integer(), {
     description: 'Counters since it was created, such as sent and dropped'
   }),
   last_error: Type.Optional(Type.String({ description: 'Why the last attempt has failed; absent after a success' })),
   settings: Type.Optional(
-    Type.Record(Type.String(), Type.Unknown(), {
+    recordOf(Type.Unknown(), {
       description:
         'The options, with ****** for secrets; absent: created by the app or the configuration of the process'
     })
@@ -74,10 +74,10 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
   const { kind, title, settings, present } = row;
   const all = `/x/${kind}s` as const;
   const one = `${all}/:name` as const;
-  const BODY = Type.Record(Type.String(), Type.Unknown(), {
+  const BODY = recordOf(Type.Unknown(), {
     description: `Its name and the options of a ${kind}, as in the config file`
   });
-  const CHANGE = Type.Record(Type.String(), Type.Unknown(), {
+  const CHANGE = recordOf(Type.Unknown(), {
     description: 'All options, or the record with its settings; ****** for a secret keeps the present one'
   });
   const unknown = (name: string) => new Fault('unknownRecord', `there is no ${kind} "${name}"`, 'not_found');

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { Fault, Router } from '../../../rest/index.ts';
 import { checkQuery, readQuery } from '../../../rest-checks/index.ts';
 import { checkNames } from '../../input.ts';

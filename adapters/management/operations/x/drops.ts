@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { DROP_REASONS, type DropReason, type DropRecord } from '../../../../lib/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { EVENT_NAMES, type EventName } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';

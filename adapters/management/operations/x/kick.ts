@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { NotFound } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { CODES, faultOf } from '../../codes.ts';

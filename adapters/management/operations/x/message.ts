@@ -1,6 +1,6 @@
-import { isUtf8 } from 'node:buffer';
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { Message } from '../../../../lib/index.ts';
+import { isUtf8 } from '../../../rest/index.ts';
 
 /** The encoding of a payload. */
 export const ENCODING = Type.Optional(

@@ -1,5 +1,6 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { HISTORY_METRICS } from '../../../../lib/adapter.ts';
+import { recordOf } from '../../../rest/index.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const DEFAULT_NAMES = [
@@ -27,7 +28,7 @@ const SELECTION = Type.Object({
 });
 const SERIES = Type.Object({
   at: Type.Array(Type.Integer(), { description: 'The times of the samples, in milliseconds since 1970' }),
-  series: Type.Record(Type.String(), Type.Array(Type.Number()), {
+  series: recordOf(Type.Array(Type.Number()), {
     description: 'By name the values at these times: counters per second, gauges as they were'
   })
 });

@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { InvalidInput, type Setting } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { pageOf } from '../../listing.ts';

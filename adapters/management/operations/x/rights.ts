@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { AccessRule, AccessStep } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { renamed } from '../../codes.ts';

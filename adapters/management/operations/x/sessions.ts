@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { InFlightMessage, QueuedMessage, SessionHandle, SubscriptionRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { Listing } from '../../listing.ts';

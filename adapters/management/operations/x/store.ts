@@ -1,4 +1,5 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
+import { recordOf } from '../../../rest/index.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const STORE = Type.Object({
@@ -21,7 +22,7 @@ const STORE = Type.Object({
     Type.Number({ description: 'Commits per second since the request before, at least a second ago' })
   ),
   records: Type.Optional(
-    Type.Record(Type.String(), Type.Object({ records: Type.Integer(), bytes: Type.Integer() }), {
+    recordOf(Type.Object({ records: Type.Integer(), bytes: Type.Integer() }), {
       description: 'Number and size of the records by kind'
     })
   ),

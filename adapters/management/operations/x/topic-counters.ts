@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import { TOPIC_COUNTERS } from '../../../../lib/adapter.ts';
 import type { TopicCountersRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';

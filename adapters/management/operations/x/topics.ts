@@ -1,4 +1,4 @@
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { TopicLevel } from '../../../../lib/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';

@@ -3,9 +3,9 @@
 // the last line that was sent. Errors of the broker name its options; `NAMES` translates them to parameters of
 // requests.
 
-import Type from 'typebox';
+import * as Type from 'typebox';
 import type { Broker, KeptLine, Trace } from '../../../../lib/index.ts';
-import { Fault } from '../../../rest/index.ts';
+import { Fault, recordOf } from '../../../rest/index.ts';
 import { renamed } from '../../codes.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
@@ -60,7 +60,7 @@ const TRACE = Type.Object({
 });
 const LINE = Type.Object({
   number: Type.Integer({ description: 'Number of the line, which is also a cursor' }),
-  record: Type.Record(Type.String(), Type.Unknown(), { description: 'The line, as the README describes it' })
+  record: recordOf(Type.Unknown(), { description: 'The line, as the README describes it' })
 });
 
 function shown({ broker }: Context, trace: Trace): object {
