@@ -103,7 +103,7 @@ export class PacketEntry implements TraceEntry {
       return ENTRY_BYTES + length;
     }
     const kept = keptBytes(bytes, this.#protocolVersion, this.#form);
-    this.#bytes = bytes.latin1Slice(0, kept);
+    this.#bytes = bytes.toString('latin1', 0, kept);
     return ENTRY_BYTES + kept;
   }
 
@@ -168,7 +168,7 @@ export class EventEntry implements TraceEntry {
     const { payload: form, maxPayloadBytes } = this.#form;
     this.#message = { topic, qos, retain, clientId };
     this.#payloadBytes = payload.length;
-    this.#payload = form === 'none' ? '' : payload.latin1Slice(0, Math.min(payload.length, maxPayloadBytes));
+    this.#payload = form === 'none' ? '' : payload.toString('latin1', 0, Math.min(payload.length, maxPayloadBytes));
     return ENTRY_BYTES + topic.length + this.#payload.length;
   }
 
