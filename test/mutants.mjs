@@ -18,12 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { transformSync } from 'esbuild';
 import ts from 'typescript';
 
 const root = join(import.meta.dirname, '..');
 /** Test files that a change of `lib` cannot fail, except by its text. */
 const ABOUT_TEXT =
-  /^(architecture|architecture-page|words|pages|packaging|examples.*|openapi-files|statements)\.test\.ts$|^(deploy|bench)\//;
+  /^(architecture|architecture-page|names|words|pages|packaging|examples.*|openapi-files|statements)\.test\.ts$|^(deploy|bench)\//;
 /** Folders of tests that cover most of the broker. */
 const AS_A_WHOLE = /^(broker|conformance|store)\//;
 /** A run of tests may take this many times as long as without a change. */
@@ -40,9 +41,10 @@ const { values: flags, positionals } = parseArgs({
   }
 });
 const [count, ...words] = positionals;
-if (!/^\d+$/.test(count ?? '')) {
+const only = /^(\d+)(?:-(\d+))?$/.exec(flags.only ?? `1-${count}`);
+if (!/^\d+$/.test(count ?? '') || only === null) {
   process.stderr.write(
-    'usage: npm run mutants -- NUMBER [WORD...] [--seed NUMBER] [--only FROM-TO] [--stages NUMBER] [--list]\n'
+    'usage: npm run mutants -- NUMBER [WORD...] [--seed NUMBER] [--only FROM[-TO]] [--stages NUMBER] [--list]\n'
   );
   process.exit(2);
 }
@@ -59,7 +61,6 @@ const SWAPPED = new Map(
     '!==': '===',
     '&&': '||',
     '||': '&&',
-    '??': '&&',
     '-': '+',
     '*': '/',
     '/': '*',
@@ -98,7 +99,9 @@ function changesOf(file) {
     else if (ts.isBinaryExpression(node)) {
       const operator = node.operatorToken.getText(source);
       const isText = [node.left, node.right].some((of) => ts.isStringLiteralLike(of) || ts.isTemplateExpression(of));
-      if (SWAPPED.has(operator)) add(node.operatorToken, SWAPPED.get(operator));
+      if (operator === '??')
+        add(node, `((${node.left.getText(source)}) && (${node.right.getText(source)}))`); // only parentheses allow both operators
+      else if (SWAPPED.has(operator)) add(node.operatorToken, SWAPPED.get(operator));
       else if (operator === '+' && !isText) add(node.operatorToken, '-');
     } else if (ts.isPrefixUnaryExpression(node) && node.operator === ts.SyntaxKind.ExclamationToken)
       add(node, node.operand.getText(source));
@@ -138,8 +141,23 @@ function choose() {
   const random = randomFrom(Number(flags.seed));
   const chosen = [];
   while (chosen.length < Number(count) && all.length > 0)
-    chosen.push(...all.splice(Math.floor(random() * all.length), 1));
+    chosen.push(...all.splice(Math.floor(random() * all.length), 1).filter(isCode));
   return chosen.map((change, at) => ({ ...change, number: at + 1 }));
+}
+
+/** The code of a file with a change. */
+function changed({ code, start, end, text }) {
+  return code.slice(0, start) + text + code.slice(end);
+}
+
+/** Tell whether a file with a change can be parsed. Otherwise every test would fail, which says nothing about the tests. */
+function isCode(change) {
+  try {
+    transformSync(changed(change), { loader: 'ts', logLevel: 'silent' });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Describe a change: its file and line, the code of the line, and what it becomes. */
@@ -227,19 +245,17 @@ async function limitFor(copy, stage) {
 
 async function judge(copy, change) {
   const path = join(copy, change.file);
-  const { code } = change;
-  const changed = code.slice(0, change.start) + change.text + code.slice(change.end);
   for (const [at, stage] of stagesFor(change.file).entries()) {
     const limitMs = await limitFor(copy, stage);
-    writeFileSync(path, changed);
+    writeFileSync(path, changed(change));
     const { outcome } = await run(copy, stage, limitMs);
-    writeFileSync(path, code);
+    writeFileSync(path, change.code);
     if (outcome !== 'passed') return `${outcome} at stage ${at + 1}`;
   }
   return 'SURVIVED';
 }
 
-const [from, to] = flags.only === undefined ? [1, Number(count)] : flags.only.split('-').map(Number);
+const [from, to = from] = only.slice(1, 3).map((part) => part && Number(part));
 const changes = choose().filter(({ number }) => number >= from && number <= to);
 if (flags.list) for (const change of changes) console.log(`${change.number}. ${shown(change)}`);
 else await judgeAll();
