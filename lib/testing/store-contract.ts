@@ -94,6 +94,9 @@ class TestStore {
 const FIRST = Buffer.of(0);
 const END = Buffer.alloc(9, 0xff);
 
+/** The case that takes longest. */
+export const MANY_KEYS = 'persists 100,000 keys and reads them in slices';
+
 const CHECKS: Readonly<Record<string, StoreTest>> = {
   'has a name': async ({ store }) => {
     assert.match(store.name, /./);
@@ -270,7 +273,7 @@ const CHECKS: Readonly<Record<string, StoreTest>> = {
     assert.ok(entries[0].value.equals(value) && entries[1].key.equals(key), 'every byte is as it was');
   },
 
-  'persists 100,000 keys and reads them in slices': async (testStore) => {
+  [MANY_KEYS]: async (testStore) => {
     await testStore.store.open();
     const entries = shuffled(numbered(100_000));
     for (let i = 0; i < entries.length; i += 5000) await testStore.put(...entries.slice(i, i + 5000));
