@@ -38,6 +38,12 @@ const HOMONYMS = [
   'WebhookRule'
 ];
 
+/** Names of 0.2 that were removed without an alias. CHANGELOG.md says what is there instead. */
+const REMOVED = ['embermq/machines: ReplaySystem'];
+
+/** Names of 0.2 that were values and are only types. CHANGELOG.md says so. */
+const ONLY_TYPES = ['embermq/machines: ReplayedActor'];
+
 interface Rename {
   readonly old: string;
   readonly new: string;
@@ -93,6 +99,23 @@ describe('public names', () => {
 
   it('an entry point exports every type that a public signature names', () => {
     assert.deepEqual(missingTypes(), []);
+  });
+
+  it('every entry point exports the names that it had in 0.2, except those in a list', () => {
+    const lines = readFileSync(join(root, 'test/names-0.2.txt'), 'utf8').trim().split('\n');
+    const former = lines.flatMap((line) => {
+      const [, entry, kind, names] = /^(\S+) (values|types): (.*)$/.exec(line) ?? assert.fail(line);
+      return names.split(' ').map((name) => ({ key: `${entry}: ${name}`, wasValue: kind === 'values' }));
+    });
+    const present = new Map<string, boolean>();
+    for (const { entry, name, isValue } of publicNames) present.set(`${entry}: ${name}`, isValue);
+    const keys = (rows: typeof former) => rows.map(({ key }) => key);
+    assert.ok(former.length > 800);
+    assert.deepEqual(keys(former.filter(({ key }) => !present.has(key))), REMOVED);
+    assert.deepEqual(keys(former.filter(({ key, wasValue }) => wasValue && present.get(key) === false)), ONLY_TYPES);
+    const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split('\n## ')[1];
+    for (const name of [...REMOVED, ...ONLY_TYPES])
+      assert.ok(changelog.includes(`\`${name.split(': ')[1]}\``), `CHANGELOG.md says nothing about ${name}`);
   });
 
   it('the tag of each deprecated export names an export that is not deprecated', () => {
