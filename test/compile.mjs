@@ -45,7 +45,7 @@ export async function compile() {
     ...([...stale, ...removed].some((name) => !/^(test|bench)\b/.test(name)) ? [joinPrograms(manifest)] : []),
     ...(Object.keys(before).length === 0 ? Object.entries(JOINED_PACKAGES).map(joinPackage) : [])
   ]);
-  writePackage(manifest);
+  writePackage('.', manifest);
   write(join(COMPILED, 'state.json'), JSON.stringify(now));
 }
 
@@ -68,15 +68,17 @@ async function compileOne(name) {
 }
 
 /**
- * Join the programs that tests start in other processes into few files. A process that loads a module for each source takes 0.3 s longer to start,
- * and some of the programs are started many times.
+ * Join the entry points and the programs that tests run in other processes into few files. A process that loads a module for each source takes
+ * 0.3 s longer to start, and some of the programs are started many times. Programs in this folder find the entry points by their names.
  */
-function joinPrograms({ dependencies, devDependencies, peerDependencies }) {
+function joinPrograms(manifest) {
+  const { dependencies, devDependencies, peerDependencies, exports } = manifest;
   rmSync(join(COMPILED, 'joined'), { recursive: true, force: true });
-  const examples = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.ts'));
+  const entries = Object.values(exports).flatMap(({ 'embermq-source': path }) => (path?.endsWith('.ts') ? [path] : []));
+  writePackage('joined', manifest);
   return build({
     absWorkingDir: root,
-    entryPoints: ['adapters/cli/main.ts', ...examples.map((name) => `examples/${name}`)],
+    entryPoints: ['adapters/cli/main.ts', 'examples/unit-test-your-device.ts', ...entries],
     outdir: join(COMPILED, 'joined'),
     outbase: root,
     bundle: true,
@@ -109,13 +111,16 @@ async function joinPackage([name, entries]) {
   write(join(folder, 'package.json'), JSON.stringify({ name, type: 'module', exports }));
 }
 
-/** Write a package.json with the entry points of the package. */
-function writePackage({ name, version, type, exports }) {
+/** Write a package.json with the entry points of the package into a folder. */
+function writePackage(folder, { name, version, type, exports }) {
   const targets = Object.entries(exports).map(([path, target]) => [
     path,
     typeof target === 'string' ? target : target['embermq-source'].replace(/\.ts$/, '.js')
   ]);
-  write(join(COMPILED, 'package.json'), JSON.stringify({ name, version, type, exports: Object.fromEntries(targets) }));
+  write(
+    join(COMPILED, folder, 'package.json'),
+    JSON.stringify({ name, version, type, exports: Object.fromEntries(targets) })
+  );
 }
 
 /** Returns the paths of the files to compile or to copy, below the root. */

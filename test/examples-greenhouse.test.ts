@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 import mqtt, { type MqttClient } from 'mqtt';
 import ts from 'typescript';
 import { createProgram } from './support/compiler.ts';
-import { SOURCES } from './support/programs.ts';
+import { JOINED, SOURCES } from './support/programs.ts';
 
 const root = join(import.meta.dirname, '..');
 const source = join(root, 'examples/greenhouse');
@@ -45,7 +45,7 @@ before(() => {
     });
   for (const [path, installed] of [
     [folder, root],
-    [compiled, SOURCES]
+    [compiled, JOINED]
   ]) {
     mkdirSync(join(path, 'node_modules'));
     symlinkSync(installed, join(path, 'node_modules/embermq'), 'junction');

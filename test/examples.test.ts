@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { promisify } from 'node:util';
 import { examples } from './support/example-tables.ts';
 import { promised } from './support/pages.ts';
-import { joinedProgram } from './support/programs.ts';
+import { runPrograms } from './support/run-programs.ts';
+import type { PageRun } from './support/run-snippets.ts';
 
-const root = join(import.meta.dirname, '..');
 /** The example that is a file of tests; see `test/testing/example.test.ts`. */
 const TESTS = 'unit-test-your-device';
 /** Maximum number of lines: about a screen. */
@@ -24,16 +21,18 @@ describe('examples', () => {
     assert.deepEqual(found, ADAPTERS);
   });
 
+  let runs: Promise<Record<string, PageRun>> | undefined;
   for (const { name, text, about } of programs) {
-    it(`runs ${name}, which prints the documented output`, async () => {
+    it(`runs ${name}, which prints the documented output and ends`, async () => {
       assert.notEqual(about, '', 'it begins with a comment that says what it shows');
       assert.ok(text.split('\n').length <= MAX_LINES, 'it fits on a screen');
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [joinedProgram(`examples/${name}.ts`)], {
-        cwd: root,
-        timeout: 60_000
-      });
-      assert.equal(stdout, promised(text), stderr);
-      assert.equal(stderr, '');
+      runs ??= runPrograms(
+        programs.map(({ name: page, text: code }) => ({ page, code })),
+        true
+      );
+      const { outputs, error } = (await runs)[name];
+      assert.equal(error, undefined);
+      assert.equal(outputs[0], promised(text));
     });
   }
 });

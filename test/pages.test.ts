@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { promisify } from 'node:util';
 import ts from 'typescript';
 import { pathOfSnippet, sourceProgram } from './support/compiler.ts';
 import { PAGE_TABLES } from './support/page-tables.ts';
-import { anchors, links, type Page, pages, promised, snippets } from './support/pages.ts';
-import { programOf, SOURCE_FLAGS, SOURCES } from './support/programs.ts';
+import { anchors, links, pages, promised, snippets } from './support/pages.ts';
+import { runPrograms } from './support/run-programs.ts';
 import type { PageRun } from './support/run-snippets.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -27,36 +25,6 @@ function withTables(text: string): string {
 function linesOnlyIn(text: string, other: string): string[] {
   const known = new Set(other.split('\n'));
   return text.split('\n').filter((line) => !known.has(line));
-}
-
-/** Runs the programs of the pages, in two processes. Returns the output of those of each page. */
-async function runPages(list: readonly Page[]): Promise<Record<string, PageRun>> {
-  const folder = mkdtempSync(join(SOURCES, 'dist-test-')); // where the programs can import `embermq`
-  try {
-    const halves: Record<string, string[]>[] = [{}, {}];
-    for (const [at, page] of list.entries()) {
-      halves[at % 2][page.path] = snippets(page)
-        .filter(({ runs }) => runs)
-        .map(({ code, line }) => {
-          const file = join(folder, `${at}-line-${line}.ts`);
-          writeFileSync(file, code);
-          return file;
-        });
-    }
-    const flags = [...SOURCE_FLAGS, programOf('test/support/run-snippets.ts')];
-    const runs = halves.map(async (half, at) => {
-      const names = join(folder, `${at}.json`);
-      writeFileSync(names, JSON.stringify(half));
-      const { stdout } = await promisify(execFile)(process.execPath, [...flags, names], {
-        cwd: root,
-        timeout: 200_000
-      });
-      return JSON.parse(stdout) as Record<string, PageRun>;
-    });
-    return Object.assign({}, ...(await Promise.all(runs)));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 /** Returns the faults that the compiler finds in the code blocks of all pages. */
@@ -113,7 +81,7 @@ describe('The pages', () => {
   let runs: Promise<Record<string, PageRun>> | undefined;
   for (const page of withPrograms) {
     it(`runs the programs of ${page.path}, which print the documented output`, async () => {
-      runs ??= runPages(withPrograms);
+      runs ??= runPrograms(withPrograms.flatMap(snippets).filter((snippet) => snippet.runs));
       const { outputs, error } = (await runs)[page.path];
       const programs = snippets(page).filter(({ runs }) => runs);
       assert.equal(error, undefined, `${page.path}:${programs[outputs.length - 1]?.line}: ${error}`);

@@ -20,9 +20,9 @@ const ALONE = [
     'names.test.ts',
     'pages.test.ts',
     'words.test.ts',
+    'examples.test.ts',
     'examples-greenhouse.test.ts'
   ],
-  ['examples.test.ts'],
   ['management-examples.test.ts']
 ];
 

@@ -26,10 +26,10 @@ export function urlOf(source: string): string {
   return pathToFileURL(programOf(source)).href;
 }
 
-/**
- * The path of a program whose modules are joined, so that it starts faster: the command `embermq` or an example. `npm test` joins them before the
- * tests run.
- */
+/** The folder of the joined modules: `npm test` writes them before the tests run. Programs in it can import `embermq`, and start faster. */
+export const JOINED = join(import.meta.dirname, '../../.cache/test/joined');
+
+/** The path of a program whose modules are joined: the command `embermq`, or the example of the test kit. */
 export function joinedProgram(source: string): string {
-  return join(import.meta.dirname, '../../.cache/test/joined', source.replace(/\.ts$/, '.js'));
+  return join(JOINED, source.replace(/\.ts$/, '.js'));
 }

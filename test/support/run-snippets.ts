@@ -1,6 +1,7 @@
 // Runs the programs of pages, and prints a JSON object with the output of each of them, by page. The argument is a file with a JSON object:
 // the paths of the programs of each page. The programs of one page run one after the other in a separate working directory. The ports that
-// they name are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others.
+// they name are replaced by free ones, the same in all programs of a page. A program that fails ends its page, not the others. With `--complete`,
+// a program fails if it prints to standard error, emits a warning, or leaves something open that would keep its process running.
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,6 +19,8 @@ export interface PageRun {
 /** Ports in programs: after a colon, in a call or as a property. Other numbers with four or five digits are left alone. */
 const PORT = /(?<=localhost:|127\.0\.0\.1:|port: |listen: \[?|listen(?:Http)?\((?:\w+, )?)\d{4,5}\b/g;
 
+const mustBeComplete = process.argv.includes('--complete');
+
 const runs: Record<string, PageRun> = {};
 let run: PageRun = { outputs: [] };
 let fail: (error: unknown) => void = () => {};
@@ -26,6 +29,14 @@ for (const event of ['uncaughtException', 'unhandledRejection']) process.on(even
 console.log = (...values) => {
   run.outputs[run.outputs.length - 1] += `${format(...values)}\n`;
 };
+if (mustBeComplete) {
+  void [process.stdin, process.stdout]; // Node opens them when they are first used
+  process.on('warning', ({ message }) => fail(new Error(`it emits a warning: ${message}`)));
+  process.stderr.write = (text: unknown) => {
+    fail(new Error(`it prints to standard error: ${text}`));
+    return true;
+  };
+}
 for (const [page, files] of Object.entries<string[]>(JSON.parse(readFileSync(process.argv[2], 'utf8')))) {
   run = { outputs: [] };
   runs[page] = run;
@@ -53,7 +64,23 @@ async function runAll(files: readonly string[]): Promise<void> {
     const path = file.replace(/\.ts$/, '.js');
     writeFileSync(path, program.code);
     outputs.push('');
+    const before = mustBeComplete ? open() : [];
     await import(pathToFileURL(path).href);
+    if (mustBeComplete) await untilOpen(before);
+  }
+}
+
+/** What keeps the process running. */
+function open(): string[] {
+  return process.getActiveResourcesInfo().filter((name) => name !== 'Immediate');
+}
+
+/** Wait until no more is open than before. */
+async function untilOpen(before: readonly string[]): Promise<void> {
+  const deadline = Date.now() + 10_000;
+  while (open().length > before.length) {
+    if (Date.now() > deadline) throw new Error(`it does not end: ${open().join(', ')}`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
   }
 }
 
