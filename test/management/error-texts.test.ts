@@ -40,8 +40,18 @@ const KNOWN: Readonly<Record<string, string>> = {
   'update or delete of broker.rules': 'likewise'
 };
 
+/** Such a name behind a quotation mark. */
+const IN_QUOTES = new RegExp(`['"\`].*(?:${OF_LIBRARY.source.replaceAll('\\b', '')})`);
+
+/** Whether a literal of a source may contain such a name: in its line, or as a part of a literal of several lines. */
+function mayName(source: string): boolean {
+  return source.split('\n').some((line) => line.split('`').length % 2 === 0 || IN_QUOTES.test(line));
+}
+
 /** The string literals of a file that have more than one word. */
 function textsIn(file: string): string[] {
+  const source = readFileSync(file, 'utf8');
+  if (!mayName(source)) return [];
   const texts: string[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isStringLiteralLike(node)) texts.push(node.text);
@@ -49,7 +59,7 @@ function textsIn(file: string): string[] {
       texts.push([node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)].join('…'));
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest));
+  visit(ts.createSourceFile(file, source, ts.ScriptTarget.Latest));
   return texts.filter((text) => text.includes(' '));
 }
 

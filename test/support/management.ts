@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { Agent, createServer, type RequestListener, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Broker, type BrokerOptions, createBroker } from 'embermq';
 import { type ManagementOptions, managementApi } from 'embermq/management';
@@ -27,6 +27,7 @@ export async function serve(listener: RequestListener, prepare: (server: Server)
   server.on('request', listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  const agent = new Agent({ keepAlive: true });
   return {
     port,
     async call(
@@ -35,21 +36,13 @@ export async function serve(listener: RequestListener, prepare: (server: Server)
       body?: unknown,
       headers: Record<string, string> = { authorization: AUTHORIZATION }
     ) {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-        method,
-        headers,
-        body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
-      });
-      const text = await response.text();
-      const isJson = /^application\/json\b/.test(response.headers.get('content-type') ?? '');
-      return {
-        status: response.status,
-        headers: response.headers,
-        text,
-        body: isJson && text !== '' ? JSON.parse(text) : undefined
-      };
+      const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+      const answer = await send(agent, new URL(path, `http://127.0.0.1:${port}`), { method, headers, text });
+      const isJson = /^application\/json\b/.test(answer.headers.get('content-type') ?? '');
+      return { ...answer, body: isJson && answer.text !== '' ? JSON.parse(answer.text) : undefined };
     },
     async [Symbol.asyncDispose]() {
+      agent.destroy();
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
@@ -60,4 +53,37 @@ export async function serve(listener: RequestListener, prepare: (server: Server)
 /** Serve the management interface of a broker below `/api`, for any revision. */
 export function serveManagement(broker: Broker, options: ManagementOptions = {}) {
   return serve(managementApi(broker, { prefix: '/api', ...options }).node);
+}
+
+interface Sent {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly text: string | undefined;
+}
+
+/**
+ * Send a request, with the content type that `fetch` adds. The tests send thousands of requests, and `node:http` takes less CPU time for one
+ * than `fetch`.
+ */
+function send(agent: Agent, url: URL, { method, headers, text }: Sent) {
+  return new Promise<{ status: number; headers: Headers; text: string }>((resolve, reject) => {
+    const ofBody =
+      text === undefined
+        ? {}
+        : { 'content-type': 'text/plain;charset=UTF-8', 'content-length': `${Buffer.byteLength(text)}` };
+    const outgoing = request(url, { agent, method, headers: { ...ofBody, ...headers } });
+    outgoing.on('error', reject);
+    outgoing.on('response', (incoming) => {
+      const { statusCode, rawHeaders } = incoming;
+      const received = new Headers();
+      for (let at = 0; at < rawHeaders.length; at += 2) received.append(rawHeaders[at], rawHeaders[at + 1]);
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () =>
+        resolve({ status: statusCode as number, headers: received, text: Buffer.concat(chunks).toString() })
+      );
+    });
+    outgoing.end(text);
+  });
 }

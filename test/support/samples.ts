@@ -9,7 +9,7 @@ export function samples(most: number): number {
   return IS_LONG ? most : Math.ceil(most / 5);
 }
 
-/** The size of what a test builds, such as a number of clients, if a smaller one shows the same: `long` in the long form, otherwise `short`. */
+/** A size, such as a number of clients, of a test that shows the same with a smaller one: `long` in the long form, otherwise `short`. */
 export function sized(short: number, long: number): number {
   return IS_LONG ? long : short;
 }
