@@ -199,16 +199,16 @@ describe('Packet format', () => {
   });
 
   it('[MQTT-2.2.1-4] never uses packet id 0 or one that is in flight, even after the ids have wrapped around', async () => {
-    await using broker = await startBroker({ maxInflight: 64, maxMqueueLen: 0 });
+    await using broker = await startBroker({ maxInflight: 1_100, maxMqueueLen: 0 });
     const client = await rawClient(broker);
     await granted(client, 1, { topic: 'x', qos: 2 });
     const inFlight = new Set<number>();
     const kept = 5;
     let sent = 0;
     while (sent < 66_000) {
-      for (let count = 0; count < 50; count++) void broker.publish('x', '', { qos: 1 });
+      for (let count = 0; count < 1_000; count++) void broker.publish('x', '', { qos: 1 });
       const acks: Buffer[] = [];
-      for (let count = 0; count < 50; count++) {
+      for (let count = 0; count < 1_000; count++) {
         const { messageId } = await client.next('publish');
         assert.ok(messageId !== undefined && messageId > 0 && !inFlight.has(messageId), `id ${messageId}`);
         sent++;

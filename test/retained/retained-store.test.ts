@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { RetainedStore } from '../../lib/retained/retained-store.ts';
 import { cpuMs } from '../support/cpu.ts';
-import { samples } from '../support/samples.ts';
+import { samples, sized } from '../support/samples.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 
 function topics(store: RetainedStore<unknown>, filter: string): string[] {
@@ -178,28 +178,30 @@ describe('RetainedStore', () => {
   it('accepts topics of 65,535 slashes without recursion and without a node for each level', () => {
     const slashes = '/'.repeat(65_530);
     const store = new RetainedStore<number>();
+    const count = sized(200, 1000);
     const before = cpuMs();
-    for (let i = 0; i < 1000; i++) store.put(`${slashes}${i}`, i, 1);
-    assert.equal(store.match('#').length, 1000);
+    for (let i = 0; i < count; i++) store.put(`${slashes}${i}`, i, 1);
+    assert.equal(store.match('#').length, count);
     assert.deepEqual(
       store.match(`${'+/'.repeat(32_000)}#`).map((entry) => entry.message),
-      Array.from({ length: 1000 }, (_, i) => i)
+      Array.from({ length: count }, (_, i) => i)
     );
-    for (let i = 0; i < 1000; i++) store.delete(`${slashes}${i}`);
-    assert.ok(cpuMs() - before < 5000);
+    for (let i = 0; i < count; i++) store.delete(`${slashes}${i}`);
+    assert.ok(cpuMs() - before < count * 5);
     assert.equal(store.count, 0);
   });
 
-  it('returns 200,000 messages in one call', () => {
+  it('returns very many messages in one call', () => {
     const store = new RetainedStore<number>();
-    for (let i = 0; i < 200_000; i++) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);
-    for (let i = 0; i < 200_000; i += 3) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);
+    const count = sized(45_000, 200_000);
+    for (let i = 0; i < count; i++) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);
+    for (let i = 0; i < count; i += 3) store.put(`r/${i % 450}/${Math.floor(i / 450)}`, i, 1);
     for (const filter of ['#', 'r/#', 'r/+/+']) {
       const entries = store.match(filter);
-      assert.equal(entries.length, 200_000);
+      assert.equal(entries.length, count);
       assert.ok(entries.every((entry, i) => entry.isLive && (i === 0 || entries[i - 1]!.seq < entry.seq)));
     }
     assert.equal(store.match('r/+/7').length, 450);
-    assert.equal(store.match('r/7/+').length, 445);
+    assert.equal(store.match('r/7/+').length, Math.ceil((count - 7) / 450));
   });
 });

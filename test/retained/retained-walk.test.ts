@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type RetainedEntry, RetainedStore } from '../../lib/retained/retained-store.ts';
 import { walkRetained } from '../../lib/retained/retained-walk.ts';
+import { sized } from '../support/samples.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from '../topics/slow-matcher.ts';
 
 /** A store with topics that are not in the order of their keys. */
@@ -67,7 +68,7 @@ describe('walkRetained', () => {
   it('returns the same as an obvious version while the store changes', () => {
     const source = randomSource('walkRetained');
     const random = source.below;
-    for (let round = 0; round < 30; round++) {
+    for (let round = 0; round < sized(9, 30); round++) {
       const store = new RetainedStore<number>();
       const count = round % 3 === 0 ? 200 : 6_000;
       for (let n = 0; n < count; n++) store.put(`${randomName(source)}/${random(count)}`, n, 1);

@@ -9,6 +9,7 @@ import { Segment } from '../../lib/session/log/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { Batch } from '../../lib/store/store.ts';
 import { rawClient } from '../support/raw-client.ts';
+import { sized } from '../support/samples.ts';
 import { granted } from '../support/wire.ts';
 import { laterVersion } from './filled-store.ts';
 import { Lives, PERSISTENT, turns } from './support.ts';
@@ -233,28 +234,30 @@ describe('Persisted messages', () => {
     );
   });
 
-  it('sends 10,000 queued messages through a window of 10 over two connections, followed by new ones', async () => {
+  it('sends thousands of queued messages through a window of 10 over two connections, followed by new ones', async () => {
     await using lives = await new Lives().begin();
     await lives.leave('a', 't', 1);
     const writer = await lives.connect({ clientId: 'w' });
-    await Promise.all(numbers(10_000).map((n) => writer.publish('t', n, { qos: 1 })));
+    const count = sized(3_000, 10_000);
+    const part = count * 0.4;
+    await Promise.all(numbers(count).map((n) => writer.publish('t', n, { qos: 1 })));
     await lives.crash();
     const first = await lives.connect({ clientId: 'a', ...PERSISTENT, receiveMaximum: 10, acknowledge: 'manual' });
     const acknowledged: string[] = [];
     first.on('message', (message) => {
-      if (acknowledged.length >= 4000) return;
+      if (acknowledged.length >= part) return;
       acknowledged.push(`${message.payload}`);
       message.ack();
     });
     await lives.kit.clock.advance(10);
-    assert.equal(acknowledged.length, 4000);
+    assert.equal(acknowledged.length, part);
     first.destroy();
     await lives.kit.clock.advance(100);
     const second = await lives.listen({ clientId: 'a', receiveMaximum: 10, session: first.session });
     const other = await lives.connect({ clientId: 'w2' });
-    await Promise.all(numbers(1000, 10_000).map((n) => other.publish('t', n, { qos: 1 })));
+    await Promise.all(numbers(1000, count).map((n) => other.publish('t', n, { qos: 1 })));
     await lives.kit.clock.advance(1000);
-    assert.deepEqual([...acknowledged, ...second.texts()], numbers(11_000));
+    assert.deepEqual([...acknowledged, ...second.texts()], numbers(count + 1000));
     await lives.kit.clock.advance(100);
     assert.deepEqual(
       (await lives.store.contents()).filter((text) => text.startsWith('queued')),
@@ -309,7 +312,7 @@ describe('Persisted messages', () => {
     await broker.publish('t', 'never acknowledged', { qos: 1 });
     await reader.next('publish');
     const before = queryObjects(Segment, { format: 'count' });
-    for (let n = 0; n < 300; n++) {
+    for (let n = 0; n < sized(100, 300); n++) {
       await broker.publish('t', `${n}`, { qos: 1 });
       const { messageId = 0 } = await reader.next('publish');
       await clock.advance(200);
