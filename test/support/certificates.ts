@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -12,7 +22,7 @@ interface Identity {
 }
 
 /**
- * A small certificate authority and the certificates it has issued. They are created in each run, so that none in the repository can
+ * A small certificate authority and the certificates it has issued. They are created during the tests, so that none in the repository can
  * expire.
  */
 export interface Certificates extends Disposable {
@@ -36,12 +46,62 @@ export interface Certificates extends Disposable {
   readonly crlFile: string;
 }
 
+/** The processes of a test run share one authority, because `openssl` has to be started 17 times for it. Its certificates are valid for two days. */
+const SHARED_FOR_MS = 12 * 60 * 60 * 1000;
+const CACHE = join(import.meta.dirname, '../../.cache');
+const SHARED = `certificates-${Math.floor(Date.now() / SHARED_FOR_MS)}`;
+
 /**
- * Creates the certificates with the `openssl` command.
- * @throws if there is no such command
+ * Returns certificates in a new folder.
+ * @param isOther true for another authority than that of other calls
+ * @throws if there is no command `openssl`
  */
-export function makeCertificates(): Certificates {
+export function makeCertificates(isOther = false): Certificates {
   const directory = mkdtempSync(join(tmpdir(), 'certificates-'));
+  if (isOther) issueCertificates(directory);
+  else cpSync(shared(), directory, { recursive: true });
+  const read = (name: string) => readFileSync(join(directory, name), 'utf8');
+  const identity = (name: string): Identity => ({
+    cert: read(`${name}.crt`),
+    key: read(`${name}.key`),
+    certFile: join(directory, `${name}.crt`),
+    keyFile: join(directory, `${name}.key`)
+  });
+  return {
+    directory,
+    ca: identity('ca'),
+    server: identity('server'),
+    renewed: identity('renewed'),
+    client: identity('client'),
+    revoked: identity('revoked'),
+    nameless: identity('nameless'),
+    stranger: identity('stranger'),
+    emptyCrl: read('empty.crl'),
+    crl: read('ca.crl'),
+    crlFile: join(directory, 'ca.crl'),
+    [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true })
+  };
+}
+
+/** Returns the folder of the shared authority. The process that first has a complete one provides it. */
+function shared(): string {
+  const folder = join(CACHE, SHARED);
+  if (existsSync(folder)) return folder;
+  mkdirSync(CACHE, { recursive: true });
+  for (const name of readdirSync(CACHE).filter((name) => /^certificates-\d+$/.test(name)))
+    rmSync(join(CACHE, name), { recursive: true, force: true });
+  const fresh = mkdtempSync(join(CACHE, 'certificates-new-'));
+  issueCertificates(fresh);
+  try {
+    renameSync(fresh, folder);
+  } catch {
+    rmSync(fresh, { recursive: true });
+  }
+  return folder;
+}
+
+/** Creates the certificates with the `openssl` command. */
+function issueCertificates(directory: string): void {
   const at = (name: string) => join(directory, name);
   const openssl = (...args: string[]) => {
     try {
@@ -58,61 +118,28 @@ export function makeCertificates(): Certificates {
   writeFileSync(at('openssl.cnf'), CONFIGURATION);
   writeFileSync(at('index.txt'), '');
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-config', 'openssl.cnf'];
-  const authority = (name: string): Identity => {
-    const subject = `/CN=${name}`;
-    openssl(
-      'req',
-      '-x509',
-      ...newKey,
-      '-keyout',
-      `${name}.key`,
-      '-out',
-      `${name}.crt`,
-      '-subj',
-      subject,
-      '-days',
-      '2',
-      '-extensions',
-      'authority'
-    );
-    return identity(name);
+  const authority = (name: string): void => {
+    const files = ['-keyout', `${name}.key`, '-out', `${name}.crt`];
+    openssl('req', '-x509', ...newKey, ...files, '-subj', `/CN=${name}`, '-days', '2', '-extensions', 'authority');
   };
-  const identity = (name: string): Identity => ({
-    cert: readFileSync(at(`${name}.crt`), 'utf8'),
-    key: readFileSync(at(`${name}.key`), 'utf8'),
-    certFile: at(`${name}.crt`),
-    keyFile: at(`${name}.key`)
-  });
   let serial = 1;
-  const issue = (name: string, subject: string, section: 'server' | 'client', issuer = 'ca'): Identity => {
+  const issue = (name: string, subject: string, section: 'server' | 'client', issuer = 'ca'): void => {
     const extensions = ['-extfile', 'openssl.cnf', '-extensions', section];
     const signer = ['-CA', `${issuer}.crt`, '-CAkey', `${issuer}.key`, '-set_serial', String(++serial), '-days', '2'];
     openssl('req', '-new', ...newKey, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', subject);
     openssl('x509', '-req', '-in', `${name}.csr`, '-out', `${name}.crt`, ...signer, ...extensions);
-    return identity(name);
   };
-  const ca = authority('ca');
+  authority('ca');
   authority('elsewhere');
-  const certificates = {
-    directory,
-    ca,
-    server: issue('server', '/CN=localhost', 'server'),
-    renewed: issue('renewed', '/CN=localhost', 'server'),
-    client: issue('client', '/O=Plant/CN=device-1', 'client'),
-    revoked: issue('revoked', '/O=Plant/CN=device-2', 'client'),
-    nameless: issue('nameless', '/O=Plant', 'client'),
-    stranger: issue('stranger', '/CN=device-1', 'client', 'elsewhere')
-  };
+  issue('server', '/CN=localhost', 'server');
+  issue('renewed', '/CN=localhost', 'server');
+  issue('client', '/O=Plant/CN=device-1', 'client');
+  issue('revoked', '/O=Plant/CN=device-2', 'client');
+  issue('nameless', '/O=Plant', 'client');
+  issue('stranger', '/CN=device-1', 'client', 'elsewhere');
   openssl('ca', '-config', 'openssl.cnf', '-gencrl', '-out', 'empty.crl');
   openssl('ca', '-config', 'openssl.cnf', '-revoke', 'revoked.crt');
   openssl('ca', '-config', 'openssl.cnf', '-gencrl', '-out', 'ca.crl');
-  return {
-    ...certificates,
-    emptyCrl: readFileSync(at('empty.crl'), 'utf8'),
-    crl: readFileSync(at('ca.crl'), 'utf8'),
-    crlFile: at('ca.crl'),
-    [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true })
-  };
 }
 
 const CONFIGURATION = `
