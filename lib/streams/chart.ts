@@ -7,7 +7,7 @@ export interface StreamRuleRun {
   send(type: StreamRuleEvent['type']): void;
 }
 
-/** The actions and guards of the state chart of a stream rule. `StreamRule` implements them. */
+/** The actions and guards of the state chart of a stream rule. `DefinedStreamRule` implements them. */
 export interface StreamRuleActions {
   /** Guard: the rule has a definition that can run. */
   isValid(): boolean;

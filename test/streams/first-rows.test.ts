@@ -200,7 +200,7 @@ describe('the first rows of a source', () => {
     assert.deepEqual(namesOf(kept), [2]);
     assert.equal(kept.errors.length, 1);
     assert.deepEqual(other.errors, []);
-    assert.equal(attachment.figures.exceptions, 1);
+    assert.equal(attachment.counters.exceptions, 1);
   });
 
   it('fills a table before it is passed on, followed by rows that arrived in the meantime', async () => {

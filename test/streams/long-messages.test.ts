@@ -88,7 +88,7 @@ describe('a message with many rows', () => {
   it('passes a message in one turn to rules that need all rows before the acknowledgement, and in slices to others', async () => {
     const { hub, kept, setup, turns } = open();
     const logging = Object.assign(new Kept(), { takesWhole: true });
-    const { figures: counters } = hub.attach(stream(), ALL, logging);
+    const { counters } = hub.attach(stream(), ALL, logging);
     setup.bytes(message(1500));
     setup.bytes(message(1, 1500));
     assert.deepEqual([kept.rows.length, logging.rows.length], [200, 1501]);
@@ -96,7 +96,7 @@ describe('a message with many rows', () => {
     assert.deepEqual([kept.rows.length, logging.rows.length], [1501, 1501]);
     assert.deepEqual(numbers(logging), upTo(1501));
     assert.equal(counters.recordsIn, 0); // before the messages
-    assert.equal(hub.attach(stream(), ALL, new Kept()).figures.recordsIn, 1501);
+    assert.equal(hub.attach(stream(), ALL, new Kept()).counters.recordsIn, 1501);
   });
 
   it('reports how many rows a rule that ends during the message has not received', async () => {

@@ -194,7 +194,7 @@ describe('the rows of a shared source', () => {
     assert.deepEqual([a.values, a.errors], [[{ a: 1n }], []]);
     assert.deepEqual([b.values, b.errors], [[], [message]]);
     assert.deepEqual([all.values, all.errors], [[], [message]]);
-    assert.deepEqual(attachment.figures, {
+    assert.deepEqual(attachment.counters, {
       recordsIn: 1,
       exceptions: 1,
       lastException: message,
@@ -211,7 +211,7 @@ describe('the rows of a shared source', () => {
     assert.match(kept.errors[0], /^the payload is not JSON: /);
     assert.equal(kept.errors[1], 'the file is gone');
     assert.deepEqual(kept.values, [{ a: 1 }]);
-    const { recordsIn, exceptions, lastException } = attachments[0].figures;
+    const { recordsIn, exceptions, lastException } = attachments[0].counters;
     assert.deepEqual([recordsIn, exceptions, lastException], [3, 2, 'the file is gone']);
   });
 
@@ -303,11 +303,11 @@ describe('the rows of a shared source', () => {
       isFirst = false;
     };
     send('{}');
-    assert.equal(attachments[0].figures.recordsIn, 1001);
+    assert.equal(attachments[0].counters.recordsIn, 1001);
     while (setup.isFull) await settled();
-    assert.equal(attachments[0].figures.recordsIn, 102_401);
-    assert.equal(attachments[0].figures.exceptions, 3);
-    assert.match(attachments[0].figures.lastException, /^more than 102400 rows are waiting/);
+    assert.equal(attachments[0].counters.recordsIn, 102_401);
+    assert.equal(attachments[0].counters.exceptions, 3);
+    assert.match(attachments[0].counters.lastException, /^more than 102400 rows are waiting/);
   });
 });
 
@@ -359,7 +359,7 @@ describe('the state of a shared source', () => {
       throw new Error('cannot read on');
     });
     await settled();
-    assert.equal(attachments[0].figures.lastException, 'cannot read on');
+    assert.equal(attachments[0].counters.lastException, 'cannot read on');
   });
 });
 

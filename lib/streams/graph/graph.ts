@@ -50,7 +50,7 @@ class Entry implements Consumer {
   readonly #node: Node;
   readonly #port: number;
   readonly source: PlannedSource;
-  readonly #figures: NodeCounters;
+  readonly #counters: NodeCounters;
   readonly #clock: Clock;
   readonly #frame: Frame;
 
@@ -65,7 +65,7 @@ class Entry implements Consumer {
     this.#node = node;
     this.#port = port;
     this.#clock = host.clock;
-    this.#figures = new NodeCounters(host.pulse);
+    this.#counters = new NodeCounters(host.pulse);
     host.pulse.add(this);
     this.#frame = host.tools.frame;
     this.#tupleOf = tupleMaker(source, plan);
@@ -112,8 +112,8 @@ class Entry implements Consumer {
   /** Report that input of the source could not be read. */
   fail(error: unknown, cause?: Cause): void {
     this.#frame.cause = cause;
-    this.#figures.arrived();
-    this.#figures.failed(error, this.#clock.now());
+    this.#counters.arrived();
+    this.#counters.failed(error, this.#clock.now());
     this.#node.passError(error);
   }
 
@@ -137,12 +137,12 @@ class Entry implements Consumer {
 
   /** Update the counters, including those of the node, with all rows so far. */
   count(): NodeCounters {
-    this.#figures.add(this.#rows, this.#rows);
+    this.#counters.add(this.#rows, this.#rows);
     this.#node.counters.add(this.#dropped, 0);
     this.#rows = 0;
     this.#nextSample = 0;
     this.#dropped = 0;
-    return this.#figures;
+    return this.#counters;
   }
 
   sampleNext(): void {
@@ -150,7 +150,7 @@ class Entry implements Consumer {
   }
 
   #pushMeasured(item: Tuple): void {
-    this.#figures.seen(this.#clock.now());
+    this.#counters.seen(this.#clock.now());
     if (this.#condition === undefined) this.#node.push(item, this.#port);
     else this.#node.pushMeasured(item, this.#port);
   }
@@ -216,13 +216,13 @@ export class Graph {
   /** The counters of sources and operators. @param connectionOf the connection of the source at a position */
   metrics(connectionOf: (position: number) => ConnectionCounters | undefined): [string, number | string][] {
     const entries = Array.from(this.entries, ([position, entry]) => {
-      return { position, source: entry.source, figures: entry.count() };
+      return { position, source: entry.source, counters: entry.count() };
     });
     return [
-      ...entries.flatMap(({ position, source, figures: counters }) =>
+      ...entries.flatMap(({ position, source, counters }) =>
         metricsOf(source.sourceName, counters, 0, connectionOf(position))
       ),
-      ...entries.flatMap(({ source, figures: counters }) => metricsOf(source.name, counters, 0)),
+      ...entries.flatMap(({ source, counters }) => metricsOf(source.name, counters, 0)),
       ...this.#order.flatMap(({ name, counters, operator }) =>
         metricsOf(name, counters, (operator as { readonly pending?: number }).pending ?? 0)
       )

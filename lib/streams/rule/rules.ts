@@ -25,10 +25,10 @@ import type {
   Topology,
   Validation
 } from '../types.ts';
+import { DefinedStreamRule, type StreamRuleHost } from './defined-stream-rule.ts';
 import { checkTags, type ReadStreamRule, readStoredRule, readStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
-import { StreamRule, type StreamRuleHost } from './stream-rule.ts';
 
 /** An emission of a rule. */
 export interface RuleEmission {
@@ -63,7 +63,7 @@ const MAX_RULES = 10_000;
 /** `broker.streams.rules`. Changes are made one at a time. */
 export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   readonly #host: StreamRulesHost;
-  readonly #rules = new Map<string, StreamRule>();
+  readonly #rules = new Map<string, DefinedStreamRule>();
   readonly #observers = new Map<BoundedIterable<RuleEmission>, string | undefined>();
 
   constructor(host: StreamRulesHost) {
@@ -71,7 +71,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** The rules, for the service. */
-  all(): Iterable<StreamRule> {
+  all(): Iterable<DefinedStreamRule> {
     return this.#rules.values();
   }
 
@@ -172,7 +172,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** Replace the definition of a rule. If the new one cannot run, the current one stays in use. */
-  async #replace(rule: StreamRule, read: ReadStreamRule): Promise<void> {
+  async #replace(rule: DefinedStreamRule, read: ReadStreamRule): Promise<void> {
     const { options, triggered } = read.definition;
     const next = triggered ? await this.#check(read) : undefined;
     await this.#holding(rule, next, options, () => this.#exchange(rule, read));
@@ -183,7 +183,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
    * @param next undefined if it is not started
    */
   async #holding(
-    rule: StreamRule,
+    rule: DefinedStreamRule,
     next: RulePlan | undefined,
     options: RuleOptions,
     run: () => Promise<void>
@@ -201,7 +201,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     }
   }
 
-  async #exchange(rule: StreamRule, read: ReadStreamRule): Promise<void> {
+  async #exchange(rule: DefinedStreamRule, read: ReadStreamRule): Promise<void> {
     const { read: before } = rule;
     const goesOn = rule.isRunning || rule.isWaiting;
     await rule.stop();
@@ -333,13 +333,13 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     return { ...definition, actions: hideSecrets(definition.actions, this.#host.propertiesOf) };
   }
 
-  #add(read: ReadStreamRule): StreamRule {
-    const rule = new StreamRule(read, this.#host);
+  #add(read: ReadStreamRule): DefinedStreamRule {
+    const rule = new DefinedStreamRule(read, this.#host);
     this.#rules.set(rule.id, rule);
     return rule;
   }
 
-  #find(id: string): StreamRule {
+  #find(id: string): DefinedStreamRule {
     this.#host.checkRunning();
     const rule = this.#rules.get(id);
     if (rule === undefined) throw new NotFound('STREAM_RULE_NOT_FOUND', `Rule ${id} is not found`);
@@ -360,7 +360,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** Record whether a rule should run after a restart. */
-  async #trigger(rule: StreamRule, triggered: boolean): Promise<void> {
+  async #trigger(rule: DefinedStreamRule, triggered: boolean): Promise<void> {
     if (rule.definition.triggered !== triggered) await this.#describe(rule, { triggered });
   }
 
@@ -368,7 +368,10 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
    * Change a part of the definition that does not affect how the rule runs.
    * @throws the reason why the stored rule is not valid
    */
-  async #describe(rule: StreamRule, changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>): Promise<void> {
+  async #describe(
+    rule: DefinedStreamRule,
+    changed: Pick<Partial<StreamRuleDefinition>, 'triggered' | 'tags'>
+  ): Promise<void> {
     if (rule.read.fault !== undefined) throw rule.read.fault.error; // the store keeps it unchanged
     const read = { ...rule.read, definition: { ...rule.definition, ...changed } };
     await this.#persist(read);

@@ -36,12 +36,12 @@ import type {
 } from '../types.ts';
 import { parseTime } from '../values/time-pattern.ts';
 import type { ValueObject } from '../values/values.ts';
+import type { DefinedStreamRule } from './defined-stream-rule.ts';
 import type { PlannedAction, ReadStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
 import { sampleSteps } from './sample-run.ts';
-import type { StreamRule } from './stream-rule.ts';
 
 /** Time limit of a test, in milliseconds. */
 const TEST_MS = 1_000;
@@ -168,7 +168,7 @@ export class StreamRuntime {
   }
 
   /** Open the sinks and lookup tables of a rule, and start the flow of rows. @throws the reason why it cannot start */
-  async open(rule: StreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
+  async open(rule: DefinedStreamRule, plan: RulePlan, reports: RuleReports): Promise<Running> {
     const { id, read, held } = rule;
     const { clock } = this.#host;
     const failed = (node: string, error: unknown) => reports.failed(node, error);

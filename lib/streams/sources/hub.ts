@@ -26,7 +26,7 @@ export interface Attachment {
   readonly fed: Promise<void>;
   readonly connection: ConnectionCounters;
   /** The counters of the source since its first rule opened it. */
-  readonly figures: SourceCounters;
+  readonly counters: SourceCounters;
   /**
    * Report that the rule has no room, or has room again. A source that can wait does not read while a rule has no room;
    * others keep producing rows.
@@ -100,7 +100,7 @@ export class SourceHub {
       get connection() {
         return source.connection;
       },
-      get figures() {
+      get counters() {
         return source.counters;
       },
       get left() {

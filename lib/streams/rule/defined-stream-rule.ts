@@ -28,7 +28,7 @@ export interface StreamRuleHost {
   /** @param given streams and tables that are not defined yet @throws the reason why the rule is invalid */
   plan(rule: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
   /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
-  open(rule: StreamRule, plan: RulePlan): Promise<Running>;
+  open(rule: DefinedStreamRule, plan: RulePlan): Promise<Running>;
   /** The schedule of a rule; undefined if it has none. */
   schedule(rule: ReadStreamRule): Promise<Schedule | undefined>;
   /** Run changes one at a time. */
@@ -37,7 +37,7 @@ export interface StreamRuleHost {
   during(work: Promise<unknown>): void;
   failed(error: unknown, during: string): void;
   /** Called when the rule has started or stopped. @param reason the reason of a failure */
-  changed(rule: StreamRule, isRunning: boolean, reason: string | undefined): void;
+  changed(rule: DefinedStreamRule, isRunning: boolean, reason: string | undefined): void;
 }
 
 /** Time limit for opening sources and sinks, in milliseconds. Opening does not require a connection. */
@@ -49,7 +49,7 @@ const MANUALLY = 'canceled manually.';
 const WAITING = 'waiting for next schedule.';
 
 /** A rule over streams: its definition, and its actor. */
-export class StreamRule {
+export class DefinedStreamRule {
   readonly id: string;
   read: ReadStreamRule;
   #held: HeldRows | undefined;
