@@ -10,7 +10,7 @@ const SQL = 'SELECT * FROM "t"';
 
 /** The values of a metric for Prometheus, by the labels that follow the node. */
 async function valuesOf(broker: ReturnType<typeof createBroker>, name: string): Promise<Record<string, number>> {
-  await using server = await serve(metricsHandler(broker, { processFigures: false }).node);
+  await using server = await serve(metricsHandler(broker, { processMetrics: false }).node);
   const families = parseExposition((await server.call('GET', '/metrics')).text, 'text');
   const samples = families.get(name)?.samples ?? [];
   return Object.fromEntries(

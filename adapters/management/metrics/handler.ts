@@ -15,13 +15,16 @@ export interface MetricsOptions extends GuardOptions {
    * Also show CPU time, memory and event loop of the process. Default true; false for an app that exports them on its
    * own.
    */
+  processMetrics?: boolean;
+  /** @deprecated Use `processMetrics`. */
   processFigures?: boolean;
 }
 
 const METRICS_OPTIONS = {
   ...GUARD_OPTIONS,
   prefix: prefixRow(['/metrics']),
-  processFigures: row('boolean', true, 'Show the metrics of the process.')
+  processMetrics: row('boolean', true, 'Show the metrics of the process.'),
+  processFigures: row('boolean', undefined as boolean | undefined, 'The former name of `processMetrics`.')
 };
 
 /**
@@ -36,7 +39,7 @@ const METRICS_OPTIONS = {
 export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
   checkBroker(broker, 'metricsHandler');
   const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
-  const process = settings.processFigures ? new ProcessMetrics() : undefined;
+  const process = (settings.processFigures ?? settings.processMetrics) ? new ProcessMetrics() : undefined;
   const show = async (call: Call): Promise<Answer> => {
     const { contentType, write } = expositionFor(call.header('accept'));
     const headers = { 'content-type': contentType, 'cache-control': 'no-store' };
