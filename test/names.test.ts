@@ -20,7 +20,7 @@ const OTHER_FACADES = ['PluginsApi', 'ScriptsApi', 'StreamPlugins', 'StreamScrip
 const KEPT_VERBS = ['broker.sessions.discard'];
 
 /** Options of config files, which keep their name. */
-const KEPT_FIGURES = ['MetricsOptions.processFigures'];
+const KEPT_FIGURES: readonly string[] = [];
 
 /** Public types that end in a word with several meanings. The word before it says which one is meant. */
 const HOMONYMS = [

@@ -145,10 +145,15 @@ export class Bridge {
    * Close, and delete the queued messages, including those in the store. The session at the remote server also ends if
    * the bridge is connected with MQTT 5.0; otherwise it remains there.
    */
-  discard(): void {
+  delete(): void {
     this.#halt({ local: true, remote: true });
     this.close();
     this.#deleteSession();
+  }
+
+  /** @deprecated Use `delete`. */
+  discard(): void {
+    this.delete();
   }
 
   #deleteSession(): void {
@@ -403,7 +408,7 @@ export function bridges(): ConnectorKind<Broker> {
       if (url.password !== '')
         throw new InvalidInput('OPTION_INVALID', 'bridge.url', expected, undefined, `bridge.url: expected ${expected}`);
     },
-    make: (broker, given, before) => {
+    create: (broker, given, before) => {
       const settings = readBridgeOptions(given as unknown as BridgeOptions);
       const present = new Set(settings.in.map(({ subscription }) => subscription));
       const past = before === undefined ? [] : readBridgeOptions(before as unknown as BridgeOptions).in;

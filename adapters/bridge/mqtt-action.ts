@@ -47,7 +47,7 @@ export const DATA_TO_MQTT_BROKER: ActionType = {
     zh: '将规则的输出发布到远程 MQTT 服务器。'
   },
   params: DATA_TO_MQTT_BROKER_PARAMS,
-  make(params, { node, config }) {
+  create(params, { node, config }) {
     const { payload_tmpl: template, forward_topic: forward } = params as {
       readonly [name: string]: string | undefined;
     };

@@ -25,7 +25,7 @@ export const DATA_TO_WEBSERVER: ActionType = {
     zh: '将规则的输出发送到 Web 服务器。'
   },
   params: DATA_TO_WEBSERVER_PARAMS,
-  make(params) {
+  create(params) {
     const { payload_tmpl: payload, path, method } = params as { readonly [name: string]: string | undefined };
     const bodyOf = compilePayload(payload);
     const pathOf = path === undefined || path === '' ? undefined : compilePath(path);

@@ -148,9 +148,14 @@ export class Webhook {
   }
 
   /** Close, and delete the queued events, including those in the store. */
-  discard(): void {
+  delete(): void {
     this.close();
     this.#broker.outboxes.delete(this.#outbox.name);
+  }
+
+  /** @deprecated Use `delete`. */
+  discard(): void {
+    this.delete();
   }
 
   #answered(refusal: Error | undefined): void {
@@ -232,6 +237,6 @@ export function webhooks(): ConnectorKind<Broker> {
     check: (settings) => {
       readWebhookOptions(settings as WebhookOptions);
     },
-    make: (broker, settings) => webhook(broker, settings as WebhookOptions)
+    create: (broker, settings) => webhook(broker, settings as WebhookOptions)
   };
 }

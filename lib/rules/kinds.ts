@@ -17,7 +17,7 @@ export class Kinds {
   }
 
   #checkAction(type: ActionType): void {
-    checkKind(type, 'ACTION_INVALID', 'an action type');
+    checkKind(type, ['create', type?.create ?? type?.make], 'ACTION_INVALID', 'an action type');
     const known = this.#actions.get(type.name);
     // several resource types can share an action
     if (known !== undefined && known !== type)
@@ -26,7 +26,7 @@ export class Kinds {
 
   /** @throws InvalidInput RESOURCE_TYPE_INVALID, ACTION_INVALID; StateError RESOURCE_TYPE_EXISTS, ACTION_EXISTS */
   defineResource(type: ResourceType): void {
-    checkKind(type, 'RESOURCE_TYPE_INVALID', 'a resource type, such as webHook(),');
+    checkKind(type, ['make', type?.make], 'RESOURCE_TYPE_INVALID', 'a resource type, such as webHook(),');
     if (this.#resources.has(type.name))
       throw new StateError('RESOURCE_TYPE_EXISTS', `resource type "${type.name}" already exists`);
     for (const action of type.actions ?? []) this.#checkAction(action); // all of them, before one is defined
@@ -93,18 +93,13 @@ interface Kind {
   readonly name: string;
   readonly params?: ParamTable;
   readonly title: { readonly en: string };
-  readonly make: unknown;
 }
 
-function checkKind(type: Kind, code: string, expected: string): void {
+/** @param maker the function that creates actions or resources, and its name */
+function checkKind(type: Kind, maker: readonly [string, unknown], code: string, expected: string): void {
   const fail = (field: string, what: string, got: unknown) => new InvalidInput(code, field, what, got);
-  if (
-    typeof type !== 'object' ||
-    type === null ||
-    typeof type.make !== 'function' ||
-    typeof type.title?.en !== 'string'
-  )
-    throw fail('type', `${expected} with name, title, description and make`, type);
+  if (typeof type !== 'object' || type === null || typeof maker[1] !== 'function' || typeof type.title?.en !== 'string')
+    throw fail('type', `${expected} with name, title, description and ${maker[0]}`, type);
   if (!NAME.test(type.name)) throw fail('type.name', '1 to 64 letters, digits, "_", "-" and "."', type.name);
 }
 

@@ -332,16 +332,17 @@ async function makeOf(
 ): Promise<LocalAction | SendingAction> {
   const checked = checkParams(type.params ?? {}, params, `the action "${type.name}"`);
   const config = resource?.definition.config ?? {};
-  let made: LocalAction | SendingAction;
+  const create = type.create ?? type.make;
+  let made: LocalAction | SendingAction | undefined;
   try {
-    made = await type.make(checked, { ruleId, actionId: id, node: host.node, config });
+    made = await create?.call(type, checked, { ruleId, actionId: id, node: host.node, config });
   } catch (error) {
     if (error instanceof BrokerError) throw error;
     const why = errorText(error);
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be created: ${why}`, { cause: error });
   }
   if (!isAction(made)) {
-    const fault = 'make() must return an object with run() or prepare()';
+    const fault = 'create() must return an object with run() or prepare()';
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be created: ${fault}`);
   }
   if ('prepare' in made && resource === undefined)
@@ -353,7 +354,7 @@ async function makeOf(
 }
 
 /** Check whether an action type of the app has returned a valid action. */
-function isAction(made: unknown): boolean {
+function isAction(made: unknown): made is LocalAction | SendingAction {
   if (typeof made !== 'object' || made === null) return false;
   return typeof ('prepare' in made ? made.prepare : (made as Partial<LocalAction>).run) === 'function';
 }

@@ -101,11 +101,13 @@ export interface ActionType {
   readonly description: Localized;
   readonly params?: ParamTable;
   /**
-   * Create an action for a rule. Called when the rule is attached.
+   * Create an action for a rule. Called when the rule is attached. It is required; `make` takes its place in this version.
    * @param params satisfy `params`
    * @throws the reason why it cannot be created: the rule is refused, or disconnected with this reason
    */
-  make(params: Params, context: ActionContext): Awaitable<LocalAction | SendingAction>;
+  create?(params: Params, context: ActionContext): Awaitable<LocalAction | SendingAction>;
+  /** @deprecated Use `create`. */
+  make?(params: Params, context: ActionContext): Awaitable<LocalAction | SendingAction>;
 }
 
 /** An action that is a function of the app. It fails if the function throws or rejects. */
@@ -303,7 +305,7 @@ export interface ResourceState {
 }
 
 /** An action type, as listed. Absent fields of `ActionType` have their defaults. */
-export type ActionInfo = Required<Omit<ActionType, 'make'>>;
+export type ActionInfo = Required<Omit<ActionType, 'create' | 'make'>>;
 
 /** A resource type, as listed. */
 export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions'>>;

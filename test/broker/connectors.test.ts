@@ -11,7 +11,7 @@ function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<B
     check({ url }) {
       if (typeof url !== 'string') throw new TypeError('url');
     },
-    make(broker, { name, url }) {
+    create(broker, { name, url }) {
       if (url === 'unusable') throw new Error('cannot be used');
       const connector = {
         name: `${name}`,
@@ -30,7 +30,7 @@ function kind(made: Connector[] = [], discarded: string[] = []): ConnectorKind<B
           connector.isStarted = false;
           detach();
         },
-        discard() {
+        delete() {
           connector.close();
           discarded.push(connector.name);
         }
@@ -106,9 +106,9 @@ describe('Connectors', () => {
     const made = kind();
     const seen = {
       ...made,
-      make: (...args: Parameters<typeof made.make>) => {
+      create: (...args: Parameters<NonNullable<typeof made.create>>) => {
         given.push(args[1]);
-        return made.make(...args);
+        return made.create?.(...args) as Connector;
       }
     };
     await using broker = await createBroker({ store, connectors: [seen] }).start();
@@ -120,6 +120,24 @@ describe('Connectors', () => {
       broker.connectors.list().map(({ isStarted }) => isStarted),
       [true, false]
     );
+  });
+
+  it('accepts a kind with make and a connector with discard, as in 0.2', async () => {
+    const discarded: string[] = [];
+    const { create, ...current } = kind();
+    const former: ConnectorKind<Broker> = {
+      ...current,
+      make: (broker, settings) => {
+        const connector = create?.(broker, settings) as Connector;
+        const discard = () => void discarded.push(connector.name);
+        return Object.assign(connector, { delete: undefined, discard });
+      }
+    };
+    await using broker = await createBroker({ store: memoryStore(), connectors: [former] }).start();
+    await broker.connectors.create('line', { name: 'a', url: 'x:' });
+    assert.equal(broker.connectors.get('line', 'a')?.state, 'working');
+    await broker.connectors.delete('line', 'a');
+    assert.deepEqual(discarded, ['a']);
   });
 
   it('lists a connector of an unknown kind, or one that cannot be created, with the reason, and still starts', async () => {
@@ -148,7 +166,7 @@ describe('Connectors', () => {
 
   it('lists, stops and starts connectors of the app, but does not change or delete them', async () => {
     await using broker = await start(memoryStore());
-    kind().make(broker, { name: 'own', url: 'x:' });
+    kind().create?.(broker, { name: 'own', url: 'x:' });
     const { connectors } = broker;
     assert.equal(connectors.get('line', 'own')?.settings, undefined);
     assert.equal(await connectors.stop('line', 'own'), true);

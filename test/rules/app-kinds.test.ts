@@ -11,8 +11,8 @@ function returning(result: () => unknown): SqlFunction {
   return { name: 'f', family: 'app', params: [], returns: 'any', about: 'For tests.', run: result as never };
 }
 
-function action(name: string, make: () => unknown, more: Partial<ActionType> = {}): ActionType {
-  return { name, title: TEXT, description: TEXT, make: make as never, ...more };
+function action(name: string, create: () => unknown, more: Partial<ActionType> = {}): ActionType {
+  return { name, title: TEXT, description: TEXT, create: create as never, ...more };
 }
 
 function resourceType(make: () => unknown, actions: readonly ActionType[] = []): ResourceType {
@@ -73,13 +73,31 @@ describe('An action type of the app', () => {
   });
 
   for (const made of [undefined, null, 'x', {}, { run: 'x' }])
-    it(`refuses an action type whose make() returns ${JSON.stringify(made)}`, async () => {
+    it(`refuses an action type whose create() returns ${JSON.stringify(made)}`, async () => {
       await using kit = await ruleKit({ rules: { actions: [action('own', () => made)] } });
       await assert.rejects(kit.broker.rules.create({ sql: 'SELECT * FROM "a"', actions: ['own'] }), {
         code: 'ACTION_FAILED',
-        message: /the action "own" cannot be created: make\(\) must return an object with run\(\) or prepare\(\)/
+        message: /the action "own" cannot be created: create\(\) must return an object with run\(\) or prepare\(\)/
       });
     });
+
+  it('accepts an action type with make in place of create, as in 0.2', async () => {
+    const seen: unknown[] = [];
+    const make = () => ({ run: (output: unknown) => seen.push(output) });
+    await using kit = await ruleKit({ rules: { actions: [{ name: 'own', title: TEXT, description: TEXT, make }] } });
+    await kit.broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: ['own'] });
+    await kit.broker.publish('a', 'x');
+    await kit.clock.settle();
+    assert.deepEqual(seen, [{ topic: 'a' }]);
+  });
+
+  it('refuses an action type without create', async () => {
+    await using kit = await ruleKit();
+    await assert.rejects(kit.broker.rules.createAction({ name: 'own', title: TEXT, description: TEXT }), {
+      code: 'ACTION_INVALID',
+      message: /name, title, description and create/
+    });
+  });
 
   for (const [what, prepared] of [
     ['nothing', () => undefined],

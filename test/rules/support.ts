@@ -41,7 +41,7 @@ export class FakeTarget {
           types: ['fake'],
           title: { en: 'To the target', zh: '到目标' },
           description: { en: 'For tests', zh: '用于测试' },
-          make: () => ({ prepare: (output) => JSON.stringify(output) })
+          create: () => ({ prepare: (output) => JSON.stringify(output) })
         }
       ],
       make: () => ({
@@ -76,7 +76,7 @@ export const TEXT = { en: 'x', zh: 'x' };
 
 /** An action type of the app. */
 export function actionKind(name: string, run: (output: unknown) => unknown, close?: () => unknown): ActionType {
-  return { name, title: TEXT, description: TEXT, make: () => ({ run, ...(close && { close: () => void close() }) }) };
+  return { name, title: TEXT, description: TEXT, create: () => ({ run, ...(close && { close: () => void close() }) }) };
 }
 
 /** A function of the app for statements. */

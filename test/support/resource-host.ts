@@ -44,7 +44,7 @@ export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOpt
   };
   const resource = type.make(checked, { id: 'resource:1', node, clock: broker.clock, failed });
   const given = { $resource: 'resource:1', ...params };
-  const action = (await actionType.make(checkParams(actionType.params ?? {}, given, actionType.name), {
+  const action = (await actionType.create?.(checkParams(actionType.params ?? {}, given, actionType.name), {
     ruleId: 'rule:1',
     actionId: `${actionType.name}_1`,
     node,

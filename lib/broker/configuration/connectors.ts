@@ -1,4 +1,4 @@
-// A connector attaches itself to the broker in its constructor, whether the app makes it or a kind does (`make`); the
+// A connector attaches itself to the broker in its constructor, whether the app makes it or a kind does (`create`); the
 // app owns the former, and only the latter are in the table. Changes run one after the other (`#inTurn`), and the
 // table is written before anything is made or closed: after a crash, the next start makes what the table has. One
 // that cannot be made is listed as `missing` with the reason instead of failing the start. Secrets are stored, but
@@ -30,8 +30,10 @@ export interface Connector {
   stop(): Awaitable<void>;
   /** Stop, and release everything. Persisted data stays. */
   close(): Awaitable<void>;
-  /** Close, and also remove the waiting messages from the store. */
-  discard(): Awaitable<void>;
+  /** Close, and also remove the waiting messages from the store. It is required; `discard` takes its place in this version. */
+  delete?(): Awaitable<void>;
+  /** @deprecated Use `delete`. */
+  discard?(): Awaitable<void>;
 }
 
 /** Options of a connector, in the form of JSON. */
@@ -46,11 +48,13 @@ export interface ConnectorKind<Host = never> {
   /** Check options without using them. @throws InvalidInput */
   check(settings: ConnectorSettings): void;
   /**
-   * Create a connector, which is started and has attached itself to the broker.
+   * Create a connector, which is started and has attached itself to the broker. It is required; `make` takes its place in this version.
    * @param before the settings of the one that it replaces
    * @throws as `check`
    */
-  make(broker: Host, settings: ConnectorSettings, before?: ConnectorSettings): Connector;
+  create?(broker: Host, settings: ConnectorSettings, before?: ConnectorSettings): Connector;
+  /** @deprecated Use `create`. */
+  make?(broker: Host, settings: ConnectorSettings, before?: ConnectorSettings): Connector;
 }
 
 /** A connector, as `broker.connectors` lists it. */
@@ -230,7 +234,7 @@ export class Connectors {
       this.#errors.delete(key);
       const running = this.#running.get(key);
       if (running === undefined) this.#host.discard(key);
-      else await running.discard();
+      else await (running.delete === undefined ? running.discard?.() : running.delete());
     });
   }
 
@@ -264,7 +268,9 @@ export class Connectors {
     this.#errors.delete(key);
     this.#making = key;
     try {
-      const connector = this.#kind(kind).make(this.#host.broker as never, settings, before);
+      const type = this.#kind(kind);
+      const create = (type.create ?? type.make) as NonNullable<ConnectorKind['create']>;
+      const connector = create.call(type, this.#host.broker as never, settings, before);
       if (!isStarted) await connector.stop();
     } catch (error) {
       this.#errors.set(key, error as Error);
@@ -320,8 +326,8 @@ export class Connectors {
 
 /** @throws InvalidInput OPTION_INVALID */
 export function checkConnectorKinds(value: unknown): readonly ConnectorKind[] {
-  const isKind = (kind: unknown) =>
-    typeof kind === 'object' && kind !== null && typeof (kind as ConnectorKind).make === 'function';
+  const isKind = (kind: Partial<ConnectorKind> | null) =>
+    typeof kind === 'object' && kind !== null && typeof (kind.create ?? kind.make) === 'function';
   if (!Array.isArray(value) || !value.every(isKind))
     throw new InvalidInput('OPTION_INVALID', 'connectors', 'a list of kinds, such as [webhooks()]', value);
   return value;

@@ -15,7 +15,7 @@ const DO_NOTHING: ActionType = {
     en: 'This action does nothing and never fails. It is for debugging.',
     zh: '此动作什么都不做，并且不会失败，用于调试。'
   },
-  make: () => ({ run: () => undefined })
+  create: () => ({ run: () => undefined })
 };
 
 /** The built-in actions. */

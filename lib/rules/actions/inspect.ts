@@ -16,7 +16,7 @@ export function inspectAction(host: RulesHost, app: string): ActionType {
       en: 'Print the output of the statement, the columns of the event and the parameters of the action.',
       zh: '打印 SQL 的输出结果、事件的字段以及动作的参数。'
     },
-    make: (params, { ruleId }) => ({
+    create: (params, { ruleId }) => ({
       run(output, event) {
         const shown = {
           rule: ruleId,

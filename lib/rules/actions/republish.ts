@@ -84,7 +84,7 @@ export function republishAction(host: RulesHost, app: string): ActionType {
     title: { en: 'Republish', zh: '消息重新发布' },
     description: { en: 'Publish a message to another topic.', zh: '将消息发布到另一个主题。' },
     params: PARAMS,
-    make: (params, { actionId }) => new Republish(host, actionId, params)
+    create: (params, { actionId }) => new Republish(host, actionId, params)
   };
 }
 
