@@ -66,12 +66,12 @@ export async function databaseKind(kind: DriverKind, shell: Shell): Promise<(opt
     const { connection, others } = readConnection(kind, options);
     const open = () =>
       (driver.open as (given: DatabaseConnection, loaded: unknown) => Driver<unknown[]>)(connection, module);
-    return new ConnectedSource(kind, others, open);
+    return new ConnectedAuthSource(kind, others, open);
   };
 }
 
 /** A source together with its driver. */
-class ConnectedSource implements AuthSource {
+class ConnectedAuthSource implements AuthSource {
   readonly name: string;
   readonly timeoutMs: AuthSource['timeoutMs'];
   readonly authenticate: AuthSource['authenticate'];

@@ -30,7 +30,7 @@ import { serveLogger, startTrace } from './log.ts';
 import { CONFIG_FLAG, SERVE_OPTIONS } from './options.ts';
 import { reportOverrides, warnOfOverrides } from './overrides.ts';
 import { readServeSettings, type ServeSettings } from './settings.ts';
-import type { ConfiguredSource } from './sources.ts';
+import type { ConfiguredAuthSource } from './sources.ts';
 import { type ServedPlugins, servePlugins, streamTypes } from './streams-parts.ts';
 import { followStreams, logStreams } from './streams-port.ts';
 import { protobufOf } from './streams-schemas.ts';
@@ -180,7 +180,7 @@ function awaitSignals(shell: Shell): { first: Promise<string>; release: () => vo
  * Reload a source, unless an operator has stopped it.
  * @throws its error; the previous content then remains in use
  */
-async function reload(broker: Broker, source: ConfiguredSource): Promise<void> {
+async function reload(broker: Broker, source: ConfiguredAuthSource): Promise<void> {
   if (broker.access.list().some(({ name, isStarted }) => name === source.name && !isStarted)) return;
   await broker.access.reload(source.name);
   if (source.failure !== undefined) throw source.failure;

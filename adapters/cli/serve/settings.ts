@@ -15,7 +15,7 @@ import { type HttpKind, readServedOptions, type ServedOptions } from './http-opt
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './options.ts';
 import { type OptionPlace, optionPlaceIn } from './overrides.ts';
 import { configuredRules } from './rules.ts';
-import { type ConfiguredSource, configuredSources } from './sources.ts';
+import { type ConfiguredAuthSource, configuredSources } from './sources.ts';
 import { configuredStreams, readServedStreamsOptions, type ServedStreamsOptions } from './streams.ts';
 import { configuredSchemas, type Schemas } from './streams-schemas.ts';
 import { type ConfiguredWebhook, configuredWebhooks } from './webhooks.ts';
@@ -40,7 +40,7 @@ export interface ServeSettings {
   readonly broker: BrokerOptions;
   readonly listeners: readonly PlannedListener[];
   /** Sources of authentication and of access rules, in order. */
-  readonly sources: readonly ConfiguredSource[];
+  readonly sources: readonly ConfiguredAuthSource[];
   /** Web servers that receive events. */
   readonly webhooks: readonly ConfiguredWebhook[];
   /** Other servers with which messages are exchanged. */

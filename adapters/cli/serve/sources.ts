@@ -70,11 +70,11 @@ export async function configuredSources(
   list: unknown,
   config: string | undefined,
   shell: Shell
-): Promise<ConfiguredSource[]> {
+): Promise<ConfiguredAuthSource[]> {
   const entries = [...fileEntries(files), ...listEntries(list, `${config}: auth`)];
-  const sources: ConfiguredSource[] = [];
+  const sources: ConfiguredAuthSource[] = [];
   for (const entry of entries) {
-    const source = await ConfiguredSource.from(entry, shell);
+    const source = await ConfiguredAuthSource.from(entry, shell);
     if (sources.some(({ name }) => name === source.name))
       throw new InvalidInput('OPTION_INVALID', `${entry.place}.name`, 'a name that no other source has', source.name);
     sources.push(source);
@@ -107,7 +107,7 @@ function listEntries(list: unknown, field: string): SourceEntry[] {
 }
 
 /** A source created from its entry, with the values that were inserted into its options. */
-class MadeSource {
+class MadeAuthSource {
   readonly source: AuthSource;
   readonly inserted: readonly Inserted[];
   /** Pending questions. */
@@ -152,7 +152,7 @@ class MadeSource {
  * A source of the settings. A reload reads its files again. If a file with an option has changed, the source is created
  * again; the previous one is closed when it has answered its pending questions.
  */
-export class ConfiguredSource implements AuthSource {
+export class ConfiguredAuthSource implements AuthSource {
   readonly label: string;
   readonly name: string;
   readonly timeoutMs: AuthSource['timeoutMs'];
@@ -162,13 +162,13 @@ export class ConfiguredSource implements AuthSource {
   readonly authorize: AuthSource['authorize'];
   readonly #entry: SourceEntry;
   readonly #shell: Shell;
-  #made: MadeSource;
+  #made: MadeAuthSource;
   /** Previous sources that are not closed yet. */
-  readonly #previous = new Set<MadeSource>();
+  readonly #previous = new Set<MadeAuthSource>();
   #context: SourceContext | undefined = undefined;
   #failure: Error | undefined = undefined;
 
-  private constructor(entry: SourceEntry, shell: Shell, made: MadeSource) {
+  private constructor(entry: SourceEntry, shell: Shell, made: MadeAuthSource) {
     const { source } = made;
     this.label = entry.label ?? `source ${source.name}`;
     this.name = source.name;
@@ -183,8 +183,8 @@ export class ConfiguredSource implements AuthSource {
   }
 
   /** @throws InvalidInput, whose message names the place of the entry */
-  static async from(entry: SourceEntry, shell: Shell): Promise<ConfiguredSource> {
-    return new ConfiguredSource(entry, shell, await make(entry, shell));
+  static async from(entry: SourceEntry, shell: Shell): Promise<ConfiguredAuthSource> {
+    return new ConfiguredAuthSource(entry, shell, await make(entry, shell));
   }
 
   /** True if the source authenticates clients. */
@@ -230,7 +230,7 @@ export class ConfiguredSource implements AuthSource {
   }
 
   /** Close a previous source when it has answered its pending questions. */
-  async #retire(made: MadeSource, context: SourceContext): Promise<void> {
+  async #retire(made: MadeAuthSource, context: SourceContext): Promise<void> {
     this.#previous.add(made);
     await made.finish();
     try {
@@ -252,12 +252,12 @@ export class ConfiguredSource implements AuthSource {
   }
 }
 
-async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<MadeSource> {
+async function make({ kind, place, options }: SourceEntry, shell: Shell): Promise<MadeAuthSource> {
   const { load, isTemplate } = KINDS[kind];
   const { filled, inserted } = await filledOptions(options, place, shell, isTemplate);
   const create = await load(shell);
   try {
-    return new MadeSource(await create(filled as never), inserted);
+    return new MadeAuthSource(await create(filled as never), inserted);
   } catch (error) {
     throw error instanceof InvalidInput ? located(error, kind, place, inserted) : error;
   }
