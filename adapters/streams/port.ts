@@ -70,7 +70,7 @@ interface Use {
  * createBroker({ streams: { sources: [httpPushSource({ port }), source], sinks: [sink] } });
  * ```
  */
-export class StreamsPort implements Service {
+export class StreamsPort {
   readonly prefixes = [''];
   readonly #settings: OptionValues<typeof PORT_OPTIONS>;
   readonly #uses = new Map<PortUser, Use>();
