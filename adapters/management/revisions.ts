@@ -1,8 +1,8 @@
 import type { BannedKind } from '../../lib/index.ts';
 
 /** The revisions of the management interface. */
-export const REVISIONS = ['earlier', 'later', 'hosted'] as const;
-export type RevisionName = (typeof REVISIONS)[number];
+export const REVISIONS = ['earlier', 'later', 'hosted'] as const satisfies readonly RevisionName[];
+export type RevisionName = 'earlier' | 'later' | 'hosted';
 
 /** The revisions with connections and sessions. */
 export const EARLIER: readonly RevisionName[] = ['earlier'];

@@ -6,7 +6,7 @@ export const crypto = once(() => process.getBuiltinModule('node:crypto'));
 /** The module `node:net`. */
 export const net = once(() => process.getBuiltinModule('node:net'));
 /** The module `node:stream`. */
-export const stream = once(() => process.getBuiltinModule('node:stream'));
+export const stream: () => typeof import('node:stream') = once(() => process.getBuiltinModule('node:stream'));
 
 /** `isUtf8` of `node:buffer`. */
 export function isUtf8(bytes: Uint8Array): boolean {

@@ -33,6 +33,7 @@ export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
 export { parseJson } from './parse-json.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';
+/** @internal */
 export { recordOf } from './record-of.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

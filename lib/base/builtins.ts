@@ -27,7 +27,7 @@ export const os = once(() => process.getBuiltinModule('node:os'));
 /** The module `node:perf_hooks`. */
 export const perfHooks = once(() => process.getBuiltinModule('node:perf_hooks'));
 /** The module `node:stream`. */
-export const stream = once(() => process.getBuiltinModule('node:stream'));
+export const stream: () => typeof import('node:stream') = once(() => process.getBuiltinModule('node:stream'));
 /** The module `node:v8`. */
 export const v8 = once(() => process.getBuiltinModule('node:v8'));
 
