@@ -73,7 +73,7 @@ export async function writePackage(folder, program) {
 async function writeModules(folder, entries) {
   const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const apart = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !JOINED.includes(name));
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     absWorkingDir: root, // the names of modules in comments are relative to it
     entryPoints: entries,
     outdir: folder,
@@ -90,12 +90,24 @@ async function writeModules(folder, entries) {
     chunkNames: 'chunks/[name]-[hash]',
     plugins: [TWO_TYPEBOXES],
     logLevel: 'warning',
+    metafile: true,
     write: false
   });
+  checkInputs(Object.keys(metafile.inputs));
   // esbuild keeps the order of modules with empty imports. No module has effects (`sideEffects` in package.json), and
   // bundlers warn about these imports.
   for (const { path, text } of outputFiles) write(path, text.replace(/(?<=^|[;\n])import"\.[^"]*";/g, ''));
   write(join(folder, 'LICENSES'), JOINED.map(licenceOf).join('\n\n'));
+}
+
+/** Refuse the code of packages that are neither in `JOINED` nor dependencies: esbuild would join it silently, and without its licence. */
+function checkInputs(paths) {
+  const packages = paths.map((path) => /^.*\bnode_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  const wrong = new Set(packages.filter((name) => name !== undefined && !JOINED.includes(name)));
+  if (wrong.size > 0)
+    throw new Error(
+      `the package would contain the code of ${[...wrong].join(', ')}: add it to JOINED, or to the dependencies`
+    );
 }
 
 /** The name, version and licence of a package whose code is joined. */

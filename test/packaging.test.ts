@@ -26,6 +26,7 @@ import { CONSUMER, FASTIFY_CONSUMER } from './support/consumer.ts';
 import { beyondPage, bundleSizes, loadedSizes, tarballSizes } from './support/package-sizes.ts';
 import { promised } from './support/pages.ts';
 import { SOURCES } from './support/programs.ts';
+import { missingInDeclarations } from './support/public-names.ts';
 import { IS_LONG } from './support/samples.ts';
 import { importsOf, packageSources, textOf } from './support/sources.ts';
 import { installFiles, npm, packInto, type Tarball } from './support/tarball.ts';
@@ -236,7 +237,8 @@ describe('The compiled package', () => {
       CONSUMER + FASTIFY_CONSUMER
     );
     writeFileSync(join(out, 'consumer.mts'), local);
-    app = createProgram([join(out, 'consumer.mts')], {
+    const declarations = entries.map(({ target }) => compiled(target.types));
+    app = createProgram([join(out, 'consumer.mts'), ...declarations], {
       strict: true,
       exactOptionalPropertyTypes: true,
       noUncheckedIndexedAccess: true,
@@ -280,6 +282,11 @@ describe('The compiled package', () => {
       return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
     });
     assert.deepEqual(texts, []);
+  });
+
+  it('exports every type that its declarations name, also where the sources infer it', () => {
+    const files = entries.map(({ name, target }) => [name, compiled(target.types)] as const);
+    assert.deepEqual(missingInDeclarations(programOfApp(), files), []);
   });
 
   for (const { format, uses, app, more, isLong } of BUNDLES) {
@@ -345,6 +352,13 @@ describe('The compiled package', () => {
         assert.ok(paths.includes(path.replace('./', '')), path);
     for (const path of paths.filter((name) => name.endsWith('.js')))
       assert.doesNotMatch(readFileSync(join(stage, path), 'utf8'), /sourceMappingURL/, path);
+  });
+
+  it('contains the licence of each package whose code is joined with its own', () => {
+    assert.ok(tarball.files.some(({ path }) => path === 'dist/LICENSES'));
+    const licences = readFileSync(join(out, 'LICENSES'), 'utf8');
+    for (const name of ['eventemitter3', 'lru-cache', 'typebox', 'xstate'])
+      assert.match(licences, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+$`, 'm'));
   });
 
   it('keeps the size that its page states', () => {

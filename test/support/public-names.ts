@@ -37,7 +37,7 @@ const entryFiles = Object.entries(exports).flatMap(([name, { 'embermq-source': p
 const program = sourceProgram();
 const checker = program.getTypeChecker();
 
-function resolved(symbol: ts.Symbol): ts.Symbol {
+function resolved(symbol: ts.Symbol, checker: ts.TypeChecker): ts.Symbol {
   return (symbol.flags & ts.SymbolFlags.Alias) !== 0 ? checker.getAliasedSymbol(symbol) : symbol;
 }
 
@@ -55,7 +55,7 @@ function isValue(symbol: ts.Symbol): boolean {
   let current = symbol;
   while ((current.flags & ts.SymbolFlags.Alias) !== 0) {
     if (current.declarations?.some((node) => ts.isTypeOnlyImportOrExportDeclaration(node))) return false;
-    current = checker.getImmediateAliasedSymbol(current) ?? resolved(current);
+    current = checker.getImmediateAliasedSymbol(current) ?? resolved(current, checker);
   }
   return (current.flags & ts.SymbolFlags.Value) !== 0;
 }
@@ -66,7 +66,7 @@ export const publicNames: readonly PublicName[] = entryFiles.flatMap(({ entry, f
   return checker.getExportsOfModule(module).map((symbol) => ({
     entry,
     name: symbol.name,
-    symbol: resolved(symbol),
+    symbol: resolved(symbol, checker),
     isValue: isValue(symbol),
     deprecated: symbol.declarations?.map(tagOf).find((tag) => tag !== undefined)
   }));
@@ -104,20 +104,44 @@ export function publicMembers(): PublicMember[] {
   });
 }
 
-/** True for the name in `x: Name` or `extends Name`. */
+/** True for the name in `x: Name`, `extends Name`, `typeof name` or `import('...').Name`. */
 function isTypeName({ parent }: ts.Identifier): boolean {
-  return ts.isTypeReferenceNode(parent) || ts.isExpressionWithTypeArguments(parent) || ts.isQualifiedName(parent);
+  return (
+    ts.isTypeReferenceNode(parent) ||
+    ts.isExpressionWithTypeArguments(parent) ||
+    ts.isQualifiedName(parent) ||
+    ts.isTypeQueryNode(parent) ||
+    ts.isImportTypeNode(parent)
+  );
 }
 
-/** The types of the package that public signatures name and no entry point exports, with a name whose signature it is. */
+/**
+ * The types of the package that public signatures name and no entry point exports, with a name whose signature it is. In sources, inferred types
+ * are not seen; declarations have all of them.
+ */
 export function missingTypes(): string[] {
+  return missingIn(checker, publicNames);
+}
+
+/** The same for declarations of the package. @param files the names of the entry points and the paths of their declarations */
+export function missingInDeclarations(program: ts.Program, files: readonly (readonly [entry: string, path: string])[]) {
+  const checker = program.getTypeChecker();
+  const names = files.flatMap(([entry, path]) => {
+    const module = checker.getSymbolAtLocation(program.getSourceFile(path) as ts.SourceFile) as ts.Symbol;
+    const symbols = checker.getExportsOfModule(module);
+    return symbols.map((symbol) => ({ entry, name: symbol.name, symbol: resolved(symbol, checker) }));
+  });
+  return missingIn(checker, names);
+}
+
+function missingIn(checker: ts.TypeChecker, names: readonly Pick<PublicName, 'entry' | 'name' | 'symbol'>[]): string[] {
   const exported = new Set<ts.Symbol>();
   const add = (symbol: ts.Symbol): void => {
     exported.add(symbol);
     if ((symbol.flags & ts.SymbolFlags.ValueModule) !== 0)
-      for (const member of checker.getExportsOfModule(symbol)) add(resolved(member));
+      for (const member of checker.getExportsOfModule(symbol)) add(resolved(member, checker));
   };
-  for (const { symbol } of publicNames) add(symbol);
+  for (const { symbol } of names) add(symbol);
   const missing = new Map<string, string>();
   const look = (node: ts.Node, of: string): void => {
     if (isHidden(node) || ts.isBlock(node)) return;
@@ -128,7 +152,7 @@ export function missingTypes(): string[] {
     }
     if (ts.isIdentifier(node) && isTypeName(node)) {
       const found = checker.getSymbolAtLocation(node);
-      const symbol = found === undefined ? undefined : resolved(found);
+      const symbol = found === undefined ? undefined : resolved(found, checker);
       const declaration = symbol?.declarations?.[0];
       if (symbol === undefined || declaration === undefined || !isOurs(declaration)) return;
       if ((symbol.flags & ts.SymbolFlags.TypeParameter) !== 0 || exported.has(symbol)) return;
@@ -138,7 +162,7 @@ export function missingTypes(): string[] {
     ts.forEachChild(node, (child) => look(child, of));
   };
   for (const symbol of exported) {
-    const { entry, name } = publicNames.find((row) => row.symbol === symbol) ?? { entry: '', name: symbol.name };
+    const { entry, name } = names.find((row) => row.symbol === symbol) ?? { entry: '', name: symbol.name };
     for (const declaration of symbol.declarations ?? [])
       if (isOurs(declaration) && !ts.isSourceFile(declaration)) look(declaration, `${entry}: ${name}`);
   }
