@@ -5,7 +5,8 @@ import { hashPassword, type PasswordCheck, passwordCheckOf } from './password-ha
 
 /** Maximum number of passwords that are remembered as correct. */
 const MAX_REMEMBERED = 10_000;
-const NEVER = new AbortController().signal;
+/** A signal that does not abort. It is made late, because Node loads the class when it is first used. */
+const never = once(() => new AbortController().signal);
 
 /**
  * Checks passwords against their hashes. A correct password is remembered as a keyed digest in memory, so the next check of it takes some
@@ -41,7 +42,7 @@ export class Secrets {
     hash: string | undefined,
     password: Buffer,
     address: string,
-    signal: AbortSignal = NEVER,
+    signal: AbortSignal = never(),
     check?: PasswordCheck
   ): Promise<boolean> {
     const digest = createHmac('sha256', this.#key())

@@ -108,7 +108,7 @@ export class BrokerLifecycle {
         host.end();
       }
     };
-    const start = host.actors.starter<BrokerActions>(brokerMachine, {
+    const start = host.actors.starter<BrokerActions>(brokerMachine(), {
       key: 'broker',
       failed: (_, error, action) => services.announcer.failed(error, `the broker's ${action}`, undefined),
       methodsFor: () => 'broker.start() or broker.stop()'

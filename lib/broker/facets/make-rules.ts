@@ -51,7 +51,7 @@ export function makeRules(
       return parts.ledger?.isOpen ?? true;
     },
     startChart(actions, id) {
-      start ??= parts.actors.starter<RuleActions>(ruleMachine, {
+      start ??= parts.actors.starter<RuleActions>(ruleMachine(), {
         key: 'rule',
         failed: (_, error, action) => failed(error, `the ${action} of a rule`),
         methodsFor: () => 'update or delete of broker.rules'

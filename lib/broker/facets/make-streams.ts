@@ -120,7 +120,7 @@ export function makeStreams(
       return parts.ledger?.isOpen ?? true;
     },
     startChart(actions, id) {
-      start ??= parts.actors.starter<StreamRuleActions>(streamRuleMachine, {
+      start ??= parts.actors.starter<StreamRuleActions>(streamRuleMachine(), {
         key: 'rule',
         failed: (_, error, action) => failed(error, `the ${action} of a stream rule`),
         methodsFor: () => 'start, stop or delete of broker.streams.rules'

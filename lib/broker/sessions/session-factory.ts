@@ -41,7 +41,7 @@ export class SessionFactory {
   readonly #chart: Chart<Session>;
 
   constructor(services: Services, actors: Actors, parts: SessionParts) {
-    this.#chart = actors.chart<Session, SessionActions>(sessionMachine, {
+    this.#chart = actors.chart<Session, SessionActions>(sessionMachine(), {
       key: 'session',
       actionsOf: (session) => new ChartActions(session),
       idOf: ({ client }) => client.clientId || 'session',

@@ -31,7 +31,7 @@ export function makeLedger(services: Services, parts: LedgerParts): Ledger | und
     work,
     turnLater: () => turn.schedule(),
     startChart(actions) {
-      const start = parts.actors.starter<StoreActions>(storeMachine, {
+      const start = parts.actors.starter<StoreActions>(storeMachine(), {
         key: 'store',
         failed: (_, error, action) => announcer.failed(error, `the store's ${action}`, undefined),
         methodsFor: () => 'broker.start() or broker.stop()'
