@@ -31,9 +31,6 @@ export const stream: () => typeof import('node:stream') = once(() => process.get
 /** The module `node:v8`. */
 export const v8 = once(() => process.getBuiltinModule('node:v8'));
 
-/** The key of the method that `console.log` calls, `inspect.custom` of `node:util`. */
-export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;
-
 /** `isUtf8` of `node:buffer`. */
 export function isUtf8(bytes: Uint8Array): boolean {
   return buffer().isUtf8(bytes);

@@ -7,8 +7,8 @@
 // strings, which need no backing store (about 200 bytes) and pin no read chunk. Larger ones get a buffer of exactly
 // their size.
 
-import { INSPECT } from '../base/builtins.ts';
 import { InvalidInput } from '../base/errors.ts';
+import { INSPECT } from '../base/inspect-key.ts';
 import { encodePublish } from './encode.ts';
 import { encodeMessage } from './encode-message.ts';
 import { readProperties } from './properties.ts';
