@@ -20,6 +20,8 @@ const FLOWS: readonly Flow[] = [
 const BROKER = 'bridge-broker.ts';
 /** Messages of a flow that are sent without waiting for the acknowledgements of the first ones. */
 const BURST = 20;
+/** Messages of a flow that have been published and not received yet, above which no more are published. At a kill, up to so many are on their way. */
+const MAX_ON_THEIR_WAY = 400;
 
 /** The result of a run. */
 interface BridgeOutcome {
@@ -138,6 +140,7 @@ class FlowRun {
         burst.push(client.publish(topic, `${this.published++}`, { qos }).catch(() => undefined));
       await Promise.all(burst);
       await setImmediate();
+      await until(() => this.published - this.received.length < MAX_ON_THEIR_WAY || !this.#isWriting);
     }
     // rejected messages are in the session of the client, and were sent again with a later connection
     await (await this.#source.ready()).publish(topic, 'end', { qos }).catch(() => undefined);

@@ -43,7 +43,7 @@ const KNOWN: Readonly<Record<string, string>> = {
 /** Such a name behind a quotation mark. */
 const IN_QUOTES = new RegExp(`['"\`].*(?:${OF_LIBRARY.source.replaceAll('\\b', '')})`);
 
-/** Whether a literal of a source may contain such a name: in its line, or as a part of a literal of several lines. */
+/** Tell whether a literal of a source may contain such a name: in its line, or as a part of a literal of several lines. */
 function mayName(source: string): boolean {
   return source.split('\n').some((line) => line.split('`').length % 2 === 0 || IN_QUOTES.test(line));
 }
