@@ -7,7 +7,7 @@ import type { PageRun } from './run-snippets.ts';
 
 /** A program of a page. */
 interface Program {
-  /** Its page, or its name. */
+  /** The page of the program, or its name. */
   readonly page: string;
   readonly code: string;
 }

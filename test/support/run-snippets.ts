@@ -70,7 +70,7 @@ async function runAll(files: readonly string[]): Promise<void> {
   }
 }
 
-/** What keeps the process running. */
+/** The resources that keep the process running. */
 function open(): string[] {
   return process.getActiveResourcesInfo().filter((name) => name !== 'Immediate');
 }
