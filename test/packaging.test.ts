@@ -11,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync
 } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -258,7 +259,7 @@ describe('The compiled package', () => {
       if (name === 'embermq/machines') continue;
       const packages = packagesInTypes(compiled(target.types));
       assert.deepEqual(
-        packages.filter((used) => !used.startsWith('node:')),
+        packages.filter((used) => !isBuiltin(used)),
         name === 'embermq/fastify' ? ['fastify'] : [], // its types are those of a plugin, and it extends those of an app
         name
       );

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 /** A Markdown page that is shipped: the README, or one in a folder of `lib`, `adapters` or `examples`. */
-export interface Page {
+interface Page {
   /** The path below the root, such as `lib/rules/README.md`. */
   readonly path: string;
   readonly text: string;
