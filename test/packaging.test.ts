@@ -273,11 +273,11 @@ describe('The compiled package', () => {
     const faults = [
       ...program.getOptionsDiagnostics(),
       ...program.getGlobalDiagnostics(),
-      // in the short form without the declarations of Node and of other packages
-      ...(isThorough ? program.getSourceFiles() : ours).flatMap((file) => [
-        ...program.getSyntacticDiagnostics(file),
-        ...program.getSemanticDiagnostics(file)
-      ])
+      // in the short form without the declarations of Node and of other packages; those of xstate have faults with exactOptionalPropertyTypes
+      ...(isThorough
+        ? program.getSourceFiles().filter(({ fileName }) => !fileName.includes('/xstate/'))
+        : ours
+      ).flatMap((file) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)])
     ];
     const texts = faults.map(({ file, messageText }) => {
       return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;

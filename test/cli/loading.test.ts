@@ -29,6 +29,6 @@ describe('embermq serve', () => {
       ([name]) => /^typebox/.test(name) || /adapters\/(management|streams-api)\/(index|api)\.ts$/.test(name)
     );
     assert.deepEqual(found, []);
-    assert.ok(loadedBy('adapters/cli/serve/http.ts').has('typebox/compile'));
+    assert.ok([...loadedBy('adapters/cli/serve/http.ts').keys()].some((name) => /^typebox/.test(name)));
   });
 });
