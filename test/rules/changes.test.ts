@@ -167,7 +167,7 @@ describe('A change of a resource', () => {
     const made: unknown[] = [];
     const actions = type.actions!.map((action) => ({
       ...action,
-      make: (_: unknown, { config }: { readonly config: { readonly url?: unknown } }) => {
+      create: (_: unknown, { config }: { readonly config: { readonly url?: unknown } }) => {
         made.push(config.url);
         return { prepare: () => 'x' };
       }

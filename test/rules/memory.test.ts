@@ -17,7 +17,7 @@ async function hanging(content = 'small') {
   const type = target.type();
   const actions: ResourceType['actions'] = type.actions!.map((action) => ({
     ...action,
-    make: () => ({
+    create: () => ({
       prepare: (_, event) => {
         events.push(new WeakRef(event));
         return content;
