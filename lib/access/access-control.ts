@@ -125,6 +125,8 @@ export class AccessControl {
     last: undefined
   };
   #isStarted = false;
+  /** Increases with every start and stop, so that an opening of a source that takes too long is recognized as one of an earlier start. */
+  #starts = 0;
 
   constructor(host: AccessHost) {
     this.#host = host;
@@ -311,7 +313,8 @@ export class AccessControl {
     if (this.#hasRecords) this.#askRecords();
     for (const records of [this.clientIds, this.usernames, this.logins]) records.restored();
     this.#isStarted = true;
-    for (const loaded of [...this.#sources.values()]) await this.#open(loaded);
+    const start = ++this.#starts;
+    for (const loaded of [...this.#sources.values()]) if (start === this.#starts) await this.#open(loaded);
   }
 
   /** Stop the sources that an operator had stopped before this start. */
@@ -332,6 +335,7 @@ export class AccessControl {
   /** Close the sources. @returns the errors of those that could not be closed */
   async stop(): Promise<unknown[]> {
     this.#isStarted = false;
+    this.#starts++;
     const results = await Promise.allSettled([...this.#sources.values()].map(close));
     return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   }
@@ -347,10 +351,13 @@ export class AccessControl {
 
   async #open(loaded: Loaded): Promise<void> {
     if (loaded.isOpen || loaded.isStopped) return;
+    const start = this.#starts;
     await loaded.source.open?.(this.#contextOf(loaded.source));
+    const isOver = start !== this.#starts; // the broker has stopped without waiting for it
+    if (isOver && loaded.isOpen) return; // and was started again
     loaded.isOpen = true;
     const isRemoved = this.#sources.get(loaded.source.name) !== loaded;
-    if (isRemoved || loaded.isStopped) await close(loaded); // this has happened in the meantime
+    if (isOver || isRemoved || loaded.isStopped) await close(loaded); // this has happened in the meantime
   }
 
   #contextOf({ name, hasLastRules }: AuthSource): SourceContext {

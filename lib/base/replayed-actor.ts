@@ -14,7 +14,7 @@ import type {
   Inspection
 } from './actor.ts';
 import type { Charted, ChartState } from './charted.ts';
-import { StateError } from './errors.ts';
+import { InvalidInput, StateError } from './errors.ts';
 
 /** The view of a chart for its actors; `Replay` implements it. */
 export interface ActorLogic<S extends Charted> {
@@ -67,8 +67,8 @@ export class ReplayedActors implements ActorSystem {
 
   inspect(observer: ActorObserver<Inspection> | ((event: Inspection) => void)): ActorSubscription {
     // an observer that is added twice is called twice
-    const inspector = (event: Inspection) =>
-      typeof observer === 'function' ? observer(event) : observer.next?.(event);
+    const given = observerOf<Inspection>(observer);
+    const inspector = (event: Inspection) => given.next?.(event);
     this.#inspectors.add(inspector);
     return { unsubscribe: () => void this.#inspectors.delete(inspector) };
   }
@@ -126,13 +126,14 @@ export class ReplayedActors implements ActorSystem {
   }
 
   #report(event: Inspection): void {
-    for (const inspect of this.#inspectors) this.tell(() => inspect(event));
+    for (const inspect of [...this.#inspectors]) if (this.#inspectors.has(inspect)) this.tell(() => inspect(event));
   }
 
-  /** Call a function of an observer. Its errors must not reach the operation that sent the event. */
-  tell(call: () => void): void {
+  /** Call a function of an observer. Its errors must not reach the operation that sent the event, nor end the process. */
+  tell(call: () => unknown): void {
     try {
-      call();
+      const result = call();
+      if (result instanceof Promise) result.catch((error: unknown) => this.#onError(error));
     } catch (error) {
       this.#onError(error);
     }
@@ -197,8 +198,7 @@ export class ReplayedActor implements ActorRef {
     _onError?: (error: unknown) => void,
     onComplete?: () => void
   ): ActorSubscription {
-    const added: ActorObserver =
-      typeof observer === 'function' ? { next: observer, complete: onComplete } : observerOf(observer);
+    const added = observerOf(observer, onComplete);
     if (this.#subject.at.isFinal) {
       this.system.tell(() => added.complete?.());
       return NO_SUBSCRIPTION;
@@ -217,18 +217,18 @@ export class ReplayedActor implements ActorRef {
     selector: (snapshot: ActorSnapshot) => T,
     isEqual: (one: T, other: T) => boolean = Object.is
   ): ActorSelection<T> {
+    if (typeof selector !== 'function') throw new InvalidInput('HANDLER_INVALID', 'selector', 'a function', selector);
     const get = () => selector(this.getSnapshot());
     return {
       get,
       subscribe: (observer, onError, onComplete) => {
-        const { next, complete } =
-          typeof observer === 'function' ? { next: observer, complete: onComplete } : observerOf(observer);
+        const { next, complete } = observerOf(observer, onComplete);
         let last = get();
         const changed = (snapshot: ActorSnapshot) => {
           const value = selector(snapshot);
-          if (isEqual(last, value)) return;
+          if (isEqual(last, value)) return undefined;
           last = value;
-          next?.(value);
+          return next?.(value);
         };
         return this.subscribe(changed, onError, complete);
       }
@@ -259,12 +259,16 @@ export class ReplayedActor implements ActorRef {
   changed(): void {
     if (this.#observers.size === 0) return;
     const snapshot = this.getSnapshot();
-    const observers = [...this.#observers];
-    for (const observer of observers) this.system.tell(() => observer.next?.(snapshot));
+    // one that is removed meanwhile is not called, nor one that is added
+    const call = (tell: (observer: ActorObserver) => unknown) => {
+      for (const observer of [...this.#observers])
+        if (this.#observers.has(observer)) this.system.tell(() => tell(observer));
+    };
+    call((observer) => observer.next?.(snapshot));
     if (snapshot.status !== 'done') return;
+    call((observer) => observer.complete?.());
     this.#observers.clear();
     this.system.keep(this.#subject, this, false);
-    for (const observer of observers) this.system.tell(() => observer.complete?.());
   }
 
   #closed(what: string): StateError {
@@ -275,8 +279,14 @@ export class ReplayedActor implements ActorRef {
   }
 }
 
-/** A copy with the functions bound, so that an observer that is added twice is called twice. */
-function observerOf<T>(observer: ActorObserver<T>): ActorObserver<T> {
+/**
+ * A copy with the functions bound, so that an observer that is added twice is called twice.
+ * @throws InvalidInput HANDLER_INVALID
+ */
+function observerOf<T>(observer: ActorObserver<T> | ((value: T) => void), complete?: () => void): ActorObserver<T> {
+  if (typeof observer === 'function') return { next: (value) => observer(value), complete };
+  if (typeof observer !== 'object' || observer === null)
+    throw new InvalidInput('HANDLER_INVALID', 'observer', 'a function, or an object with next and complete', observer);
   return {
     next: (value) => observer.next?.(value),
     complete: () => observer.complete?.()

@@ -21,6 +21,8 @@ import type { Services } from './services.ts';
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
 const STORE_CLOSE_MS = 10_000;
+/** Minimum time for sources of authentication to close, also in a stop that is cut short. */
+const SOURCES_CLOSE_MS = 100;
 const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
 
 /** Options of `broker.stop`. */
@@ -80,8 +82,8 @@ export class BrokerLifecycle {
   readonly #onStopped: () => void;
   /** The start in progress, or the last one. */
   #opening: Promise<void> | undefined;
-  /** Aborts the start in progress. */
-  #startSignal: AbortSignal | undefined;
+  /** Ends the start in progress. */
+  #starting: AbortController | undefined;
   /** Resolves when the last requested start or stop is complete. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
@@ -96,7 +98,7 @@ export class BrokerLifecycle {
     this.#onStopped = onStopped;
     const actions: BrokerActions = {
       open: () => {
-        this.#opening = this.#open(this.#startSignal);
+        this.#opening = this.#open((this.#starting as AbortController).signal);
       },
       accept: () => {
         this.startedAt = services.clock.now();
@@ -136,37 +138,43 @@ export class BrokerLifecycle {
     signal?.throwIfAborted();
     if (this.#host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
     signal?.throwIfAborted();
-    this.#startSignal = signal;
+    const starting = new AbortController();
+    const release = onAbort(signal, () => starting.abort(signal?.reason));
+    this.#starting = starting;
     this.#opening = undefined;
-    this.#send('start'); // in other states than `idle.built` and `disconnected.stopped`, this has no effect
-    this.#startSignal = undefined;
-    await this.#opening;
+    try {
+      this.#send('start'); // in other states than `idle.built` and `disconnected.stopped`, this has no effect
+      await this.#opening;
+    } finally {
+      this.#starting = undefined;
+      release();
+    }
   }
 
   /** Open everything, and send `started` or `failed`. */
-  async #open(signal: AbortSignal | undefined): Promise<void> {
+  async #open(signal: AbortSignal): Promise<void> {
     const host = this.#host;
     const opened: ListenerHandle[] = [];
     try {
       await host.operated.rewrites.load();
       await host.persistence?.open();
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       host.operated.features.restored();
       await host.kept.connectors.restored();
       await host.persistence?.adaptDefinitions();
       await host.kept.rules.restore();
       await host.kept.streams.restore();
-      await host.access.start();
-      signal?.throwIfAborted();
+      await unlessAborted(host.access.start(), signal);
+      signal.throwIfAborted();
       for (const listener of this.listeners.values()) {
         await listener.open();
         opened.push(listener);
-        signal?.throwIfAborted();
+        signal.throwIfAborted();
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
       await this.#within(DEFAULT_STOP_MS, host.kept.streams.halt());
-      for (const failure of await host.access.stop())
+      for (const failure of await this.#closeSources())
         this.#services.announcer.failed(failure, 'closing a source of authentication', undefined);
       const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();
       if (closeFailure !== undefined) this.#services.announcer.failed(closeFailure, 'closing the store', undefined);
@@ -205,13 +213,20 @@ export class BrokerLifecycle {
       this.#stopTimeoutMs = Math.min(this.#stopTimeoutMs, ms);
       this.#shortenStop?.(ms);
     };
-    const cut = () => shorten(0);
+    const endStart = () =>
+      this.#starting?.abort(new StateError('BROKER_NOT_STARTED', 'the start was ended by a stop of the broker'));
+    const cut = () => {
+      endStart();
+      shorten(0);
+    };
     if (timeoutMs !== undefined) shorten(timeoutMs);
     if (signal?.aborted) cut();
     const release = onAbort(signal, cut);
+    const timer = setTimeout(endStart, Math.min(timeoutMs ?? DEFAULT_STOP_MS, MAX_TIMEOUT_MS));
     try {
       await this.#inTurn(() => this.#stop(timeoutMs ?? DEFAULT_STOP_MS, wills));
     } finally {
+      clearTimeout(timer);
       release();
     }
     signal?.throwIfAborted();
@@ -234,7 +249,7 @@ export class BrokerLifecycle {
       await this.#within(leftMs(), outboxes.drained());
       outboxes.halt();
       await this.#within(leftMs(), kept.rules.halt());
-      failures.push(...(await this.#host.access.stop()));
+      failures.push(...(await this.#closeSources()));
       const failure = await this.#closeStore();
       if (failure !== undefined) failures.push(failure);
       this.#send('stopped'); // no effect on a broker that was never started: it is stopped already
@@ -248,6 +263,16 @@ export class BrokerLifecycle {
     } finally {
       this.#stopTimeoutMs = Infinity;
     }
+  }
+
+  /** Close the sources of authentication, but wait at most DEFAULT_STOP_MS for them, or what a stop allows. @returns the errors */
+  async #closeSources(): Promise<unknown[]> {
+    let failures: unknown[] | undefined;
+    const closed = this.#host.access.stop().then((errors) => {
+      failures = errors;
+    });
+    await this.#within(Math.min(DEFAULT_STOP_MS, Math.max(SOURCES_CLOSE_MS, this.#stopTimeoutMs)), closed);
+    return failures ?? [new StateError('SOURCE_FAILED', 'a source of authentication does not close')];
   }
 
   /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
@@ -302,6 +327,14 @@ export class BrokerLifecycle {
   #send(type: BrokerEvent['type']): void {
     this.#chart.send(type);
   }
+}
+
+/** The result of work that is left to itself when a signal aborts. @throws the reason of the signal */
+function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const release = onAbort(signal, () => reject(signal.reason));
+    work.then(resolve, reject).finally(release);
+  });
 }
 
 /** The error of operations that need a started broker. */

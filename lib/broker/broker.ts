@@ -170,12 +170,12 @@ export class Broker<Data = unknown> {
    * Open the store and the attached listeners, and accept clients.
    * Clients that connect before the last listener is open wait until it is. Calls of `start` and `stop` are executed one after the other,
    * in the order of the calls. The call has no effect on a broker that is started already. If the start fails, everything is closed again.
-   * @param options.signal aborts the start
+   * @param options.signal aborts the start, but a store that is being opened is waited for
    * @returns this broker
    * @throws BrokerError LISTENER_BIND_FAILED, which names the address. With a store: BrokerError STORE_LOCKED, STORE_UNUSABLE,
    * STORE_DAMAGED, STORE_CORRUPT, STORE_TOO_NEW, IMPORT_UNFINISHED; StateError STORE_IN_USE (after 10 s if the previous stop could not
    * close the store and it still does not respond); StateError STORE_CHANGED if another broker has written to the store since the last
-   * stop, or if the store was replaced. The reason of the signal if it aborts
+   * stop, or if the store was replaced. The reason of the signal; BROKER_NOT_STARTED if `stop` ends it
    */
   async start(options: { readonly signal?: AbortSignal } = {}): Promise<this> {
     checkObject(options, 'options');
@@ -186,10 +186,10 @@ export class Broker<Data = unknown> {
   /**
    * Stop the broker: accept no more clients, disconnect the connected ones, close the store and release all resources.
    * MQTT 5.0 clients receive reason code 0x8B (server shutting down). Output that is already queued on connections is sent before they
-   * close, within `timeoutMs`. If `stop` is called again while a stop is in progress, a shorter `timeoutMs` takes effect.
-   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, without stopping. AggregateError with the errors of all listeners that could not be
-   *   closed and of the store (STORE_FAILED: the last changes are not persisted), or the reason of the signal if it aborts; in these cases
-   *   the broker has stopped nevertheless
+   * close, within `timeoutMs`, which also ends a start in progress. A shorter one of another call takes effect.
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, without stopping. AggregateError with the errors of all listeners and sources of
+   *   authentication that could not be closed (SOURCE_FAILED: one takes too long) and of the store (STORE_FAILED: the last changes are not
+   *   persisted), or the reason of the signal if it aborts; in these cases the broker has stopped nevertheless
    */
   stop(options: StopOptions = {}): Promise<void> {
     return this.#lifecycle.stop(options);

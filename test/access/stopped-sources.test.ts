@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { AuthSource } from '../../lib/adapter.ts';
-import { acl, type BrokerOptions, memoryStore, users } from '../../lib/index.ts';
+import { acl, type BrokerOptions, createBroker, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { connect, granted, startBroker, turns } from '../support/wire.ts';
@@ -215,5 +215,52 @@ describe('broker.access.stop and start', () => {
     await assert.rejects(access.stop('record'), { code: 'SOURCE_UNKNOWN', message: /did you mean "records"/ });
     await assert.rejects(access.start('another'), { code: 'SOURCE_UNKNOWN', message: /records, ann/ });
     await assert.rejects(access.create(known('x', 'records')), { code: 'SOURCE_NAME_IN_USE' });
+  });
+});
+
+describe('A source of authentication that hangs', () => {
+  /** A function that has not resolved before `resolve` is called. */
+  function gate() {
+    let resolve = (): void => {};
+    const promise = new Promise<void>((done) => {
+      resolve = done;
+    });
+    return { wait: () => promise, resolve };
+  }
+
+  it('delays a stop only for a limited time when it does not close, and the stop reports it', async () => {
+    const broker = createBroker({ auth: [{ ...known('ann'), close: () => new Promise<void>(() => {}) }] });
+    await broker.start();
+    await assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
+      assert.deepEqual(
+        errors.map(({ code, message }) => [code, message]),
+        [['SOURCE_FAILED', 'a source of authentication does not close']]
+      );
+      return true;
+    });
+    assert.equal(broker.state, 'disconnected');
+  });
+
+  it('does not keep a start from being aborted or stopped when it does not open, and is closed when it has opened later', async () => {
+    for (const way of ['abort', 'stop'] as const) {
+      const opening = gate();
+      const slow = { ...known('ann'), open: opening.wait };
+      const next = known('bob');
+      const broker = createBroker({ auth: [slow, next] });
+      const ending = new AbortController();
+      const started = broker.start({ signal: ending.signal });
+      const refused = assert.rejects(started, way === 'abort' ? { message: 'enough' } : { code: 'BROKER_NOT_STARTED' });
+      await turns();
+      if (way === 'abort') ending.abort(new Error('enough'));
+      else await broker.stop({ timeoutMs: 0 });
+      await refused;
+      opening.resolve();
+      await turns();
+      assert.deepEqual([slow.closed, next.opened], [1, 0]);
+      slow.open = async () => {};
+      await broker.start();
+      await broker.stop();
+      assert.deepEqual([slow.closed, next.opened, next.closed], [2, 1, 1]);
+    }
   });
 });

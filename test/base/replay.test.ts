@@ -474,6 +474,44 @@ describe('A replayed chart', () => {
     assert.deepEqual(seen, ['first connected', 'second connected', 'second gone', 'second complete', 'third complete']);
   });
 
+  it('calls no observer that another one has removed, and reports the rejections of observers', async () => {
+    const errors: string[] = [];
+    const actors = new ReplayedActors((error) => errors.push((error as Error).message));
+    const run = sessionRun(actors);
+    run.send('accepted');
+    const seen: string[] = [];
+    run.actor.subscribe(() => {
+      seen.push('first');
+      second.unsubscribe();
+    });
+    const second = run.actor.subscribe({ next: () => seen.push('second'), complete: () => seen.push('complete') });
+    run.actor.subscribe(async () => {
+      throw new Error('subscriber');
+    });
+    run.actor
+      .select(({ value }) => value)
+      .subscribe(async () => {
+        throw new Error('selected');
+      });
+    actors.inspect(async ({ type }) => {
+      if (type === '@xstate.snapshot') throw new Error('inspector');
+    });
+    run.send('closed');
+    await undefined;
+    assert.deepEqual(seen, ['first']);
+    assert.deepEqual(errors, ['subscriber', 'selected', 'inspector']);
+  });
+
+  it('refuses observers and selectors that are none', () => {
+    const { actor } = sessionRun(quietActors());
+    for (const none of [null, 'x', 5] as never[]) {
+      assert.throws(() => actor.subscribe(none), { code: 'HANDLER_INVALID' });
+      assert.throws(() => actor.select(none), { code: 'HANDLER_INVALID' });
+      assert.throws(() => actor.select(() => 1).subscribe(none), { code: 'HANDLER_INVALID' });
+      assert.throws(() => actor.system.inspect(none), { code: 'HANDLER_INVALID' });
+    }
+  });
+
   it('gives a selected part of the snapshots when it changes', () => {
     const run = sessionRun(quietActors(), undefined, { outlivesConnection: true });
     const seen: unknown[] = [];

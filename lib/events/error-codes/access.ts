@@ -72,7 +72,7 @@ export const ACCESS_CODES = {
   },
   SOURCE_CLOSED: { about: 'The source was closed.', remedy: 'Make a new one.' },
   SOURCE_FAILED: {
-    about: 'A source that settings refer to could not be changed.',
+    about: 'A source that settings refer to could not be changed, or a source of authentication does not close.',
     remedy: 'The message names the source and the cause.'
   },
   SOURCE_INVALID: {
