@@ -3,6 +3,7 @@ import { BrokerError, InvalidInput, type ProtocolVersion } from '../../lib/index
 import { type Command, log, printable, readFileFor, type Shell } from './command.ts';
 import { shownFields } from './ctl/output.ts';
 import { describeFlags, flag, readFlags } from './flags.ts';
+import { SecretWatch } from './secret-watch.ts';
 
 /** The flags of the command. */
 export const DECODE_FLAGS = {
@@ -27,8 +28,10 @@ const MAX_HEX_BYTES = 65_536;
 /** Maximum number of bytes of a payload in a line of JSON: six times as many characters, if all are escaped, are still a valid string. */
 const MAX_JSON_PAYLOAD_BYTES = 67_108_864;
 
-/** Types of packets whose bytes may have passwords or authentication data. */
-const SECRET: ReadonlySet<number> = new Set([1, 15]); // CONNECT, AUTH
+/** From the first quotation mark to the last one. */
+const QUOTES = /".*"/s;
+/** The beginning of a reason with a name that is too short for a password. */
+const PROTOCOL_NAME = /^protocol name "\w{0,6}" /;
 
 /** A frame of `embermq/decoder`. */
 type Frame = import('../../lib/decoder.ts').Frame;
@@ -41,8 +44,11 @@ export const decode: Command = {
 
 Prints the packets in a file, or in standard input: the bytes that one side of a connection has sent. Each line has the offset of a packet
 and its fields, without passwords and authentication data. If embermq would refuse a packet, its line ends with the reason. Bytes that cannot
-be read as a packet are shown in hexadecimal, except those of a CONNECT or AUTH. The exit code is 1 if there is a refused packet or
-unreadable bytes.
+be read as a packet are shown in hexadecimal. The exit code is 1 if there is a refused packet or unreadable bytes.
+
+From the first CONNECT or AUTH on that is refused or cannot be read, also where it begins inside another packet, only the number of bytes and
+the reason are shown of everything that is refused or cannot be read, because it may be a part of a password. Packets without an error are
+still shown.
 
 ${describeFlags(DECODE_FLAGS)}`,
   async run(args, shell) {
@@ -53,11 +59,13 @@ ${describeFlags(DECODE_FLAGS)}`,
     const bytes = flags.hex ? fromHex(name, input) : input;
     if (bytes.length === 0) log(shell, `${name.replaceAll('\n', '\\n')} is empty`);
     const { decodeFrames, describePacket } = await import('../../lib/decoder.ts');
+    const watch = new SecretWatch(bytes);
+    const format = flags.json ? asJson : asLine;
     let code = 0;
     try {
       for (const frame of decodeFrames(bytes, flags.protocol)) {
         if (frame.fault !== undefined) code = 1;
-        await write(shell, flags.json ? asJson(frame, describePacket) : asLine(frame, describePacket));
+        await write(shell, format(frame, describePacket, watch.hides(frame)));
       }
     } catch (error) {
       if (!(error instanceof InvalidInput) || error.code !== 'OPTION_MISSING') throw error;
@@ -141,32 +149,40 @@ function positionOf(text: Buffer, at: number): string {
   return `line ${line}, column ${at - start + 1}: ${JSON.stringify(character)}`;
 }
 
-function asJson({ offset, bytes, packet, fault: error }: Frame, describe: Describe): string {
-  const content =
-    packet === undefined ? unreadable(bytes) : describe(packet, { maxPayloadBytes: MAX_JSON_PAYLOAD_BYTES });
-  return JSON.stringify({ offset, bytes: bytes.length, ...content, error });
+/** @param isHidden true if the content of the frame may have a password */
+function asJson({ offset, bytes, packet, fault }: Frame, describe: Describe, isHidden: boolean): string {
+  const content = isHidden
+    ? { packet: packet?.cmd }
+    : packet === undefined
+      ? unreadable(bytes)
+      : describe(packet, { maxPayloadBytes: MAX_JSON_PAYLOAD_BYTES });
+  return JSON.stringify({ offset, bytes: bytes.length, ...content, error: reasonOf(fault, isHidden) });
 }
 
-/** The beginning of bytes that are not a packet, unless they may have a password. */
+/** The beginning of bytes that are not a packet. */
 function unreadable(bytes: Buffer): object {
-  if (isSecret(bytes)) return {};
   return { hex: bytes.toString('hex', 0, MAX_HEX_BYTES), ...(bytes.length > MAX_HEX_BYTES && { truncated: true }) };
 }
 
-function isSecret(bytes: Buffer): boolean {
-  return SECRET.has(bytes[0] >>> 4);
-}
-
-function asLine({ offset, bytes, packet, fault }: Frame, describe: Describe): string {
-  const head = `${offset} `;
+/** @param isHidden true if the content of the frame may have a password */
+function asLine({ offset, bytes, packet, fault }: Frame, describe: Describe, isHidden: boolean): string {
+  const reason = reasonOf(fault, isHidden)?.replaceAll('\n', ' ');
   if (packet === undefined) {
     const cut = bytes.length > SHOWN_BYTES ? '...' : '';
-    const hex = isSecret(bytes) ? '' : `: ${bytes.toString('hex', 0, SHOWN_BYTES)}${cut}`;
-    return printable(`${head}not a packet: ${fault}; ${bytes.length} bytes${hex}`.replaceAll('\n', ' '));
+    const hex = isHidden ? '' : `: ${bytes.toString('hex', 0, SHOWN_BYTES)}${cut}`;
+    return printable(`${offset} not a packet: ${reason}; ${bytes.length} bytes${hex}`);
   }
-  const { packet: name, ...fields } = describe(packet, { maxPayloadBytes: SHOWN_BYTES });
-  const reason = fault === undefined ? '' : ` refused: ${fault}`.replaceAll('\n', ' ');
-  return printable(`${`${head}${name} ${shownFields(fields)}`.trimEnd()}${reason}`);
+  const { packet: name, ...fields } = isHidden
+    ? { packet: packet.cmd, bytes: bytes.length }
+    : describe(packet, { maxPayloadBytes: SHOWN_BYTES });
+  const end = reason === undefined ? '' : ` refused: ${reason}`;
+  return printable(`${`${offset} ${name} ${shownFields(fields)}`.trimEnd()}${end}`);
+}
+
+/** The reason of a refusal. Reasons quote names from the packet, which are parts of a password if the names have wrong lengths. */
+function reasonOf(fault: string | undefined, isHidden: boolean): string | undefined {
+  if (fault === undefined || !isHidden) return fault;
+  return PROTOCOL_NAME.test(fault) ? fault : fault.replace(QUOTES, '"..."');
 }
 
 async function write({ stdout }: Shell, line: string): Promise<void> {

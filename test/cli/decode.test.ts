@@ -167,6 +167,97 @@ describe('embermq decode', () => {
     }
   });
 
+  /** Assert that no three characters of a password are in lines, neither as text nor in hexadecimal. */
+  function assertHidden(lines: readonly string[], about: string, password = 'Zq7#Wk9!Vx2%'): void {
+    const text = lines.join('\n');
+    for (let at = 0; at + 3 <= password.length; at++) {
+      const part = password.slice(at, at + 3);
+      assert.ok(
+        !text.includes(part) && !text.includes(Buffer.from(part).toString('hex')),
+        `${about}: ${part} in ${text}`
+      );
+    }
+  }
+
+  it('does not print parts of a password if one byte before it is wrong', async () => {
+    for (const version of [3, 4, 5] as const) {
+      const login = {
+        ...connectPacket({ clientId: 'a', version }),
+        username: 'u',
+        password: Buffer.from('Zq7#Wk9!Vx2%')
+      };
+      const connect = encode(login, version);
+      const passwordAt = connect.indexOf('Zq7#');
+      for (let at = 1; at < passwordAt; at++)
+        for (const change of [-9, -3, -1, 1, 9, 64])
+          for (const flags of [[], ['--json']]) {
+            const wrong = Buffer.from(connect);
+            wrong[at] += change;
+            const f = Buffer.concat([wrong, PING, connect, PING]);
+            const { lines } = await run([...flags, '--protocol', `${version}`, 'f'], { f });
+            assertHidden(lines, `version ${version}, byte ${at} ${change}`);
+          }
+    }
+  });
+
+  it('does not print parts of authentication data if the length of the AUTH or of the packet before it is wrong', async () => {
+    const properties = { authenticationMethod: 'm', authenticationData: Buffer.from('Zq7#Wk9!Vx2%') };
+    const auth = encode({ cmd: 'auth', reasonCode: 24, properties }, 5);
+    for (const change of [-9, -3, -1, 1, 9, 64]) {
+      const wrong = Buffer.from(auth);
+      wrong[1] += change;
+      const ping = Buffer.from([0xc0, Math.abs(change)]);
+      for (const f of [Buffer.concat([wrong, PING, auth]), Buffer.concat([ping, auth])])
+        for (const flags of [[], ['--json']]) {
+          const { lines } = await run([...flags, '--protocol', '5', 'f'], { f });
+          assertHidden(lines, `length ${change}`);
+        }
+    }
+  });
+
+  it('does not print the rest of a file in hexadecimal if a CONNECT is in it or begins in a packet before it', async () => {
+    const login = {
+      ...connectPacket({ clientId: 'a', version: 4 }),
+      username: 'u',
+      password: Buffer.from('Zq7#Wk9!Vx2%')
+    };
+    const connect = encode(login, 4);
+    const before = [
+      [0x00], // of unknown length
+      [0xc0, 0xff, 0xff, 0xff, 0xff],
+      [0xc0, 3], // ends in the protocol name
+      [0xc0, 9],
+      [0x30, 20, 0, 1, 0x74] // without an error
+    ];
+    for (const bytes of before)
+      for (const flags of [[], ['--json']]) {
+        const f = Buffer.concat([PING, Buffer.from(bytes), connect]);
+        const { code, lines } = await run([...flags, '--protocol', '4', 'f'], { f });
+        assert.equal(code, 1);
+        assertHidden(lines, `after ${bytes}`);
+      }
+  });
+
+  it('hides what is refused after a refused CONNECT, with its reason, and prints what is not', async () => {
+    const long = Buffer.from(CONNECT);
+    long[1] += 2;
+    const wildcard = Buffer.from('3005000361232f', 'hex');
+    const subscribe = Buffer.from('8208000100034123217f', 'hex');
+    const f = Buffer.concat([long, PING, wildcard, subscribe, Buffer.from([0x40, 1, 0]), PING]);
+    const { code, lines } = await run(['f'], { f });
+    assert.equal(code, 1);
+    assert.match(lines[0], /^0 connect bytes=\d+ refused: CONNECT: 2 bytes after the last field/);
+    assert.match(lines[1], /^\d+ publish bytes=7 refused: topic name: must not be empty/);
+    assert.match(lines[2], /^\d+ (subscribe bytes=10 refused|not a packet): subscription to "...": /);
+    assert.match(lines[3], /^\d+ not a packet: .+; 3 bytes$/);
+    assert.match(lines[4], /^\d+ pingreq$/);
+    const json = (await run(['--json', 'f'], { f })).lines.map((line) => JSON.parse(line));
+    assert.deepEqual(json.map(({ packet, bytes, hex }) => [packet, bytes, hex]).slice(0, 2), [
+      ['connect', long.length + 2, undefined],
+      ['publish', 7, undefined]
+    ]);
+  });
+
   it('prints the beginning of a long payload only, and bytes that are not text in hexadecimal', async () => {
     const f = Buffer.concat([encode(publish('t', 'x'.repeat(100)), 4), encode(publish('t', Buffer.of(0xff)), 4)]);
     const { lines } = await run(['--protocol', '4', 'f'], { f });
@@ -229,7 +320,7 @@ describe('embermq decode', () => {
   it('reports a CONNECT of an unknown protocol, and reads the packets after it as version 5', async () => {
     for (const [hex, start] of [
       ['100d00044d5154540602003c000161', 'not a packet: '],
-      ['100e00044d5154548502003c00000161', 'connect clientId=a '],
+      ['100e00044d5154548502003c00000161', 'connect bytes=16 refused: '],
       ['100e00044d5154580502003c00000161', 'not a packet: '],
       ['100300044d', 'not a packet: ']
     ]) {
