@@ -475,6 +475,18 @@ describe('A listener', () => {
     }
   });
 
+  it('ends the session if one of several kicks during its takeover ends it', async () => {
+    await using broker = await startBroker();
+    const come = () => rawClient(broker, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } });
+    await come();
+    broker.on('session.takenover', () => broker.sessions.get('c').kick());
+    broker.on('session.takenover', () => broker.sessions.get('c').kick({ session: 'keep' }));
+    const second = await rawClient(broker, { connect: false });
+    second.send(connect(5, { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 60 } }));
+    await turns();
+    assert.deepEqual([second.isClosed, broker.sessions.has('c')], [true, false]);
+  });
+
   it('refuses to discard a session during its takeover, and continues the takeover', async () => {
     for (const name of ['session.takenover', 'client.disconnected'] as const) {
       await using broker = await startBroker();

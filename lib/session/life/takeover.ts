@@ -10,7 +10,7 @@ export class Takeover {
   readonly #stored: Session;
   /** The provisional session; undefined once its connection is attached to the stored one. */
   #incoming: Session | undefined;
-  #whenDone: (() => void) | undefined = undefined;
+  readonly #whenDone: (() => void)[] = [];
 
   constructor(stored: Session, incoming: Session) {
     this.#stored = stored;
@@ -44,11 +44,11 @@ export class Takeover {
 
   /** Run this when the takeover has ended. */
   afterwards(run: () => void): void {
-    this.#whenDone = run;
+    this.#whenDone.push(run);
   }
 
   end(): void {
     this.#stored.lifecycle.takenOverBy(undefined);
-    this.#whenDone?.();
+    for (const run of this.#whenDone) run();
   }
 }
