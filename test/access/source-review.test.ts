@@ -308,6 +308,21 @@ describe('A source that must be asked', () => {
     assert.deepEqual([source.asked.splice(0).sort(), await texts(d)], [['c a', 'd a'], []]);
   });
 
+  it('asks the next source at once when the one that has allowed a subscription is removed', async () => {
+    const first: AuthSource = { name: 'first', authorize: () => true };
+    const asked = new Asked();
+    await using kit = await createTestBroker({ auth: [first, asked], allowAnonymous: true });
+    const client = await rawClient(kit.broker, { clientId: 'c' });
+    for (const topic of ['a', 'b']) await granted(client, 1, topic);
+    assert.deepEqual(asked.asked, []);
+    asked.denied.add('a');
+    await kit.broker.access.remove('first');
+    await turns();
+    assert.deepEqual(asked.asked.sort(), ['c a', 'c b']);
+    for (const topic of ['a', 'b']) await kit.broker.publish(topic, topic);
+    assert.deepEqual(await texts(client), ['b']);
+  });
+
   it('keeps the refusals of a source when rules change, and does not ask it about what rules or hooks have allowed', async () => {
     const source = new Asked();
     await using kit = await createTestBroker({
