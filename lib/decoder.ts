@@ -288,7 +288,9 @@ function form(fields: Fields): Packet {
 
 /** Omit undefined fields. */
 function present(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  const result: Fields = {};
+  for (const name of Object.keys(fields)) if (fields[name] !== undefined) result[name] = fields[name];
+  return result;
 }
 
 /** Flags become 0 or 1, user properties a list of pairs, and one subscription identifier a list of one. */

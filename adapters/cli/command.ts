@@ -69,6 +69,16 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, escaped);
 }
 
+/** Escape characters that a terminal would not print, and line feeds. */
+export function oneLine(text: string): string {
+  return printable(text).replaceAll('\n', '\\n');
+}
+
+/** A value as JSON in one line. Characters that a terminal would not print are escaped, as JSON allows in all its strings. */
+export function jsonLine(value: unknown): string {
+  return printable(JSON.stringify(value));
+}
+
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
@@ -76,6 +86,6 @@ function escaped(character: string): string {
 /** Read a file that the user has named. @throws BrokerError FILE_UNREADABLE */
 export function readFileFor(shell: Shell, path: string, maxBytes?: number): Promise<Buffer> {
   return shell.readFile(path, maxBytes).catch((cause: Error) => {
-    throw new BrokerError('FILE_UNREADABLE', `cannot read ${path}: ${cause.message}`, { cause });
+    throw new BrokerError('FILE_UNREADABLE', oneLine(`cannot read ${path}: ${cause.message}`), { cause });
   });
 }

@@ -25,8 +25,11 @@ export async function runCommand(args: readonly string[], shell: Shell): Promise
   // Without a listener, an error event would end the process.
   shell.stderr.on('error', () => {});
   shell.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    if (running.command?.outlivesOutput) log(shell, `cannot write to standard output: ${message}`);
-    else shell.exit(code === 'EPIPE' ? 141 : 1); // 141 is the exit code of a process that SIGPIPE ended, as in `embermq sub ... | head`
+    const fault = `cannot write to standard output: ${message}`;
+    if (running.command?.outlivesOutput) return log(shell, fault);
+    if (code === 'EPIPE') return shell.exit(141); // the exit code of a process that SIGPIPE ended, as in `embermq sub ... | head`
+    log(shell, `embermq: ${fault}`);
+    shell.exit(1);
   });
   try {
     return await dispatch(args, shell, running);

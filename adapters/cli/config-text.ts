@@ -1,6 +1,6 @@
-import { constants } from 'node:fs';
+import { constants, fstatSync, type Stats } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
-import { InvalidInput } from '../../lib/index.ts';
+import { BrokerError, InvalidInput } from '../../lib/index.ts';
 
 /** The maximum size of a config file. The file is read as a whole, and all its keys are checked. */
 export const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
@@ -22,6 +22,22 @@ export async function readFileUpTo(path: string, maxBytes = Infinity): Promise<B
   } finally {
     await file.close();
   }
+}
+
+/**
+ * Standard input.
+ * @throws BrokerError FILE_UNREADABLE if it is a directory, which Node.js reads as an empty stream
+ */
+export function standardInput(): typeof process.stdin {
+  let found: Stats | undefined;
+  try {
+    found = fstatSync(0);
+  } catch {
+    // it is closed, or of a kind that the platform cannot describe
+  }
+  if (found?.isDirectory())
+    throw new BrokerError('FILE_UNREADABLE', 'cannot read standard input: EISDIR: it is a directory');
+  return process.stdin;
 }
 
 /**

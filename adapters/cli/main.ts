@@ -8,7 +8,7 @@ const LAST_OUTPUT_MS = 1_000;
 const isBroker = process.argv[2] === 'serve';
 // Loading the modules takes some 200 ms, in which SIGHUP would end the process. This listener stays until the process ends.
 if (isBroker) process.on('SIGHUP', () => {});
-const [{ runCommand }, { readFileUpTo }, { collectWhenIdle, growHeapQuickly }] = await Promise.all([
+const [{ runCommand }, { readFileUpTo, standardInput }, { collectWhenIdle, growHeapQuickly }] = await Promise.all([
   import('./commands.ts'),
   import('./config-text.ts'),
   import('./idle-collector.ts')
@@ -18,7 +18,9 @@ if (isBroker) growHeapQuickly();
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   pid: process.pid,
-  stdin: process.stdin,
+  get stdin() {
+    return standardInput();
+  },
   get stdinBytes() {
     const found = fstatSync(0);
     return found.isFile() ? found.size : undefined;

@@ -153,6 +153,16 @@ describe('ctl', () => {
     for (const list of ['drops', 'audit']) assert.ok((await rows(list)).length > 0, list);
   });
 
+  it('escapes control characters and characters that change the direction of text in --json', async () => {
+    const title = 'a\u007f\u009b2J\u202eb\u2066';
+    broker.alarms.raise({ id: 'odd', title });
+    const { out } = await ctl(['alarms', '--json']);
+    broker.alarms.clear('odd');
+    assert.match(out, /a\\u007f\\u009b2J\\u202eb\\u2066/);
+    assert.doesNotMatch(out, /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
+    assert.equal(JSON.parse(out).desc.title, title);
+  });
+
   it('sets and resets options, and stops and starts plugins', async () => {
     const interval = async () => (await rows('config', 'get', 'broker.sys_interval'))[0].value;
     const before = await interval();

@@ -110,8 +110,8 @@ describe('embermq decode', () => {
     assert.match(lines[0], /^0 connect clientId=a /);
   });
 
-  it('reads hexadecimal with --hex, also with spaces, colons and 0x', async () => {
-    for (const text of ['c000', 'C0 00\n', 'c0:00', '0xc0, 0x00']) {
+  it('reads hexadecimal with --hex, also with spaces, colons, 0x and a byte order mark', async () => {
+    for (const text of ['c000', 'C0 00\n', 'c0:00', '0xc0, 0x00', '\ufeffc000', '\ufeff0xc0 00']) {
       const { code, lines } = await run(['--hex', '--protocol', '4', '-'], {}, text);
       assert.deepEqual([code, lines], [0, ['0 pingreq']], text);
     }
@@ -120,7 +120,10 @@ describe('embermq decode', () => {
   it('HEX_INVALID: refuses --hex for a file that is not hexadecimal, with the position', async () => {
     for (const [text, fault] of [
       ['c0 0g', 'line 1, column 5: "g" is not a hexadecimal digit'],
-      ['c0 00,\n\n  0xc0 é', 'line 3, column 8: "é" is not a hexadecimal digit'],
+      ['c0 00,\n\n  0xc0 é', 'line 3, column 8: U+00E9 is not a hexadecimal digit'],
+      ['c0 \ufeff00', 'line 1, column 4: U+FEFF is not a hexadecimal digit'],
+      ['c0 \u0000', 'line 1, column 4: U+0000 is not a hexadecimal digit'],
+      ['c0 😀', 'line 1, column 4: U+1F600 is not a hexadecimal digit'],
       ['c00x00', 'line 1, column 4: "x" is not a hexadecimal digit'],
       ['0x0x12', 'line 1, column 4: "x" is not a hexadecimal digit'],
       ['c0 0x', 'line 1, column 5: "x" is not a hexadecimal digit'],
@@ -274,6 +277,27 @@ describe('embermq decode', () => {
     assert.doesNotMatch(lines[0], /[\u0000-\u001f\u007f-\u009f\u202e]/);
   });
 
+  it('escapes control characters and characters that change the direction of text in --json', async () => {
+    const topic = 't/\u007f\u0085\u009b\u202e\u2066\u2069';
+    const { lines } = await run(['--json', '--protocol', '5', 'f'], { f: encode(publish(topic, topic), 5) });
+    assert.match(lines[0], /"topic":"t\/\\u007f\\u0085\\u009b\\u202e\\u2066\\u2069"/);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal would obey
+    assert.doesNotMatch(lines[0], /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
+    assert.deepEqual([JSON.parse(lines[0]).topic, JSON.parse(lines[0]).payload], [topic, topic]);
+  });
+
+  it('writes many packets together', async () => {
+    const shell = testShell();
+    const parts: string[] = [];
+    shell.stdout.on('data', (part) => parts.push(String(part)));
+    shell.files.set('f', Buffer.alloc(40_000, PING));
+    assert.equal(await runCommand(['decode', '--protocol', '4', 'f'], shell), 0);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(parts.length < 10, `${parts.length} writes`);
+    const lines = parts.join('').split('\n');
+    assert.deepEqual([lines.length, lines[19_999]], [20_001, '39998 pingreq']);
+  });
+
   it('prints the reason for which embermq refuses a packet that can be read, and the packets after it', async () => {
     const wildcard = Buffer.from('3005000361232f', 'hex');
     const { code, lines } = await run(['f'], { f: Buffer.concat([CONNECT, wildcard, PING]) });
@@ -351,5 +375,12 @@ describe('embermq decode', () => {
     const { code, err } = await run(['/nowhere/f']);
     assert.equal(code, 1);
     assert.match(err, /^embermq: cannot read \/nowhere\/f: /);
+  });
+
+  it('escapes a line feed in the name of a file in all messages', async () => {
+    const { err } = await run(['/nowhere/a\nb']);
+    assert.match(err, /^embermq: cannot read \/nowhere\/a\\nb: .+\n$/);
+    assert.equal((await run(['--hex', 'a\nb'], { 'a\nb': 'x' })).err.split('\n').length, 2);
+    assert.equal((await run(['a\nb'], { 'a\nb': PING })).err.split('\n').length, 2);
   });
 });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { printable, type Shell } from '../command.ts';
+import { jsonLine, oneLine, printable, type Shell } from '../command.ts';
 import type { Output, RowForm } from './action.ts';
 
 /** The style in which the output of an action is printed. */
@@ -21,7 +21,7 @@ const TIME = /(^|[._])(at|since|until|expired|expires_at|exportedAt)$/;
 export async function print(shell: Shell, output: Output, style: OutputStyle): Promise<void> {
   if (output === undefined) return;
   if ('record' in output) {
-    if (style.json) await write(shell, `${JSON.stringify(output.record)}\n`);
+    if (style.json) await write(shell, `${jsonLine(output.record)}\n`);
     else {
       const fields = Object.entries(flat(output.record)).filter(([, value]) => value !== undefined);
       await write(shell, table(fields.map(([name, value]) => [name, cell(name, value, style)])));
@@ -29,12 +29,11 @@ export async function print(shell: Shell, output: Output, style: OutputStyle): P
     return;
   }
   if ('lines' in output) {
-    const toText = (line: string) => (style.json ? line : printable(line));
-    await printLines(shell, output.lines, toText, output.isWhole ? Infinity : style.limit); // part of a file is of no use
+    await printLines(shell, output.lines, printable, output.isWhole ? Infinity : style.limit); // part of a file is of no use
     return;
   }
   const { line } = style;
-  if (style.json) await printLines(shell, output, (row) => JSON.stringify(row), style.limit);
+  if (style.json) await printLines(shell, output, jsonLine, style.limit);
   else if (line !== undefined) await printLines(shell, output, (row) => printable(line(row)), style.limit);
   else await printRows(shell, output, style);
 }
@@ -121,7 +120,7 @@ function cell(name: string, value: unknown, { times = 'ms' }: RowForm): string {
     if (value === 'undefined') return 'never';
     if (typeof value === 'number') return timeText(value, times);
   }
-  return printable(typeof value === 'object' ? JSON.stringify(value) : `${value}`).replaceAll('\n', '\\n');
+  return oneLine(typeof value === 'object' ? JSON.stringify(value) : `${value}`);
 }
 
 function timeText(value: number, unit: 'ms' | 's'): string {
