@@ -8,7 +8,7 @@ import { onAbort } from '../base/abort-listeners.ts';
 import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { asError, ProtocolError } from '../base/errors.ts';
+import { asError, InvalidInput, ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/options-table.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
@@ -62,6 +62,8 @@ export function clientOptionsOf(options: ClientOptions & { readonly transportInf
 
 /** See `connectClient`. */
 export async function connectOver(stream: ByteStream, options: ClientOptions): Promise<Client> {
+  if (typeof (stream as ByteStream | null | undefined)?.write !== 'function' || typeof stream.destroy !== 'function')
+    throw new InvalidInput('OPTION_INVALID', 'stream', 'a Duplex stream, such as a socket', stream);
   let client: Client;
   try {
     checkClientOptions(options);

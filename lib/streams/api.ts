@@ -106,7 +106,10 @@ export interface StreamsApi {
   define(ddl: string): Promise<StreamDefinition>;
   /** Define or redefine a stream or a table. Rules use the new definition from their next start. @throws as `define` */
   replace(ddl: string): Promise<StreamDefinition>;
-  /** Drop a stream or a table. @throws NotFound STREAM_NOT_FOUND; StateError STREAM_IN_USE unless `force` */
+  /**
+   * Drop a stream or a table.
+   * @throws InvalidInput STREAM_INVALID for another kind; NotFound STREAM_NOT_FOUND; StateError STREAM_IN_USE unless `force`
+   */
   delete(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;
   /** @deprecated Use `delete`. */
   drop(kind: StreamKind, name: string, options?: { readonly force?: boolean }): Promise<void>;

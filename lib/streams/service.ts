@@ -7,7 +7,7 @@ import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import type { StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
-import { Catalogue, notFound } from './ddl/catalogue.ts';
+import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
 import type { StreamFunction } from './function.ts';
 import { streamFunctions } from './functions/all.ts';
 import type { StreamsHost } from './host.ts';
@@ -155,6 +155,7 @@ export class StreamService
 
   delete(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
     return this.#change(async () => {
+      checkKind(kind);
       if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
       const [user] = this.rules.usersOf(name);
       if (user !== undefined && options.force !== true) {
@@ -167,11 +168,13 @@ export class StreamService
 
   async get(kind: StreamKind, name: string): Promise<StreamDefinition | undefined> {
     this.#checkRunning();
+    checkKind(kind);
     return this.#catalogue.get(kind, name);
   }
 
   async list(kind: StreamKind): Promise<StreamDefinition[]> {
     this.#checkRunning();
+    checkKind(kind);
     return this.#catalogue.list(kind);
   }
 

@@ -205,6 +205,13 @@ describe('client.connack and CONNECT_REFUSED', () => {
 });
 
 describe('connectClient', () => {
+  it('OPTION_INVALID: names the parameter if there is no stream', async () => {
+    for (const stream of [undefined, null, 'localhost', 1883, {}]) {
+      const refusal = { name: 'InvalidInput', code: 'OPTION_INVALID', field: 'stream' };
+      await assert.rejects(connectClient(stream as unknown as Duplex), refusal);
+    }
+  });
+
   it('sends every field of the CONNECT and uses the assigned client id', async () => {
     const peer = new Peer();
     const connecting = connectClient(peer.clientEnd, {

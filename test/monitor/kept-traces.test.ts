@@ -35,6 +35,18 @@ describe('broker.monitor.traces', () => {
     );
   });
 
+  it('always keeps the last line, also if it is larger than all lines may be together', async () => {
+    await using kit = await createTestBroker();
+    const { traces } = kit.broker.monitor;
+    const { id } = traces.start({ topic: '#', maxPayloadBytes: 1_000_000 });
+    const topics = () => [...new Set(traces.lines(id, 0, 10).map(({ line }) => JSON.parse(line).topic))];
+    await kit.broker.publish('small', 'x');
+    await kit.broker.publish('large', Buffer.alloc(300_000));
+    assert.deepEqual(topics(), ['large']);
+    await kit.broker.publish('next', 'x');
+    assert.deepEqual(topics(), ['next']);
+  });
+
   const forms: readonly Omit<KeptTraceOptions, 'topic'>[] = [
     {},
     { maxPayloadBytes: 3 },

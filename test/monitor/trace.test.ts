@@ -5,6 +5,7 @@ import { connectAsync } from 'mqtt';
 import { listen, ws } from '../../adapters/net/index.ts';
 import { engineOf } from '../../lib/broker/broker.ts';
 import { type Broker, createBroker, memoryStore, type TraceOptions, type TraceRecord } from '../../lib/index.ts';
+import { shownUsername } from '../../lib/monitor/traces/trace-fields.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { turns } from '../support/wire.ts';
@@ -193,6 +194,19 @@ describe('a trace of a client', () => {
     const text = JSON.stringify(records);
     assert.doesNotMatch(text, /secret|eyJ/);
     assert.ok(!text.includes(Buffer.from('first-secret').toString('hex')));
+  });
+});
+
+describe('the user name in a trace', () => {
+  it('replaces a JSON Web Token, signed or encrypted, also after Bearer, by (token)', () => {
+    const signed = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.c2Vj';
+    const encrypted = 'eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn';
+    for (const token of [signed, encrypted])
+      for (const name of [token, `Bearer ${token}`, `bearer  ${token}`, ` ${token}\n`])
+        assert.equal(shownUsername(name), '(token)', name);
+    for (const name of ['ann', 'Bearer ann', 'eyJ.a', 'eyJ.a.b.c', `${encrypted}.x`, `my ${signed}`])
+      assert.equal(shownUsername(name), name);
+    assert.equal(shownUsername(undefined), undefined);
   });
 });
 

@@ -237,6 +237,21 @@ describe('The stream service', () => {
     await assert.rejects(streams.delete('stream', 'demo'), { code: 'STREAM_NOT_FOUND' });
   });
 
+  it('STREAM_INVALID: names the parameter if the kind of a stream is missing or unknown', async () => {
+    await using kit = await kitWithDemo();
+    const { streams } = kit.broker;
+    const refusal = {
+      code: 'STREAM_INVALID',
+      field: 'kind',
+      message: 'kind: expected "stream" or "table", got "demo"'
+    };
+    const kind = 'demo' as 'stream';
+    await assert.rejects((streams.delete as (name: string) => Promise<void>)(kind), refusal);
+    await assert.rejects((streams.get as (name: string) => Promise<unknown>)(kind), refusal);
+    await assert.rejects(streams.list(kind), refusal);
+    await assert.rejects(streams.list(undefined as unknown as 'stream'), { code: 'STREAM_INVALID', field: 'kind' });
+  });
+
   it('imports its own export', async () => {
     await using kit = await kitWithDemo();
     const { streams } = kit.broker;

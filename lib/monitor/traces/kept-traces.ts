@@ -3,7 +3,7 @@ import type { TraceEntry } from './trace-entry.ts';
 import { TraceOutput } from './trace-output.ts';
 import { readSelection, type Traces } from './traces.ts';
 
-/** Maximum number of lines of a trace that are kept, and the maximum size of their entries in bytes. */
+/** Maximum number of lines of a trace that are kept, and the maximum size of their entries in bytes. The last line is always kept. */
 const MAX_LINES = 1_000;
 const MAX_BYTES = 262_144;
 /** Maximum number of ended traces whose lines are kept. */
@@ -38,7 +38,7 @@ class EntryBuffer extends TraceOutput {
     this.#entries.push(entry);
     this.#sizes.push(bytes);
     this.#keptBytes += bytes;
-    while (this.size > MAX_LINES || this.#keptBytes > MAX_BYTES) {
+    while (this.size > MAX_LINES || (this.#keptBytes > MAX_BYTES && this.size > 1)) {
       this.#keptBytes -= this.#sizes[this.#oldest];
       this.#entries[this.#oldest++] = undefined;
       this.#first++;
@@ -68,9 +68,8 @@ class EntryBuffer extends TraceOutput {
 /**
  * Traces whose last lines are kept in memory, for later readers: `broker.monitor.traces`.
  *
- * The entries of the last 1,000 lines of a trace are kept, and at most 262,144 bytes of them; lines are made when they are read. They are
- * kept also when the trace has ended, until it is deleted or
- * ten others have ended after it.
+ * The entries of the last 1,000 lines of a trace are kept, and at most 262,144 bytes of them, but always the last one; lines are made when
+ * they are read. They are kept also when the trace has ended, until it is deleted or ten others have ended after it.
  */
 export class KeptTraces {
   readonly #traces: Traces;

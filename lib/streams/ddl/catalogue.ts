@@ -117,6 +117,12 @@ function storedDefinitionOf(name: string, sql: string): StreamDefinition {
   }
 }
 
+/** @throws InvalidInput STREAM_INVALID if a kind is not one, as when it was forgotten before the name */
+export function checkKind(kind: unknown): void {
+  if (kind === 'stream' || kind === 'table') return;
+  throw new InvalidInput('STREAM_INVALID', 'kind', '"stream" or "table"', kind);
+}
+
 export function notFound(kind: StreamKind, name: string): NotFound {
   return new NotFound('STREAM_NOT_FOUND', `${kind} ${name} is not found`);
 }
