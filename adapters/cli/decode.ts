@@ -1,3 +1,8 @@
+// `mqtt-packet` reads the packets, because it also reads many that the broker refuses; `lib/decoder.ts` adds the reason of
+// the broker. Bytes that are not a packet are shown in hexadecimal, but a CONNECT or AUTH that is refused has its password
+// anywhere in what follows: from there on `SecretWatch` hides what is refused. Lines are written in chunks of 64 kB, as a
+// write for each took a third of the time.
+
 import { once } from 'node:events';
 import { BrokerError, InvalidInput, type ProtocolVersion } from '../../lib/index.ts';
 import { type Command, jsonLine, log, oneLine, printable, readFileFor, type Shell } from './command.ts';

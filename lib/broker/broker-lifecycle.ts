@@ -20,16 +20,15 @@ import type { Services } from './services.ts';
 /** With a longer delay, setTimeout of Node fires immediately. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const DEFAULT_STOP_MS = 2_000;
-const STORE_CLOSE_MS = 10_000;
-/** Minimum time for sources of authentication to close, also in a stop that is cut short. */
-const SOURCES_CLOSE_MS = 100;
+/** Maximum time for the store to close, and for the sources of authentication, also in a stop with a shorter `timeoutMs`. */
+const CLOSE_MS = 10_000;
 const STOP_NAMES: readonly (keyof StopOptions)[] = ['timeoutMs', 'wills', 'signal'];
 
 /** Options of `broker.stop`. */
 export interface StopOptions {
   /**
    * Milliseconds that connections have to send their remaining output, and listeners to close. Default 2000; `Infinity`: no limit.
-   * The store is closed afterwards. If it does not close, the stop takes at most 10 s more.
+   * The sources of authentication and then the store are closed. If one does not close, the stop takes at most 10 s more for it.
    */
   readonly timeoutMs?: number;
   /**
@@ -265,17 +264,17 @@ export class BrokerLifecycle {
     }
   }
 
-  /** Close the sources of authentication, but wait at most DEFAULT_STOP_MS for them, or what a stop allows. @returns the errors */
+  /** Close the sources of authentication, but wait at most CLOSE_MS for them. @returns the errors */
   async #closeSources(): Promise<unknown[]> {
     let failures: unknown[] | undefined;
     const closed = this.#host.access.stop().then((errors) => {
       failures = errors;
     });
-    await this.#within(Math.min(DEFAULT_STOP_MS, Math.max(SOURCES_CLOSE_MS, this.#stopTimeoutMs)), closed);
+    await this.#within(CLOSE_MS, closed);
     return failures ?? [new StateError('SOURCE_FAILED', 'a source of authentication does not close')];
   }
 
-  /** Close the store, but wait at most STORE_CLOSE_MS for it. @returns the error; undefined: the store is closed */
+  /** Close the store, but wait at most CLOSE_MS for it. @returns the error; undefined: the store is closed */
   async #closeStore(): Promise<unknown> {
     const { store } = this.#services.settings;
     const { persistence } = this.#host;
@@ -284,7 +283,7 @@ export class BrokerLifecycle {
     const tooLong = new Promise<unknown>((resolve) => {
       const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
       // Real time, because this waits for a disk.
-      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), STORE_CLOSE_MS);
+      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), CLOSE_MS);
     });
     const closed = persistence.close().then(
       () => undefined,

@@ -231,13 +231,19 @@ describe('A source of authentication that hangs', () => {
   it('delays a stop only for a limited time when it does not close, and the stop reports it', async () => {
     const broker = createBroker({ auth: [{ ...known('ann'), close: () => new Promise<void>(() => {}) }] });
     await broker.start();
-    await assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
+    const ending = new AbortController();
+    const stopped = broker.stop({ timeoutMs: 0, signal: ending.signal });
+    const refused = assert.rejects(stopped, ({ errors }: AggregateError) => {
       assert.deepEqual(
         errors.map(({ code, message }) => [code, message]),
         [['SOURCE_FAILED', 'a source of authentication does not close']]
       );
       return true;
     });
+    await turns();
+    assert.equal(broker.actor.getSnapshot().matches({ disconnected: 'draining' }), true);
+    ending.abort();
+    await refused;
     assert.equal(broker.state, 'disconnected');
   });
 
