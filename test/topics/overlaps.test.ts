@@ -31,12 +31,12 @@ describe('overlaps', () => {
   it('returns true for random filters that match the same name', () => {
     const source = randomSource('overlaps');
     let found = 0;
-    for (let i = 0; i < samples(20_000); i++) {
+    for (let i = 0; found < samples(150); i++) {
+      assert.ok(i < 1_000_000, `only ${found} pairs match the same name`);
       const [a, b, name] = [randomFilter(source), randomFilter(source), randomName(source)];
       if (!slowMatches(a, name) || !slowMatches(b, name)) continue;
       found++;
       assert.ok(overlaps(a, b), `${a}, ${b}: ${name}`);
     }
-    assert.ok(found > 20);
   });
 });
