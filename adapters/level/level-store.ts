@@ -129,7 +129,14 @@ export function levelStore(where: string | LevelDatabase, options: LevelStoreOpt
   const name = typeof location === 'string' ? location : where.constructor.name;
   const hasSnapshots = where.supports.explicitSnapshots === true && where.snapshot !== undefined;
   const canCompact = where.approximateSize !== undefined && where.compactRange !== undefined;
-  return new LevelStore({ name, sync, encodings: COPIED_BYTES, prepare: async () => where, hasSnapshots, canCompact });
+  return new LevelStore({
+    name,
+    sync,
+    encodings: COPIED_BYTES,
+    prepare: async () => () => where,
+    hasSnapshots,
+    canCompact
+  });
 }
 
 function warn(text: string): void {
@@ -164,8 +171,8 @@ function folderStore(path: string, { sync, verify, reserveBytes, onWarning }: Fo
     if (failures > 0 || attempt > 0) await removeLeftovers(path);
     await reserve.release(failures, attempt);
     const writeBufferSize = await logLimit(path);
-    await lock.checkFree(); // a new Level opens on its own
-    return (database ??= new Level(path, { ...BYTES, writeBufferSize }));
+    await lock.checkFree();
+    return () => (database ??= new Level(path, { ...BYTES, writeBufferSize }));
   };
   const repair = async () => {
     sound.clear();
@@ -202,11 +209,12 @@ function readOnlyStore(path: string, scratch: string, verify: boolean): Store {
   const prepare = async () => {
     await lock.checkFree();
     await checkCurrent(path);
-    linked = await linkFolder(path, scratch);
+    const copy = await linkFolder(path, scratch);
+    linked = copy;
     try {
-      if (verify) await checkFiles(linked, new Set(), new ClosedMark(linked));
+      if (verify) await checkFiles(copy, new Set(), new ClosedMark(copy));
       const { Level } = await import('level');
-      return new Level(linked, { ...BYTES, createIfMissing: false });
+      return () => new Level(copy, { ...BYTES, createIfMissing: false });
     } catch (error) {
       await release();
       throw error;
@@ -242,11 +250,12 @@ interface Setup {
   /** Encodings of each call; undefined if the database was created with them, which halves the cost of a put. */
   readonly encodings: LevelEncodings | undefined;
   /**
-   * Check and prepare the files, and return the database to open.
+   * Check and prepare the files, and return a function that creates the database to open. It is called at the last moment, because a
+   * new `Level` opens on its own.
    * @param failures failed commits since the last successful one
    * @param attempt number of attempts that have failed for lack of space
    */
-  prepare(failures: number, attempt: number): Promise<LevelDatabase>;
+  prepare(failures: number, attempt: number): Promise<() => LevelDatabase>;
   /** The following five are set only for a folder. */
   readonly lock?: FolderLock;
   readonly mark?: ClosedMark;
@@ -372,9 +381,8 @@ class LevelStore implements Store {
     const { reserve } = this.#setup;
     for (let attempt = 0; this.#database === undefined; attempt++) {
       try {
-        const database = await this.#setup.prepare(failures, attempt);
-        await this.#openDatabase(database, lock);
-        this.#database = database;
+        const create = await this.#setup.prepare(failures, attempt);
+        this.#database = await this.#openDatabase(create, lock);
       } catch (error) {
         if (reserve?.isKept !== true || !isOutOfSpace(error)) throw error;
         if (attempt < LAST_RELEASE) continue;
@@ -386,9 +394,11 @@ class LevelStore implements Store {
     await reserve?.start(isNew);
   }
 
-  async #openDatabase(database: LevelDatabase, lock: FolderLock | undefined): Promise<void> {
+  async #openDatabase(create: () => LevelDatabase, lock: FolderLock | undefined): Promise<LevelDatabase> {
+    let database: LevelDatabase;
     try {
       await lock?.opening();
+      database = create();
       await database.open();
     } catch (error) {
       await lock?.notOpened();
@@ -397,6 +407,7 @@ class LevelStore implements Store {
     }
     try {
       await lock?.opened();
+      return database;
     } catch (error) {
       await this.#closeDatabase(database);
       throw error;

@@ -94,6 +94,22 @@ describe('a folder on a full disk', () => {
     assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
   });
 
+  it('is not passed to LevelDB if the file OWNER cannot be written', async (t) => {
+    using disk = smallDisk(t, '4m');
+    if (disk === undefined) return;
+    const folder = join(disk.path, 'data');
+    await createKilledFolder(folder);
+    fill(join(disk.path, 'ballast'));
+    const opens = t.mock.method(Level.prototype as unknown as { _open(options: object): Promise<void> }, '_open');
+    await assert.rejects(levelStore(folder, NO_RESERVE).open(), { ...NO_SPACE, message: /ENOSPC/ });
+    assert.equal(opens.mock.callCount(), 0);
+    rmSync(join(disk.path, 'ballast'));
+    const store = levelStore(folder, NO_RESERVE);
+    await store.open();
+    assert.equal(opens.mock.callCount(), 1);
+    await store.close();
+  });
+
   it('waits for space before a repair, and loses nothing until then', async (t) => {
     using disk = smallDisk(t, '6m');
     if (disk === undefined) return;
