@@ -28,6 +28,11 @@ describe('time patterns', () => {
     assert.equal(parseTime('22:04:05.5', 'HH:mm:ss'), Date.UTC(1970, 0, 1, 22, 4, 5, 500));
   });
 
+  it('parses years of two digits as 1969 to 2068', () => {
+    assert.equal(parseTime('69', 'yy'), Date.UTC(1969, 0, 1));
+    assert.equal(parseTime('68', 'yy'), Date.UTC(2068, 0, 1));
+  });
+
   it('parses times without a zone as UTC, or by an offset', () => {
     assert.equal(parseTime('2024-01-01', 'yyyy-MM-dd'), Date.UTC(2024, 0, 1));
     assert.equal(
@@ -47,7 +52,8 @@ describe('time patterns', () => {
     ['Foo', 'MMM'],
     ['10:00 XM', 'hh:mm a'],
     ['+8', 'X'],
-    ['', 'yyyy']
+    ['', 'yyyy'],
+    ['6', 'yy']
   ])
     it(`returns nothing for ${text} by ${pattern}`, () => {
       assert.equal(parseTime(text, pattern), undefined);

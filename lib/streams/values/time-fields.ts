@@ -1,6 +1,6 @@
 // The letters of time patterns of the documented product, with its peculiarities: only some lengths of a run exist, a
 // fraction may follow seconds without being in the pattern, zone names other than UTC are read as UTC. Each field
-// formats and reads; a reader returns the place behind it, or -1.
+// formats and reads; a reader returns the position after it, or undefined.
 
 import { StreamFailure } from './values.ts';
 
@@ -49,8 +49,8 @@ export interface TimeFields {
 /** A field of a time pattern. */
 export interface Field {
   format(moment: Moment): string;
-  /** @returns the position after the field; -1 if the text does not match */
-  read(text: string, at: number, values: TimeFields): number;
+  /** @returns the position after the field; undefined if the text does not match */
+  read(text: string, at: number, values: TimeFields): number | undefined;
 }
 
 /**
@@ -99,7 +99,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
   z: { 1: zoneName() },
   Z: { 1: zone('', true) },
   X: { 1: zone('', false), 2: zone('', true), 3: zone(':', true) },
-  G: { 1: { format: () => 'AD', read: (text, at) => (text.startsWith('AD', at) ? at + 2 : -1) } }
+  G: { 1: { format: () => 'AD', read: (text, at) => (text.startsWith('AD', at) ? at + 2 : undefined) } }
 };
 
 /** Parse the number at a position. @returns undefined if there are fewer digits than `least` */
@@ -122,7 +122,7 @@ function digits(
     },
     read(text, at, values) {
       const number = numberAt(text, at, least, most);
-      if (number === undefined) return -1;
+      if (number === undefined) return undefined;
       values[name] = number.value;
       return number.end;
     }
@@ -134,7 +134,7 @@ function shortYear(): Field {
     format: ({ clock }) => String(Math.abs(clock.getUTCFullYear()) % 100).padStart(2, '0'),
     read(text, at, values) {
       const number = numberAt(text, at, 2, 2);
-      if (number === undefined) return -1;
+      if (number === undefined) return undefined;
       // 69 to 99 belong to the 20th century, as in the original
       values.year = number.value + (number.value >= 69 ? 1900 : 2000);
       return number.end;
@@ -149,7 +149,7 @@ function seconds(least: number): Field {
     format: whole.format,
     read(text, at, values) {
       const end = whole.read(text, at, values);
-      return end === -1 || text[end] !== '.' ? end : readFraction(text, end, 1, 9, values);
+      return end === undefined || text[end] !== '.' ? end : readFraction(text, end, 1, 9, values);
     }
   };
 }
@@ -160,13 +160,13 @@ function fraction(length: number): Field {
       `.${String(clock.getUTCMilliseconds()).padStart(3, '0').padEnd(length, '0').slice(0, length)}`,
     // already parsed with the seconds
     read: (text, at, values) =>
-      values.ms !== undefined ? at : text[at] === '.' ? readFraction(text, at, length, length, values) : -1
+      values.ms !== undefined ? at : text[at] === '.' ? readFraction(text, at, length, length, values) : undefined
   };
 }
 
-function readFraction(text: string, at: number, least: number, most: number, values: TimeFields): number {
+function readFraction(text: string, at: number, least: number, most: number, values: TimeFields): number | undefined {
   const number = numberAt(text, at + 1, least, most);
-  if (number === undefined) return -1;
+  if (number === undefined) return undefined;
   values.ms = Number(text.slice(at + 1, Math.min(number.end, at + 4)).padEnd(3, '0'));
   return number.end;
 }
@@ -183,7 +183,7 @@ function names(
     format: ({ clock }) => shown[get(clock)],
     read(text, at, values) {
       const index = known.findIndex((each) => text.slice(at, at + each.length).toLowerCase() === each);
-      if (index === -1) return -1;
+      if (index === -1) return undefined;
       if (name !== undefined) values[name] = index + 1;
       return at + known[index].length;
     }
@@ -195,7 +195,7 @@ function half(): Field {
     format: ({ clock }) => (clock.getUTCHours() < 12 ? 'AM' : 'PM'),
     read(text, at, values) {
       const written = text.slice(at, at + 2).toUpperCase();
-      if (written !== 'AM' && written !== 'PM') return -1;
+      if (written !== 'AM' && written !== 'PM') return undefined;
       values.isAfternoon = written === 'PM';
       return at + 2;
     }
@@ -212,12 +212,12 @@ function zone(separator: string, hasMinutes: boolean): Field {
         return at + 1;
       }
       const hours = numberAt(text, at + 1, 2, 2);
-      if ((text[at] !== '+' && text[at] !== '-') || hours === undefined) return -1;
+      if ((text[at] !== '+' && text[at] !== '-') || hours === undefined) return undefined;
       let [size, end] = [hours.value * 60, hours.end];
       if (hasMinutes) {
-        if (!text.startsWith(separator, end)) return -1;
+        if (!text.startsWith(separator, end)) return undefined;
         const minutes = numberAt(text, end + separator.length, 2, 2);
-        if (minutes === undefined) return -1;
+        if (minutes === undefined) return undefined;
         [size, end] = [size + minutes.value, minutes.end];
       }
       values.offsetMinutes = text[at] === '-' ? -size : size;

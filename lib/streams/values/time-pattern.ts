@@ -61,10 +61,10 @@ function compile(pattern: string): TimePattern {
     },
     parse(text, offsetAt) {
       const values: TimeFields = {};
-      let at = 0;
+      let at: number | undefined = 0;
       for (const each of fields) {
         at = each.read(text, at, values);
-        if (at === -1) return undefined;
+        if (at === undefined) return undefined;
       }
       return at === text.length ? timeOf(values, offsetAt) : undefined;
     }
@@ -110,7 +110,7 @@ function runLength(pattern: string, start: number): number {
 function literal(text: string): Field {
   return {
     format: () => text,
-    read: (given, at) => (given.startsWith(text, at) ? at + text.length : -1)
+    read: (given, at) => (given.startsWith(text, at) ? at + text.length : undefined)
   };
 }
 
