@@ -81,6 +81,23 @@ describe('aggregate functions', () => {
     for (const value of large.slice(0, 5)) sum?.remove?.([value], row0);
     assert.equal(sum?.result(), 0.1);
   });
+
+  it('sums infinite numbers as long as they are in the window', () => {
+    const sum = aggregateFunctions()
+      .find(({ name }) => name === 'sum')
+      ?.makeSliding?.(tools);
+    const row = new StreamRow({}, 0);
+    const results: unknown[] = [];
+    for (const value of [1.5, Infinity, Infinity, -Infinity]) {
+      sum?.add([value], row);
+      results.push(sum?.result());
+    }
+    for (const value of [Infinity, Infinity, -Infinity]) {
+      sum?.remove?.([value], row);
+      results.push(sum?.result());
+    }
+    assert.deepEqual(results, [1.5, Infinity, Infinity, Number.NaN, Number.NaN, -Infinity, 1.5]);
+  });
 });
 
 describe('ends of windows', () => {
