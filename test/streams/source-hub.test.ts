@@ -294,6 +294,21 @@ describe('the rows of a shared source', () => {
     assert.deepEqual(two.values, one.values);
   });
 
+  it('ends a chain of rows that trigger each other after 100 of them, and each message begins a new chain', () => {
+    const kept = new Kept();
+    const { send, reported } = open(kept);
+    const push = kept.push.bind(kept);
+    kept.push = (row) => {
+      push(row);
+      send('{}');
+    };
+    for (const rows of [101, 202]) {
+      send('{}');
+      assert.equal(kept.rows.length, rows);
+    }
+    assert.deepEqual(reported, Array(2).fill('stream demo: rules send rows to each other in a cycle'));
+  });
+
   it('limits rows that trigger each other, and takes them in slices', async () => {
     const kept = new Kept();
     const { send, attachments, setup } = open(kept);
