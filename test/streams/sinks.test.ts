@@ -61,6 +61,15 @@ describe('The common properties of sinks', () => {
     );
   });
 
+  it('fails if the value from which dataField is selected is not a row', async () => {
+    for (const dataTemplate of ['null', '7', '"a"', '[]', '[null]'])
+      await assert.rejects(sent({ dataTemplate, dataField: 'a' }, ROWS), {
+        name: 'StreamFailure',
+        message: 'no row has the dataField a'
+      });
+    assert.deepEqual(await sent({ dataTemplate: '[{"a":5},{"a":6}]', dataField: 'a' }, ROWS), ['5']);
+  });
+
   it('sends the error of a row regardless of the selected columns', async () => {
     assert.deepEqual(await sent({ fields: ['id'], dataField: 'x' }, [{ error: 'no' }]), ['[{"error":"no"}]']);
   });
