@@ -8,7 +8,10 @@ import {
   isWildcard,
   levelCount,
   matches,
-  parseSharedFilter
+  mountedFilter,
+  mountedName,
+  parseSharedFilter,
+  unmountedFilter
 } from '../../lib/topics/topic.ts';
 import { randomFilter, randomName, randomSource, slowMatches } from './slow-matcher.ts';
 
@@ -217,6 +220,37 @@ describe('matches', () => {
       assert.equal(matches(filter, name), expected, `${filter} against ${name}`);
     }
     assert.ok(hits > 500, `only ${hits} hits: the names do not meet`);
+  });
+});
+
+describe('A mount point', () => {
+  it('prefixes a topic name, and the topic inside a delayed one', () => {
+    assert.equal(mountedName('a/b', 'm/'), 'm/a/b');
+    assert.equal(mountedName('$delayed/5/a', 'm/'), '$delayed/5/m/a');
+    assert.equal(mountedName('$delayed/5/', 'm/'), '$delayed/5/');
+    assert.equal(mountedName('a', ''), 'a');
+  });
+
+  it('is refused if the topic becomes longer than MQTT allows', () => {
+    assert.equal(mountedName('a'.repeat(65_533), 'm/')?.length, 65_535);
+    assert.equal(mountedName('a'.repeat(65_534), 'm/'), undefined);
+    assert.equal(mountedName('\u20ac'.repeat(21_845), 'm/'), undefined);
+  });
+
+  it('prefixes the filter of a shared subscription, and is removed from it again', () => {
+    for (const [filter, mounted] of [
+      ['a/#', 'm/a/#'],
+      ['$share/g/a/#', '$share/g/m/a/#'],
+      ['$queue/a', '$queue/m/a']
+    ]) {
+      assert.equal(mountedFilter(filter, 'm/'), mounted);
+      assert.equal(unmountedFilter(mounted, 'm/'), filter);
+      for (const change of [mountedFilter, unmountedFilter]) assert.equal(change(mounted, ''), mounted);
+    }
+  });
+
+  it('is removed only from filters that begin with it', () => {
+    for (const filter of ['a/m/b', '$share/m/a', 'm']) assert.equal(unmountedFilter(filter, 'm/'), filter);
   });
 });
 
