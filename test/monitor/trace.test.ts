@@ -464,6 +464,23 @@ describe('the stream of a trace', () => {
     assert.deepEqual([to.listenerCount('error'), to.listenerCount('close')], [0, 0]);
   });
 
+  it('has a listener for errors until the last line is written, if the trace stops before that', async () => {
+    await using kit = await createTestBroker();
+    const waiting: (() => void)[] = [];
+    const to = new Writable({ write: (_chunk, _encoding, done) => void waiting.push(done) });
+    const trace = kit.broker.trace({ topic: 't', to, end: false });
+    await kit.broker.publish('t', 'x');
+    trace.stop();
+    const counts: number[] = [];
+    for (let line = 0; line < trace.lines; line++) {
+      counts.push(to.listenerCount('error'));
+      waiting.shift()?.();
+      await kit.clock.settle();
+    }
+    assert.deepEqual(counts, [1, 1]);
+    assert.deepEqual([to.writableLength, to.listenerCount('error'), to.listenerCount('close')], [0, 0, 0]);
+  });
+
   it('gets no more than maxBufferedBytes while it is slow; further lines are dropped and counted', async () => {
     await using kit = await createTestBroker();
     const waiting: (() => void)[] = [];
