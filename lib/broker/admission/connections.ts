@@ -47,7 +47,7 @@ export class Connections {
   constructor(services: Services, beginSession: BeginSession) {
     this.#services = services;
     this.#beginSession = beginSession;
-    this.#watermark = new Watermark(services.alarms, 0, 0, () => ({
+    this.#watermark = new Watermark(services.alarms, () => ({
       id: 'too_many_connections',
       severity: 'error',
       title: 'there are too many connections',

@@ -39,7 +39,7 @@ export class SessionIndex {
     this.#routing = routing;
     this.#removed = removed;
     this.#slowConsumers = new SlowConsumers(services.wheel, services.alarms);
-    this.#watermark = new Watermark(services.alarms, 0, 0, (count) => ({
+    this.#watermark = new Watermark(services.alarms, (count) => ({
       id: 'too_many_processes',
       title: 'there are many sessions',
       summary: `there are ${count} sessions, connected or not; at most ${services.settings.maxSessions} are possible (options maxSessions, processHighWatermark)`

@@ -60,12 +60,12 @@ export class MachineMonitor {
     this.#wheel = wheel;
     this.#readings = readings;
     this.#settings = settings;
-    this.#cpu = new Watermark(alarms, 0, 0, (percent) => ({
+    this.#cpu = new Watermark(alarms, (percent) => ({
       id: 'cpu_high_watermark',
       title: 'the processors are busy',
       summary: `the processors of the machine are ${Math.round(percent)} % busy (option cpuHighWatermark)`
     }));
-    this.#memory = new Watermark(alarms, 0, 0, (percent) => ({
+    this.#memory = new Watermark(alarms, (percent) => ({
       id: 'system_memory_high_watermark',
       title: 'the memory of the machine is short',
       summary: `${Math.round(percent)} % of the memory of the machine is in use (option sysmemHighWatermark)`

@@ -3,21 +3,24 @@ import type { AlarmInput, Alarms } from '../alarms.ts';
 /** Raises an alarm when a value reaches its high watermark, and clears it when the value is below the low one. */
 export class Watermark {
   readonly #alarms: Alarms;
-  #high: number;
-  #low: number;
+  /** 0: the alarm is never raised. */
+  #high = 0;
+  #low = 0;
   readonly #describe: (value: number) => AlarmInput;
   /** The alarm that was raised; undefined: none. */
   #raised: string | undefined = undefined;
 
-  /** @param high 0: the alarm is never raised @param describe creates the alarm */
-  constructor(alarms: Alarms, high: number, low: number, describe: (value: number) => AlarmInput) {
+  /** @param describe creates the alarm, which is not raised before the watermarks are set by `move` */
+  constructor(alarms: Alarms, describe: (value: number) => AlarmInput) {
     this.#alarms = alarms;
-    this.#high = high;
-    this.#low = low;
     this.#describe = describe;
   }
 
-  /** Change the watermarks, and compare the value with them. @param value undefined: it is currently unknown */
+  /**
+   * Set the watermarks, and compare the value with them.
+   * @param high 0: the alarm is never raised
+   * @param value undefined: it is currently unknown
+   */
   move(high: number, low: number, value: number | undefined): void {
     this.#high = high;
     this.#low = low;
