@@ -88,6 +88,8 @@ export class BrokerLifecycle {
   /** The shortest `timeoutMs` of all stops that are requested and not complete; `#shortenStop` applies one to the stop in progress. */
   #stopTimeoutMs = Infinity;
   #shortenStop: ((timeoutMs: number) => void) | undefined;
+  /** The stops that wait for their turn and whose time to wait for a start has passed: a start that begins before them ends at once. */
+  readonly #overdue = new Set<object>();
   #wills: 'publish' | 'keep' = 'publish';
 
   /** @param onStopped called at the end of each stop */
@@ -137,6 +139,7 @@ export class BrokerLifecycle {
     signal?.throwIfAborted();
     if (this.#host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
     signal?.throwIfAborted();
+    if (this.#overdue.size > 0 && this.state !== 'connected') throw endedByStop();
     const starting = new AbortController();
     const release = onAbort(signal, () => starting.abort(signal?.reason));
     this.#starting = starting;
@@ -212,8 +215,10 @@ export class BrokerLifecycle {
       this.#stopTimeoutMs = Math.min(this.#stopTimeoutMs, ms);
       this.#shortenStop?.(ms);
     };
-    const endStart = () =>
-      this.#starting?.abort(new StateError('BROKER_NOT_STARTED', 'the start was ended by a stop of the broker'));
+    const endStart = () => {
+      this.#overdue.add(endStart);
+      this.#starting?.abort(endedByStop());
+    };
     const cut = () => {
       endStart();
       shorten(0);
@@ -227,6 +232,7 @@ export class BrokerLifecycle {
     } finally {
       clearTimeout(timer);
       release();
+      this.#overdue.delete(endStart); // before a later start begins
     }
     signal?.throwIfAborted();
   }
@@ -265,13 +271,9 @@ export class BrokerLifecycle {
   }
 
   /** Close the sources of authentication, but wait at most CLOSE_MS for them. @returns the errors */
-  async #closeSources(): Promise<unknown[]> {
-    let failures: unknown[] | undefined;
-    const closed = this.#host.access.stop().then((errors) => {
-      failures = errors;
-    });
-    await this.#within(CLOSE_MS, closed);
-    return failures ?? [new StateError('SOURCE_FAILED', 'a source of authentication does not close')];
+  #closeSources(): Promise<unknown[]> {
+    const text = 'a source of authentication does not close';
+    return inTime(this.#host.access.stop(), () => [new StateError('SOURCE_FAILED', text)]);
   }
 
   /** Close the store, but wait at most CLOSE_MS for it. @returns the error; undefined: the store is closed */
@@ -279,19 +281,12 @@ export class BrokerLifecycle {
     const { store } = this.#services.settings;
     const { persistence } = this.#host;
     if (store === undefined || persistence === undefined) return undefined;
-    let timer: NodeJS.Timeout | undefined;
-    const tooLong = new Promise<unknown>((resolve) => {
-      const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
-      // Real time, because this waits for a disk.
-      timer = setTimeout(() => resolve(new BrokerError('STORE_FAILED', text)), CLOSE_MS);
-    });
+    const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
     const closed = persistence.close().then(
       () => undefined,
       (error: unknown) => error
     );
-    const failure = await Promise.race([closed, tooLong]);
-    clearTimeout(timer);
-    return failure;
+    return inTime(closed, () => new BrokerError('STORE_FAILED', text));
   }
 
   /** Run a start or stop after all earlier ones are complete. */
@@ -305,16 +300,17 @@ export class BrokerLifecycle {
   #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
       const timers: NodeJS.Timeout[] = [];
-      const end = () => {
-        for (const timer of timers) clearTimeout(timer);
-        this.#shortenStop = undefined;
-        resolve();
-      };
       // Real time, because this waits for sockets, which do not follow a virtual clock.
-      this.#shortenStop = (ms) => {
+      const shorten = (ms: number) => {
         if (ms <= MAX_TIMEOUT_MS) timers.push(setTimeout(end, ms));
       };
-      this.#shortenStop(timeoutMs);
+      const end = () => {
+        for (const timer of timers) clearTimeout(timer);
+        if (this.#shortenStop === shorten) this.#shortenStop = undefined; // `done` may resolve during a later wait
+        resolve();
+      };
+      this.#shortenStop = shorten;
+      shorten(timeoutMs);
       void done.then(end);
     });
   }
@@ -328,12 +324,28 @@ export class BrokerLifecycle {
   }
 }
 
+/** The error of a start that a stop has ended. */
+function endedByStop(): StateError {
+  return new StateError('BROKER_NOT_STARTED', 'the start was ended by a stop of the broker');
+}
+
 /** The result of work that is left to itself when a signal aborts. @throws the reason of the signal */
 function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const release = onAbort(signal, () => reject(signal.reason));
     work.then(resolve, reject).finally(release);
   });
+}
+
+/** The result of closing; after CLOSE_MS that of `late`. A stop with a shorter time limit does not end this. */
+async function inTime<T>(closed: Promise<T>, late: () => T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<T>((resolve) => {
+    timer = setTimeout(() => resolve(late()), CLOSE_MS); // real time, as in #within
+  });
+  const result = await Promise.race([closed, tooLong]);
+  clearTimeout(timer);
+  return result;
 }
 
 /** The error of operations that need a started broker. */

@@ -4,6 +4,7 @@ import type { AuthSource } from '../../lib/adapter.ts';
 import { acl, type BrokerOptions, createBroker, memoryStore, users } from '../../lib/index.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
+import { inNoTime, timersPassed } from '../support/real-time.ts';
 import { connect, granted, startBroker, turns } from '../support/wire.ts';
 
 type Given = Omit<BrokerOptions, 'clock'>;
@@ -228,23 +229,54 @@ describe('A source of authentication that hangs', () => {
     return { wait: () => promise, resolve };
   }
 
-  it('delays a stop only for a limited time when it does not close, and the stop reports it', async () => {
+  it('delays a stop only for a limited time when it does not close, and the stop reports it', async (t) => {
     const broker = createBroker({ auth: [{ ...known('ann'), close: () => new Promise<void>(() => {}) }] });
     await broker.start();
-    const ending = new AbortController();
-    const stopped = broker.stop({ timeoutMs: 0, signal: ending.signal });
-    const refused = assert.rejects(stopped, ({ errors }: AggregateError) => {
-      assert.deepEqual(
-        errors.map(({ code, message }) => [code, message]),
-        [['SOURCE_FAILED', 'a source of authentication does not close']]
-      );
-      return true;
-    });
-    await turns();
-    assert.equal(broker.actor.getSnapshot().matches({ disconnected: 'draining' }), true);
-    ending.abort();
-    await refused;
+    await inNoTime(t, () =>
+      assert.rejects(broker.stop(), ({ errors }: AggregateError) => {
+        assert.deepEqual(
+          errors.map(({ code, message }) => [code, message]),
+          [['SOURCE_FAILED', 'a source of authentication does not close']]
+        );
+        return true;
+      })
+    );
     assert.equal(broker.state, 'disconnected');
+  });
+
+  it('has its time to close when another stop without time begins or the signal of the stop aborts', async () => {
+    const closing = gate();
+    const broker = createBroker({ auth: [{ ...known('ann'), close: closing.wait }] });
+    await broker.start();
+    const ending = new AbortController();
+    const stopped = broker.stop({ signal: ending.signal });
+    await turns();
+    const again = broker.stop({ timeoutMs: 0 });
+    const refused = assert.rejects(stopped, { message: 'enough' });
+    ending.abort(new Error('enough'));
+    await timersPassed();
+    assert.equal(broker.actor.getSnapshot().matches({ disconnected: 'draining' }), true);
+    closing.resolve();
+    await refused;
+    await again;
+  });
+
+  it('does not keep a stop from ending that waited for its turn longer than its time', async () => {
+    const closing = gate();
+    const source = { ...known('ann'), close: closing.wait };
+    const broker = createBroker({ auth: [source] });
+    await broker.start();
+    const stopped = broker.stop();
+    await turns();
+    source.open = () => new Promise<void>(() => {});
+    const refused = assert.rejects(broker.start(), { code: 'BROKER_NOT_STARTED' });
+    const again = broker.stop({ timeoutMs: 0 });
+    await timersPassed();
+    closing.resolve();
+    await Promise.all([stopped, refused, again]);
+    source.open = async () => {};
+    await broker.start();
+    await broker.stop();
   });
 
   it('does not keep a start from being aborted or stopped when it does not open, and is closed when it has opened later', async () => {

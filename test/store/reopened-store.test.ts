@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { syncBuiltinESMExports } from 'node:module';
 import { describe, it } from 'node:test';
-import timers from 'node:timers';
 import { Batch, type Store } from '../../lib/adapter.ts';
 import { Broker, type Client, checkStore, memoryStore } from '../../lib/index.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { rawClient } from '../support/raw-client.ts';
+import { inNoTime } from '../support/real-time.ts';
 import { granted, payloads, publish, turns, withResolvers } from '../support/wire.ts';
 import {
   check,
@@ -170,19 +169,13 @@ describe('A broker whose store failed', () => {
     await writer.nothing();
     const got = await payloads(reader);
     assert.ok(got.includes('z'), `${got}`);
-    const { setTimeout } = timers;
-    t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0)); // it waits for the disk in real time
-    syncBuiltinESMExports();
-    try {
-      await assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
+    await inNoTime(t, () =>
+      assert.rejects(broker.stop({ timeoutMs: 0 }), ({ errors }: AggregateError) => {
         assert.equal(errors[0].code, 'STORE_FAILED');
         assert.match(errors[0].message, /^the disk: the store does not close/);
         return true;
-      });
-    } finally {
-      t.mock.restoreAll();
-      syncBuiltinESMExports();
-    }
+      })
+    );
   });
 
   it('opens and closes the store in sequence, and leaves it closed, when it is stopped while it reopens the store', async () => {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { syncBuiltinESMExports } from 'node:module';
 import { describe, it, type TestContext } from 'node:test';
-import timers from 'node:timers';
 import type { BrokerError } from '../../lib/base/errors.ts';
 import { durationMs } from '../../lib/base/options-table.ts';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
@@ -11,6 +9,7 @@ import { memoryStore } from '../../lib/store/memory-store.ts';
 import { Batch, type Store } from '../../lib/store/store.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
 import { connectPacket, rawClient } from '../support/raw-client.ts';
+import { inNoTime } from '../support/real-time.ts';
 import { granted, publish, turns, withResolvers } from '../support/wire.ts';
 import { FaultyStore } from './faulty-store.ts';
 
@@ -68,19 +67,6 @@ function failOpening(store: Store): { isUnderWay: Promise<void>; fail: () => voi
     };
   });
   return { isUnderWay, fail: () => fail() };
-}
-
-/** Lets real time that a broker waits for pass at once. */
-async function inNoTime(t: TestContext, run: () => Promise<void>): Promise<void> {
-  const { setTimeout } = timers;
-  t.mock.method(timers, 'setTimeout', (run: () => void) => setTimeout(run, 0));
-  syncBuiltinESMExports();
-  try {
-    await run();
-  } finally {
-    t.mock.restoreAll();
-    syncBuiltinESMExports();
-  }
 }
 
 /** A broker that has abandoned its stop: the commit of a table entry, k 1, is in progress until `go`. */
