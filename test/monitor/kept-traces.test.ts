@@ -47,6 +47,22 @@ describe('broker.monitor.traces', () => {
     assert.deepEqual(topics(), ['next']);
   });
 
+  it('counts the names of clients and the topic filters of subscriptions for the limit of 262,144 bytes', async () => {
+    await using kit = await createTestBroker({ maxClientidLen: 65_535 });
+    const { broker } = kit;
+    const long = (end: string) => `${'x'.repeat(60_000)}${end}`;
+    const { id } = broker.monitor.traces.start({ address: '192.0.2.1' });
+    for (const end of 'abcdef') {
+      const client = await rawClient(broker, { clientId: long(end), meta: { remoteAddress: '192.0.2.1' } });
+      client.stream.destroy();
+      await kit.clock.settle();
+    }
+    const lines = broker.monitor.traces.lines(id, 0, 1_000);
+    assert.ok(lines.at(-1)?.line.includes(long('f')));
+    const total = lines.reduce((sum, { line }) => sum + line.length, 0);
+    assert.ok(total < 300_000, `${total} bytes`);
+  });
+
   const forms: readonly Omit<KeptTraceOptions, 'topic'>[] = [
     {},
     { maxPayloadBytes: 3 },

@@ -42,7 +42,7 @@ export interface TraceEntry {
 /** The direction of a packet, as the broker sees it. */
 export type Direction = 'in' | 'out';
 
-/** Size of an entry without topic and bytes. */
+/** Size of an entry without topic, bytes, and names of the client. */
 const ENTRY_BYTES = 160;
 
 /** The identifying fields of a client at the time of an entry. */
@@ -55,6 +55,11 @@ class TracedClient {
     this.clientId = clientId;
     this.username = username;
     this.transportInfo = transportInfo;
+  }
+
+  /** Size of the names, which are as long as the client wants. */
+  get bytes(): number {
+    return this.clientId.length + (this.username?.length ?? 0);
   }
 }
 
@@ -96,15 +101,15 @@ export class PacketEntry implements TraceEntry {
 
   keep(): number {
     const bytes = this.#bytes as Buffer;
-    const { length } = bytes;
+    const entryBytes = ENTRY_BYTES + this.#client.bytes + (this.#topic?.length ?? 0);
     if (hasSecrets(bytes[0] >>> 4)) {
       this.#fields = this.#content(bytes);
       this.#bytes = '';
-      return ENTRY_BYTES + length;
+      return entryBytes + bytes.length;
     }
     const kept = keptBytes(bytes, this.#protocolVersion, this.#form);
     this.#bytes = bytes.toString('latin1', 0, kept);
-    return ENTRY_BYTES + kept;
+    return entryBytes + kept;
   }
 
   read(): TraceRecord {
@@ -163,13 +168,15 @@ export class EventEntry implements TraceEntry {
 
   keep(): number {
     const message = this.#message as Message | undefined;
-    if (message === undefined) return ENTRY_BYTES;
+    let entryBytes = ENTRY_BYTES + (this.#client?.bytes ?? 0);
+    for (const value of Object.values(this.#fields)) entryBytes += textBytes(value);
+    if (message === undefined) return entryBytes;
     const { topic, qos, retain, clientId, payload } = message;
     const { payload: form, maxPayloadBytes } = this.#form;
     this.#message = { topic, qos, retain, clientId };
     this.#payloadBytes = payload.length;
     this.#payload = form === 'none' ? '' : payload.toString('latin1', 0, Math.min(payload.length, maxPayloadBytes));
-    return ENTRY_BYTES + topic.length + this.#payload.length;
+    return entryBytes + topic.length + clientId.length + this.#payload.length;
   }
 
   read(): TraceRecord {
@@ -189,6 +196,12 @@ export class EventEntry implements TraceEntry {
     if ('payload' in message) return messageFields(message, message.payload as Buffer, this.#form);
     return messageFields(message, Buffer.from(this.#payload, 'latin1'), this.#form, this.#payloadBytes);
   }
+}
+
+/** Size of a field of an event that is a string, or a list of strings, such as topic filters. */
+function textBytes(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  return Array.isArray(value) ? value.reduce((sum, text: string) => sum + text.length, 0) : 0;
 }
 
 /** Decode a packet. @returns the error with which it is refused */
