@@ -3,6 +3,11 @@
 // To find, read and link 146 modules took half of the time of an import (`embermq` 100 ms of CPU time, `embermq/testing` 105; joined 47 and 48),
 // and the 740 modules of typebox 350 ms of that of `embermq/management`, so these are joined as well. Code that several entry points share is in
 // separate chunks, so that each module exists once. Declarations stay one per module.
+//
+// Most of what is left of an import is the compilation of the text, so blanks and comments are left out; lines stay short for stack traces.
+// Identifiers are not shortened: compiling 714 kB took 28.5 ms, with short names 24.3 ms, but 28.4 ms if functions and classes keep their names,
+// which stack traces need. Shorter syntax (27.3 ms) is harder to read in a debugger. There are no source maps: with the sources, they would be more
+// than half of the package.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
@@ -45,9 +50,6 @@ const TWO_TYPEBOXES = {
  * Files that are only loaded by a broker. esbuild makes a chunk for each set of entry points that use a file, so a file that these and a broker
  * use would be apart from the broker. As the files import the broker, it is not: each file of an import takes 0.3 ms of CPU time.
  * `lib/streams/service.ts` is not one of them, because `embermq/streams/redis` would then load the broker, with which it shares files.
- *
- * Identifiers are not shortened: compiling 714 kB took 28.5 ms, with short names 24.3 ms, but 28.4 ms if functions and classes keep their names,
- * which stack traces need. Shorter syntax (27.3 ms) is harder to read in a debugger.
  */
 const OF_BROKER = [
   'lib/rules/engine.ts',
@@ -92,12 +94,7 @@ export async function writePackage(folder, program) {
   for (const path of commands) chmodSync(join(folder, path), 0o755);
 }
 
-/**
- * Join the modules of the package, and those of the packages in `JOINED`, into few files: to find, read and link them takes most of the time of
- * an import. Code that several entry points share is in separate files, so that each module exists once. Most of what is left of an import is the
- * compilation of the text, so blanks and comments are left out. Names and short lines are kept for stack traces; there are no source maps,
- * because maps with the sources would be more than half of the package.
- */
+/** Join the modules of the package, and those of the packages in `JOINED`, into few files. */
 async function writeModules(folder, entries) {
   const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const apart = Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !JOINED.includes(name));

@@ -32,18 +32,19 @@ export async function compile() {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const before = stateBefore();
   const now = { settings: settings(), stamps: {} };
+  const isOther = before.settings !== now.settings;
   for (const name of sources(manifest)) {
     const { mtimeMs, size } = statSync(join(root, name));
     now.stamps[name] = `${mtimeMs} ${size}`;
   }
-  const stale = Object.keys(now.stamps).filter((name) => now.stamps[name] !== before[name]);
-  const removed = Object.keys(before).filter((name) => !(name in now.stamps));
+  const stale = Object.keys(now.stamps).filter((name) => isOther || now.stamps[name] !== before.stamps[name]);
+  const removed = Object.keys(before.stamps).filter((name) => !(name in now.stamps));
   if (stale.length + removed.length === 0) return;
   for (const name of removed) rmSync(compiledOf(join(root, name)), { force: true });
   await Promise.all([
     ...stale.map(compileOne),
     ...([...stale, ...removed].some((name) => !/^(test|bench)\b/.test(name)) ? [joinPrograms(manifest)] : []),
-    ...(Object.keys(before).length === 0 ? Object.entries(JOINED_PACKAGES).map(joinPackage) : [])
+    ...(isOther ? Object.entries(JOINED_PACKAGES).map(joinPackage) : [])
   ]);
   writePackage('.', manifest);
   write(join(COMPILED, 'state.json'), JSON.stringify(now));
@@ -134,13 +135,12 @@ function sources({ exports }) {
   ];
 }
 
-/** Returns the stamps of the sources when they were compiled, or none if they must be compiled again for another reason. */
+/** Returns the settings and the stamps of the sources of the last run; none if there was none. */
 function stateBefore() {
   try {
-    const { settings: used, stamps } = JSON.parse(readFileSync(join(COMPILED, 'state.json'), 'utf8'));
-    return used === settings() ? stamps : {};
+    return JSON.parse(readFileSync(join(COMPILED, 'state.json'), 'utf8'));
   } catch {
-    return {};
+    return { settings: undefined, stamps: {} };
   }
 }
 
