@@ -244,7 +244,7 @@ describe('A source of authentication that hangs', () => {
     assert.equal(broker.state, 'disconnected');
   });
 
-  it('has its time to close when another stop without time begins or the signal of the stop aborts', async () => {
+  it('keeps its time to close when another stop without time begins or the signal of the stop aborts', async () => {
     const closing = gate();
     const broker = createBroker({ auth: [{ ...known('ann'), close: closing.wait }] });
     await broker.start();

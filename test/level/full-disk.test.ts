@@ -94,7 +94,7 @@ describe('a folder on a full disk', () => {
     assert.deepEqual(await start(folder, false), { retained: 20, told: [] });
   });
 
-  it('is not passed to LevelDB if the file OWNER cannot be written', async (t) => {
+  it('stays closed for LevelDB if the file OWNER cannot be written', async (t) => {
     using disk = smallDisk(t, '4m');
     if (disk === undefined) return;
     const folder = join(disk.path, 'data');

@@ -464,7 +464,7 @@ describe('the stream of a trace', () => {
     assert.deepEqual([to.listenerCount('error'), to.listenerCount('close')], [0, 0]);
   });
 
-  it('has a listener for errors until the last line is written, if the trace stops before that', async () => {
+  it('keeps a listener for errors until the last line is written, if the trace stops before that', async () => {
     await using kit = await createTestBroker();
     const waiting: (() => void)[] = [];
     const to = new Writable({ write: (_chunk, _encoding, done) => void waiting.push(done) });

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import type { Waiter } from '../../lib/store/durable.ts';
 import { Waiters } from '../../lib/store/waiters.ts';
 
-describe('Those that wait for a commit', () => {
-  it('are all notified if one of them throws, whose error is reported', () => {
+describe('The waiters for a commit', () => {
+  it('receive the commit even if one of them throws, and its error is reported', () => {
     const errors: unknown[] = [];
     const waiters = new Waiters((error) => errors.push(error));
     const notified: string[] = [];

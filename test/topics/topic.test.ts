@@ -231,7 +231,7 @@ describe('A mount point', () => {
     assert.equal(mountedName('a', ''), 'a');
   });
 
-  it('is refused if the topic becomes longer than MQTT allows', () => {
+  it('makes no topic that is longer than MQTT allows', () => {
     assert.equal(mountedName('a'.repeat(65_533), 'm/')?.length, 65_535);
     assert.equal(mountedName('a'.repeat(65_534), 'm/'), undefined);
     assert.equal(mountedName('\u20ac'.repeat(21_845), 'm/'), undefined);
@@ -249,7 +249,7 @@ describe('A mount point', () => {
     }
   });
 
-  it('is removed only from filters that begin with it', () => {
+  it('disappears only from filters that begin with it', () => {
     for (const filter of ['a/m/b', '$share/m/a', 'm']) assert.equal(unmountedFilter(filter, 'm/'), filter);
   });
 });
