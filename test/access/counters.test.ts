@@ -81,4 +81,15 @@ describe('the counters of access rules', () => {
     await client.publish('a', 'x', { qos: 1 });
     assert.deepEqual(counted(kit.broker, 'client.acl.'), {});
   });
+
+  it('counts no access decisions after the only source has been removed', async () => {
+    const source = { name: 'all', authorize: () => true };
+    await using kit = await createTestBroker({ auth: [source], aclNomatch: 'allow', allowAnonymous: true });
+    await using client = await kit.connect();
+    for (let n = 0; n < 2; n++) await client.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(counted(kit.broker, 'client.acl.'), { allow: 1, cache_hit: 1 });
+    await kit.broker.access.delete('all');
+    for (let n = 0; n < 3; n++) await client.publish('a', 'x', { qos: 1 });
+    assert.deepEqual(counted(kit.broker, 'client.acl.'), { allow: 1, cache_hit: 1 });
+  });
 });

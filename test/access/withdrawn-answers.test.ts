@@ -33,10 +33,10 @@ function start(source: AuthSource, more: object = {}) {
   return createTestBroker({ auth: [source], allowAnonymous: true, aclCacheTtl: TTL, hookTimeout: HOUR, ...more });
 }
 
-/** A client with a subscription to `a` whose answer has expired, so that the source is being asked again. */
-async function clientInQuestion({ broker, clock }: Awaited<ReturnType<typeof start>>, source: Manual) {
+/** A client with a subscription whose answer has expired, so that the source is being asked again. */
+async function clientInQuestion({ broker, clock }: Awaited<ReturnType<typeof start>>, source: Manual, filter = 'a') {
   const client = await rawClient(broker, { clientId: 'c' });
-  await granted(client, 1, 'a');
+  await granted(client, 1, filter);
   source.isAllowed = undefined;
   await clock.advance(TTL + 2_000);
   assert.equal(source.answers.length, 1);
@@ -93,6 +93,18 @@ describe('The answer of a source about a subscription', () => {
     await turns();
     await kit.broker.publish('a', 'x');
     assert.deepEqual(await payloads(client), ['x']);
+  });
+
+  it('does not restore a subscription that a rule has denied before the source allows it', async () => {
+    const source = new Manual();
+    await using kit = await start(source);
+    const client = await clientInQuestion(kit, source, 'a/#');
+    await kit.broker.access.acl.set({ access: 'deny', topic: 'a/#', action: 'subscribe', exact: true });
+    await kit.clock.advance(10);
+    source.answers[0](true);
+    await turns();
+    await kit.broker.publish('a/b', 'secret');
+    assert.deepEqual(await payloads(client), []);
   });
 
   it('does not keep, for lack of an answer, what a client has withdrawn by repeated re-authentications', async () => {

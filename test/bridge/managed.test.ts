@@ -114,6 +114,25 @@ describe('Bridges over REST', () => {
   });
 });
 
+describe('A persisted bridge that was created at run time', () => {
+  it('keeps all messages of its session while it is stopped after a restart, regardless of maxMqueueLen', async (context) => {
+    const { broker: far, url } = await server();
+    context.after(() => far.stop());
+    const store = memoryStore();
+    const start = () => createBroker({ store, connectors: [bridges()], maxMqueueLen: 3 }).start();
+    {
+      await using near = await start();
+      const isConnected = near.nextEvent('bridge.connected');
+      await near.connectors.create('bridge', { name: 'a', url, out: OUT, isPersisted: true, backOff: 5 });
+      await isConnected;
+      await near.connectors.stop('bridge', 'a');
+    }
+    await using near = await start();
+    for (let n = 0; n < 8; n++) await near.publish('out/x', `${n}`, { qos: 1 });
+    assert.equal(near.sessions.get('$bridge/a').counters().mqueueLen, 8);
+  });
+});
+
 describe('A persisted bridge that is not created again', () => {
   it('raises an alarm, and keeps its messages within the limits of the broker until it is created', async (context) => {
     const { broker: far, url } = await server();

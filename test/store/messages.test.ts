@@ -450,6 +450,24 @@ describe('A queue with an unreadable record', () => {
       assert.equal(told.length, 1);
     });
 
+  it('drops no message of a session that ends while its unreadable record is discarded', async () => {
+    await using lives = await new Lives({ maxMqueueLen: 4 }).begin();
+    await spoil(lives, 0, false);
+    const { broker, clock } = lives.kit;
+    const gone: string[] = [];
+    broker.on('message.dropped', ({ message, reason }) => gone.push(`${message.payload} ${reason}`));
+    const read = lives.store.read.bind(lives.store);
+    lives.store.read = async (from, to, limit) => {
+      const entries = await read(from, to, limit);
+      if (limit === 1 && broker.sessions.has('a')) broker.sessions.get('a').discard(); // it looks for the next record
+      return entries;
+    };
+    for (const n of numbers(2, 3)) await broker.publish('t', n, { qos: 1 });
+    await clock.advance('1s');
+    assert.equal(broker.sessions.has('a'), false);
+    assert.deepEqual(gone, []);
+  });
+
   it('keeps a queue of a later version: its client receives none of it, and is disconnected', async () => {
     await using lives = await new Lives().begin();
     await spoil(lives, 1, true);
