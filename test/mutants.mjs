@@ -206,7 +206,7 @@ let endTests = () => {};
 /** Run test files in the copy until one fails. @returns how it ended, and after how long */
 async function run(copy, files, limitMs) {
   const started = performance.now();
-  const nodeFlags = ['--conditions=embermq-source', '--import', './test/current-test.mjs'];
+  const nodeFlags = ['--enable-source-maps', '--conditions=embermq-source', '--import', './test/current-test.mjs'];
   const args = [...nodeFlags, join(copy, 'test/run.mjs'), '--bail', ...files];
   const child = spawn(process.execPath, args, { cwd: copy, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
