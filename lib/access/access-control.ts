@@ -262,11 +262,12 @@ export class AccessControl {
   async add(source: AuthSource): Promise<void> {
     this.load(source);
     if (!this.#isStarted) return;
+    const loaded = this.#known(source.name);
     try {
-      await this.#open(this.#known(source.name));
+      await this.#open(loaded);
       this.#host.rightsChanged();
     } catch (error) {
-      await this.remove(source.name);
+      if (this.#sources.get(source.name) === loaded) await this.remove(source.name);
       throw error;
     }
   }
@@ -352,7 +353,7 @@ export class AccessControl {
   async #open(loaded: Loaded): Promise<void> {
     if (loaded.isOpen || loaded.isStopped) return;
     const start = this.#starts;
-    await loaded.source.open?.(this.#contextOf(loaded.source));
+    await loaded.source.open?.(this.#contextOf(loaded));
     const isOver = start !== this.#starts; // the broker has stopped without waiting for it
     if (isOver && loaded.isOpen) return; // and was started again
     loaded.isOpen = true;
@@ -360,12 +361,13 @@ export class AccessControl {
     if (isOver || isRemoved || loaded.isStopped) await close(loaded); // this has happened in the meantime
   }
 
-  #contextOf({ name, hasLastRules }: AuthSource): SourceContext {
+  #contextOf(loaded: Loaded): SourceContext {
     const host = this.#host;
+    const { name, hasLastRules } = loaded.source;
     return {
       clock: host.clock,
       setRules: (rules: readonly AccessRule[]) => {
-        if (this.#sources.get(name)?.isStopped === false) this.rules.set(name, rules, hasLastRules);
+        if (this.#sources.get(name) === loaded && !loaded.isStopped) this.rules.set(name, rules, hasLastRules);
       },
       verifyPassword: (hash, { client, password, signal }, check) => {
         const { remoteAddress = '' } = client.transportInfo;

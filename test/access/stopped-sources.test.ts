@@ -279,6 +279,33 @@ describe('A source of authentication that hangs', () => {
     await broker.stop();
   });
 
+  it('does not change a source of the same name that replaces it while it opens', async () => {
+    await using kit = await createTestBroker();
+    const { access } = kit.broker;
+    for (const fails of [false, true]) {
+      const opening = gate();
+      const added = access.create({
+        ...acl([{ access: 'allow', topic: 'a' }]),
+        open: async ({ setRules }) => {
+          await opening.wait();
+          setRules([{ access: 'allow', topic: 'a' }]);
+          if (fails) throw new Error('no file');
+        }
+      });
+      const ended = fails ? assert.rejects(added, /no file/) : added;
+      await turns();
+      await access.delete('acl');
+      await access.create(acl([{ access: 'deny', topic: 'a' }]));
+      opening.resolve();
+      await ended;
+      assert.deepEqual(states(kit), ['records on', 'acl on']);
+      const client = await rawClient(kit.broker);
+      assert.deepEqual(await granted(client, 1, 'a'), [0x87]);
+      client.stream.destroy();
+      await access.delete('acl');
+    }
+  });
+
   it('does not keep a start from being aborted or stopped when it does not open, and is closed when it has opened later', async () => {
     for (const way of ['abort', 'stop'] as const) {
       const opening = gate();
