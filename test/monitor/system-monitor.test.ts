@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TimingWheel } from '../../lib/base/timing-wheel.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
+import { type BrokerOptions, createBroker } from '../../lib/index.ts';
 import { Alarms } from '../../lib/monitor/alarms.ts';
 import { MACHINE, MachineMonitor } from '../../lib/monitor/machine/machine-monitor.ts';
 import { Memory } from '../../lib/monitor/machine/memory.ts';
@@ -148,6 +150,20 @@ describe('The monitor of the machine', () => {
     assert.ok(idle > 0 && idle <= total, `${idle} of ${total}`);
     const percent = MACHINE.memoryPercent();
     assert.ok(percent > 0 && percent < 100, `${percent}`);
+  });
+
+  it('runs from the start to the stop of a broker with the system clock', async () => {
+    const timersOf = async (options?: BrokerOptions) => {
+      const broker = createBroker(options);
+      const { wheel } = engineOf(broker).services;
+      await broker.start();
+      const { size } = wheel;
+      await broker.stop();
+      assert.equal(wheel.size, 0);
+      return size;
+    };
+    const without = await timersOf({ cpuHighWatermark: 0, sysmemHighWatermark: 0 });
+    assert.equal(await timersOf(), without + 2);
   });
 });
 
