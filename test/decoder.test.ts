@@ -161,6 +161,20 @@ describe('decodeFrames', () => {
     );
   });
 
+  it('uses the version of a CONNACK for the packets that follow', () => {
+    const connack = { cmd: 'connack', sessionPresent: false, reasonCode: 0 } as const;
+    for (const version of [4, 5] as const) {
+      const bytes = Buffer.concat([encode(connack, version), Buffer.from([0xd0, 0])]);
+      assert.deepEqual(
+        [...decodeFrames(bytes)].map(({ protocolVersion, packet }) => [protocolVersion, packet?.cmd]),
+        [
+          [version, 'connack'],
+          [version, 'pingresp']
+        ]
+      );
+    }
+  });
+
   it('asks for the version if neither a CONNECT nor a CONNACK states it', () => {
     assert.throws(() => [...decodeFrames(Buffer.from([0xc0, 0]))], {
       code: 'OPTION_MISSING',

@@ -205,8 +205,8 @@ describe('the log', () => {
     assert.equal(refused?.level, 'warn');
     assert.equal(refused?.message, 'client rejected: records: the password is wrong');
     assert.deepEqual(
-      [refused?.fields.clientId, refused?.fields.username, refused?.fields.reason],
-      ['c', 'ann', 'not_authorized']
+      [refused?.fields.clientId, refused?.fields.username, refused?.fields.reason, refused?.fields.reasonCode],
+      ['c', 'ann', 'not_authorized', 0x86]
     );
   });
 
@@ -220,6 +220,8 @@ describe('the log', () => {
     refuse('no_username', '192.0.2.2');
     await kit.clock.advance('61s');
     refuse('tls_failed', '192.0.2.3');
+    const fields = { event: 'client.rejected', address: '192.0.2.1', reason: 'tls_failed' };
+    assert.deepEqual(lines.find(({ fields }) => fields.event === 'client.rejected')?.fields, fields);
     assert.deepEqual(
       lines.filter(({ fields }) => fields.event === 'client.rejected').map(({ level, message }) => [level, message]),
       [
