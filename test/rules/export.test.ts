@@ -49,6 +49,19 @@ describe('An exported configuration', () => {
     assert.deepEqual([again.sections.rules?.replaced, again.errors], [2, []]);
   });
 
+  it('restores rules and resources that were changed after the export', async () => {
+    await using kit = await ruleKit({ rules: { resources: [new FakeTarget().type()] } });
+    const { rules } = kit.broker;
+    await rules.resources.create({ id: 'r', type: 'fake', config: { url: 'before' } });
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "before"', actions: [TO_FAKE] });
+    const document = await exportConfiguration(kit.broker);
+    await rules.resources.update('r', { config: { url: 'after' }, description: 'changed' });
+    await rules.update('one', { sql: 'SELECT topic FROM "after"' });
+    await importConfiguration(kit.broker, document, { mode: 'replace' });
+    const { resources, rules: restored } = (await exportConfiguration(kit.broker)).sections;
+    assert.deepEqual([resources, restored], [document.sections.resources, document.sections.rules]);
+  });
+
   it('refuses an import with an invalid rule', async () => {
     await using kit = await ruleKit();
     const document = await exportConfiguration(kit.broker);

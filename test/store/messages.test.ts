@@ -193,6 +193,19 @@ describe('Persisted messages', () => {
     assert.deepEqual(packets, ['0 dup 1', '1 dup 2', '2 dup 3', '3 new 4', '4 new 5', '5 new 6']);
   });
 
+  it('does not send a message again after a crash if nothing but its acknowledgement followed', async () => {
+    await using lives = await new Lives().begin();
+    await lives.leave('a', 't');
+    const { got } = await lives.listen({ clientId: 'a', acknowledge: 'manual' });
+    await lives.kit.broker.publish('t', 'x', { qos: 1 });
+    await lives.kit.clock.advance('1s');
+    got[0].ack();
+    await lives.crash();
+    const { texts } = await lives.listen({ clientId: 'a' });
+    await lives.kit.clock.advance('1s');
+    assert.deepEqual(texts(), []);
+  });
+
   it('sends messages in flight again, each with its packet id, after a reconnect that failed partway', async () => {
     await using lives = await new Lives().begin();
     const { clock, broker } = lives.kit;
