@@ -234,12 +234,15 @@ describe('a password file', () => {
 
   it('checks bcrypt hashes with the package bcryptjs, in a separate thread', async () => {
     const { hashSync } = await import('bcryptjs');
-    writeFileSync(file, `ann:${hashSync('sécret', 4)}\nbob:${hashSync('\ufffd', 4)}\n`);
+    writeFileSync(file, `ann:${hashSync('sécret', 4)}\nbob:${hashSync('\ufffd', 4)}\neve:${hashSync('e', 4)}\n`);
     await using kit = await createTestBroker({ auth: [passwordFile({ file })] });
     assert.equal(await attempt(kit.broker, 'ann', 'sécret'), 0);
     assert.equal(await attempt(kit.broker, 'ann', 'secret'), 0x86);
     assert.equal(await attempt(kit.broker, 'bob', Buffer.from([0xff])), 0x86, 'bytes that are not UTF-8');
     assert.equal(await attempt(kit.broker, 'bob', '\ufffd'), 0);
+    await kit.broker.access.stop('password-file');
+    await kit.broker.access.start('password-file');
+    assert.equal(await attempt(kit.broker, 'eve', 'e'), 0, 'after the source was stopped and started');
   });
 
   /** The password is "password"; from the tests of the reference implementation. */

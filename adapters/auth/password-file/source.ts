@@ -58,7 +58,8 @@ class PasswordFile implements AuthSource<never> {
   readonly provides = ['authentication'] as const;
   readonly #path: string;
   readonly #bcrypt: ForeignCheck | undefined;
-  readonly #checker = new BcryptChecker();
+  /** Created by each `open`, because `close` ends it. */
+  #checker = new BcryptChecker();
   readonly #key = randomBytes(32);
   #users: ReadonlyMap<string, FileUser> = new Map();
   /** The users by number, from which `#pretend` selects one. */
@@ -81,6 +82,7 @@ class PasswordFile implements AuthSource<never> {
 
   async open(context: SourceContext): Promise<void> {
     this.#context = context;
+    this.#checker = new BcryptChecker();
     await this.reload();
   }
 
