@@ -65,6 +65,8 @@ interface AskedRules {
 interface Loaded {
   readonly source: AuthSource;
   isOpen: boolean;
+  /** The start, as counted by `#starts`, whose opening of the source is in progress; undefined: none. */
+  opening: number | undefined;
   /** True if an operator has stopped the source, so that it is not asked. */
   isStopped: boolean;
   /** Functions that remove what the source has registered. */
@@ -253,7 +255,7 @@ export class AccessControl {
     if (this.#sources.has(source.name) || source.name === RECORDS)
       throw new InvalidInput('SOURCE_NAME_IN_USE', 'name', 'a name that no other source has', source.name);
     const isStopped = this.#stopped.has(source.name);
-    const loaded: Loaded = { source, isOpen: false, isStopped, release: [], undecide: [] };
+    const loaded: Loaded = { source, isOpen: false, opening: undefined, isStopped, release: [], undecide: [] };
     this.#sources.set(source.name, loaded);
     this.#register(loaded);
   }
@@ -353,10 +355,16 @@ export class AccessControl {
   async #open(loaded: Loaded): Promise<void> {
     if (loaded.isOpen || loaded.isStopped) return;
     const start = this.#starts;
-    await loaded.source.open?.(this.#contextOf(loaded));
+    loaded.opening = start;
+    try {
+      await loaded.source.open?.(this.#contextOf(loaded));
+    } finally {
+      if (loaded.opening === start) loaded.opening = undefined;
+    }
     const isOver = start !== this.#starts; // the broker has stopped without waiting for it
     if (isOver && loaded.isOpen) return; // and was started again
     loaded.isOpen = true;
+    if (isOver && loaded.opening === this.#starts) return; // it is being opened again, and closing it would close that
     const isRemoved = this.#sources.get(loaded.source.name) !== loaded;
     if (isOver || isRemoved || loaded.isStopped) await close(loaded); // this has happened in the meantime
   }

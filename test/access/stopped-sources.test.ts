@@ -279,6 +279,27 @@ describe('A source of authentication that hangs', () => {
     await broker.stop();
   });
 
+  it('stays open when an earlier start whose end did not wait for it has opened it, too', async () => {
+    const [first, second] = [gate(), gate()];
+    const source = { ...known('ann'), open: first.wait };
+    const broker = createBroker({ auth: [source] });
+    const ending = new AbortController();
+    const refused = assert.rejects(broker.start({ signal: ending.signal }), { message: 'enough' });
+    await turns();
+    ending.abort(new Error('enough'));
+    await refused;
+    source.open = second.wait;
+    const started = broker.start();
+    await turns();
+    first.resolve();
+    await turns();
+    second.resolve();
+    await started;
+    assert.equal(source.closed, 0);
+    await broker.stop();
+    assert.equal(source.closed, 1);
+  });
+
   it('does not change a source of the same name that replaces it while it opens', async () => {
     await using kit = await createTestBroker();
     const { access } = kit.broker;
