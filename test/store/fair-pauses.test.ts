@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Batch, Entry, Store } from '../../lib/store/store.ts';
+import { Unwritten, UnwrittenShare } from '../../lib/store/unwritten.ts';
 import type { TestBroker } from '../../lib/testing/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
@@ -155,5 +156,28 @@ describe('maxUnwrittenBytes, while a commit is in progress', () => {
     store.release();
     await turns(200);
     assert.equal(queued(kit, 'reader0'), 400);
+  });
+});
+
+describe('The share of a publisher in the unwritten bytes', () => {
+  it('consists of its bytes for the next commit and for the one in progress, and may be an equal part of the limit', () => {
+    const commits = { ticket: 1, settled: 0 };
+    const unwritten = new Unwritten(12, commits);
+    const [one, other] = [new UnwrittenShare(), new UnwrittenShare()];
+    const charge = (share: UnwrittenShare, bytes: number) => {
+      unwritten.note(bytes);
+      unwritten.charge(share, bytes);
+      return [one, other].map((each) => unwritten.isTooMuch(each));
+    };
+    charge(one, 3);
+    unwritten.begun();
+    commits.ticket = 2;
+    assert.deepEqual(charge(one, 1), [false, false]);
+    assert.deepEqual(charge(other, 9), [false, true], 'the parts are 4 bytes, because "one" is in both commits');
+    assert.deepEqual(charge(one, 1), [true, true]);
+    unwritten.ended();
+    commits.settled = 1;
+    assert.deepEqual(charge(other, 1), [false, false], '12 bytes are left');
+    assert.deepEqual(charge(other, 1), [false, true], 'the parts are 6 bytes');
   });
 });

@@ -351,6 +351,18 @@ describe('Messages in flight to an offline client', () => {
     });
 });
 
+describe('A store on a large disk', () => {
+  it('is compacted when its delayed messages have been published, and not before', async () => {
+    const store = new LimitedStore(1_000 * MB, MB);
+    await using kit = await createTestBroker({ store, leakCheck: false });
+    for (let n = 0; n < 40; n++) await kit.broker.publish(`$delayed/600/${n}`, Buffer.alloc(MB), { qos: 1 });
+    await kit.clock.advance('5m');
+    assert.equal(store.compactions, 0);
+    await kit.clock.advance('6m');
+    assert.equal(store.compactions, 1);
+  });
+});
+
 describe('A store whose reserve is in use', () => {
   /** Fills the disk with other data. */
   async function full() {
