@@ -102,7 +102,8 @@ export class PasswordChecks {
         this.#meanMs = this.#meanMs === undefined ? tookMs : this.#meanMs + (tookMs - this.#meanMs) * WEIGHT;
         if (this.#running < this.#concurrency) this.#runNext();
       };
-      run().then(resolve, reject).finally(done);
+      const answer = async () => run(); // a check of an app may throw, or return no promise
+      answer().then(resolve, reject).finally(done);
       return;
     }
   }

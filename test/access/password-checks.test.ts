@@ -49,6 +49,20 @@ describe('password checks', () => {
     assert.deepEqual(await Promise.all(answers), Array(5).fill(true));
   });
 
+  it('continues after a check that throws, and takes an answer that is not a promise', async () => {
+    const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
+    const thrown = checks.check(
+      () => {
+        throw new Error('no such hash');
+      },
+      'x',
+      NEVER
+    );
+    const answered = checks.check((() => true) as never, 'x', NEVER);
+    await assert.rejects(thrown, /no such hash/);
+    assert.equal(await answered, true);
+  });
+
   it('drops a waiting check whose connection has closed', async () => {
     const { begun, check, end } = manualChecks();
     const checks = new PasswordChecks(() => nowMs, { concurrency: 1 });
