@@ -1,7 +1,8 @@
 // Actors only show: `Replay` runs the chart of a subject, and an actor reads the state from the subject, so `send`
 // and `stop` throw. An actor is held only while it has observers; otherwise there is a weak reference to it, and its
-// number is kept for an actor that is created again. The id may change: a session gets its client id with the CONNECT. Errors of observers and inspectors are reported and
-// never reach the operation that sent the event. Members that do nothing are those of an actor system of xstate.
+// number is kept for an actor that is created again. The id may change: a session gets its client id with the CONNECT.
+// Errors of observers and inspectors are reported and never reach the operation that sent the event. Members that do
+// nothing are those of an actor system of xstate.
 
 import type {
   ActorObserver,
