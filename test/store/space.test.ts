@@ -352,7 +352,7 @@ describe('Messages in flight to an offline client', () => {
 });
 
 describe('A store on a large disk', () => {
-  it('is compacted when its delayed messages have been published, and not before', async () => {
+  it('compacts the store when its delayed messages have been published, and not before', async () => {
     const store = new LimitedStore(1_000 * MB, MB);
     await using kit = await createTestBroker({ store, leakCheck: false });
     for (let n = 0; n < 40; n++) await kit.broker.publish(`$delayed/600/${n}`, Buffer.alloc(MB), { qos: 1 });
