@@ -94,6 +94,25 @@ describe('Packets that a client sends after its CONNECT without waiting', () => 
     assert.equal(peer.take()[0]?.cmd, 'connack');
   });
 
+  it('processes packets after the CONNECT only when the last of several hooks has accepted the client', async () => {
+    const decide: (() => void)[] = [];
+    const later = () => new Promise<true>((resolve) => decide.push(() => resolve(true)));
+    await using it = await startTestBed({ hooks: { preConnect: later, authenticate: later } });
+    const heard: string[] = [];
+    it.broker.subscribe('a', ({ payload }) => heard.push(String(payload)));
+    const peer = new Peer(it.broker, 5);
+    peer.wire.say(Buffer.concat([connect(), publish('a', 'x'), publish('a', 'y')].map((each) => encode(each, 5))));
+    await turns(2);
+    assert.equal(decide.length, 1);
+    decide[0]();
+    await turns(2);
+    assert.deepEqual([decide.length, heard.length, peer.isClosed], [2, 0, false]);
+    decide[1]();
+    await turns(2);
+    assert.deepEqual(heard, ['x', 'y']);
+    assert.ok(await isServed(peer));
+  });
+
   it('detects that the client has disconnected, while few packets wait', async () => {
     const signals: AbortSignal[] = [];
     const never = new Promise<boolean>(() => {});
