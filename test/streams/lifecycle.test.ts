@@ -142,6 +142,32 @@ describe('A stream rule', () => {
     assert.equal(await textAfter('3m'), 'Stopped: waiting for next schedule.');
   });
 
+  it('reports each start and stop in an event, with the reason only if it has failed', async () => {
+    let isBroken = false;
+    const open = () => {
+      if (isBroken) throw new Error('no');
+      return { send: () => undefined, close: () => undefined };
+    };
+    const sinks = [{ name: 'own', about: 'Opens unless it is broken.', open }];
+    await using kit = await kitWithDemo({ streams: { sinks } });
+    const { rules } = kit.broker.streams;
+    const seen: unknown[] = [];
+    kit.broker.on('streamRule.started', ({ rule }) => seen.push(`${rule} started`));
+    kit.broker.on('streamRule.stopped', ({ rule, reason }) => seen.push(`${rule} stopped: ${reason}`));
+    await rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ own: {} }] });
+    assert.deepEqual(seen.splice(0), ['r started']);
+    await rules.stop('r');
+    await rules.stop('r');
+    assert.deepEqual(seen.splice(0), ['r stopped: undefined']);
+    isBroken = true;
+    await assert.rejects(rules.start('r'));
+    assert.deepEqual(seen.splice(0), ['r stopped: no.']);
+    isBroken = false;
+    await rules.start('r');
+    await rules.restart('r');
+    assert.deepEqual(seen.splice(0), ['r started', 'r stopped: undefined', 'r started']);
+  });
+
   it('restarts by its restart strategy if its sink cannot be opened', async () => {
     let left = 2;
     const sink = {
