@@ -56,7 +56,7 @@ describe('RetainedFeed', () => {
     assert.deepEqual(sent(RetainedFeed.restored(SUBSCRIPTION, SOURCE, 9, pending)), [['3', '7']]);
   });
 
-  it('returns each message once, also one that is taken ahead of its turn [MQTT-4.6.0-5]', () => {
+  it('returns each message once, also one that is taken ahead of its turn', () => {
     const { entries, source } = stored(5);
     const feed = loaded(new RetainedFeed(SUBSCRIPTION, source));
     assert.deepEqual(taken(feed, 1), ['a/0']);
