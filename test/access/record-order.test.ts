@@ -109,6 +109,20 @@ describe('A part of many records', () => {
   });
 });
 
+describe('The number of a new record', () => {
+  it('follows the greatest number of the records in the store, and those that were given out before', () => {
+    const { order } = watchedTable(3);
+    assert.deepEqual([order.next(), order.next()], [4, 5]);
+  });
+
+  it('follows the records of a store that is opened later', () => {
+    const { inner, order } = watchedTable(0);
+    assert.equal(order.next(), 1);
+    for (const number of [7, 5]) void inner.set(`old:${number}`, { number });
+    assert.deepEqual([order.next(), order.next()], [8, 9]);
+  });
+});
+
 describe('Records for a reader that takes several turns', () => {
   /** Reads the records, 100 in each turn. `meanwhile` is called between the turns, with the number of records so far. */
   function keysOf({ order, reads }: ReturnType<typeof watchedTable>, meanwhile: (count: number) => void = () => {}) {
