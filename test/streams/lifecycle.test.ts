@@ -166,6 +166,8 @@ describe('A stream rule', () => {
     await rules.start('r');
     await rules.restart('r');
     assert.deepEqual(seen.splice(0), ['r started', 'r stopped: undefined', 'r started']);
+    await rules.delete('r');
+    assert.deepEqual(seen.splice(0), ['r stopped: undefined']);
   });
 
   it('restarts by its restart strategy if its sink cannot be opened', async () => {

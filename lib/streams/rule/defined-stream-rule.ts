@@ -200,8 +200,10 @@ export class DefinedStreamRule {
 
   /** End the rule. Resolves when its sinks are closed. */
   async drop(): Promise<void> {
+    const wasRunning = this.isRunning;
     this.#nextStartAt = 0;
     this.#chart.send('dropped');
+    if (wasRunning) this.#host.changed(this, false, undefined);
     await this.#closing;
   }
 
