@@ -68,6 +68,11 @@ class Table {
     return table;
   }
 
+  /** The types of all events of the machine. Those that an application asks about are not recorded unless they are among these. */
+  get events(): readonly string[] {
+    return this.#machine.events;
+  }
+
   /** The step into the initial state. */
   get first(): Step {
     this.#first ??= this.#step(getInitialMicrosteps(this.#machine, this.#input as never), true);
@@ -196,7 +201,8 @@ export class Replay<S extends Charted, A extends object> implements Chart<S>, Ac
     const state = subject.at as State;
     const { origin } = state;
     const context = Object.freeze({ [this.#host.key]: this.idOf(subject) });
-    const can = ({ type }: ChartEvent) => this.#choose(state, type, subject).isTaken;
+    const can = ({ type }: ChartEvent) =>
+      this.#table.events.includes(type) && this.#choose(state, type, subject).isTaken;
     const own = { context, can, tags: new Set(origin.tags), children: {}, historyValue: {} };
     return Object.freeze({ ...origin, ...own }) as unknown as ActorSnapshot;
   }
