@@ -126,6 +126,8 @@ export class AccessControl {
     first: undefined,
     last: undefined
   };
+  /** The names of the sources that a stop of the broker is closing. */
+  readonly closing = new Set<string>();
   #isStarted = false;
   /** Increases with every start and stop, so that an opening of a source that takes too long is recognized as one of an earlier start. */
   #starts = 0;
@@ -339,7 +341,12 @@ export class AccessControl {
   async stop(): Promise<unknown[]> {
     this.#isStarted = false;
     this.#starts++;
-    const results = await Promise.allSettled([...this.#sources.values()].map(close));
+    const closings = [...this.#sources.values()].map(async (loaded) => {
+      const { name } = loaded.source;
+      this.closing.add(name);
+      await close(loaded).finally(() => this.closing.delete(name));
+    });
+    const results = await Promise.allSettled(closings);
     return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   }
 

@@ -54,7 +54,7 @@ interface BrokerLifecycleHost {
       }
     | undefined;
   readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
-  readonly access: { start(): Promise<void>; stop(): Promise<unknown[]> };
+  readonly access: { start(): Promise<void>; stop(): Promise<unknown[]>; readonly closing: ReadonlySet<string> };
   readonly operated: { readonly features: { restored(): void }; readonly rewrites: { load(): Promise<void> } };
   readonly kept: {
     readonly outboxes: { drained(): Promise<void>; halt(): void };
@@ -272,8 +272,10 @@ export class BrokerLifecycle {
 
   /** Close the sources of authentication, but wait at most CLOSE_MS for them. @returns the errors */
   #closeSources(): Promise<unknown[]> {
-    const text = 'a source of authentication does not close';
-    return inTime(this.#host.access.stop(), () => [new StateError('SOURCE_FAILED', text)]);
+    const { access } = this.#host;
+    const late = (name: string) =>
+      new StateError('SOURCE_FAILED', `the source of authentication "${name}" does not close`);
+    return inTime(access.stop(), () => [...access.closing].map(late));
   }
 
   /** Close the store, but wait at most CLOSE_MS for it. @returns the error; undefined: the store is closed */

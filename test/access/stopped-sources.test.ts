@@ -230,13 +230,15 @@ describe('A source of authentication that hangs', () => {
   }
 
   it('delays a stop only for a limited time when it does not close, and the stop reports it', async (t) => {
-    const broker = createBroker({ auth: [{ ...known('ann'), close: () => new Promise<void>(() => {}) }] });
+    const broker = createBroker({
+      auth: [known('bob'), { ...known('ann', 'slow'), close: () => new Promise<void>(() => {}) }]
+    });
     await broker.start();
     await inNoTime(t, () =>
       assert.rejects(broker.stop(), ({ errors }: AggregateError) => {
         assert.deepEqual(
           errors.map(({ code, message }) => [code, message]),
-          [['SOURCE_FAILED', 'a source of authentication does not close']]
+          [['SOURCE_FAILED', 'the source of authentication "slow" does not close']]
         );
         return true;
       })
