@@ -22,7 +22,6 @@ export {
 export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
 export type { AuthSource, SourceContext } from './access/source.ts';
 export { isCausedByPeer } from './base/errors.ts';
-export { Newcomers } from './base/newcomers.ts';
 export {
   documentedName,
   durationMs,
@@ -36,7 +35,8 @@ export {
   row as optionField,
   unknownKey,
   type Values as OptionValues
-} from './base/options-table.ts';
+} from './base/fields.ts';
+export { Newcomers } from './base/newcomers.ts';
 export { shownUrl } from './base/shown-url.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';

@@ -78,10 +78,6 @@ export {
 } from './base/errors.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
-  Newcomers
-} from './base/newcomers.ts';
-export {
-  /** @deprecated Import it from `embermq/adapter`. */
   documentedName,
   /** @deprecated Import it from `embermq/adapter`. */
   durationMs,
@@ -105,7 +101,11 @@ export {
   unknownKey,
   /** @deprecated Import it from `embermq/adapter`. */
   type Values as OptionValues
-} from './base/options-table.ts';
+} from './base/fields.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
+  Newcomers
+} from './base/newcomers.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   shownUrl

@@ -43,7 +43,7 @@ export {
   ProtocolError,
   StateError
 } from './base/errors.ts';
-export type { Duration, Rate, Size } from './base/options-table.ts';
+export type { Duration, Rate, Size } from './base/fields.ts';
 export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';
 export { Broker, createBroker } from './broker/broker.ts';

@@ -6,7 +6,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import { asError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { nearest, unknownKey } from '../base/options-table.ts';
+import { nearest, unknownKey } from '../base/fields.ts';
 import { type Hook, type HookRegistry, isThenable, type Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';

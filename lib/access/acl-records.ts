@@ -4,7 +4,7 @@
 // first.
 
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import { checkRule, ReadAccessRule } from './rule.ts';

@@ -5,7 +5,7 @@
 // done in `lib/broker`.
 
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';
 import { CLIENT_NAME, isClientName } from './credential-checks.ts';
 import { contains, isNetwork, type Network, networkOf } from './network.ts';

@@ -5,7 +5,7 @@
 
 import { hash, randomBytes, timingSafeEqual } from '../base/builtins.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { CLIENT_NAME, checkSecret, isClientName } from './credential-checks.ts';
 import { type ListPart, type NumberedTable, RecordOrder } from './record-order.ts';
 import { formatScram, parseScram, type ScramCredentials, type ScramMethod, scramCredentialsOf } from './scram.ts';

@@ -1,4 +1,4 @@
-import { parseDuration } from '../base/options-table.ts';
+import { parseDuration } from '../base/fields.ts';
 
 /** Conditions under which a client id that connects and disconnects repeatedly is banned. */
 export interface FlappingPolicy {

@@ -1,5 +1,5 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { checkSecret } from './credential-checks.ts';
 import { isPasswordHash } from './password-hash.ts';
 import { type NumberedTable, RecordOrder } from './record-order.ts';

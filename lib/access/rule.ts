@@ -4,7 +4,7 @@
 // no client gains rights by its name.
 
 import { InvalidInput, show } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';
 import { checkTopicFilter, covers, isWildcard, matches, overlaps, parseSharedFilter } from '../topics/topic.ts';

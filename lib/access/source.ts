@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { unknownKey } from '../base/options-table.ts';
+import { unknownKey } from '../base/fields.ts';
 import type { Approval, AuthenticateRequest, Awaitable, Challenge, Verdict } from '../events/hooks.ts';
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { ClientInfo } from '../records/client.ts';

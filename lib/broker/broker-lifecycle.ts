@@ -9,7 +9,7 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { onAbort } from '../base/abort-listeners.ts';
 import type { ActorRef } from '../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { ListenerHandle } from '../records/listener.ts';
 import type { Actors, Running } from './actors.ts';
 import { warnOfExposure } from './admission/exposure.ts';

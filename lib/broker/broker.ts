@@ -11,7 +11,7 @@ import { defineAsyncDispose } from '../base/async-dispose.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import { checkNames, checkObject, unknownName } from '../base/options-table.ts';
+import { checkNames, checkObject, unknownName } from '../base/fields.ts';
 import { type Client, clientOptionsOf, connectOver } from '../client/client.ts';
 import { duplexPair } from '../client/duplex.ts';
 import { localPair } from '../client/local-stream.ts';

@@ -11,7 +11,7 @@ import { type BanInput, checkBan } from '../access/banned.ts';
 import { type CredentialRecords, checkCredential, type ExportedCredential } from '../access/credential-records.ts';
 import { checkUser, type ExportedUser } from '../access/management-users.ts';
 import { BrokerError, errorText, InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { type Broker, engineOf } from './broker.ts';
 import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './facets/rules.ts';
 

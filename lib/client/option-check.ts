@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../base/options-table.ts';
+import { checkNames, checkObject, type Duration, durationMs, unknownName } from '../base/fields.ts';
 import { PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import type { ClientEvents, ClientOptions } from './options.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { BrokerError } from '../base/errors.ts';
-import type { Duration } from '../base/options-table.ts';
+import type { Duration } from '../base/fields.ts';
 import type { MessageInput } from '../packets/message.ts';
 import type { Packet, Properties, ProtocolVersion, QoS } from '../packets/types.ts';
 import type { ClientSession } from './session.ts';

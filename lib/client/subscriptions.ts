@@ -1,5 +1,5 @@
 import { BrokerError, InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { SUBSCRIPTION_NAMES } from '../events/subscription-options.ts';
 import type { Packet, Properties, ProtocolVersion, SubackPacket, UnsubackPacket } from '../packets/types.ts';
 import { filterFault } from '../topics/topic.ts';

@@ -1,4 +1,4 @@
-import type { Rate } from '../base/options-table.ts';
+import type { Rate } from '../base/fields.ts';
 
 /** Not specified: a client that is paused for longer closes the connection, and starts with a new limit on the next one. */
 const MAX_PAUSE_MS = 60_000;

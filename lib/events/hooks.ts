@@ -7,7 +7,7 @@
 import { isUint8Array } from 'node:util/types';
 import type { Clock } from '../base/clock.ts';
 import { BrokerError, InvalidInput, show } from '../base/errors.ts';
-import { nearest, unknownName } from '../base/options-table.ts';
+import { nearest, unknownName } from '../base/fields.ts';
 import type { WorkCount } from '../base/pending-work.ts';
 import { type CodeSet, isAllowedCode } from '../packets/allowed-codes.ts';
 import type { Message, MessageInput } from '../packets/message.ts';

@@ -3,7 +3,7 @@
 // documented order. Gauges are functions that are called when they are read; a gauge that may have had a higher value
 // in between is reported with `note` where it changes, or its high-water mark is too low.
 
-import { unknownName } from '../base/options-table.ts';
+import { unknownName } from '../base/fields.ts';
 
 /** Names of all counters, in the documented order. Counters start at 0 with the broker and never decrease. */
 export const COUNTERS = [

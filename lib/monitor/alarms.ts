@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { AlarmSeverity, PastAlarm, PresentAlarm } from '../records/alarm.ts';
 
 /** An alarm to be raised: a condition that an operator should know. */

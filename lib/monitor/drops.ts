@@ -1,4 +1,4 @@
-import { unknownName } from '../base/options-table.ts';
+import { unknownName } from '../base/fields.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import { DROP_REASONS, type DropReason } from '../events/reasons.ts';
 import type { QoS } from '../packets/types.ts';

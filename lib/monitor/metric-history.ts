@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { unknownName } from '../base/options-table.ts';
+import { unknownName } from '../base/fields.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { COUNTERS, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 

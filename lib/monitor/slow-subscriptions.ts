@@ -1,4 +1,4 @@
-import { type Duration, readOptions, row } from '../base/options-table.ts';
+import { type Duration, readOptions, row } from '../base/fields.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkObject, type Duration, readOptions, row, type Size, type Values } from '../base/options-table.ts';
+import { checkObject, type Duration, readOptions, row, type Size, type Values } from '../base/fields.ts';
 import type { Attempt } from './attempt.ts';
 import type { OutboxEntry, Outcome } from './entries.ts';
 

@@ -4,7 +4,7 @@
 // change for clients that are connected, so these must be read when they are used.
 
 import { InvalidInput } from '../base/errors.ts';
-import { type Duration, type OptionField, type Rate, row, type Size, type Values } from '../base/options-table.ts';
+import { type Duration, type OptionField, type Rate, row, type Size, type Values } from '../base/fields.ts';
 import type { QoS } from '../packets/types.ts';
 import { checkMountpoint, checkTopicName } from '../topics/topic.ts';
 

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { ProtocolVersion, QoS } from '../packets/types.ts';
 import type { Field } from '../records/record-table.ts';
 import { CLIENT_FIELDS, type RecordedSession } from '../records/session-records.ts';

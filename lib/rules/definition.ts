@@ -5,7 +5,7 @@
 
 import { randomBytes } from '../base/builtins.ts';
 import { InvalidInput, show } from '../base/errors.ts';
-import { checkNames, checkObject, nearest } from '../base/options-table.ts';
+import { checkNames, checkObject, nearest } from '../base/fields.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
 /** An action as stored. */

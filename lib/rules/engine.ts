@@ -7,7 +7,7 @@ import type { ActorRef } from '../base/actor.ts';
 import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { inSlices, WorkTime } from '../base/slices.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';

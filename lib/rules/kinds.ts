@@ -1,5 +1,5 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { nearest } from '../base/options-table.ts';
+import { nearest } from '../base/fields.ts';
 import { RESOURCE_PARAM } from './params.ts';
 import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo } from './types.ts';
 

@@ -4,8 +4,8 @@
 // outside: only own fields are read.
 
 import { InvalidInput, show } from '../base/errors.ts';
+import { parseDuration } from '../base/fields.ts';
 import { HIDDEN } from '../base/hidden.ts';
-import { parseDuration } from '../base/options-table.ts';
 import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
 import type { ParamField, Params, ParamTable } from './types.ts';
 

@@ -5,7 +5,7 @@
 // import, does not.
 
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
-import { checkObject } from '../base/options-table.ts';
+import { checkObject } from '../base/fields.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';
 import { checkRuleId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkObject } from '../base/options-table.ts';
+import { checkObject } from '../base/fields.ts';
 import { decodeJson, encodeJson } from '../sql/json.ts';
 import { Float, type Value, type ValueObject } from '../sql/values.ts';
 import { matches } from '../topics/topic.ts';

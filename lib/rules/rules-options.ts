@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import type { RulesOptions } from './types.ts';
 
 const LISTS = ['resources', 'actions', 'functions', 'rules'] as const;

@@ -4,7 +4,7 @@
 // read, regular expressions, the size of results), and compiling has a budget, since a statement may come from an
 // operator of the management interface. Only with `time`, for tests, do calls look at the clock.
 
-import { nearest } from '../base/options-table.ts';
+import { nearest } from '../base/fields.ts';
 import type { WorkTime } from '../base/slices.ts';
 import { add, divide, divideIntegers, multiply, negate, subtract } from './arithmetic.ts';
 import { compare, equals, isSame } from './compare.ts';

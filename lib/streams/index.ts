@@ -1,7 +1,7 @@
 /** Stream statements without a broker: `embermq/streams`. A broker loads its stream service itself, see `broker.streams`. */
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { atOnce } from '../base/slices.ts';
 import { loadPatterns } from '../sql/patterns.ts';
 import { definitionOf } from './ddl/catalogue.ts';

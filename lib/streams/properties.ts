@@ -1,5 +1,5 @@
 import { InvalidInput, show } from '../base/errors.ts';
-import { nearest, parseDuration } from '../base/options-table.ts';
+import { nearest, parseDuration } from '../base/fields.ts';
 import type { Properties, PropertyField, PropertyTable } from './types.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { nearest } from '../base/options-table.ts';
+import { nearest } from '../base/fields.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import { FORMATS, formatTypeOf } from './formats/formats.ts';
 import type { StreamFunction } from './function.ts';

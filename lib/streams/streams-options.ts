@@ -1,5 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, checkObject } from '../base/options-table.ts';
+import { checkNames, checkObject } from '../base/fields.ts';
 import { MAX_WEIGHT } from '../sql/weight.ts';
 import type { StreamBounds, StreamsOptions } from './types.ts';
 

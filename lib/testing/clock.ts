@@ -10,7 +10,7 @@ import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import type { Clock } from '../base/clock.ts';
 import { TimerHeap, type VirtualTimer } from '../base/collections/timer-heap.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import { type Duration, durationMs } from '../base/options-table.ts';
+import { type Duration, durationMs } from '../base/fields.ts';
 import { WorkCount } from '../base/pending-work.ts';
 
 /** Options of a virtual clock. */

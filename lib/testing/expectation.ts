@@ -1,5 +1,5 @@
 import { BrokerError, InvalidInput } from '../base/errors.ts';
-import { checkNames, type Duration, durationMs } from '../base/options-table.ts';
+import { checkNames, type Duration, durationMs } from '../base/fields.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { Message } from '../packets/message.ts';
 import type { Properties, QoS } from '../packets/types.ts';

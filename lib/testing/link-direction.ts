@@ -6,7 +6,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { checkNames, nearest } from '../base/options-table.ts';
+import { checkNames, nearest } from '../base/fields.ts';
 import { type Packet, PacketType } from '../packets/types.ts';
 
 /** A packet type, as in the field `cmd` of packets. */

@@ -5,7 +5,7 @@
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput } from '../base/errors.ts';
-import { type Duration, durationMs } from '../base/options-table.ts';
+import { type Duration, durationMs } from '../base/fields.ts';
 import { decodeClientPacket } from '../packets/decode.ts';
 import { decodeServerPacket } from '../packets/decode-server.ts';
 import type { Packet, ProtocolVersion } from '../packets/types.ts';

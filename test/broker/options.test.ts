@@ -10,7 +10,7 @@ import {
   parseDuration,
   parseSize,
   readOptions
-} from '../../lib/base/options-table.ts';
+} from '../../lib/base/fields.ts';
 import { readBrokerOptions } from '../../lib/broker/configuration/option-reading.ts';
 import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { ZONE_OPTIONS } from '../../lib/records/zone.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import type { BrokerError } from '../../lib/base/errors.ts';
-import { durationMs } from '../../lib/base/options-table.ts';
+import { durationMs } from '../../lib/base/fields.ts';
 import { Broker, engineOf } from '../../lib/broker/broker.ts';
 import type { BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { Kind } from '../../lib/store/keys.ts';

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import type { QoS } from '../../packets/types.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
 

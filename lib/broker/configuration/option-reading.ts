@@ -5,14 +5,7 @@
 
 import { systemClock } from '../../base/clock.ts';
 import { InvalidInput, show } from '../../base/errors.ts';
-import {
-  checkObject,
-  type OptionTable,
-  optionName,
-  readGiven,
-  unknownKey,
-  type Values
-} from '../../base/options-table.ts';
+import { checkObject, type OptionTable, optionName, readGiven, unknownKey, type Values } from '../../base/fields.ts';
 import { HOOK_NAMES } from '../../events/hooks.ts';
 import { LOG_LEVELS } from '../../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../../records/zone.ts';

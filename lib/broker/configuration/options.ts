@@ -9,7 +9,7 @@ import type { AuthSource } from '../../access/source.ts';
 import { once, v8 } from '../../base/builtins.ts';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type OptionField, row, type Values } from '../../base/options-table.ts';
+import { type OptionField, row, type Values } from '../../base/fields.ts';
 import type { Hooks } from '../../events/hooks.ts';
 import type { Logger } from '../../monitor/log.ts';
 import type { QoS } from '../../packets/types.ts';

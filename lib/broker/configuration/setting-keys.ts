@@ -6,7 +6,7 @@ import {
   type OptionTable,
   optionName,
   unknownKey
-} from '../../base/options-table.ts';
+} from '../../base/fields.ts';
 import { ZONE_OPTIONS } from '../../records/zone.ts';
 import { BROKER_OPTIONS } from './options.ts';
 

@@ -1,4 +1,4 @@
-import type { Rate } from '../../base/options-table.ts';
+import type { Rate } from '../../base/fields.ts';
 import type { Setting } from './configuration.ts';
 
 /** Units of durations with their milliseconds, the longest first. */

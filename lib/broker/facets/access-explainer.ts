@@ -8,7 +8,7 @@ import type { FoundAccessRule } from '../../access/access-rules.ts';
 import { isAddress } from '../../access/network.ts';
 import { isSystem } from '../../access/rule.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import type { VerdictRecord } from '../../connection/verdicts.ts';
 import { allowsUnmatched, type HookOrigin, isApproval, type Refusal } from '../../events/hooks.ts';
 import { OpenQuestions, PublishQuestion, SubscribeQuestion } from '../../events/questions.ts';

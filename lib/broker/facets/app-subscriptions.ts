@@ -1,6 +1,6 @@
 import { onAbort } from '../../base/abort-listeners.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import type { Message } from '../../packets/message.ts';
 import type { RetainedMessages } from '../../retained/retained-messages.ts';
 import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';

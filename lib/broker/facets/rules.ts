@@ -5,7 +5,7 @@
 
 import type { ActorRef } from '../../base/actor.ts';
 import { StateError } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import type { ResourceChange, ResourcesApi, RulesApi } from '../../rules/api.ts';
 import {
   checkRuleId,

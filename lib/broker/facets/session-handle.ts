@@ -5,7 +5,7 @@
 
 import type { ActorRef } from '../../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import { SUBSCRIPTION_NAMES } from '../../events/subscription-options.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import { reasonName } from '../../packets/reason-codes.ts';

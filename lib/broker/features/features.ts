@@ -1,5 +1,5 @@
 import { BrokerError, NotFound } from '../../base/errors.ts';
-import { nearest } from '../../base/options-table.ts';
+import { nearest } from '../../base/fields.ts';
 import type { Table, Tables } from '../configuration/tables.ts';
 import type { Services } from '../services.ts';
 import type { Feature, FeatureState } from './feature.ts';

@@ -5,7 +5,7 @@
 // remember, which the engine updates in `onChange`.
 
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
-import { checkNames } from '../../base/options-table.ts';
+import { checkNames } from '../../base/fields.ts';
 import { loadPatterns, MAX_MATCHED, type PatternCompiler } from '../../sql/patterns.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { RewriteKind, RewriteRule } from '../configuration/options.ts';

@@ -6,7 +6,7 @@
 import type { Writable } from 'node:stream';
 import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type Duration, row, type Size } from '../../base/options-table.ts';
+import { type Duration, row, type Size } from '../../base/fields.ts';
 import { BaseTimer } from '../../base/timing-wheel.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { checkTopicFilter, matches, parseSharedFilter } from '../../topics/topic.ts';

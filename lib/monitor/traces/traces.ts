@@ -5,7 +5,7 @@
 // packet that cannot be decoded is traced with the error.
 
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
-import { readOptions } from '../../base/options-table.ts';
+import { readOptions } from '../../base/fields.ts';
 import type { TimingWheel } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';

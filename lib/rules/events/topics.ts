@@ -1,4 +1,4 @@
-import { nearest } from '../../base/options-table.ts';
+import { nearest } from '../../base/fields.ts';
 import { matches } from '../../topics/topic.ts';
 import type { RuleEventName } from './event-name.ts';
 import { RULE_EVENTS } from './rows.ts';

@@ -5,7 +5,7 @@
 // have closures without an array of arguments. Texts of errors are those of the documented product.
 
 import { errorText } from '../../base/errors.ts';
-import { nearest } from '../../base/options-table.ts';
+import { nearest } from '../../base/fields.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
 import type {

@@ -3,7 +3,7 @@
 // name without a source then means the first source that has it, and no name is unknown.
 
 import { InvalidInput, NotFound } from '../../base/errors.ts';
-import { nearest } from '../../base/options-table.ts';
+import { nearest } from '../../base/fields.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { FromStream, Path, StreamSelect } from '../../sql/tree.ts';
 import type { BoundSource, Catalogue, SourceRole } from '../expressions/bound.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { asError, InvalidInput } from '../../base/errors.ts';
-import { checkNames, checkObject } from '../../base/options-table.ts';
+import { checkNames, checkObject } from '../../base/fields.ts';
 import type {
   ActionInput,
   EmissionFunction,

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { checkObject, durationMs, unknownKey } from '../../base/options-table.ts';
+import { checkObject, durationMs, unknownKey } from '../../base/fields.ts';
 import type { RestartStrategy, RuleOptions } from '../types.ts';
 
 /** Validates and converts the value of an option. @throws InvalidInput STREAM_RULE_INVALID */

@@ -1,5 +1,5 @@
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
-import { parseDuration } from '../../base/options-table.ts';
+import { parseDuration } from '../../base/fields.ts';
 import type { RuleOptions } from '../types.ts';
 
 /** The schedule of a rule. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { parseDuration } from '../../base/options-table.ts';
+import { parseDuration } from '../../base/fields.ts';
 import type { FunctionTools } from '../function.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { StreamFailure } from '../values/values.ts';

@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { nearest } from '../../base/options-table.ts';
+import { nearest } from '../../base/fields.ts';
 import { StreamFailure } from '../values/values.ts';
 import { compileTree, Run } from './compile.ts';
 import { type BoundFunctions, bind, type TemplateFunctions } from './function-table.ts';
