@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import ts from 'typescript';
+import { writeGenerated } from './generated.mjs';
 import { packageProgram, writePackage } from './package.mjs';
 
 const root = join(import.meta.dirname, '..');
@@ -19,6 +20,7 @@ const trees = forBench ? ['lib', 'adapters', 'bench'] : ['lib', 'adapters'];
 const out = resolve(root, flags.out ?? (forBench ? 'dist-bench' : 'dist'));
 const stamp = join(out, '.built');
 
+await writeGenerated();
 if (!flags['if-stale'] || isStale()) await build();
 
 /** Build into a new directory, which then replaces the old one, so that concurrent builds do not interfere and no one sees a partial build. */

@@ -5,9 +5,10 @@
 // Each source becomes a module at the same place below `.cache/test`, which has a separate package.json, so that the sources find each other and
 // the entry points of `embermq` there. `import.meta.dirname` still names the folder of the source, where its data files are.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { build, transform } from 'esbuild';
+import { writeGenerated, writeWhole } from '../.ci/generated.mjs';
 
 const root = join(import.meta.dirname, '..');
 const TREES = ['lib', 'adapters', 'examples', 'bench', 'test'];
@@ -29,6 +30,7 @@ export function sourceOf(path) {
 
 /** Compile the sources that have changed since the last run. */
 export async function compile() {
+  await writeGenerated();
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const before = stateBefore();
   const now = { settings: settings(), stamps: {} };
@@ -47,12 +49,12 @@ export async function compile() {
     ...(isOther ? Object.entries(JOINED_PACKAGES).map(joinPackage) : [])
   ]);
   writePackage('.', manifest);
-  write(join(COMPILED, 'state.json'), JSON.stringify(now));
+  writeWhole(join(COMPILED, 'state.json'), JSON.stringify(now));
 }
 
 async function compileOne(name) {
   const path = join(root, name);
-  if (name.endsWith('.json')) return write(compiledOf(path), readFileSync(path));
+  if (name.endsWith('.json')) return writeWhole(compiledOf(path), readFileSync(path));
   const { code } = await transform(readFileSync(path, 'utf8'), {
     loader: 'ts',
     format: 'esm',
@@ -65,7 +67,7 @@ async function compileOne(name) {
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } }
   });
   // esbuild writes imports with double quotes, and one to a line.
-  write(compiledOf(path), code.replace(/((?:^import|\bfrom) |\bimport\()"(\.{1,2}\/[^"\n]+)\.ts"/gm, '$1"$2.js"'));
+  writeWhole(compiledOf(path), code.replace(/((?:^import|\bfrom) |\bimport\()"(\.{1,2}\/[^"\n]+)\.ts"/gm, '$1"$2.js"'));
 }
 
 /**
@@ -109,7 +111,7 @@ async function joinPackage([name, entries]) {
     target: 'node20'
   });
   const exports = Object.fromEntries(entries.map((entry, at) => [entry.replace(name, '.'), `./${files[at]}.js`]));
-  write(join(folder, 'package.json'), JSON.stringify({ name, type: 'module', exports }));
+  writeWhole(join(folder, 'package.json'), JSON.stringify({ name, type: 'module', exports }));
 }
 
 /** Write a package.json with the entry points of the package into a folder. */
@@ -118,7 +120,7 @@ function writePackage(folder, { name, version, type, exports }) {
     path,
     typeof target === 'string' ? target : target['embermq-source'].replace(/\.ts$/, '.js')
   ]);
-  write(
+  writeWhole(
     join(COMPILED, folder, 'package.json'),
     JSON.stringify({ name, version, type, exports: Object.fromEntries(targets) })
   );
@@ -150,12 +152,4 @@ function settings() {
   for (const path of [import.meta.filename, join(root, 'package.json'), join(root, 'package-lock.json')])
     hash.update(readFileSync(path));
   return hash.digest('hex');
-}
-
-/** Write a file. Other runs see either the previous one or all of it. */
-function write(path, content) {
-  mkdirSync(dirname(path), { recursive: true });
-  const partial = `${path}.${process.pid}`;
-  writeFileSync(partial, content);
-  renameSync(partial, path);
 }

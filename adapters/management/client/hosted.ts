@@ -1,5 +1,4 @@
-// Written by `UPDATE_OPENAPI=1 npm test -- openapi-files` from the operations. Do not edit.
-
 import type { LaterOperations } from './later.ts';
 
+/** Operations of the revision `hosted`: those of `later`. */
 export type HostedOperations = LaterOperations;
