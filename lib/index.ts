@@ -278,11 +278,7 @@ export type {
   Topology,
   Validation
 } from './streams/types.ts';
-export {
-  StreamFailure,
-  type Value as StreamValue,
-  type ValueObject as StreamValueObject
-} from './streams/values/values.ts';
+export { StreamFailure, type StreamValue, type StreamValueObject } from './streams/values/values.ts';
 export { type CheckOptions, checkStore, type StoreFinding, type StoreReport } from './tools/check.ts';
 export { exportStore, importStore } from './tools/copy.ts';
 export type { RecordName } from './tools/record-kinds.ts';

@@ -11,17 +11,26 @@
  * | absent | undefined |
  * | list, object | array, object |
  */
-export type Value =
+export type Value = ValueWith<Float>;
+
+/** An object of a statement, such as its output. */
+export type ValueObject = ObjectWith<Float>;
+
+/** The values of a language, which has one class of its own: `Float`, or `Date` in streams. */
+export type ValueWith<Own> =
   | string
   | number
   | bigint
   | boolean
   | null
   | undefined
-  | Float
+  | Own
   | Uint8Array
-  | readonly Value[]
-  | { readonly [key: string]: Value };
+  | readonly ValueWith<Own>[]
+  | ObjectWith<Own>;
+
+/** An object with values of a language. */
+export type ObjectWith<Own> = { readonly [key: string]: ValueWith<Own> };
 
 /** Maximum nesting of lists and objects that are compared, encoded or decoded exactly. */
 export const MAX_LEVELS = 1000;
@@ -31,9 +40,6 @@ export const MAX_LEVELS = 1000;
  * time.
  */
 export const MAX_DIGITS = 20_000;
-
-/** An object of a statement, such as its output. */
-export type ValueObject = { readonly [key: string]: Value };
 
 /** A floating point number without a fraction, kept distinct from an integer: 1.0. */
 export class Float {

@@ -1,5 +1,5 @@
 import type { Column } from './types.ts';
-import type { ValueObject } from './values/values.ts';
+import type { StreamValueObject } from './values/values.ts';
 
 /** The settings of a format, for decoding a stream or encoding for a sink. */
 export interface FormatSetup {
@@ -22,7 +22,7 @@ export interface Format {
    * Decode the rows of a payload. The bytes may change afterwards, so rows must not refer to them.
    * @throws StreamFailure
    */
-  decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
+  decode(payload: Uint8Array): StreamValueObject | readonly StreamValueObject[];
   /** Encode a row, several rows, or the string that a template has created. @throws StreamFailure */
   encode(value: unknown): Buffer;
   /** The result of `encode` as text. Absent if the format is binary, or has no use for it. @throws StreamFailure */
@@ -44,7 +44,7 @@ export interface StreamFormat {
   readonly name: string;
   readonly about?: string;
   /** Decode the row or rows of a payload. The bytes may change afterwards, so rows must not refer to them. */
-  decode(payload: Uint8Array): ValueObject | readonly ValueObject[];
+  decode(payload: Uint8Array): StreamValueObject | readonly StreamValueObject[];
   /** Encode a row, several rows, or the string that a template has created. */
   encode(value: unknown): Uint8Array | string;
 }

@@ -1,7 +1,7 @@
 import type { WorkTime } from '../base/slices.ts';
 import type { RowWork } from './limits.ts';
 import type { Frame, Tuple } from './values/tuple.ts';
-import type { Value } from './values/values.ts';
+import type { StreamValue } from './values/values.ts';
 
 /** Types of parameters, which are checked for literals when the rule is created. `number`: bigint or float. */
 export type ParameterType =
@@ -41,7 +41,7 @@ export interface FunctionTools {
   /** Offset from UTC of the service's zone at a time, in minutes. */
   offsetMinutes(timeMs: number): number;
   /** A property of the service that its rules share: `get_keyed_state`, `props`. */
-  property(name: string): Value;
+  property(name: string): StreamValue;
   /**
    * Number of emissions of the rule or, with OVER (WHEN ...), of triggers of its window, and the time of the last one.
    * The time is that of the row or of the end of the window, also in event time.
@@ -77,7 +77,7 @@ export interface FunctionBase {
    * Check the literals of a call when the rule is created; arguments that are not literals are undefined.
    * @returns the fault
    */
-  readonly check?: (literals: readonly (Value | undefined)[]) => string | undefined;
+  readonly check?: (literals: readonly (StreamValue | undefined)[]) => string | undefined;
   /**
    * The index of the argument that is a regular expression; a literal is compiled when the rule is created. The first
    * argument is the text that it is applied to.
@@ -94,24 +94,24 @@ export interface ScalarFunction extends FunctionBase {
   readonly isPure?: true;
   /** @throws StreamFailure */
   // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
-  readonly run: (...args: any[]) => Value;
+  readonly run: (...args: any[]) => StreamValue;
 }
 
 /** A scalar function that depends on the rule or the process. */
 export interface ContextFunction extends FunctionBase {
   readonly kind: 'context';
   /** Called when a rule starts. */
-  readonly make: (tools: FunctionTools) => (tuple: Tuple, ...args: Value[]) => Value;
+  readonly make: (tools: FunctionTools) => (tuple: Tuple, ...args: StreamValue[]) => StreamValue;
 }
 
 /** The state of one aggregation. The argument arrays are reused: an accumulator may store values, but not the array. */
 export interface Accumulator {
   /** @param tuple the row of the values, for `collect(*)` */
-  add(args: readonly Value[], tuple: Tuple): void;
+  add(args: readonly StreamValue[], tuple: Tuple): void;
   /** Remove the values that were added first. Accumulators of `makeSliding` support this. */
-  remove?(args: readonly Value[], tuple: Tuple): void;
+  remove?(args: readonly StreamValue[], tuple: Tuple): void;
   /** @throws StreamFailure */
-  result(): Value;
+  result(): StreamValue;
   /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save(): unknown;
 }
@@ -136,9 +136,9 @@ export interface AggregateFunction extends FunctionBase {
 /** The state of an analytic function, for one partition. */
 export interface AnalyticState {
   /** Called before WHERE for each row whose WHEN condition is true or absent. */
-  next(args: readonly Value[], tuple: Tuple): Value;
+  next(args: readonly StreamValue[], tuple: Tuple): StreamValue;
   /** The result for a row whose WHEN condition is false. If absent, the previous result is repeated. */
-  skipped?(args: readonly Value[], tuple: Tuple): Value;
+  skipped?(args: readonly StreamValue[], tuple: Tuple): StreamValue;
   /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save(): unknown;
 }
@@ -155,7 +155,7 @@ export interface AnalyticFunction extends FunctionBase {
 /** The state of a call of an expanding function. */
 export interface ExpandingState {
   /** For `rows`: an array, whose objects are spread to columns. For `columns`: an object. */
-  next(args: readonly Value[], tuple: Tuple): Value;
+  next(args: readonly StreamValue[], tuple: Tuple): StreamValue;
   /** The state for a checkpoint, in a form that `v8.serialize` can write. */
   save?(): unknown;
 }

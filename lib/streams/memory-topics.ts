@@ -3,13 +3,13 @@ import { checkTopicFilter, checkTopicName, parseSharedFilter } from '../topics/t
 import { FilterIndex } from '../topics/trie.ts';
 import type { Cause } from './values/cause.ts';
 import type { Metadata } from './values/tuple.ts';
-import { StreamFailure, type ValueObject } from './values/values.ts';
+import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
 /** A message on a topic of the type `memory`. */
 export interface MemoryMessage {
   readonly topic: string;
   /** The rows of an output. They are shared and must not be changed. */
-  readonly rows: readonly ValueObject[];
+  readonly rows: readonly StreamValueObject[];
   readonly meta: Metadata;
   /** The column whose value identifies the rows of a lookup table; undefined: the first column of its key. */
   readonly keyField: string | undefined;
@@ -39,7 +39,7 @@ export class MemoryTopics {
    */
   publish(
     topic: string,
-    rows: readonly ValueObject[],
+    rows: readonly StreamValueObject[],
     meta: Metadata,
     more: Partial<Pick<MemoryMessage, 'keyField' | 'rowkindField' | 'cause'>> = {}
   ): void {

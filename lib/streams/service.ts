@@ -30,7 +30,7 @@ import type {
   StreamKind,
   StreamRuleInput
 } from './types.ts';
-import { StreamFailure, type ValueObject } from './values/values.ts';
+import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
 /** The loaded stream service of a broker, called by `broker.streams`. */
 export class StreamService
@@ -190,7 +190,7 @@ export class StreamService
       throw new InvalidInput('ROW_INVALID', 'row', 'an object', row);
     const { records } = this.#host;
     const before = records?.added;
-    this.#runtime.push(definition.name, row as ValueObject, meta as ValueObject | undefined);
+    this.#runtime.push(definition.name, row as StreamValueObject, meta as StreamValueObject | undefined);
     if (records?.added !== before) await records?.committed();
   }
 

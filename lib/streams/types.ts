@@ -9,7 +9,7 @@ import type { FormatType, StreamFormat } from './format.ts';
 import type { StreamFunction } from './function.ts';
 import type { Cause } from './values/cause.ts';
 import type { Metadata } from './values/tuple.ts';
-import type { Value, ValueObject } from './values/values.ts';
+import type { StreamValue, StreamValueObject } from './values/values.ts';
 
 /** Properties of a source or a sink, as they were given. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -149,7 +149,7 @@ export interface SourceSetup {
    * Pass a row that needs no decoding. Its numbers are floats, its bigints integers. The object must not be changed
    * afterwards.
    */
-  row(values: ValueObject, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
+  row(values: StreamValueObject, metadata?: Metadata, timestamp?: number, cause?: Cause): void;
   /** Signal that the source has produced all of its rows: a table is complete. */
   end(): void;
   /** Report that the connection is established. */
@@ -204,7 +204,7 @@ export interface LookupSetup extends Pick<SourceSetup, 'stream' | 'datasource' |
 
 export interface OpenLookup {
   /** Find the rows whose columns have these values. @throws the reason why they cannot be found */
-  find(keys: readonly string[], values: readonly Value[]): Awaitable<readonly ValueObject[]>;
+  find(keys: readonly string[], values: readonly StreamValue[]): Awaitable<readonly StreamValueObject[]>;
   close(): Awaitable<void>;
 }
 

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { deserialize, serialize } from 'node:v8';
 import type { AnalyticState, ExpandingState } from '../../lib/streams/function.ts';
 import { StreamRow } from '../../lib/streams/values/tuple.ts';
-import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
+import { StreamFailure, type StreamValue } from '../../lib/streams/values/values.ts';
 import { readValue } from './expression-support.ts';
 import { FUNCTIONS, show, TOOLS } from './function-support.ts';
 
@@ -29,9 +29,9 @@ function stateOf(name: string, saved?: unknown): State {
 function resultsOf(name: string, rows: readonly string[], isRestored: boolean): string {
   const results: string[] = [];
   let state = stateOf(name);
-  let previous: Value = null;
+  let previous: StreamValue = null;
   for (const row of rows) {
-    const args = readValue(row.replace('skip', '')) as readonly Value[];
+    const args = readValue(row.replace('skip', '')) as readonly StreamValue[];
     try {
       const isSkipped = row.startsWith('skip');
       const skipped = (state as AnalyticState).skipped;

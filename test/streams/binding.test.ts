@@ -7,7 +7,7 @@ import { makeProject } from '../../lib/streams/operators/project.ts';
 import { emissionSlots, freshSlots } from '../../lib/streams/plan/slots.ts';
 import type { StreamDefinition } from '../../lib/streams/types.ts';
 import { type Frame, GroupRow, JoinedRow, StreamRow, type Tuple } from '../../lib/streams/values/tuple.ts';
-import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
+import type { StreamValue, StreamValueObject } from '../../lib/streams/values/values.ts';
 import { bound, definition, expression, select, toolsOf } from './expression-support.ts';
 
 const PLACE = { start: 0, end: 0 };
@@ -34,18 +34,22 @@ function faultOf(statement: StreamSelect, streams?: readonly StreamDefinition[])
   return 'none';
 }
 
-function rowOf(statement: BoundSelect, values: ValueObject, metadata?: ValueObject): StreamRow {
+function rowOf(statement: BoundSelect, values: StreamValueObject, metadata?: StreamValueObject): StreamRow {
   return new StreamRow(values, 0, metadata, freshSlots(statement.slots.count));
 }
 
-function resultOf(made: BoundExpression | undefined, tuple: Tuple, tools = toolsOf()): Value {
+function resultOf(made: BoundExpression | undefined, tuple: Tuple, tools = toolsOf()): StreamValue {
   return made?.make(tools)(tuple);
 }
 
 /** The output of a statement for a row. */
-function project(fields: readonly string[], values: ValueObject, options: Partial<typeof OPTIONS> = {}): ValueObject[] {
+function project(
+  fields: readonly string[],
+  values: StreamValueObject,
+  options: Partial<typeof OPTIONS> = {}
+): StreamValueObject[] {
   const statement = bound(select(fields));
-  const outputs: ValueObject[] = [];
+  const outputs: StreamValueObject[] = [];
   makeProject(statement, toolsOf(), { ...OPTIONS, ...options })(rowOf(statement, values, { topic: 't' }), outputs);
   return outputs;
 }
@@ -83,7 +87,7 @@ describe('names of columns', () => {
       definition('other')
     ]);
     const row = new JoinedRow([new StreamRow({ b: 1 }, 0), new StreamRow({ a: 2, b: 3 }, 0)], [0, 1]);
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ a: 2, b: 3 }]);
     assert.deepEqual(statement.sources[0].needed, new Set(['a']));
@@ -227,7 +231,7 @@ describe('aliases', () => {
     const counting = { ...tools, random: () => 1 / ++calls };
     const row = rowOf(statement, { a: 1 });
     for (const part of statement.where) assert.equal(resultOf(part, row, counting), true);
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     makeProject(statement, counting, OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ r: 1, b: 2, c: 1 }]);
     assert.equal(calls, 1);
@@ -315,7 +319,7 @@ describe('aggregate calls', () => {
 
   it('reads the results of aggregate calls from groups', () => {
     const statement = bound(select(['a', 'sum(b) + 1 AS s']));
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     const first = new StreamRow({ a: 'x', b: 1 }, 0);
     makeProject(statement, toolsOf(), OPTIONS)(new GroupRow(first, [41]), outputs);
     assert.deepEqual(outputs, [{ a: 'x', s: 42 }]);
@@ -364,7 +368,7 @@ describe('analytic calls', () => {
     assert.equal(statement.analytics[0].slot, 0);
     assert.deepEqual(statement.analytics[0].names, ['', '', 'a']);
     const row = new StreamRow({ a: 1 }, 0, {}, [{ p_a: 1 }]);
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ p_a: 1 }]);
   });
@@ -457,7 +461,7 @@ describe('outputs', () => {
         }
       ]
     });
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     makeProject(statement, toolsOf(), OPTIONS)(new StreamRow({ a: 1, b: 2, c: 3 }, 0), outputs);
     assert.equal(JSON.stringify(outputs), '[{"a":2,"c":3}]');
   });
@@ -468,7 +472,7 @@ describe('outputs', () => {
       { ...select([]), joins, window: WINDOW, fields: [{ type: 'star', stream: 'other', ...PLACE }] },
       [definition('demo'), definition('other')]
     );
-    const outputs: ValueObject[] = [];
+    const outputs: StreamValueObject[] = [];
     const row = new JoinedRow([new StreamRow({ a: 1 }, 0), new StreamRow({ b: 2 }, 0)], [0, 1]);
     makeProject(statement, toolsOf(), OPTIONS)(row, outputs);
     assert.deepEqual(outputs, [{ b: 2 }]);

@@ -5,12 +5,12 @@ import { describe, it } from 'node:test';
 import { type ConversionSetup, compileConversion } from '../../lib/streams/formats/convert.ts';
 import { makeFormat } from '../../lib/streams/formats/formats.ts';
 import type { Column, ColumnType } from '../../lib/streams/types.ts';
-import { describe as described, type ValueObject } from '../../lib/streams/values/values.ts';
+import { describe as described, type StreamValueObject } from '../../lib/streams/values/values.ts';
 
 const parseTime = (text: string, pattern: string) => (text === pattern ? 86_400_000 : undefined);
 
 function convert(columns: readonly Column[] | undefined, payload: string, setup: Partial<ConversionSetup> = {}) {
-  const values = makeFormat('json', { what: 'x', columns }).decode(Buffer.from(payload)) as ValueObject;
+  const values = makeFormat('json', { what: 'x', columns }).decode(Buffer.from(payload)) as StreamValueObject;
   return compileConversion({ columns, isStrict: true, parseTime, ...setup })(values);
 }
 

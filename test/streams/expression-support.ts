@@ -7,7 +7,13 @@ import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
 import type { Column, StreamDefinition } from '../../lib/streams/types.ts';
 import { type Frame, StreamRow } from '../../lib/streams/values/tuple.ts';
-import { isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
+import {
+  isNull,
+  isStruct,
+  StreamFailure,
+  type StreamValue,
+  type StreamValueObject
+} from '../../lib/streams/values/values.ts';
 
 const PLACE = { start: 0, end: 0 };
 
@@ -51,8 +57,14 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
         nullIsNull: true,
         run: (x: string) => x.toUpperCase()
       },
-      { kind: 'scalar', name: 'isnull', params: ['any'], isPure: true, run: (x: Value) => isNull(x) },
-      { kind: 'scalar', name: 'concat', params: ['any...'], isPure: true, run: (...all: Value[]) => all.join('') },
+      { kind: 'scalar', name: 'isnull', params: ['any'], isPure: true, run: (x: StreamValue) => isNull(x) },
+      {
+        kind: 'scalar',
+        name: 'concat',
+        params: ['any...'],
+        isPure: true,
+        run: (...all: StreamValue[]) => all.join('')
+      },
       {
         kind: 'scalar',
         name: 'pad',
@@ -65,7 +77,7 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
         params: ['any', 'string'],
         choices: { 1: ['bigint', 'float'] },
         isPure: true,
-        run: (x: Value, type: string) => (type === 'bigint' ? BigInt(x as number) : Number(x))
+        run: (x: StreamValue, type: string) => (type === 'bigint' ? BigInt(x as number) : Number(x))
       },
       {
         kind: 'scalar',
@@ -78,8 +90,8 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
         kind: 'scalar',
         name: 'element',
         params: ['array', 'bigint'],
-        check: ([, n]: readonly (Value | undefined)[]) => (n === -1n ? 'the index is negative' : undefined),
-        run: (list: readonly Value[], n: bigint) => list[Number(n)]
+        check: ([, n]: readonly (StreamValue | undefined)[]) => (n === -1n ? 'the index is negative' : undefined),
+        run: (list: readonly StreamValue[], n: bigint) => list[Number(n)]
       },
       { kind: 'context', name: 'chance', params: [], make: (tools: FunctionTools) => () => tools.random() },
       { kind: 'context', name: 'rule_id', params: [], make: (tools: FunctionTools) => () => tools.ruleId },
@@ -91,13 +103,13 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
         kind: 'rows',
         name: 'unnest',
         params: ['array'],
-        make: () => ({ next: ([list]: readonly Value[]) => list })
+        make: () => ({ next: ([list]: readonly StreamValue[]) => list })
       },
       {
         kind: 'columns',
         name: 'extract',
         params: ['struct'],
-        make: () => ({ next: ([struct]: readonly Value[]) => struct })
+        make: () => ({ next: ([struct]: readonly StreamValue[]) => struct })
       },
       { kind: 'columns', name: 'changed_cols', params: ['string', 'boolean', 'any...'], make: () => {}, load: () => {} }
     ] as unknown as StreamFunction[]
@@ -157,7 +169,7 @@ export function bound(
 }
 
 /** Evaluate an expression for a row. @throws SqlError, StreamFailure */
-export function evaluate(text: string, values: ValueObject, metadata: ValueObject = {}): Value {
+export function evaluate(text: string, values: StreamValueObject, metadata: StreamValueObject = {}): StreamValue {
   const statement = bound(select([`${text}`]));
   const [field] = statement.fields;
   if (field.type !== 'column') throw new TypeError('the field is not a column');
@@ -167,7 +179,7 @@ export function evaluate(text: string, values: ValueObject, metadata: ValueObjec
 }
 
 /** Values of the text files: `5n` is an integer, `@2024-01-01T00:00:00Z` a datetime, `0x0102` bytes. */
-export function readValue(json: string): Value {
+export function readValue(json: string): StreamValue {
   return JSON.parse(json, (_, value) => {
     if (typeof value !== 'string') return value;
     if (/^-?\d+n$/.test(value)) return BigInt(value.slice(0, -1));
@@ -177,8 +189,8 @@ export function readValue(json: string): Value {
 }
 
 /** A value in the notation of the text files. */
-export function showValue(value: Value): string {
-  const spelled = (each: Value): unknown => {
+export function showValue(value: StreamValue): string {
+  const spelled = (each: StreamValue): unknown => {
     if (typeof each === 'bigint') return `${each}n`;
     if (each instanceof Date) return `@${each.toISOString()}`;
     if (Array.isArray(each)) return each.map(spelled);

@@ -3,15 +3,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
-import { StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
+import { StreamFailure, type StreamValue, type StreamValueObject } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { readSeed, samples, shownSeed } from '../support/samples.ts';
 import { evaluate, readValue, showValue } from './expression-support.ts';
 
 interface Case {
   readonly place: string;
-  readonly row: ValueObject;
-  readonly meta: ValueObject;
+  readonly row: StreamValueObject;
+  readonly meta: StreamValueObject;
   readonly expression: string;
   readonly expected: string;
 }
@@ -20,11 +20,11 @@ interface Case {
 function readCases(): Case[] {
   const lines = readFileSync(join(import.meta.dirname, 'cases', 'expressions.txt'), 'utf8').split('\n');
   const cases: Case[] = [];
-  let [row, meta]: ValueObject[] = [{}, {}];
+  let [row, meta]: StreamValueObject[] = [{}, {}];
   for (const [index, line] of lines.entries()) {
     if (line.trim() === '' || line.startsWith('# ')) continue;
-    if (line.startsWith('row ')) row = readValue(line.slice(4)) as ValueObject;
-    else if (line.startsWith('meta ')) meta = readValue(line.slice(5)) as ValueObject;
+    if (line.startsWith('row ')) row = readValue(line.slice(4)) as StreamValueObject;
+    else if (line.startsWith('meta ')) meta = readValue(line.slice(5)) as StreamValueObject;
     else {
       const at = line.lastIndexOf(' -> ');
       if (at === -1) throw new Error(`expressions.txt:${index + 1} has no " -> "`);
@@ -40,7 +40,7 @@ function readCases(): Case[] {
   return cases;
 }
 
-function resultOf(expression: string, row: ValueObject, meta: ValueObject = {}): string {
+function resultOf(expression: string, row: StreamValueObject, meta: StreamValueObject = {}): string {
   try {
     return showValue(evaluate(expression, row, meta));
   } catch (error) {
@@ -58,7 +58,7 @@ describe('expressions over streams', () => {
 });
 
 /** Operators, as slow and obvious as possible: integers unchanged, floats by conversion. */
-function obvious(operator: string, left: Value, right: Value): string {
+function obvious(operator: string, left: StreamValue, right: StreamValue): string {
   const nulls = [left, right].filter((value) => value === null).length;
   if (nulls > 0) {
     return ['=', '!=', '<', '<=', '>', '>='].includes(operator) ? 'false' : 'null';
@@ -83,7 +83,7 @@ function obvious(operator: string, left: Value, right: Value): string {
   return showValue(result);
 }
 
-function quarters(value: Value): bigint {
+function quarters(value: StreamValue): bigint {
   return typeof value === 'bigint' ? value * 4n : BigInt((value as number) * 4);
 }
 
@@ -112,7 +112,7 @@ function floats(operator: string, left: number, right: number): number {
 }
 
 const OPERATORS = ['+', '-', '*', '/', '%', '=', '!=', '<', '>', '<=', '>='];
-const VALUES: readonly Value[] = [
+const VALUES: readonly StreamValue[] = [
   null,
   true,
   false,
@@ -137,7 +137,7 @@ const VALUES: readonly Value[] = [
 ];
 
 /** A value as a literal of SQL, if there is one. */
-function literal(value: Value): string | undefined {
+function literal(value: StreamValue): string | undefined {
   if (value === null || (typeof value === 'bigint' && value < 0n) || (typeof value === 'number' && value < 0))
     return undefined;
   if (typeof value === 'string') return JSON.stringify(value);

@@ -4,7 +4,7 @@ import { streamFunctions } from '../../lib/streams/functions/all.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
 import { StreamRow } from '../../lib/streams/values/tuple.ts';
-import { isStruct, StreamFailure, type Value, type ValueObject } from '../../lib/streams/values/values.ts';
+import { isStruct, StreamFailure, type StreamValue, type StreamValueObject } from '../../lib/streams/values/values.ts';
 import { definition, select } from './expression-support.ts';
 
 /** 2023-06-15T22:30:45.678Z */
@@ -12,7 +12,7 @@ const NOW = 1_686_868_245_678;
 
 export const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map(streamFunctions().map((row) => [row.name, row]));
 
-const PROPERTIES: Readonly<Record<string, Value>> = { zone: 'eu', count: '42' };
+const PROPERTIES: Readonly<Record<string, StreamValue>> = { zone: 'eu', count: '42' };
 
 const compilePattern = await loadPatterns();
 
@@ -38,7 +38,7 @@ export const TOOLS: FunctionTools = {
 };
 
 /** Evaluate an expression for a row. @throws SqlError, StreamFailure */
-export function evaluate(text: string, values: ValueObject): Value {
+export function evaluate(text: string, values: StreamValueObject): StreamValue {
   const catalogue = { get: (name: string) => (name === 'demo' ? definition('demo') : undefined) };
   const context = { text, catalogue, functions: FUNCTIONS, pattern: TOOLS.pattern };
   const statement = bind(select([text]), context);
@@ -48,11 +48,11 @@ export function evaluate(text: string, values: ValueObject): Value {
 }
 
 /** A value in the notation of the text files: `5n` is an integer, `@...` a datetime, `0x...` bytes. */
-export function show(value: Value): string {
+export function show(value: StreamValue): string {
   return JSON.stringify(spelled(value)) ?? 'null';
 }
 
-function spelled(value: Value): unknown {
+function spelled(value: StreamValue): unknown {
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : `${value}`;
   if (value instanceof Date) return `@${value.toISOString()}`;

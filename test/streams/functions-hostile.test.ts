@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Parameter, StreamFunction } from '../../lib/streams/function.ts';
 import { StreamRow } from '../../lib/streams/values/tuple.ts';
-import { isStruct, StreamFailure, type Value } from '../../lib/streams/values/values.ts';
+import { isStruct, StreamFailure, type StreamValue } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
 import { FUNCTIONS, TOOLS } from './function-support.ts';
 
 const LARGE = Array.from({ length: 5_000 }, (_, index) => index);
 
 /** A value of each kind, including those that are easily forgotten. */
-const VALUES: readonly (readonly [name: string, value: Value])[] = [
+const VALUES: readonly (readonly [name: string, value: StreamValue])[] = [
   ['null', null],
   ['absent', undefined],
   ['false', false],
@@ -68,7 +68,7 @@ const ROW = new StreamRow({}, 0);
 const STAR = 3;
 
 /** A call of a function with any arguments, as in compiled statements. */
-function callOf(row: StreamFunction): (args: readonly Value[]) => unknown {
+function callOf(row: StreamFunction): (args: readonly StreamValue[]) => unknown {
   switch (row.kind) {
     case 'scalar':
       return (args) => (row.nullIsNull && (args[0] ?? null) === null && args.length > 0 ? null : row.run(...args));
@@ -115,8 +115,8 @@ function countsOf(params: readonly Parameter[]): number[] {
 /** Call a function, which may fail only with a `StreamFailure`. @returns milliseconds */
 function check(
   row: StreamFunction,
-  call: (args: readonly Value[]) => unknown,
-  picks: readonly (readonly [string, Value])[]
+  call: (args: readonly StreamValue[]) => unknown,
+  picks: readonly (readonly [string, StreamValue])[]
 ): number {
   const started = process.cpuUsage();
   try {

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { SqlError } from '../../lib/sql/sql-error.ts';
-import { StreamFailure, type ValueObject } from '../../lib/streams/values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../../lib/streams/values/values.ts';
 import { readValue } from './expression-support.ts';
 import { evaluate, FUNCTIONS, show } from './function-support.ts';
 
 interface Case {
   readonly place: string;
-  readonly row: ValueObject;
+  readonly row: StreamValueObject;
   readonly expression: string;
   readonly expected: string;
 }
@@ -18,11 +18,11 @@ interface Case {
 function readCases(): Case[] {
   const lines = readFileSync(join(import.meta.dirname, 'cases', 'functions.txt'), 'utf8').split('\n');
   const cases: Case[] = [];
-  let row: ValueObject = {};
+  let row: StreamValueObject = {};
   for (const [index, line] of lines.entries()) {
     if (line.trim() === '' || line.startsWith('# ')) continue;
     const place = `functions.txt:${index + 1}`;
-    if (line.startsWith('row ')) row = readValue(line.slice(4)) as ValueObject;
+    if (line.startsWith('row ')) row = readValue(line.slice(4)) as StreamValueObject;
     else {
       const [expression, expected] = line.split(' -> ');
       if (expected === undefined) throw new Error(`${place} has no " -> "`);

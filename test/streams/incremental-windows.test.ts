@@ -15,7 +15,7 @@ import {
   StreamRow,
   type Tuple
 } from '../../lib/streams/values/tuple.ts';
-import type { Value } from '../../lib/streams/values/values.ts';
+import type { StreamValue } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 /** A generator of numbers below a limit (mulberry32). */
@@ -66,7 +66,7 @@ function specOf(shape: WindowShape, isEventTime: boolean): WindowSpec {
   return { ...shape, ...settings, mostRows: 1_000_000, mostGroups: 1000 };
 }
 
-type Emission = readonly Value[];
+type Emission = readonly StreamValue[];
 
 /** Operators that can be saved and continued by new ones. */
 class Continued {
@@ -129,7 +129,7 @@ function shown({ tuples, range }: Collection): Emission {
 /** Floats may differ in their last digits, because sums from which values are removed are rounded in another order. */
 function assertAlike(actual: readonly Emission[], expected: readonly Emission[]): void {
   assert.equal(actual.length, expected.length);
-  const isAlike = (left: Value, right: Value) =>
+  const isAlike = (left: StreamValue, right: StreamValue) =>
     left === right ||
     (typeof left === 'number' &&
       typeof right === 'number' &&
@@ -197,7 +197,7 @@ describe('a sliding window of many rows', () => {
     const tools = testTools(clock);
     const shape: WindowShape = { kind: 'sliding', lengthMs: 100_000, delayMs: 0 };
     const groups: GroupSpec = { keys: [], aggregates: callsOf(['sum', 'max', 'count']), tools, mostGroups: 10 };
-    let last: readonly Value[] = [];
+    let last: readonly StreamValue[] = [];
     const output = {
       push: ({ tuples }: Collection) => {
         last = (tuples[0] as GroupRow).aggregates;

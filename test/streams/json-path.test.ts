@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compileJsonPath } from '../../lib/streams/values/json-path.ts';
-import { StreamFailure, type Value } from '../../lib/streams/values/values.ts';
+import { StreamFailure, type StreamValue } from '../../lib/streams/values/values.ts';
 
 /** Cases of selections are in `cases/functions.txt`. */
 describe('JSON paths', () => {
   it('limits the number of values that it visits', () => {
-    const large: Value = Array.from({ length: 2000 }, () => ({ a: 1 }));
+    const large: StreamValue = Array.from({ length: 2000 }, () => ({ a: 1 }));
     const path = compileJsonPath('$[? $[? @.a == 1] == @]');
     assert.throws(() => path.query(large), { message: 'the JSON path visits more than 1000000 values' });
-    const inner: Value = new Array(1000).fill(0);
+    const inner: StreamValue = new Array(1000).fill(0);
     assert.throws(() => compileJsonPath('$..*').query(new Array(2000).fill(inner)), StreamFailure);
   });
 
   it('selects from deeply nested values', () => {
-    const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000)) as Value;
-    assert.equal((compileJsonPath('$..*').query(deep) as Value[]).length, 4999);
+    const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000)) as StreamValue;
+    assert.equal((compileJsonPath('$..*').query(deep) as StreamValue[]).length, 4999);
   });
 
   it('limits its length and number of levels', () => {

@@ -7,23 +7,23 @@ import { TimeQueue } from '../../lib/streams/operators/time-queue.ts';
 import { boundariesOf } from '../../lib/streams/operators/windows/boundaries.ts';
 import { checkWindow } from '../../lib/streams/operators/windows/spec.ts';
 import { type Collection, StreamRow, type Tuple } from '../../lib/streams/values/tuple.ts';
-import type { Value, ValueObject } from '../../lib/streams/values/values.ts';
+import type { StreamValue, StreamValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 const tools = testTools({ now: () => 0 });
 
 /** The result of an aggregate function for a list of arguments. */
-function aggregate(name: string, rows: readonly (readonly Value[])[]): Value {
+function aggregate(name: string, rows: readonly (readonly StreamValue[])[]): StreamValue {
   const row = aggregateFunctions().find((each) => each.name === name);
   const accumulator = row?.make(tools);
   for (const [n, args] of rows.entries()) accumulator?.add(args, new StreamRow({ n, x: args[0] }, 0));
   return accumulator?.result();
 }
 
-const column = (values: readonly Value[]) => values.map((value) => [value]);
+const column = (values: readonly StreamValue[]) => values.map((value) => [value]);
 
 describe('aggregate functions', () => {
-  const cases: readonly (readonly [name: string, rows: readonly (readonly Value[])[], result: Value])[] = [
+  const cases: readonly (readonly [name: string, rows: readonly (readonly StreamValue[])[], result: StreamValue])[] = [
     ['avg', column([100n, 150n, 200n]), 150n],
     ['avg', column([1n, 2n]), 1n],
     ['avg', column([-1n, -2n]), -1n],
@@ -156,7 +156,7 @@ describe('a queue by time', () => {
 });
 
 describe('order', () => {
-  const sorted = (values: readonly Value[], isDescending = false) => {
+  const sorted = (values: readonly StreamValue[], isDescending = false) => {
     let result: readonly Tuple[] = [];
     const output = {
       push: (item: Tuple | Collection) => (result = (item as Collection).tuples),
@@ -180,9 +180,11 @@ describe('order', () => {
 });
 
 describe('a lookup join', () => {
-  function lookupOf(find: (values: readonly Value[]) => readonly ValueObject[] | Promise<readonly ValueObject[]>) {
+  function lookupOf(
+    find: (values: readonly StreamValue[]) => readonly StreamValueObject[] | Promise<readonly StreamValueObject[]>
+  ) {
     const clock = new VirtualClock();
-    const emitted: Value[][] = [];
+    const emitted: StreamValue[][] = [];
     const failures: string[] = [];
     const output = {
       push: ({ tuples }: Collection) => emitted.push(tuples.map((tuple) => [tuple.column('a'), tuple.column('b')])),
@@ -201,12 +203,12 @@ describe('a lookup join', () => {
       mostRows: 10,
       frame: tools.frame
     })({ output: output as never, timers: clock, count: () => undefined, failed });
-    const push = (id: Value, a: Value) => operator.push(new StreamRow({ id, a }, clock.now()), 0);
+    const push = (id: StreamValue, a: StreamValue) => operator.push(new StreamRow({ id, a }, clock.now()), 0);
     return { clock, emitted, failures, operator, push };
   }
 
   it('keeps the order of rows, and of the times after them, while lookups complete in another order', async () => {
-    const ends = new Map<Value, (rows: readonly ValueObject[]) => void>();
+    const ends = new Map<StreamValue, (rows: readonly StreamValueObject[]) => void>();
     const { emitted, operator, push } = lookupOf(([id]) => new Promise((resolve) => ends.set(id, resolve)));
     push(1, 'first');
     operator.flush?.(5, 0);
@@ -228,7 +230,7 @@ describe('a lookup join', () => {
   });
 
   it('passes on only the last time that was reached after a row', async () => {
-    let end: (rows: readonly ValueObject[]) => void = () => undefined;
+    let end: (rows: readonly StreamValueObject[]) => void = () => undefined;
     const { emitted, operator, push } = lookupOf(() => new Promise((resolve) => (end = resolve)));
     push(1, 'first');
     for (let time = 0; time < 5; time++) operator.flush?.(time, 0);

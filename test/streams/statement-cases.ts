@@ -13,7 +13,7 @@ import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import { DEFAULT_BOUNDS } from '../../lib/streams/streams-options.ts';
 import type { RuleOptions, StreamBounds, StreamDefinition } from '../../lib/streams/types.ts';
 import { StreamRow } from '../../lib/streams/values/tuple.ts';
-import { plain, type ValueObject } from '../../lib/streams/values/values.ts';
+import { plain, type StreamValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
 /** A row that arrives, the end of a table, or time that passes. */
@@ -22,7 +22,7 @@ interface TimedRow {
   /** Absent if only time passes. */
   readonly stream?: string;
   /** Absent if the table is complete. */
-  readonly values?: ValueObject;
+  readonly values?: StreamValueObject;
 }
 
 /** A statement, its rows, and its emissions. */

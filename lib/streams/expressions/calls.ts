@@ -19,7 +19,7 @@ import type {
 import { textOf } from '../functions/arguments.ts';
 import { weighed } from '../limits.ts';
 import type { Evaluate } from '../values/tuple.ts';
-import { isNull, isNumber, isStruct, type Value } from '../values/values.ts';
+import { isNull, isNumber, isStruct, type StreamValue } from '../values/values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
 import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
 
@@ -137,7 +137,7 @@ function matching(
   tools: FunctionTools
 ): ReturnType<ContextFunction['make']> {
   const run = make(tools);
-  let known: Value;
+  let known: StreamValue;
   let parts = 0;
   return (tuple, ...args) => {
     const [text] = args;
@@ -180,7 +180,7 @@ function checkCount({ args, start }: Call, row: StreamFunction, text: string): v
 function checkConstant(
   row: StreamFunction,
   index: number,
-  value: Value,
+  value: StreamValue,
   arg: Expression,
   { text, pattern, constants }: Scope
 ): void {
@@ -214,7 +214,9 @@ function signature({ name, params, about }: StreamFunction): string {
 }
 
 /** The constants that a parameter accepts, and its type in messages. */
-const TYPES: Readonly<Record<ParameterType, { readonly name: string; readonly accepts: (value: Value) => boolean }>> = {
+const TYPES: Readonly<
+  Record<ParameterType, { readonly name: string; readonly accepts: (value: StreamValue) => boolean }>
+> = {
   any: { name: 'any', accepts: () => true },
   bigint: { name: 'int', accepts: (value) => typeof value === 'bigint' },
   float: { name: 'float', accepts: isNumber },

@@ -1,11 +1,11 @@
 import { compareStrings } from '../../sql/compare.ts';
-import { describe, isNull, kindOf, StreamFailure, typeName, type Value } from '../values/values.ts';
+import { describe, isNull, kindOf, StreamFailure, type StreamValue, typeName } from '../values/values.ts';
 
 /** The operators that compare two values. */
 export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';
 
 /** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `compile.ts` */
-type Compare = (left: Value, right: Value) => boolean;
+type Compare = (left: StreamValue, right: StreamValue) => boolean;
 
 /**
  * The comparisons by operator. All return false if a side is null. Floats are tested first, because most rows have
@@ -44,7 +44,7 @@ export const COMPARISONS: Readonly<Record<Comparing, Compare>> = {
  * A comparison with a number that is known when the rule is created. The other value is nearly always a float or an
  * integer, and neither is converted: JavaScript compares them exactly.
  */
-export function compareWithNumber(operator: Comparing, right: number | bigint): (left: Value) => boolean {
+export function compareWithNumber(operator: Comparing, right: number | bigint): (left: StreamValue) => boolean {
   const compare = COMPARISONS[operator];
   const float = Number(right);
   const isExact = typeof right === 'number' || BigInt(float) === right;
@@ -69,7 +69,7 @@ export function compareWithNumber(operator: Comparing, right: number | bigint): 
 }
 
 /** Negative, 0 or positive; NaN if a number is NaN. */
-function order(operator: Comparing, left: Value, right: Value): number {
+function order(operator: Comparing, left: StreamValue, right: StreamValue): number {
   refuseComposite(operator, left);
   refuseComposite(operator, right);
   switch (typeof left) {
@@ -106,7 +106,7 @@ function orderNumbers(left: number | bigint, right: number | bigint): number {
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
 /** A value that is compared with a datetime, as a Unix time in milliseconds. */
-function timeOf(value: Value): number | undefined {
+function timeOf(value: StreamValue): number | undefined {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'number' || typeof value === 'bigint') return Number(value);
   if (typeof value !== 'string' || !ISO_TIME.test(value)) return undefined;
@@ -115,13 +115,13 @@ function timeOf(value: Value): number | undefined {
 }
 
 /** Arrays, structs and bytes support only path operators. @throws StreamFailure */
-export function refuseComposite(operator: string, value: Value): void {
+export function refuseComposite(operator: string, value: StreamValue): void {
   const kind = kindOf(value);
   if (kind === 'array' || kind === 'struct' || kind === 'bytea')
     throw new StreamFailure(`${operator} is an invalid operation for ${typeName(value)}`);
 }
 
 /** The failure of an operator for two values of these types. */
-export function invalidOperation(operator: string, left: Value, right: Value): StreamFailure {
+export function invalidOperation(operator: string, left: StreamValue, right: StreamValue): StreamFailure {
   return new StreamFailure(`invalid operation ${describe(left)} ${operator} ${describe(right)}`);
 }

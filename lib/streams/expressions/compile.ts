@@ -5,10 +5,10 @@
 
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Between, Binary, Case, Expression, Like, Membership, Path, Step, Unary } from '../../sql/tree.ts';
-import { Float, type Value as SqlValue } from '../../sql/values.ts';
+import { Float, type Value } from '../../sql/values.ts';
 import { weighed } from '../limits.ts';
 import type { Evaluate } from '../values/tuple.ts';
-import { integer, isNull, type Value } from '../values/values.ts';
+import { integer, isNull, type StreamValue } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, negate, not } from './arithmetic.ts';
 import { compileCall } from './calls.ts';
 import { COMPARISONS, type Comparing } from './compare.ts';
@@ -281,10 +281,10 @@ class ExpressionCompiler {
 }
 
 /** The value of a literal of the tree, where integers are safe numbers or bigints and all other numbers are floats. */
-function literalValue(value: SqlValue): Value {
+function literalValue(value: Value): StreamValue {
   if (value instanceof Float) return value.value;
   if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value);
-  return typeof value === 'bigint' ? integer(value) : (value as Value);
+  return typeof value === 'bigint' ? integer(value) : (value as StreamValue);
 }
 
 function isComparing(operator: string): operator is Comparing {

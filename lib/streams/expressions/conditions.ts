@@ -3,7 +3,7 @@
 // left one decides or is null.
 
 import type { Evaluate, Tuple } from '../values/tuple.ts';
-import { describe, isArray, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
+import { describe, isArray, isNull, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
 import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
 import { likePattern } from './like.ts';
@@ -57,7 +57,12 @@ function comparisonWithNumber(operator: Comparing, left: Compiled, constant: num
  * The same for a column, which is nearly always a float: in one call, because a stream may have many rules with such a
  * condition.
  */
-function compareColumn(operator: Comparing, name: string, float: number, test: (left: Value) => boolean): Evaluate {
+function compareColumn(
+  operator: Comparing,
+  name: string,
+  float: number,
+  test: (left: StreamValue) => boolean
+): Evaluate {
   switch (operator) {
     case '=':
       return (tuple) => {
@@ -133,7 +138,7 @@ export function disjunction(left: Compiled, right: Compiled): Evaluate {
 }
 
 /** Check whether a value equals an item of IN, or an element of the item. */
-export function isAmong(value: Value, item: Value): boolean {
+export function isAmong(value: StreamValue, item: StreamValue): boolean {
   return isArray(item) ? item.some((element) => isEqual(value, element)) : isEqual(value, item);
 }
 
@@ -141,13 +146,13 @@ export function isAmong(value: Value, item: Value): boolean {
  * Check whether a value that is not null differs from an item of NOT IN, or from all of its elements. The result is
  * false if one of them is null.
  */
-export function isOutside(value: Value, item: Value): boolean {
+export function isOutside(value: StreamValue, item: StreamValue): boolean {
   if (isArray(item)) return !item.some((element) => isNull(element) || isEqual(value, element));
   return !isNull(item) && !isEqual(value, item);
 }
 
 /** As `=`, except that values that cannot be compared are different. */
-function isEqual(left: Value, right: Value): boolean {
+function isEqual(left: StreamValue, right: StreamValue): boolean {
   if (!isNull(left) && !isNull(right) && typeof left !== typeof right && !(isNumber(left) && isNumber(right)))
     return left instanceof Date && isComparable(left, right);
   if (typeof left === 'object' && typeof right === 'object' && !isNull(left) && !isNull(right))
@@ -155,7 +160,7 @@ function isEqual(left: Value, right: Value): boolean {
   return COMPARISONS['='](left, right);
 }
 
-function isComparable(left: Value, right: Value): boolean {
+function isComparable(left: StreamValue, right: StreamValue): boolean {
   try {
     return COMPARISONS['='](left, right);
   } catch (error) {
@@ -165,7 +170,7 @@ function isComparable(left: Value, right: Value): boolean {
 }
 
 /** One side of BETWEEN. */
-export function isBeyond(operator: '>=' | '<=' | '>' | '<', value: Value, bound: Value): boolean {
+export function isBeyond(operator: '>=' | '<=' | '>' | '<', value: StreamValue, bound: StreamValue): boolean {
   try {
     return COMPARISONS[operator](value, bound);
   } catch (error) {
@@ -175,7 +180,7 @@ export function isBeyond(operator: '>=' | '<=' | '>' | '<', value: Value, bound:
 }
 
 /** LIKE for operands that are not known to be strings. */
-export function likeOf(value: Value, pattern: Value, isNegated: boolean): Value {
+export function likeOf(value: StreamValue, pattern: StreamValue, isNegated: boolean): StreamValue {
   if (isNull(value) || isNull(pattern)) return null;
   for (const [side, operand] of [
     ['left', value],
@@ -195,7 +200,7 @@ export function isChosen(when: Evaluate, tuple: Tuple): boolean {
 }
 
 /** Check whether the WHEN of a CASE equals its subject. */
-export function isEqualCase(value: Value, when: Value): boolean {
+export function isEqualCase(value: StreamValue, when: StreamValue): boolean {
   try {
     return COMPARISONS['='](value, when);
   } catch (error) {

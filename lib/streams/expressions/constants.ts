@@ -1,7 +1,7 @@
 import { CompileBudget } from '../../sql/compile-budget.ts';
 import type { Expression } from '../../sql/tree.ts';
 import type { Evaluate, Tuple } from '../values/tuple.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 import { type Compiled, constantOf } from './scope.ts';
 
 const NO_TUPLE = undefined as unknown as Tuple;
@@ -49,7 +49,7 @@ export class Constants {
     this.#patterns.add(text);
   }
 
-  #valueOf(parts: readonly Compiled[], evaluate: Evaluate): Value {
+  #valueOf(parts: readonly Compiled[], evaluate: Evaluate): StreamValue {
     for (const { constant } of parts) if (!this.#budget.takeValue(constant?.value)) return undefined;
     try {
       const value = evaluate(NO_TUPLE) ?? null;

@@ -1,8 +1,17 @@
 import type { Evaluate, Tuple } from '../values/tuple.ts';
-import { isArray, isNull, isStruct, member, printed, StreamFailure, typeName, type Value } from '../values/values.ts';
+import {
+  isArray,
+  isNull,
+  isStruct,
+  member,
+  printed,
+  StreamFailure,
+  type StreamValue,
+  typeName
+} from '../values/values.ts';
 
 /** A compiled step of a path. */
-export type CompiledStep = (value: Value, tuple: Tuple) => Value;
+export type CompiledStep = (value: StreamValue, tuple: Tuple) => StreamValue;
 
 /** Access the value of a key: `a->b`, `a.b`. */
 export function keyStep(key: string): CompiledStep {
@@ -55,13 +64,13 @@ function bound(
   return at;
 }
 
-function listOf(value: Value): readonly Value[] {
+function listOf(value: StreamValue): readonly StreamValue[] {
   if (!isArray(value)) throw new StreamFailure(`[] is an invalid operation for ${typeName(value)}`);
   return value;
 }
 
 /** An index; undefined for null. The numbers of streams without a schema are floats. */
-function wholeNumber(value: Value): number | undefined {
+function wholeNumber(value: StreamValue): number | undefined {
   if (isNull(value)) return undefined;
   const number = typeof value === 'bigint' ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number))

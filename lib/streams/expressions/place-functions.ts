@@ -1,7 +1,7 @@
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
 import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../values/tuple.ts';
-import { isNull, isStruct, member, type Value } from '../values/values.ts';
+import { isNull, isStruct, member, type StreamValue } from '../values/values.ts';
 import type { Scope } from './scope.ts';
 
 /** The metadata keys that `mqtt()` reads. `meta()` reads any key. */
@@ -114,10 +114,10 @@ function readMeta({ source, keys }: MetaReference, scope: Scope): Evaluate {
   scope.meta(source, key);
   const read: Evaluate = source === undefined ? (tuple) => tuple.meta(key) : (tuple) => tuple.metaOf(source, key);
   if (below.length === 0) return read;
-  return (tuple) => below.reduce<Value>(keyOf, read(tuple));
+  return (tuple) => below.reduce<StreamValue>(keyOf, read(tuple));
 }
 
-function keyOf(value: Value, key: string): Value {
+function keyOf(value: StreamValue, key: string): StreamValue {
   return !isNull(value) && isStruct(value) ? member(value, key) : null;
 }
 

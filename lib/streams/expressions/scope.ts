@@ -8,7 +8,7 @@ import type {
   StreamFunction
 } from '../function.ts';
 import type { Evaluate } from '../values/tuple.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 import type { Constants } from './constants.ts';
 
 /** The beginning of a path. */
@@ -61,7 +61,7 @@ export interface Scope extends Dependencies {
 export interface Compiled {
   readonly evaluate: Evaluate;
   /** Set if the value is the same for all rows. */
-  readonly constant?: { readonly value: Value };
+  readonly constant?: { readonly value: StreamValue };
   /** Set if the expression is a plain column. */
   readonly column?: { readonly name: string; readonly source: number | undefined };
 }
@@ -70,6 +70,6 @@ export interface Compiled {
 export type Compile = (node: Expression) => Compiled;
 
 /** A compiled expression with the same value for all rows. */
-export function constantOf(value: Value): Compiled {
+export function constantOf(value: StreamValue): Compiled {
   return { evaluate: () => value, constant: { value } };
 }

@@ -3,7 +3,14 @@
 // an infinite number is always an error. Texts of errors are those of the documented product.
 
 import type { Column, ColumnType } from '../types.ts';
-import { describe, integer, printed, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import {
+  describe,
+  integer,
+  printed,
+  StreamFailure,
+  type StreamValue,
+  type StreamValueObject
+} from '../values/values.ts';
 import { parseColumns } from './json.ts';
 
 /**
@@ -20,10 +27,10 @@ interface ColumnSetup {
 }
 
 /** Converts the value of a column. @param place name of the column, for messages @throws StreamFailure */
-export type ColumnReader = (value: Value, place: string) => Value;
+export type ColumnReader = (value: StreamValue, place: string) => StreamValue;
 
 /** Converts a value. @returns undefined if it cannot be converted */
-type Conversion = (value: Value) => Value;
+type Conversion = (value: StreamValue) => StreamValue;
 
 type SimpleType = Exclude<ColumnType['type'], 'array' | 'struct'>;
 
@@ -31,14 +38,14 @@ type SimpleType = Exclude<ColumnType['type'], 'array' | 'struct'>;
 export function columnReader(
   type: ColumnType,
   setup: ColumnSetup,
-  structOf: (fields: readonly Column[]) => (values: ValueObject) => ValueObject
+  structOf: (fields: readonly Column[]) => (values: StreamValueObject) => StreamValueObject
 ): ColumnReader {
   switch (type.type) {
     case 'array': {
       const element = columnReader(type.element, setup, structOf);
       return nestedReader('array', setup, (value) => {
         const list = jsonOf(value);
-        return Array.isArray(list) ? list.map((each: Value, i) => element(each, `[${i}]`)) : undefined;
+        return Array.isArray(list) ? list.map((each: StreamValue, i) => element(each, `[${i}]`)) : undefined;
       });
     }
     case 'struct': {
@@ -57,7 +64,7 @@ export function columnReader(
 function nestedReader(name: string, { isStrict }: ColumnSetup, convert: Conversion): ColumnReader {
   return (value, place) => {
     if (value === null || value === undefined) return null;
-    let converted: Value;
+    let converted: StreamValue;
     try {
       converted = convert(value);
     } catch (error) {
@@ -91,7 +98,7 @@ const CONVERSIONS: Readonly<Record<Exclude<SimpleType, 'datetime'>, Conversion>>
   bytea: bytesOf
 };
 
-const MESSAGES: Readonly<Record<SimpleType, (place: string, value: Value) => StreamFailure>> = {
+const MESSAGES: Readonly<Record<SimpleType, (place: string, value: StreamValue) => StreamFailure>> = {
   bigint: (place, value) => unexpected(place, 'bigint', value),
   float: (place, value) => unexpected(place, 'float', value),
   string: (place, value) => unexpected(place, 'string', value),
@@ -104,12 +111,12 @@ const MESSAGES: Readonly<Record<SimpleType, (place: string, value: Value) => Str
       : unexpected(place, 'bytea', value)
 };
 
-function unexpected(place: string, type: string, value: Value): StreamFailure {
+function unexpected(place: string, type: string, value: StreamValue): StreamFailure {
   return new StreamFailure(`invalid data type for ${place}, expect ${type} but found ${describe(value)}`);
 }
 
 /** Integers have 64 bits; larger numbers are not integers. */
-function bigintOf(value: Value): bigint | undefined {
+function bigintOf(value: StreamValue): bigint | undefined {
   switch (typeof value) {
     case 'number':
       return Number.isFinite(value) ? within(BigInt(Math.trunc(value))) : undefined;
@@ -128,7 +135,7 @@ function within(value: bigint): bigint | undefined {
 
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-function floatOf(value: Value): number | undefined {
+function floatOf(value: StreamValue): number | undefined {
   switch (typeof value) {
     case 'number':
       return isInfinite(value) ? undefined : value;
@@ -141,18 +148,18 @@ function floatOf(value: Value): number | undefined {
   }
 }
 
-const BOOLEANS = new Map<Value, boolean>([
+const BOOLEANS = new Map<StreamValue, boolean>([
   ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
   ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const)
 ]);
 
-function booleanOf(value: Value): boolean | undefined {
+function booleanOf(value: StreamValue): boolean | undefined {
   return typeof value === 'boolean' ? value : BOOLEANS.get(value);
 }
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-function bytesOf(value: Value): Uint8Array | undefined {
+function bytesOf(value: StreamValue): Uint8Array | undefined {
   if (value instanceof Uint8Array) return value;
   return typeof value === 'string' && BASE64.test(value) ? Buffer.from(value, 'base64') : undefined;
 }
@@ -161,7 +168,7 @@ function bytesOf(value: Value): Uint8Array | undefined {
  * Without STRICT_VALIDATION, numbers and booleans in a STRING column are printed.
  * @throws StreamFailure for an infinite number
  */
-function textOf(value: Value, place: string): string | null {
+function textOf(value: StreamValue, place: string): string | null {
   if (isInfinite(value)) return noValue(value, place);
   return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' ? printed(value) : null;
 }
@@ -170,13 +177,13 @@ function textOf(value: Value, place: string): string | null {
  * The replacement, without STRICT_VALIDATION, for a column value that cannot be converted.
  * @throws StreamFailure for an infinite number
  */
-function noValue(value: Value, place: string): null {
+function noValue(value: StreamValue, place: string): null {
   if (isInfinite(value))
     throw new StreamFailure(`the number in ${place} is too large: the greatest float is about 1.8e308`);
   return null;
 }
 
-function isInfinite(value: Value): boolean {
+function isInfinite(value: StreamValue): boolean {
   return value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY;
 }
 
@@ -196,7 +203,7 @@ const LATEST = 8.64e15;
  * @param format TIMESTAMP_FORMAT; undefined: ISO 8601, in UTC if it has no zone
  * @returns undefined if the value is not a time
  */
-export function timeOf(value: Value, format: string | undefined, parseTime: ParseTime): number | undefined {
+export function timeOf(value: StreamValue, format: string | undefined, parseTime: ParseTime): number | undefined {
   if (typeof value === 'string') return format === undefined ? isoTimeOf(value) : parseTime(value, format);
   const time = value instanceof Date ? value.getTime() : typeof value === 'bigint' ? Number(value) : value;
   return typeof time === 'number' && Math.abs(time) <= LATEST ? Math.trunc(time) : undefined;
@@ -213,7 +220,7 @@ function isoTimeOf(text: string): number | undefined {
  * The value that a string encodes as JSON; undefined if the string is not valid JSON. Other values are returned as they
  * are.
  */
-function jsonOf(value: Value): unknown {
+function jsonOf(value: StreamValue): unknown {
   if (typeof value !== 'string') return value;
   try {
     return parseColumns(value);
@@ -222,7 +229,7 @@ function jsonOf(value: Value): unknown {
   }
 }
 
-function isObject(value: unknown): value is ValueObject {
+function isObject(value: unknown): value is StreamValueObject {
   return (
     typeof value === 'object' &&
     value !== null &&

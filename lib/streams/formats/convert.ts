@@ -1,6 +1,6 @@
 import { setKey } from '../../sql/values.ts';
 import type { Column } from '../types.ts';
-import { member, printed, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { member, printed, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { type ColumnReader, columnReader, type ParseTime } from './convert-column.ts';
 
 export interface ConversionSetup {
@@ -19,7 +19,7 @@ export interface ConversionSetup {
 }
 
 /** Converts the values of a payload to columns of the declared types. @throws StreamFailure */
-export type Convert = (values: ValueObject) => ValueObject;
+export type Convert = (values: StreamValueObject) => StreamValueObject;
 
 /**
  * Compile the conversion of the columns of a stream. Keys that are not declared are dropped. Without a schema, values
@@ -52,7 +52,7 @@ function structReader(columns: readonly Column[], setup: ConversionSetup): Conve
     columnReader(type, setup, (fields) => structReader(fields, setup))
   );
   return (values) => {
-    const converted: Record<string, Value> = {};
+    const converted: Record<string, StreamValue> = {};
     for (let i = 0; i < names.length; i++) {
       const name = names[i];
       const value = member(values, name);

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { bufferOf, type FormatType } from '../format.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /**
@@ -32,7 +32,7 @@ export const DELIMITED_FORMAT: FormatType = {
   }
 };
 
-function rowOf(line: string, delimiter: string, names: readonly string[] | undefined): ValueObject {
+function rowOf(line: string, delimiter: string, names: readonly string[] | undefined): StreamValueObject {
   const fields = splitFields(line, delimiter);
   const given = names === undefined ? fields : fields.slice(0, names.length);
   return Object.fromEntries(given.map((field, i) => [names?.[i] ?? `col${i}`, field]));

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { bufferOf, type Format, type FormatSetup, type FormatType, type StreamFormat } from '../format.ts';
-import { isStruct, StreamFailure, type ValueObject } from '../values/values.ts';
+import { isStruct, StreamFailure, type StreamValueObject } from '../values/values.ts';
 import { BINARY_FORMAT } from './binary.ts';
 import { DELIMITED_FORMAT } from './delimited.ts';
 import { JSON_FORMAT } from './json.ts';
@@ -44,7 +44,10 @@ export function formatTypeOf(format: StreamFormat | FormatType): FormatType {
 }
 
 /** @throws StreamFailure */
-function checkRows(rows: ValueObject | readonly ValueObject[], name: string): ValueObject | readonly ValueObject[] {
-  if (Array.isArray(rows) ? rows.every(isStruct) : isStruct(rows as ValueObject)) return rows;
+function checkRows(
+  rows: StreamValueObject | readonly StreamValueObject[],
+  name: string
+): StreamValueObject | readonly StreamValueObject[] {
+  if (Array.isArray(rows) ? rows.every(isStruct) : isStruct(rows as StreamValueObject)) return rows;
   throw new StreamFailure(`format "${name}" must decode to an object or to a list of objects`);
 }

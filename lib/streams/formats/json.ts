@@ -8,9 +8,9 @@
 
 import { decodeExactly } from '../../sql/json.ts';
 import { Members, readMembers, readObject } from '../../sql/json-members.ts';
-import { Float, type Value as SqlValue, setKey } from '../../sql/values.ts';
+import { Float, setKey, type Value } from '../../sql/values.ts';
 import { bufferOf, type Format, type FormatSetup, type FormatType } from '../format.ts';
-import { describe, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { describe, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { jsonText } from './json-text.ts';
 
 /**
@@ -49,7 +49,7 @@ function decoder({ columns, needed, integers = false }: FormatSetup): Format['de
   return members === undefined ? decodeWhole : pruned(members, decodeWhole);
 }
 
-type Rows = ValueObject | readonly ValueObject[];
+type Rows = StreamValueObject | readonly StreamValueObject[];
 
 /** Reads objects that have the same members in the same order as the last object that was decoded as a whole. */
 function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
@@ -77,12 +77,12 @@ function alike(decodeWhole: (payload: Uint8Array) => Rows): Format['decode'] {
 }
 
 /** Convert the numbers to floats. */
-function withoutFloats(found: Record<string, unknown>): ValueObject {
+function withoutFloats(found: Record<string, unknown>): StreamValueObject {
   for (const name in found) {
     const value = found[name];
     if (value instanceof Float) found[name] = value.value;
   }
-  return found as ValueObject;
+  return found as StreamValueObject;
 }
 
 function isFlat(rows: Rows): boolean {
@@ -102,7 +102,7 @@ function pruned(members: Members, decodeWhole: (payload: Uint8Array) => Rows): F
     const found = readMembers(bufferOf(payload), 0, payload.length, members) as Record<string, unknown> | undefined;
     if (found !== undefined && completed(found, names)) {
       if (misses > 0) misses--;
-      return found as ValueObject;
+      return found as StreamValueObject;
     }
     if (++misses > MAX_MISSES) {
       misses = 0;
@@ -208,9 +208,9 @@ function isSmall(value: number): boolean {
 }
 
 /** @throws StreamFailure */
-function exact(text: string, infinite: (number: string) => Value): unknown {
+function exact(text: string, infinite: (number: string) => StreamValue): unknown {
   try {
-    return decodeExactly(text, infinite as (number: string) => SqlValue);
+    return decodeExactly(text, infinite as (number: string) => Value);
   } catch (error) {
     if (error instanceof StreamFailure) throw error;
     return parse(text); // text that is not JSON yields the error of JSON.parse; levels beyond 1000 are not exact
@@ -246,9 +246,11 @@ function rowsOf(value: unknown): Rows {
   if (isObject(value)) return value;
   if (Array.isArray(value) && value.every(isObject)) return value;
   const found = Array.isArray(value) ? value.find((each) => !isObject(each)) : value;
-  throw new StreamFailure(`the payload is not a JSON object or array of objects: it has ${describe(found as Value)}`);
+  throw new StreamFailure(
+    `the payload is not a JSON object or array of objects: it has ${describe(found as StreamValue)}`
+  );
 }
 
-function isObject(value: unknown): value is ValueObject {
+function isObject(value: unknown): value is StreamValueObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

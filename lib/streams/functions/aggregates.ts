@@ -5,7 +5,7 @@
 
 import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
-import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';
+import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type StreamValue } from '../values/values.ts';
 import { Extreme, SlidingExtreme } from './extremes.ts';
 import { SlidingSpread, Spread, type SpreadKind } from './spread.ts';
 import { averageOf, invalidArgument, sumOf, type TotalResult, Totals } from './totals.ts';
@@ -117,8 +117,8 @@ const count: AggregateFunction = {
 
 /** An accumulator that keeps a value for each row, and computes its result from all of them. */
 function keeping<T>(
-  read: (args: readonly Value[], tuple: Tuple) => T,
-  result: (kept: readonly T[]) => Value
+  read: (args: readonly StreamValue[], tuple: Tuple) => T,
+  result: (kept: readonly T[]) => StreamValue
 ): Pick<AggregateFunction, 'make' | 'load'> {
   const load = (_tools: FunctionTools, state: unknown): Accumulator => {
     const kept = [...(state as readonly T[])];
@@ -139,7 +139,7 @@ const collect: AggregateFunction = {
   about: 'An array of the rows or of the values, nulls included.',
   params: ['any'],
   wildcard: 'rows',
-  ...keeping<Value>(
+  ...keeping<StreamValue>(
     ([value]) => value ?? null,
     (values) => values.slice()
   )
@@ -147,8 +147,8 @@ const collect: AggregateFunction = {
 
 interface Distinct {
   readonly key: string;
-  readonly all: Value;
-  readonly row: Value;
+  readonly all: StreamValue;
+  readonly row: StreamValue;
 }
 
 const deduplicate: AggregateFunction = {
@@ -162,7 +162,7 @@ const deduplicate: AggregateFunction = {
     (rows) => {
       const last = rows[rows.length - 1];
       if (last === undefined) return null;
-      const firsts = new Map<string, Value>();
+      const firsts = new Map<string, StreamValue>();
       for (const { key, row } of rows) if (!firsts.has(key)) firsts.set(key, row);
       if (last.all === true) return [...firsts.values()];
       return rows.findIndex(({ key }) => key === last.key) === rows.length - 1 ? last.row : null;
@@ -177,8 +177,8 @@ function percentile(
   about: string
 ): AggregateFunction {
   const isMedian = name === 'median';
-  const isShare = (share: Value) => isNumber(share) && share >= 0 && share <= 1;
-  const fault = (share: Value) =>
+  const isShare = (share: StreamValue) => isNumber(share) && share >= 0 && share <= 1;
+  const fault = (share: StreamValue) =>
     `the second argument of ${name} is ${isNumber(share) ? printed(share) : describe(share)}, but must be a number from 0 to 1`;
   return {
     ...BASE,
@@ -226,7 +226,7 @@ const lastValue: AggregateFunction = {
   wildcard: 'rows',
   isIncremental: true,
   ...sliding((_tools, state) => {
-    let [added, removed, number, last] = (state ?? [0, 0, -1, null]) as [number, number, number, Value];
+    let [added, removed, number, last] = (state ?? [0, 0, -1, null]) as [number, number, number, StreamValue];
     return {
       add: ([value, ignoresNull]) => {
         if (!isNull(value) || ignoresNull !== true) {
@@ -252,10 +252,10 @@ const mergeAgg: AggregateFunction = {
   wildcard: 'rows',
   isIncremental: true,
   make: () => merging(new Map()),
-  load: (_tools, state) => merging(new Map(state as Map<string, Value>))
+  load: (_tools, state) => merging(new Map(state as Map<string, StreamValue>))
 };
 
-function merging(merged: Map<string, Value>): Accumulator {
+function merging(merged: Map<string, StreamValue>): Accumulator {
   return {
     add: ([value]) => {
       if (isStruct(value)) for (const [name, each] of Object.entries(value)) merged.set(name, each);

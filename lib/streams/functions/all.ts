@@ -1,6 +1,6 @@
 import type { ContextFunction, FunctionTools, ScalarFunction, StreamFunction } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
-import { isNull, StreamFailure, type Value } from '../values/values.ts';
+import { isNull, StreamFailure, type StreamValue } from '../values/values.ts';
 import { aggregateFunctions } from './aggregates.ts';
 import { ANALYTIC_FUNCTIONS } from './analytic.ts';
 import { arrayOf } from './arguments.ts';
@@ -34,7 +34,7 @@ export function streamFunctions(): readonly StreamFunction[] {
 }
 
 type SingleFunction = ScalarFunction | ContextFunction;
-type OneArgument = (tuple: Tuple, value: Value) => Value;
+type OneArgument = (tuple: Tuple, value: StreamValue) => StreamValue;
 
 /** The function that applies another function to each element of an array. */
 function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
@@ -57,7 +57,7 @@ function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
           apply = ofOneArgument(known.get(key), name, tools);
           made.set(key, apply);
         }
-        const results: Value[] = [];
+        const results: StreamValue[] = [];
         for (const each of array) results.push(apply(tuple, each));
         return results;
       };

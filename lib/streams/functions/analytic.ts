@@ -3,7 +3,7 @@
 // what `save` returns must be readable by `load` in later releases.
 
 import type { AnalyticFunction, AnalyticState, ArgumentNames } from '../function.ts';
-import { describe, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { describe, isNull, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { booleanOf, floatOf, indexOf } from './arguments.ts';
 import { MAX_ELEMENTS } from './bounds.ts';
 import { Comparisons } from './equality.ts';
@@ -23,7 +23,7 @@ function analytic(
   };
 }
 
-function isSame(left: Value, right: Value): boolean {
+function isSame(left: StreamValue, right: StreamValue): boolean {
   return new Comparisons().isSame(left, right);
 }
 
@@ -31,14 +31,14 @@ function isSame(left: Value, right: Value): boolean {
 interface Ring {
   /** Capacity; -1 before the first row. */
   size: number;
-  values: Value[];
+  values: StreamValue[];
   /** Index of the oldest value, once there are `size` values. */
   oldest: number;
 }
 
 function lag(saved: Ring | undefined): AnalyticState {
   const ring = saved ?? { size: -1, values: [], oldest: 0 };
-  const due = (args: readonly Value[]): Value => {
+  const due = (args: readonly StreamValue[]): StreamValue => {
     if (ring.size === -1) ring.size = args.length < 2 ? 1 : countOf(args[1]);
     const isFull = ring.size > 0 && ring.values.length === ring.size;
     return isFull ? (ring.values[ring.oldest] ?? null) : (args[2] ?? null);
@@ -60,19 +60,19 @@ function lag(saved: Ring | undefined): AnalyticState {
   };
 }
 
-function countOf(value: Value): number {
+function countOf(value: StreamValue): number {
   const count = indexOf(value);
   if (count < 0 || count > MAX_ELEMENTS)
     throw new StreamFailure(`lag: ${count} is not a number of rows from 0 to ${MAX_ELEMENTS}`);
   return count;
 }
 
-function checkLag([, count]: readonly (Value | undefined)[]): string | undefined {
+function checkLag([, count]: readonly (StreamValue | undefined)[]): string | undefined {
   return typeof count === 'bigint' && count < 0n ? 'the index should not be a negative integer' : undefined;
 }
 
-function latest(saved: { value: Value } | undefined): AnalyticState {
-  let value: Value = saved?.value;
+function latest(saved: { value: StreamValue } | undefined): AnalyticState {
+  let value: StreamValue = saved?.value;
   return {
     next(args) {
       if (!isNull(args[0])) value = args[0];
@@ -85,9 +85,9 @@ function latest(saved: { value: Value } | undefined): AnalyticState {
 
 /** The columns of the previous rows, by name. */
 export class PreviousColumns {
-  readonly #values: Map<string, Value>;
+  readonly #values: Map<string, StreamValue>;
 
-  constructor(saved: Iterable<readonly [name: string, value: Value]> = []) {
+  constructor(saved: Iterable<readonly [name: string, value: StreamValue]> = []) {
     this.#values = new Map(saved);
   }
 
@@ -95,9 +95,9 @@ export class PreviousColumns {
    * Compare a row with the previous ones, and remember it. An absent column is null.
    * @param changed called with each change
    */
-  change(row: ValueObject, isNullIgnored: boolean, changed: (name: string, value: Value) => void): void {
+  change(row: StreamValueObject, isNullIgnored: boolean, changed: (name: string, value: StreamValue) => void): void {
     const comparisons = new Comparisons();
-    const compare = (name: string, value: Value) => {
+    const compare = (name: string, value: StreamValue) => {
       if ((isNullIgnored && isNull(value)) || comparisons.isSame(value, this.#values.get(name))) return;
       this.#values.set(name, value);
       changed(name, value);
@@ -107,30 +107,30 @@ export class PreviousColumns {
   }
 
   /** The state for a checkpoint. */
-  save(): (readonly [name: string, value: Value])[] {
+  save(): (readonly [name: string, value: StreamValue])[] {
     return [...this.#values];
   }
 }
 
 /** Previous values, by the index of their argument. */
 class PreviousValues {
-  readonly values: Value[];
+  readonly values: StreamValue[];
 
-  constructor(values: Value[]) {
+  constructor(values: StreamValue[]) {
     this.values = values;
   }
 
   /**
    * Check whether a value differs from the previous one, and replace it. A first value that is null is not a change.
    */
-  change(index: number, value: Value, isNullIgnored: boolean): boolean {
+  change(index: number, value: StreamValue, isNullIgnored: boolean): boolean {
     if ((isNullIgnored && isNull(value)) || isSame(value, this.values[index])) return false;
     this.values[index] = value;
     return true;
   }
 }
 
-function changedColumn(saved: Value[] | undefined): AnalyticState {
+function changedColumn(saved: StreamValue[] | undefined): AnalyticState {
   const previous = new PreviousValues(saved ?? []);
   return {
     next: ([isNullIgnored, value]) =>
@@ -142,11 +142,11 @@ function changedColumn(saved: Value[] | undefined): AnalyticState {
 
 /** The state of `had_changed`: values by the index of their argument, and the columns of `*`. */
 interface SavedChanges {
-  readonly values: Value[];
-  readonly columns: readonly (readonly [name: string, value: Value])[];
+  readonly values: StreamValue[];
+  readonly columns: readonly (readonly [name: string, value: StreamValue])[];
 }
 
-function hadChanged(saved: SavedChanges | Value[] | undefined, names: ArgumentNames): AnalyticState {
+function hadChanged(saved: SavedChanges | StreamValue[] | undefined, names: ArgumentNames): AnalyticState {
   const { values, columns } =
     saved === undefined || Array.isArray(saved) ? { values: saved ?? [], columns: [] } : saved;
   const previous = new PreviousValues(values);
@@ -157,7 +157,7 @@ function hadChanged(saved: SavedChanges | Value[] | undefined, names: ArgumentNa
       let hasChanged = false;
       for (let index = 1; index < args.length; index++)
         if (index < names.length && names[index] === undefined) {
-          row.change(args[index] as ValueObject, isNullIgnored, () => (hasChanged = true));
+          row.change(args[index] as StreamValueObject, isNullIgnored, () => (hasChanged = true));
         } else if (previous.change(index - 1, args[index], isNullIgnored)) hasChanged = true;
       return hasChanged;
     },
@@ -167,9 +167,9 @@ function hadChanged(saved: SavedChanges | Value[] | undefined, names: ArgumentNa
 }
 
 interface Monitored {
-  previous: Value;
+  previous: StreamValue;
   isFirst: boolean;
-  captured: Value;
+  captured: StreamValue;
 }
 
 /**
@@ -177,7 +177,7 @@ interface Monitored {
  * @param args value, optional target, and whether null is ignored
  * @returns whether the value has changed to the target
  */
-function hasChangedTo(state: Monitored, args: readonly Value[]): boolean {
+function hasChangedTo(state: Monitored, args: readonly StreamValue[]): boolean {
   const [value, target] = args;
   const isNullIgnored = args.length > 2 && booleanOf(args[2], 'the arg to ignore null is not a bool');
   if (isNullIgnored && isNull(value)) return false;
@@ -218,7 +218,7 @@ function consecutiveCount(saved: { count: number } | undefined): AnalyticState {
   };
 }
 
-function consecutiveStart(saved: { isMet: boolean; value: Value } | undefined): AnalyticState {
+function consecutiveStart(saved: { isMet: boolean; value: StreamValue } | undefined): AnalyticState {
   const state = saved ?? { isMet: false, value: null };
   return {
     next([condition, value]) {
@@ -232,7 +232,7 @@ function consecutiveStart(saved: { isMet: boolean; value: Value } | undefined): 
   };
 }
 
-function isMet(condition: Value): boolean {
+function isMet(condition: StreamValue): boolean {
   return !isNull(condition) && booleanOf(condition, 'the condition is not a bool');
 }
 
@@ -251,14 +251,14 @@ interface Accumulated {
 function accumulating(
   name: string,
   about: string,
-  add: (state: Accumulated, value: Value) => void,
-  resultOf: (state: Accumulated) => Value
+  add: (state: Accumulated, value: StreamValue) => void,
+  resultOf: (state: Accumulated) => StreamValue
 ): AnalyticFunction {
   const row = {
     name,
     params: ['any', 'boolean?', 'boolean?'] as const,
     about: `${about} Optionally starts when the second argument is true, and ends when the third is.`,
-    check: (literals: readonly (Value | undefined)[]) =>
+    check: (literals: readonly (StreamValue | undefined)[]) =>
       literals.length === 2 ? 'Expect 1/3 arguments but found 2.' : undefined
   };
   return analytic(row, (saved: Accumulated | undefined) => {
@@ -279,7 +279,7 @@ function accumulating(
   });
 }
 
-function numberOf(value: Value): number {
+function numberOf(value: StreamValue): number {
   if (typeof value !== 'number' && typeof value !== 'bigint')
     throw new StreamFailure(`the value should be number, but got ${describe(value)}`);
   return floatOf(value);
@@ -287,7 +287,7 @@ function numberOf(value: Value): number {
 
 /** Add numbers, ignoring null. */
 function adding(compute: (state: Accumulated, number: number) => number) {
-  return (state: Accumulated, value: Value): void => {
+  return (state: Accumulated, value: StreamValue): void => {
     if (isNull(value)) return;
     const number = numberOf(value);
     state.result = compute(state, number);

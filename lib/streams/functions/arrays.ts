@@ -4,7 +4,16 @@
 
 import { setKey } from '../../sql/values.ts';
 import type { FunctionTools } from '../function.ts';
-import { describe, isArray, isNull, isNumber, isStruct, printed, StreamFailure, type Value } from '../values/values.ts';
+import {
+  describe,
+  isArray,
+  isNull,
+  isNumber,
+  isStruct,
+  printed,
+  StreamFailure,
+  type StreamValue
+} from '../values/values.ts';
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MAX_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
@@ -13,25 +22,36 @@ import { family, type StreamFunctionEntry } from './family.ts';
 const SECOND = 'second argument should be array of interface{}';
 
 /** Concatenate arrays; null counts as an empty one. @throws StreamFailure */
-export function concatenated(args: readonly Value[]): readonly Value[] {
-  const result: Value[] = [];
+export function concatenated(args: readonly StreamValue[]): readonly StreamValue[] {
+  const result: StreamValue[] = [];
   for (const arg of args) if (!isNull(arg)) append(result, arrayOf(arg, 'argument should be array of interface{}'));
   return result;
 }
 
-function append(result: Value[], elements: readonly Value[]): void {
+function append(result: StreamValue[], elements: readonly StreamValue[]): void {
   checkElements(result.length + elements.length);
   for (const element of elements) result.push(element);
 }
 
-function ofArray(name: string, about: string, run: (array: readonly Value[]) => Value): StreamFunctionEntry {
-  return { name, params: ['array'], about, ifNull: null, isPure: true, run: (value: Value) => run(arrayOf(value)) };
+function ofArray(
+  name: string,
+  about: string,
+  run: (array: readonly StreamValue[]) => StreamValue
+): StreamFunctionEntry {
+  return {
+    name,
+    params: ['array'],
+    about,
+    ifNull: null,
+    isPure: true,
+    run: (value: StreamValue) => run(arrayOf(value))
+  };
 }
 
 function ofArrays(
   name: string,
   about: string,
-  run: (left: readonly Value[], right: readonly Value[]) => Value,
+  run: (left: readonly StreamValue[], right: readonly StreamValue[]) => StreamValue,
   ifNull: null | false = null
 ): StreamFunctionEntry {
   return {
@@ -40,11 +60,11 @@ function ofArrays(
     about,
     ifNull,
     isPure: true,
-    run: (left: Value, right: Value) => run(arrayOf(left), arrayOf(right, SECOND))
+    run: (left: StreamValue, right: StreamValue) => run(arrayOf(left), arrayOf(right, SECOND))
   };
 }
 
-function positionIn(array: Value, value: Value, step: 1 | -1): bigint {
+function positionIn(array: StreamValue, value: StreamValue, step: 1 | -1): bigint {
   if (isNull(array)) return -1n;
   const elements = arrayOf(array);
   const comparisons = new Comparisons();
@@ -53,7 +73,7 @@ function positionIn(array: Value, value: Value, step: 1 | -1): bigint {
   return -1n;
 }
 
-function elementAt(value: Value, at: Value): Value {
+function elementAt(value: StreamValue, at: StreamValue): StreamValue {
   if (isArray(value)) {
     const index = indexOf(at);
     if (index >= value.length || -index > value.length)
@@ -68,25 +88,25 @@ function elementAt(value: Value, at: Value): Value {
   return Object.hasOwn(value, at) ? value[at] : null;
 }
 
-function remove(array: Value, value: Value): Value {
+function remove(array: StreamValue, value: StreamValue): StreamValue {
   const comparisons = new Comparisons();
   return arrayOf(array).filter((each) => !comparisons.isSame(each, value));
 }
 
-function distinct(elements: Iterable<Value>): Value[] {
+function distinct(elements: Iterable<StreamValue>): StreamValue[] {
   const values = new DistinctValues();
   return [...elements].filter((each) => values.add(each));
 }
 
-function setOf(elements: readonly Value[]): DistinctValues {
+function setOf(elements: readonly StreamValue[]): DistinctValues {
   const values = new DistinctValues();
   for (const each of elements) values.add(each);
   return values;
 }
 
 /** The greatest element or, with -1, the least. @throws StreamFailure if the elements cannot be compared */
-function extreme(array: readonly Value[], sign: 1 | -1): Value {
-  let result: Value = null;
+function extreme(array: readonly StreamValue[], sign: 1 | -1): StreamValue {
+  let result: StreamValue = null;
   for (const each of array) {
     if (isNull(each)) continue;
     if (!isNumber(each) && typeof each !== 'string') throw new StreamFailure(`found invalid arg ${describe(each)}`);
@@ -98,7 +118,7 @@ function extreme(array: readonly Value[], sign: 1 | -1): Value {
   return result;
 }
 
-function average(array: readonly Value[]): Value {
+function average(array: readonly StreamValue[]): StreamValue {
   let [total, count] = [0, 0];
   for (const each of array)
     if (!isNull(each)) {
@@ -109,9 +129,9 @@ function average(array: readonly Value[]): Value {
 }
 
 /** Number of all elements and members of a value, up to the limit. */
-function weightOf(value: Value): number {
+function weightOf(value: StreamValue): number {
   let weight = 1;
-  const waiting: Value[] = [value];
+  const waiting: StreamValue[] = [value];
   while (waiting.length > 0 && weight <= MAX_ELEMENTS) {
     const each = waiting.pop();
     const members = isArray(each) ? each : isStruct(each) ? Object.values(each) : [];
@@ -121,7 +141,7 @@ function weightOf(value: Value): number {
   return weight;
 }
 
-function repeat(value: Value, times: Value): Value {
+function repeat(value: StreamValue, times: StreamValue): StreamValue {
   const count = indexOf(times);
   if (count < 0) throw new StreamFailure(`second argument should not be negative, but is ${count}`);
   checkElements(count);
@@ -129,7 +149,7 @@ function repeat(value: Value, times: Value): Value {
   return new Array(count).fill(value);
 }
 
-function sequence(first: Value, last: Value, by?: Value): Value {
+function sequence(first: StreamValue, last: StreamValue, by?: StreamValue): StreamValue {
   const [start, stop] = [integerOf(first), integerOf(last)];
   const step = by === undefined ? (start < stop ? 1n : -1n) : integerOf(by);
   if (step === 0n) throw new StreamFailure('invalid step: should not be zero');
@@ -139,13 +159,13 @@ function sequence(first: Value, last: Value, by?: Value): Value {
   return Array.from({ length: Number(count) }, (_, index) => start + BigInt(index) * step);
 }
 
-function flatten(array: readonly Value[]): Value {
-  const result: Value[] = [];
+function flatten(array: readonly StreamValue[]): StreamValue {
+  const result: StreamValue[] = [];
   for (const each of array) append(result, isArray(each) ? each : [each]);
   return result;
 }
 
-function join(array: Value, separator: Value, ...nulls: Value[]): Value {
+function join(array: StreamValue, separator: StreamValue, ...nulls: StreamValue[]): StreamValue {
   const parts = new TextParts();
   const by = textOf(separator);
   let isFirst = true;
@@ -162,9 +182,9 @@ function join(array: Value, separator: Value, ...nulls: Value[]): Value {
 const MAX_SORTED = 16_777_216;
 
 /** Sort numbers by value, followed by all other elements by their text. */
-function sort(array: readonly Value[]): Value {
+function sort(array: readonly StreamValue[]): StreamValue {
   const numbers = array.filter(isNumber).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const others: { readonly each: Value; readonly text: string }[] = [];
+  const others: { readonly each: StreamValue; readonly text: string }[] = [];
   let characters = 0;
   for (const each of array) {
     if (isNumber(each)) continue;
@@ -179,7 +199,7 @@ function sort(array: readonly Value[]): Value {
 }
 
 function shuffle(tools: FunctionTools) {
-  return (value: Value) => {
+  return (value: StreamValue) => {
     const array = [...arrayOf(value)];
     for (let last = array.length - 1; last > 0; last--) {
       const at = Math.floor(tools.random() * (last + 1));
@@ -189,8 +209,8 @@ function shuffle(tools: FunctionTools) {
   };
 }
 
-function fromPairs(array: readonly Value[]): Value {
-  const result: Record<string, Value> = {};
+function fromPairs(array: readonly StreamValue[]): StreamValue {
+  const result: Record<string, StreamValue> = {};
   for (const pair of array) {
     if (!isStruct(pair))
       throw new StreamFailure(`array item should be map[string]interface{}, but got ${describe(pair)}`);
@@ -207,7 +227,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['any'],
     about: 'Number of elements; 0 for null and for other values than arrays.',
     isPure: true,
-    run: (value: Value) => BigInt(isArray(value) ? value.length : 0)
+    run: (value: StreamValue) => BigInt(isArray(value) ? value.length : 0)
   },
   {
     name: 'array_cardinality',
@@ -215,21 +235,21 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     about: 'Number of elements that are not null; 0 for null.',
     ifNull: 0n,
     isPure: true,
-    run: (value: Value) => BigInt(arrayOf(value).filter((each) => !isNull(each)).length)
+    run: (value: StreamValue) => BigInt(arrayOf(value).filter((each) => !isNull(each)).length)
   },
   {
     name: 'array_position',
     params: ['array', 'any'],
     about: 'Index of the first element with a value, from 0; -1 if there is none.',
     isPure: true,
-    run: (array: Value, value: Value) => positionIn(array, value, 1)
+    run: (array: StreamValue, value: StreamValue) => positionIn(array, value, 1)
   },
   {
     name: 'array_last_position',
     params: ['array', 'any'],
     about: 'Index of the last element with a value, from 0; -1 if there is none.',
     isPure: true,
-    run: (array: Value, value: Value) => positionIn(array, value, -1)
+    run: (array: StreamValue, value: StreamValue) => positionIn(array, value, -1)
   },
   {
     name: 'element_at',
@@ -244,7 +264,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['array', 'any'],
     about: 'Whether an element has a value, which may be null; false if the array is null.',
     isPure: true,
-    run: (array: Value, value: Value) => positionIn(array, value, 1) !== -1n
+    run: (array: StreamValue, value: StreamValue) => positionIn(array, value, 1) !== -1n
   },
   ofArrays(
     'array_contains_any',
@@ -260,7 +280,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['any...'],
     about: 'An array of the arguments, without those that are null; null if all are.',
     isPure: true,
-    run: (...args: Value[]) => {
+    run: (...args: StreamValue[]) => {
       const elements = args.filter((each) => !isNull(each));
       return elements.length === 0 ? null : elements;
     }
@@ -270,7 +290,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['array', 'any'],
     about: 'The elements without those that have a value, which may be null; null if the array is null.',
     isPure: true,
-    run: (array: Value, value: Value) => (isNull(array) ? null : remove(array, value))
+    run: (array: StreamValue, value: StreamValue) => (isNull(array) ? null : remove(array, value))
   },
   ofArrays('array_intersect', 'The distinct elements that both arrays contain.', (left, right) => {
     const values = setOf(left);
@@ -281,7 +301,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['array', 'array'],
     about: 'The distinct elements of both arrays; null counts as an empty array.',
     isPure: true,
-    run: (left: Value, right: Value) =>
+    run: (left: StreamValue, right: StreamValue) =>
       distinct(concatenated([isNull(left) ? null : arrayOf(left), isNull(right) ? null : arrayOf(right, SECOND)]))
   },
   ofArrays(
@@ -303,7 +323,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     name: 'array_join',
     params: ['array', 'string', 'string?'],
     about: 'The elements as one string with separators; null is left out, or replaced by the third argument.',
-    run: (array: Value, separator: Value, ...nulls: Value[]) =>
+    run: (array: StreamValue, separator: StreamValue, ...nulls: StreamValue[]) =>
       isNull(array) || isNull(separator) ? null : join(array, separator, ...nulls),
     isPure: true
   },
@@ -319,7 +339,7 @@ export const ARRAY_FUNCTIONS = family('arrays', [
     params: ['array', 'array...'],
     about: 'The arrays concatenated; null counts as an empty array.',
     isPure: true,
-    run: (...args: Value[]) => concatenated(args)
+    run: (...args: StreamValue[]) => concatenated(args)
   },
   {
     name: 'repeat',

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { FunctionTools } from '../function.ts';
-import { describe, isNull, isNumber, StreamFailure, type Value } from '../values/values.ts';
+import { describe, isNull, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { CAST_TYPES, convert } from './conversion.ts';
 import { family } from './family.ts';
 
@@ -22,13 +22,13 @@ function uuids({ now }: FunctionTools): () => string {
   };
 }
 
-function property(name: Value, tools: FunctionTools): Value {
+function property(name: StreamValue, tools: FunctionTools): StreamValue {
   if (typeof name === 'string') return tools.property(name);
   throw new StreamFailure(`invalid input ${describe(name)}: must be property name of string type`);
 }
 
 function keyedState(tools: FunctionTools) {
-  return (key: Value, type: Value, otherwise: Value) => {
+  return (key: StreamValue, type: StreamValue, otherwise: StreamValue) => {
     if (typeof key !== 'string') throw new StreamFailure(`key ${describe(key)} is not a string`);
     const value = tools.property(key);
     return isNull(value) ? otherwise : convert(value, type, (timeMs) => tools.offsetMinutes(timeMs));
@@ -40,14 +40,14 @@ const KEYED_TYPES = CAST_TYPES.filter((type) => type !== 'bytea');
 /** Maximum delay of one call of `delay`, in milliseconds: an hour. */
 const MAX_DELAY = 3_600_000;
 
-function delayFault(delayMs: Value): string | undefined {
+function delayFault(delayMs: StreamValue): string | undefined {
   if (isNumber(delayMs) && delayMs >= 0 && delayMs <= MAX_DELAY) return undefined;
   return `the first argument of delay is ${describe(delayMs)}: expect milliseconds, from 0 to ${MAX_DELAY}`;
 }
 
 /** Delays of successive calls add up, as if each call blocked the rule. */
 function delay({ now, delayed }: FunctionTools) {
-  return (delayMs: Value, value: Value) => {
+  return (delayMs: StreamValue, value: StreamValue) => {
     const fault = delayFault(delayMs);
     if (fault !== undefined) throw new StreamFailure(fault);
     delayed.until = Math.max(now(), delayed.until) + Number(delayMs);
@@ -61,16 +61,22 @@ export const CONTEXT_FUNCTIONS = family('other', [
     params: ['any'],
     about: 'Whether a value is null.',
     isPure: true,
-    run: (value: Value) => isNull(value)
+    run: (value: StreamValue) => isNull(value)
   },
   {
     name: 'coalesce',
     params: ['any', 'any...'],
     about: 'The first argument that is not null.',
     isPure: true,
-    run: (...args: Value[]) => args.find((arg) => !isNull(arg)) ?? null
+    run: (...args: StreamValue[]) => args.find((arg) => !isNull(arg)) ?? null
   },
-  { name: 'bypass', params: ['any'], about: 'The argument as it is.', isPure: true, run: (value: Value) => value },
+  {
+    name: 'bypass',
+    params: ['any'],
+    about: 'The argument as it is.',
+    isPure: true,
+    run: (value: StreamValue) => value
+  },
   {
     name: 'delay',
     params: ['number', 'any'],
@@ -123,7 +129,7 @@ export const CONTEXT_FUNCTIONS = family('other', [
     params: ['string'],
     about: 'A property of the service.',
     ifNull: null,
-    make: (tools) => (name: Value) => property(name, tools)
+    make: (tools) => (name: StreamValue) => property(name, tools)
   },
   {
     name: 'get_keyed_state',

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import * as zlib from 'node:zlib';
 import { readTime } from '../values/time-pattern.ts';
-import { describe, integer, isNumber, printed, StreamFailure, type Value } from '../values/values.ts';
+import { describe, integer, isNumber, printed, StreamFailure, type StreamValue } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { MAX_CHARACTERS } from './bounds.ts';
 import { family, type StreamFunctionEntry } from './family.ts';
@@ -20,7 +20,7 @@ export const CAST_TYPES = ['bigint', 'float', 'string', 'boolean', 'datetime', '
  * @param offsetAt offset from UTC, in minutes, of times without a zone
  * @throws StreamFailure if the value cannot be converted, or if the type is unknown
  */
-export function convert(value: Value, type: Value, offsetAt?: (timeMs: number) => number): Value {
+export function convert(value: StreamValue, type: StreamValue, offsetAt?: (timeMs: number) => number): StreamValue {
   const converter = typeof type === 'string' && Object.hasOwn(CONVERTERS, type) ? CONVERTERS[type] : undefined;
   if (converter === undefined) throw new StreamFailure(`unknown type ${describe(type)}; use ${CAST_TYPES.join(', ')}`);
   const converted = converter(value, offsetAt);
@@ -28,7 +28,7 @@ export function convert(value: Value, type: Value, offsetAt?: (timeMs: number) =
   return converted;
 }
 
-type Converter = (value: Value, offsetAt: ((timeMs: number) => number) | undefined) => Value;
+type Converter = (value: StreamValue, offsetAt: ((timeMs: number) => number) | undefined) => StreamValue;
 
 const DECIMAL = /^[+-]?\d{1,40}$/;
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
@@ -84,7 +84,7 @@ function fromBase64(text: string): Uint8Array | undefined {
 }
 
 /** The code of a character, as in the original. */
-function characterCode(value: Value): bigint {
+function characterCode(value: StreamValue): bigint {
   if (isNumber(value)) {
     const code = Math.trunc(Number(value));
     if (code >= 0 && code <= 0x10ffff) return BigInt(code);
@@ -103,7 +103,7 @@ function characterCode(value: Value): bigint {
 
 const LARGEST_HEX = /^[+-]?[0-9a-fA-F]{1,17}$/;
 
-function fromHex(value: Value): bigint {
+function fromHex(value: StreamValue): bigint {
   if (typeof value !== 'string')
     throw new StreamFailure(`invalid input type: ${describe(value)} please input hex string`);
   const digits = value.replace(/^0x/, '');
@@ -113,25 +113,25 @@ function fromHex(value: Value): bigint {
   return number;
 }
 
-function checkBase64([, encoding]: readonly (Value | undefined)[]): string | undefined {
+function checkBase64([, encoding]: readonly (StreamValue | undefined)[]): string | undefined {
   return encoding === undefined || encoding === 'base64'
     ? undefined
     : 'Only base64 is supported for the 2nd parameter.';
 }
 
-function onlyBase64(encoding: Value): void {
+function onlyBase64(encoding: StreamValue): void {
   if (typeof encoding !== 'string' || encoding.toLowerCase() !== 'base64')
     throw new StreamFailure(`Only base64 encoding is supported, but got ${describe(encoding)}.`);
 }
 
-function encode(value: Value, encoding: Value): Value {
+function encode(value: StreamValue, encoding: StreamValue): StreamValue {
   onlyBase64(encoding);
   if (typeof value !== 'string' && !(value instanceof Uint8Array))
     throw new StreamFailure(`Only string type can be encoded, but got ${describe(value)}.`);
   return Buffer.from(bytesOf(value)).toString('base64');
 }
 
-function decode(value: Value, encoding: Value): Value {
+function decode(value: StreamValue, encoding: StreamValue): StreamValue {
   onlyBase64(encoding);
   if (typeof value !== 'string')
     throw new StreamFailure(`Only string type can be decoded, but got ${describe(value)}.`);
@@ -166,7 +166,7 @@ function compression(name: 'compress' | 'decompress', about: string): StreamFunc
     choices: { 1: Object.keys(METHODS) },
     ifNull: null,
     isPure: true,
-    run: (value: Value, method: Value) => {
+    run: (value: StreamValue, method: StreamValue) => {
       if (typeof value !== 'string' && !(value instanceof Uint8Array))
         throw new StreamFailure(`require string or bytea parameter, but got ${describe(value)}`);
       const known = typeof method === 'string' && Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
@@ -201,7 +201,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     ifNull: null,
     make: ({ offsetMinutes }) => {
       const offsetAt = (timeMs: number) => offsetMinutes(timeMs);
-      return (value: Value, type: Value) => convert(value, type, offsetAt);
+      return (value: StreamValue, type: StreamValue) => convert(value, type, offsetAt);
     }
   },
   { name: 'chr', params: ['any'], about: 'The number of a character.', ifNull: null, isPure: true, run: characterCode },
@@ -229,7 +229,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     about: 'A number rounded to decimals, from 0 to 34; halves away from zero.',
     ifNull: null,
     isPure: true,
-    run: (x: Value, decimals: Value) => roundTo(floatOf(x), Math.max(0, Math.min(indexOf(decimals), 34)))
+    run: (x: StreamValue, decimals: StreamValue) => roundTo(floatOf(x), Math.max(0, Math.min(indexOf(decimals), 34)))
   },
   {
     name: 'hex2dec',
@@ -245,7 +245,7 @@ export const CONVERSION_FUNCTIONS = family('conversion', [
     about: 'An integer as hexadecimal digits after 0x.',
     ifNull: null,
     isPure: true,
-    run: (value: Value) => `0x${integerOf(value).toString(16)}`
+    run: (value: StreamValue) => `0x${integerOf(value).toString(16)}`
   },
   compression('compress', 'A string or bytes, compressed with zlib, gzip, flate or zstd.'),
   compression('decompress', 'Bytes, decompressed with zlib, gzip, flate or zstd.')
@@ -258,7 +258,7 @@ function hash(name: string): StreamFunctionEntry {
     about: `${name.toUpperCase()} hash, as hexadecimal digits in lower case.`,
     ifNull: null,
     isPure: true,
-    run: (value: Value) => createHash(name).update(bytesOf(value)).digest('hex')
+    run: (value: StreamValue) => createHash(name).update(bytesOf(value)).digest('hex')
   };
 }
 
@@ -275,6 +275,6 @@ export const HASH_FUNCTIONS = family('hashes', [
     about: 'CRC-32 checksum (IEEE), as hexadecimal digits in lower case.',
     ifNull: null,
     isPure: true,
-    run: (value: Value) => zlib.crc32(bytesOf(value)).toString(16)
+    run: (value: StreamValue) => zlib.crc32(bytesOf(value)).toString(16)
   }
 ]);

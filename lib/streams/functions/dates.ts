@@ -7,7 +7,7 @@ import type { FunctionTools } from '../function.ts';
 import { DAYS, MONTHS, type Moment } from '../values/time-fields.ts';
 import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } from '../values/time-pattern.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
-import { describe, integer, isNumber, StreamFailure, type Value } from '../values/values.ts';
+import { describe, integer, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { indexOf, textOf } from './arguments.ts';
 import { family, type StreamFunctionEntry } from './family.ts';
 
@@ -23,7 +23,7 @@ interface ZonedTime {
 }
 
 /** @param value a datetime, milliseconds since 1970, or a string @throws StreamFailure */
-function timeOf(value: Value, tools: FunctionTools): ZonedTime {
+function timeOf(value: StreamValue, tools: FunctionTools): ZonedTime {
   if (typeof value === 'string') {
     const read = readTime(value, (timeMs) => tools.offsetMinutes(timeMs));
     if (read === undefined)
@@ -48,13 +48,17 @@ function format({ time, offsetMinutes }: ZonedTime, pattern: string): string {
 }
 
 /** A function of a time as shown by a clock in its zone. */
-function ofTime(name: string, about: string, run: (moment: Moment, zoned: ZonedTime) => Value): StreamFunctionEntry {
+function ofTime(
+  name: string,
+  about: string,
+  run: (moment: Moment, zoned: ZonedTime) => StreamValue
+): StreamFunctionEntry {
   return {
     name,
     params: ['any'],
     about,
     ifNull: null,
-    make: (tools) => (value: Value) => {
+    make: (tools) => (value: StreamValue) => {
       const zoned = timeOf(value, tools);
       return run(momentOf(zoned.time, zoned.offsetMinutes), zoned);
     }
@@ -73,7 +77,7 @@ function now(name: string, pattern: string, about: string): StreamFunctionEntry 
         ? `Expect 0 to 6 decimals but found ${decimals}.`
         : undefined,
     ifNull: null,
-    make: (tools) => (decimals?: Value) => {
+    make: (tools) => (decimals?: StreamValue) => {
       const places = decimals === undefined ? 0 : indexOf(decimals);
       if (places < 0 || places > 6) throw new StreamFailure(`${name} supports 0 to 6 decimals, not ${places}`);
       return format(inZone(new Date(tools.now()), undefined, tools), pattern + 'S'.repeat(places));
@@ -108,7 +112,7 @@ const DURATION = /^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|
 const MAX_NS = 2 ** 63;
 
 /** Milliseconds of a duration such as `-1h30m`. @throws StreamFailure */
-function durationMs(value: Value): number {
+function durationMs(value: StreamValue): number {
   const text = textOf(value);
   const wrong = () =>
     new StreamFailure(`invalid duration ${JSON.stringify(text.slice(0, 50))}; use one such as -1h30m`);
@@ -121,14 +125,14 @@ function durationMs(value: Value): number {
 }
 
 function dateDifference(tools: FunctionTools) {
-  return (from: Value, to: Value) => {
+  return (from: StreamValue, to: StreamValue) => {
     const ms = timeOf(to, tools).time.getTime() - timeOf(from, tools).time.getTime();
     return integer(BigInt(ms) * 1_000_000n);
   };
 }
 
 function convertZone(tools: FunctionTools) {
-  return (value: Value, zone: Value) => {
+  return (value: StreamValue, zone: StreamValue) => {
     const { time } = timeOf(value, tools);
     const offsetMinutes = zoneOffsetMinutes(textOf(zone), time.getTime());
     return format({ time, offsetMinutes }, "yyyy-MM-dd'T'HH:mm:ss.SSSXXX");
@@ -138,7 +142,7 @@ function convertZone(tools: FunctionTools) {
 function formatByPattern(tools: FunctionTools) {
   let text: string | undefined;
   let pattern: TimePattern | undefined;
-  return (value: Value, patternText: Value) => {
+  return (value: StreamValue, patternText: StreamValue) => {
     const { time, offsetMinutes } = timeOf(value, tools);
     const given = textOf(patternText);
     if (pattern === undefined || given !== text) {
@@ -155,7 +159,7 @@ function lastDay({ clock }: Moment): string {
   return formatTime(last, DATE, 0);
 }
 
-function fromDays(value: Value): Value {
+function fromDays(value: StreamValue): StreamValue {
   const days = indexOf(value);
   return days === 0 ? null : formatTime(new Date((days - 1) * DAY_MS), DATE, 0);
 }
@@ -181,7 +185,7 @@ export const DATE_FUNCTIONS = family('dates', [
     params: ['any', 'string'],
     about: 'A time moved by a duration such as -1h30m, as text.',
     ifNull: null,
-    make: (tools) => (value: Value, duration: Value) => {
+    make: (tools) => (value: StreamValue, duration: StreamValue) => {
       const moved = new Date(timeOf(value, tools).time.getTime() + durationMs(duration));
       return format(inZone(moved, undefined, tools), DATE_TIME);
     }
@@ -213,7 +217,7 @@ export const DATE_FUNCTIONS = family('dates', [
     params: ['bigint'],
     about: 'The time of seconds since 1970 as text; null for 0.',
     ifNull: null,
-    make: (tools) => (value: Value) => {
+    make: (tools) => (value: StreamValue) => {
       const seconds = indexOf(value);
       return seconds === 0 ? null : format(inZone(new Date(seconds * 1000), undefined, tools), DATE_TIME);
     }

@@ -6,8 +6,8 @@ import {
   isStruct,
   kindOf,
   StreamFailure,
-  type Value,
-  type ValueObject
+  type StreamValue,
+  type StreamValueObject
 } from '../values/values.ts';
 
 /** Maximum number of members that are compared in one call. An array may contain the same large array many times. */
@@ -22,7 +22,7 @@ export class Comparisons {
    * absent.
    * @throws StreamFailure for more than 1000 levels, or too many members
    */
-  isSame(left: Value, right: Value, level = 0): boolean {
+  isSame(left: StreamValue, right: StreamValue, level = 0): boolean {
     if (left === right) return true;
     if (level > 0) this.#take(1);
     if (isNumber(left)) return isNumber(right) && isSameNumber(left, right);
@@ -37,11 +37,11 @@ export class Comparisons {
         left.length === right.length &&
         left.every((each, index) => this.isSame(each, right[index], level + 1))
       );
-    return isStruct(right) && this.#haveSameMembers(left as ValueObject, right, level);
+    return isStruct(right) && this.#haveSameMembers(left as StreamValueObject, right, level);
   }
 
   /** A text that equal values share, and no others. @throws StreamFailure as `isSame` */
-  keyOf(value: Value, level = 0): string {
+  keyOf(value: StreamValue, level = 0): string {
     switch (kindOf(value)) {
       case 'null':
         return 'n';
@@ -62,12 +62,12 @@ export class Comparisons {
       this.#take(value.length + 1);
       return `[${value.map((each) => this.keyOf(each, level + 1)).join(',')}]`;
     }
-    const keys = Object.keys(value as ValueObject).sort();
+    const keys = Object.keys(value as StreamValueObject).sort();
     this.#take(keys.length + 1);
-    return `{${keys.map((key) => `${JSON.stringify(key)}:${this.keyOf((value as ValueObject)[key], level + 1)}`).join(',')}}`;
+    return `{${keys.map((key) => `${JSON.stringify(key)}:${this.keyOf((value as StreamValueObject)[key], level + 1)}`).join(',')}}`;
   }
 
-  #haveSameMembers(left: ValueObject, right: ValueObject, level: number): boolean {
+  #haveSameMembers(left: StreamValueObject, right: StreamValueObject, level: number): boolean {
     const keys = Object.keys(left);
     return (
       keys.length === Object.keys(right).length &&
@@ -84,27 +84,27 @@ export class Comparisons {
 /** The distinct values among those that were added. */
 export class DistinctValues {
   readonly #comparisons = new Comparisons();
-  readonly #simple = new Set<Value>();
+  readonly #simple = new Set<StreamValue>();
   readonly #nested = new Set<string>();
 
-  has(value: Value): boolean {
+  has(value: StreamValue): boolean {
     return isSimple(value) ? this.#simple.has(simple(value)) : this.#nested.has(this.#comparisons.keyOf(value));
   }
 
   /** @returns whether the value is new */
-  add(value: Value): boolean {
-    const set: Set<Value> = isSimple(value) ? this.#simple : this.#nested;
+  add(value: StreamValue): boolean {
+    const set: Set<StreamValue> = isSimple(value) ? this.#simple : this.#nested;
     const size = set.size;
     set.add(isSimple(value) ? simple(value) : this.#comparisons.keyOf(value));
     return set.size > size;
   }
 }
 
-function isSimple(value: Value): boolean {
+function isSimple(value: StreamValue): boolean {
   return typeof value !== 'object' || value === null;
 }
 
-function simple(value: Value): Value {
+function simple(value: StreamValue): StreamValue {
   return isNumber(value) ? exactNumber(value) : (value ?? null);
 }
 

@@ -1,14 +1,14 @@
 import { setKey } from '../../sql/values.ts';
 import type { ArgumentNames, ExpandingFunction, ExpandingState } from '../function.ts';
-import { isArray, isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { isArray, isNull, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { PreviousColumns } from './analytic.ts';
 import { booleanOf, structOf } from './arguments.ts';
 import { Comparisons } from './equality.ts';
 
 /** The state of `changed_cols`: values by the index of their argument, and the columns of `*`. */
 interface SavedColumns {
-  readonly values: readonly Value[];
-  readonly columns: readonly (readonly [name: string, value: Value])[];
+  readonly values: readonly StreamValue[];
+  readonly columns: readonly (readonly [name: string, value: StreamValue])[];
 }
 
 /** The columns that have changed since the last row. */
@@ -20,11 +20,11 @@ function changedColumns(names: ArgumentNames, saved: SavedColumns | undefined): 
       if (typeof prefix !== 'string') throw new StreamFailure('changed_cols: the first argument is not a string');
       const isIgnored = booleanOf(isNullIgnored, 'second arg is not a bool');
       const comparisons = new Comparisons();
-      const result: Record<string, Value> = {};
+      const result: Record<string, StreamValue> = {};
       for (const [index, value] of args.entries()) {
         const name = names[index + 2];
         if (name === undefined)
-          row.change(value as ValueObject, isIgnored, (column, each) => setKey(result, prefix + column, each));
+          row.change(value as StreamValueObject, isIgnored, (column, each) => setKey(result, prefix + column, each));
         else if (!(isIgnored && isNull(value)) && !comparisons.isSame(value, values[index])) {
           values[index] = value;
           setKey(result, prefix + name, value);
@@ -36,7 +36,7 @@ function changedColumns(names: ArgumentNames, saved: SavedColumns | undefined): 
   };
 }
 
-function checkChangedColumns([prefix, isNullIgnored]: readonly (Value | undefined)[]): string | undefined {
+function checkChangedColumns([prefix, isNullIgnored]: readonly (StreamValue | undefined)[]): string | undefined {
   if (prefix !== undefined && typeof prefix !== 'string') return 'Expect string type for parameter 1';
   return isNullIgnored !== undefined && typeof isNullIgnored !== 'boolean'
     ? 'Expect bool type for parameter 2'

@@ -1,6 +1,6 @@
 import { compareStrings } from '../../sql/compare.ts';
 import type { Accumulator } from '../function.ts';
-import { isNull, isNumber, kindOf, type Value } from '../values/values.ts';
+import { isNull, isNumber, kindOf, type StreamValue } from '../values/values.ts';
 import { invalidArgument } from './totals.ts';
 
 /** 1: greatest, -1: least. */
@@ -10,7 +10,7 @@ type Direction = 1 | -1;
  * Check whether a value takes part. Null and NaN do not.
  * @throws StreamFailure for a value that cannot be ordered, or not with the current extreme
  */
-function takesPart(name: string, value: Value, present: Value): boolean {
+function takesPart(name: string, value: StreamValue, present: StreamValue): boolean {
   if (isNull(value) || Number.isNaN(value)) return false;
   const kind = kindOf(value);
   const hasOrder = isNumber(value) || kind === 'string' || kind === 'datetime';
@@ -20,7 +20,7 @@ function takesPart(name: string, value: Value, present: Value): boolean {
 }
 
 /** Negative, 0 or positive. */
-function compare(left: Value, right: Value): number {
+function compare(left: StreamValue, right: StreamValue): number {
   if (typeof left === 'string') return compareStrings(left, right as string);
   const [a, b] = [left as number, right as number]; // also bigint and Date, which JavaScript compares by value
   return a < b ? -1 : a > b ? 1 : 0;
@@ -30,21 +30,21 @@ function compare(left: Value, right: Value): number {
 export class Extreme implements Accumulator {
   readonly #name: string;
   readonly #direction: Direction;
-  #value: Value;
+  #value: StreamValue;
 
-  constructor(name: string, direction: Direction, value?: Value) {
+  constructor(name: string, direction: Direction, value?: StreamValue) {
     this.#name = name;
     this.#direction = direction;
     this.#value = value;
   }
 
-  add(args: readonly Value[]): void {
+  add(args: readonly StreamValue[]): void {
     const value = args[0];
     if (!takesPart(this.#name, value, this.#value)) return;
     if (isNull(this.#value) || compare(value, this.#value) * this.#direction > 0) this.#value = value;
   }
 
-  result(): Value {
+  result(): StreamValue {
     return this.#value ?? null;
   }
 
@@ -56,7 +56,7 @@ export class Extreme implements Accumulator {
 interface SavedSliding {
   readonly added: number;
   readonly removed: number;
-  readonly entries: readonly (readonly [number: number, value: Value])[];
+  readonly entries: readonly (readonly [number: number, value: StreamValue])[];
 }
 
 /**
@@ -68,7 +68,7 @@ export class SlidingExtreme implements Accumulator {
   readonly #name: string;
   readonly #direction: Direction;
   /** Values with their numbers, from `#head` on. */
-  #values: Value[] = [];
+  #values: StreamValue[] = [];
   #numbers: number[] = [];
   #head = 0;
   #added = 0;
@@ -79,7 +79,7 @@ export class SlidingExtreme implements Accumulator {
     this.#direction = direction;
   }
 
-  add(args: readonly Value[]): void {
+  add(args: readonly StreamValue[]): void {
     const value = args[0];
     const values = this.#values;
     if (!takesPart(this.#name, value, values[values.length - 1])) return;
@@ -91,7 +91,7 @@ export class SlidingExtreme implements Accumulator {
     this.#numbers.push(this.#added++);
   }
 
-  remove(args: readonly Value[]): void {
+  remove(args: readonly StreamValue[]): void {
     const value = args[0];
     if (isNull(value) || Number.isNaN(value)) return;
     if (this.#numbers[this.#head] === this.#removed) this.#head++;
@@ -99,7 +99,7 @@ export class SlidingExtreme implements Accumulator {
     if (this.#head === this.#values.length || this.#head >= 1024) this.#compact();
   }
 
-  result(): Value {
+  result(): StreamValue {
     return this.#values[this.#head] ?? null;
   }
 

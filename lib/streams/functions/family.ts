@@ -1,6 +1,6 @@
 import type { ContextFunction, FunctionTools, ScalarFunction } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
-import { isNull, type Value } from '../values/values.ts';
+import { isNull, type StreamValue } from '../values/values.ts';
 
 /**
  * Fields that all rows of a table have. `ifNull`: the result if any argument is null; the function is then not called.
@@ -16,7 +16,7 @@ export type StreamFunctionEntry = RowBase &
     | (Omit<ContextFunction, 'kind' | 'family' | 'make'> & {
         readonly run?: never;
         // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
-        readonly make: (tools: FunctionTools) => (...args: any[]) => Value;
+        readonly make: (tools: FunctionTools) => (...args: any[]) => StreamValue;
       })
   );
 
@@ -37,26 +37,27 @@ export function family(
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
-type Run = (...args: any[]) => Value;
+type Run = (...args: any[]) => StreamValue;
 
 /** The closures are specialized for the number of arguments, because they are called for each row. */
-function checkingNull(run: Run, result: Value, params: readonly string[]): Run {
+function checkingNull(run: Run, result: StreamValue, params: readonly string[]): Run {
   if (params.some((param) => param.endsWith('?') || param.endsWith('...')))
-    return (...args: Value[]) => {
+    return (...args: StreamValue[]) => {
       for (const arg of args) if (isNull(arg)) return result;
       return run(...args);
     };
   switch (params.length) {
     case 1:
-      return (a: Value) => (isNull(a) ? result : run(a));
+      return (a: StreamValue) => (isNull(a) ? result : run(a));
     case 2:
-      return (a: Value, b: Value) => (isNull(a) || isNull(b) ? result : run(a, b));
+      return (a: StreamValue, b: StreamValue) => (isNull(a) || isNull(b) ? result : run(a, b));
     default:
-      return (a: Value, b: Value, c: Value) => (isNull(a) || isNull(b) || isNull(c) ? result : run(a, b, c));
+      return (a: StreamValue, b: StreamValue, c: StreamValue) =>
+        isNull(a) || isNull(b) || isNull(c) ? result : run(a, b, c);
   }
 }
 
-function withoutTuple(run: Run): (tuple: Tuple, ...args: Value[]) => Value {
+function withoutTuple(run: Run): (tuple: Tuple, ...args: StreamValue[]) => StreamValue {
   switch (run.length) {
     case 1:
       return (_, a) => run(a);

@@ -1,4 +1,4 @@
-import { checkLevel, isArray, isStruct, kindOf, type Value } from '../values/values.ts';
+import { checkLevel, isArray, isStruct, kindOf, type StreamValue } from '../values/values.ts';
 import { TextParts } from './bounds.ts';
 
 /**
@@ -6,13 +6,13 @@ import { TextParts } from './bounds.ts';
  * base64; absent members are omitted.
  * @throws StreamFailure if the text would be too long, or if there are more than 1000 levels
  */
-export function jsonOf(value: Value): string {
+export function jsonOf(value: StreamValue): string {
   const parts = new TextParts();
   encode(value, parts, 0);
   return parts.toString();
 }
 
-function encode(value: Value, parts: TextParts, level: number): void {
+function encode(value: StreamValue, parts: TextParts, level: number): void {
   if (isArray(value)) {
     checkLevel(level);
     parts.add('[');
@@ -34,7 +34,7 @@ function encode(value: Value, parts: TextParts, level: number): void {
   } else parts.add(scalar(value));
 }
 
-function scalar(value: Value): string {
+function scalar(value: StreamValue): string {
   switch (kindOf(value)) {
     case 'string':
       return JSON.stringify(value);

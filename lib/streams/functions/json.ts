@@ -1,24 +1,28 @@
 import { parseJson } from '../formats/json.ts';
 import { compileJsonPath, type JsonPath } from '../values/json-path.ts';
-import { describe, isArray, isNull, isStruct, StreamFailure, type Value } from '../values/values.ts';
+import { describe, isArray, isNull, isStruct, StreamFailure, type StreamValue } from '../values/values.ts';
 import { family, type StreamFunctionEntry } from './family.ts';
 import { jsonOf } from './json-text.ts';
 
 /** @throws StreamFailure */
-function parsed(text: string): Value {
-  return parseJson(text, 'fail to parse json') as Value;
+function parsed(text: string): StreamValue {
+  return parseJson(text, 'fail to parse json') as StreamValue;
 }
 
-function ofPath(name: string, about: string, run: (path: JsonPath, value: Value) => Value): StreamFunctionEntry {
+function ofPath(
+  name: string,
+  about: string,
+  run: (path: JsonPath, value: StreamValue) => StreamValue
+): StreamFunctionEntry {
   return {
     name,
     params: ['any', 'string'],
     about,
     check: checkPath,
     make: () => {
-      let text: Value;
+      let text: StreamValue;
       let path: JsonPath | undefined;
-      return (value: Value, pathText: Value) => {
+      return (value: StreamValue, pathText: StreamValue) => {
         if (path === undefined || pathText !== text) {
           path = compileJsonPath(pathOf(pathText));
           text = pathText;
@@ -30,18 +34,18 @@ function ofPath(name: string, about: string, run: (path: JsonPath, value: Value)
 }
 
 /** The subject of a path: an array or a struct, or the value that a JSON string encodes. @throws StreamFailure */
-function subjectOf(value: Value): Value {
+function subjectOf(value: StreamValue): StreamValue {
   if (typeof value === 'string') return parsed(value);
   if (isArray(value) || isStruct(value)) return value;
   throw new StreamFailure(`a JSON path needs an array, a struct or JSON, but got ${describe(value)}`);
 }
 
-function pathOf(value: Value): string {
+function pathOf(value: StreamValue): string {
   if (typeof value === 'string') return value;
   throw new StreamFailure(`invalid jsonPath, must be a string but got ${describe(value)}`);
 }
 
-function checkPath([, path]: readonly (Value | undefined)[]): string | undefined {
+function checkPath([, path]: readonly (StreamValue | undefined)[]): string | undefined {
   if (typeof path !== 'string') return undefined;
   try {
     compileJsonPath(path);
@@ -51,18 +55,18 @@ function checkPath([, path]: readonly (Value | undefined)[]): string | undefined
   return undefined;
 }
 
-function query(path: JsonPath, value: Value): Value {
+function query(path: JsonPath, value: StreamValue): StreamValue {
   return isNull(value) ? null : path.query(subjectOf(value));
 }
 
-function first(path: JsonPath, value: Value): Value {
+function first(path: JsonPath, value: StreamValue): StreamValue {
   if (isNull(value)) return null;
   const result = path.query(subjectOf(value));
   if (isArray(result)) return result[0] ?? null;
   throw new StreamFailure(`query result (${describe(result)}) is not an array`);
 }
 
-function exists(path: JsonPath, value: Value): boolean {
+function exists(path: JsonPath, value: StreamValue): boolean {
   let subject = value;
   if (typeof value === 'string')
     try {
@@ -82,7 +86,7 @@ export const JSON_FUNCTIONS = family('json', [
     about: 'The value that a JSON text encodes; its numbers are floats, but integers from 2^53 on are bigint.',
     ifNull: null,
     isPure: true,
-    run: (value: Value) => {
+    run: (value: StreamValue) => {
       if (typeof value === 'string') return parsed(value);
       if (value instanceof Uint8Array) return parsed(Buffer.from(value).toString());
       throw new StreamFailure(`fail to convert ${describe(value)} to string`);

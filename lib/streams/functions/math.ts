@@ -2,7 +2,7 @@
 // floats. A result that is not a number is null. A row of the table says how null is handled and whether calls with
 // constants may be evaluated once.
 
-import { describe, integer, StreamFailure, type Value } from '../values/values.ts';
+import { describe, integer, StreamFailure, type StreamValue } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
 import { family, type StreamFunctionEntry } from './family.ts';
 
@@ -14,7 +14,7 @@ function ofFloat(name: string, about: string, compute: (x: number) => number): S
     about,
     ifNull: null,
     isPure: true,
-    run: (x: Value) => defined(compute(floatOf(x)))
+    run: (x: StreamValue) => defined(compute(floatOf(x)))
   };
 }
 
@@ -25,7 +25,7 @@ function ofFloats(name: string, about: string, compute: (x: number, y: number) =
     about,
     ifNull: null,
     isPure: true,
-    run: (x: Value, y: Value) => defined(compute(floatOf(x), floatOf(y)))
+    run: (x: StreamValue, y: StreamValue) => defined(compute(floatOf(x), floatOf(y)))
   };
 }
 
@@ -36,7 +36,7 @@ function ofBits(name: string, about: string, compute: (a: bigint, b: bigint) => 
     about,
     ifNull: null,
     isPure: true,
-    run: (x: Value, y: Value) => {
+    run: (x: StreamValue, y: StreamValue) => {
       const [a, b] = [tryInteger(x), tryInteger(y)];
       if (a === undefined || b === undefined)
         throw new StreamFailure(`Expect int type for both operands. Got ${describe(x)} and ${describe(y)}.`);
@@ -56,7 +56,7 @@ function positive(number: number, isZeroAllowed: boolean): number {
   return number;
 }
 
-function absolute(value: Value): Value {
+function absolute(value: StreamValue): StreamValue {
   if (typeof value === 'bigint') {
     const size = value < 0n ? -value : value;
     return integer(value) === value ? integer(size) : size;
@@ -83,7 +83,7 @@ function awayFromZero(number: number): number {
   return number < 0 ? -Math.round(-number) : Math.round(number);
 }
 
-function logarithm(...[first, second]: Value[]): Value {
+function logarithm(...[first, second]: StreamValue[]): StreamValue {
   const [base, number] = second === undefined ? [10, floatOf(first)] : [floatOf(first), floatOf(second)];
   if (number <= 0 || base <= 1) return null;
   return defined(base === 10 ? Math.log10(number) : Math.log(number) / Math.log(base));
@@ -96,7 +96,7 @@ const [LARGEST_UNSIGNED, LARGEST, SMALLEST] = [2n ** 64n - 1n, 2n ** 63n - 1n, 2
  * Convert a number between bases from 2 to 36, as MySQL does: characters after the digits are ignored; unless the base
  * is negative, numbers are unsigned.
  */
-function convertBase(value: Value, from: Value, to: Value): Value {
+function convertBase(value: StreamValue, from: StreamValue, to: StreamValue): StreamValue {
   const [fromBase, toBase] = [indexOf(from), indexOf(to)];
   const base = Math.abs(fromBase);
   if (base > 36 || base < 2 || Math.abs(toBase) > 36 || Math.abs(toBase) < 2) return null;
@@ -119,7 +119,7 @@ function minimum(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 
-function cotangent(value: Value): Value {
+function cotangent(value: StreamValue): StreamValue {
   const result = 1 / Math.tan(floatOf(value));
   if (Number.isNaN(result)) return null;
   if (!Number.isFinite(result)) throw new StreamFailure(`out-of-range error: cot(${floatOf(value)}) is infinite`);
@@ -175,7 +175,7 @@ export const MATH_FUNCTIONS = family('math', [
     about: 'The number rounded to whole ones, or to a number of decimals; halves away from zero.',
     ifNull: null,
     isPure: true,
-    run: (x: Value, decimals: Value = 0) => roundTo(floatOf(x), indexOf(decimals))
+    run: (x: StreamValue, decimals: StreamValue = 0) => roundTo(floatOf(x), indexOf(decimals))
   },
   {
     name: 'sign',
@@ -183,7 +183,7 @@ export const MATH_FUNCTIONS = family('math', [
     about: '-1, 0 or 1 by the sign of the number.',
     ifNull: null,
     isPure: true,
-    run: (x: Value) => (floatOf(x) > 0 ? 1n : floatOf(x) < 0 ? -1n : 0n)
+    run: (x: StreamValue) => (floatOf(x) > 0 ? 1n : floatOf(x) < 0 ? -1n : 0n)
   },
   ofFloat('sin', 'Sine of radians.', Math.sin),
   ofFloat('sinh', 'Hyperbolic sine.', Math.sinh),
@@ -199,7 +199,7 @@ export const MATH_FUNCTIONS = family('math', [
     about: 'The bits that the integer does not have.',
     ifNull: null,
     isPure: true,
-    run: (x: Value) => {
+    run: (x: StreamValue) => {
       const bits = tryInteger(x);
       if (bits === undefined) throw new StreamFailure(`Expect int type for operand. Got ${describe(x)}.`);
       return ~bits;

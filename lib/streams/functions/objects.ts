@@ -1,19 +1,34 @@
 import { setKey } from '../../sql/values.ts';
-import { describe, isArray, isNull, isStruct, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import {
+  describe,
+  isArray,
+  isNull,
+  isStruct,
+  StreamFailure,
+  type StreamValue,
+  type StreamValueObject
+} from '../values/values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
 import { family, type StreamFunctionEntry } from './family.ts';
 
-function ofStruct(name: string, about: string, run: (struct: ValueObject) => Value): StreamFunctionEntry {
-  return { name, params: ['struct'], about, ifNull: null, isPure: true, run: (value: Value) => run(structOf(value)) };
+function ofStruct(name: string, about: string, run: (struct: StreamValueObject) => StreamValue): StreamFunctionEntry {
+  return {
+    name,
+    params: ['struct'],
+    about,
+    ifNull: null,
+    isPure: true,
+    run: (value: StreamValue) => run(structOf(value))
+  };
 }
 
-function fromLists(first: Value, second: Value): Value {
+function fromLists(first: StreamValue, second: StreamValue): StreamValue {
   const keys = arrayOf(first, 'first argument should be []string');
   const values = arrayOf(second, 'second argument should be []interface{}');
   if (keys.length !== values.length)
     throw new StreamFailure(`the length of the arguments should be same, but are ${keys.length} and ${values.length}`);
   if (keys.length === 0) return null;
-  const result: Record<string, Value> = {};
+  const result: Record<string, StreamValue> = {};
   for (const [index, key] of keys.entries()) {
     if (typeof key !== 'string') throw new StreamFailure(`first argument should be []string, but has ${describe(key)}`);
     setKey(result, key, values[index]);
@@ -21,10 +36,10 @@ function fromLists(first: Value, second: Value): Value {
   return result;
 }
 
-function zip(value: Value): Value {
+function zip(value: StreamValue): StreamValue {
   const pairs = arrayOf(value, 'each argument should be [][2]interface{}');
   if (pairs.length === 0) return null;
-  const result: Record<string, Value> = {};
+  const result: Record<string, StreamValue> = {};
   for (const pair of pairs) {
     if (isNull(pair)) continue;
     if (!isArray(pair) || pair.length !== 2)
@@ -36,20 +51,20 @@ function zip(value: Value): Value {
   return result;
 }
 
-function items(struct: ValueObject): Value {
+function items(struct: StreamValueObject): StreamValue {
   const entries = Object.entries(struct);
   return entries.length === 0 ? null : entries;
 }
 
-function concat(...args: Value[]): Value {
-  const result: Record<string, Value> = {};
+function concat(...args: StreamValue[]): StreamValue {
+  const result: Record<string, StreamValue> = {};
   for (const arg of args)
     if (!isNull(arg)) for (const [key, value] of Object.entries(structOf(arg))) setKey(result, key, value);
   return result;
 }
 
-function construct(...args: Value[]): Value {
-  const result: Record<string, Value> = {};
+function construct(...args: StreamValue[]): StreamValue {
+  const result: Record<string, StreamValue> = {};
   for (let at = 0; at + 1 < args.length; at += 2) {
     const [key, value] = [args[at], args[at + 1]];
     if (isNull(key) || isNull(value)) continue;
@@ -60,14 +75,14 @@ function construct(...args: Value[]): Value {
   return result;
 }
 
-function checkConstruct(literals: readonly (Value | undefined)[]): string | undefined {
+function checkConstruct(literals: readonly (StreamValue | undefined)[]): string | undefined {
   if (literals.length % 2 !== 0) return 'the args must be key value pairs';
   const at = literals.findIndex((each, index) => index % 2 === 0 && each !== undefined && typeof each !== 'string');
   return at === -1 ? undefined : `Expect string type for parameter ${at + 1}`;
 }
 
 /** The keys given by arguments: each is a string or an array of strings. */
-function keysOf(named: readonly Value[]): string[] {
+function keysOf(named: readonly StreamValue[]): string[] {
   return named.flatMap((each) => {
     if (isArray(each)) return each.map(textOf);
     if (typeof each === 'string') return [each];
@@ -78,17 +93,17 @@ function keysOf(named: readonly Value[]): string[] {
 const FIRST = 'the first argument should be map[string]interface{}';
 
 /** The members whose keys are not listed. */
-function erase(value: Value, named: Value): Value {
+function erase(value: StreamValue, named: StreamValue): StreamValue {
   const keys = new Set(keysOf([named]));
-  const result: Record<string, Value> = {};
+  const result: Record<string, StreamValue> = {};
   for (const [key, each] of Object.entries(structOf(value, FIRST))) if (!keys.has(key)) setKey(result, key, each);
   return result;
 }
 
 /** The members listed by keys, or by paths such as `a.b`, whose structs contain only the listed members. */
-function pick(value: Value, ...named: Value[]): Value {
+function pick(value: StreamValue, ...named: StreamValue[]): StreamValue {
   const struct = structOf(value, FIRST);
-  const result: Record<string, Value> = {};
+  const result: Record<string, StreamValue> = {};
   for (const path of keysOf(named)) {
     if (Object.hasOwn(struct, path)) setKey(result, path, struct[path]);
     else pickPath(struct, path.split('.'), result);
@@ -97,19 +112,19 @@ function pick(value: Value, ...named: Value[]): Value {
 }
 
 /** A struct that is picked as a whole is not copied; a struct that is created here is modified. */
-function pickPath(struct: ValueObject, keys: readonly string[], result: Record<string, Value>): void {
-  let from: Value = struct;
+function pickPath(struct: StreamValueObject, keys: readonly string[], result: Record<string, StreamValue>): void {
+  let from: StreamValue = struct;
   for (const key of keys) {
     if (isNull(from) || !isStruct(from) || !Object.hasOwn(from, key)) return;
     from = from[key];
   }
   let [source, to] = [struct, result];
   for (const key of keys.slice(0, -1)) {
-    source = source[key] as ValueObject;
+    source = source[key] as StreamValueObject;
     const known = Object.hasOwn(to, key) ? to[key] : undefined;
     if (known === source) return; // the whole struct has been picked already
     if (known === undefined) setKey(to, key, {});
-    to = to[key] as Record<string, Value>;
+    to = to[key] as Record<string, StreamValue>;
   }
   setKey(to, keys[keys.length - 1], from);
 }

@@ -1,5 +1,5 @@
 import type { Accumulator } from '../function.ts';
-import { isNull, isNumber, type Value } from '../values/values.ts';
+import { isNull, isNumber, type StreamValue } from '../values/values.ts';
 import { invalidArgument, sumOf, Totals } from './totals.ts';
 
 /** The measure of dispersion to compute. */
@@ -10,7 +10,7 @@ export interface SpreadKind {
   readonly isRoot: boolean;
 }
 
-function spreadOf({ isSample, isRoot }: SpreadKind, count: number, squares: number): Value {
+function spreadOf({ isSample, isRoot }: SpreadKind, count: number, squares: number): StreamValue {
   const divisor = isSample ? count - 1 : count;
   if (divisor < 1) return null;
   const variance = Math.max(squares, 0) / divisor;
@@ -32,7 +32,7 @@ export class Spread implements Accumulator {
     this.#squares = squares;
   }
 
-  add(args: readonly Value[]): void {
+  add(args: readonly StreamValue[]): void {
     const value = args[0];
     if (isNull(value)) return;
     if (!isNumber(value)) throw invalidArgument(this.#kind.name, value);
@@ -42,7 +42,7 @@ export class Spread implements Accumulator {
     this.#squares += difference * (number - this.#mean);
   }
 
-  result(): Value {
+  result(): StreamValue {
     return spreadOf(this.#kind, this.#count, this.#squares);
   }
 
@@ -70,7 +70,7 @@ export class SlidingSpread implements Accumulator {
     this.#kind = kind;
   }
 
-  add(args: readonly Value[]): void {
+  add(args: readonly StreamValue[]): void {
     const value = args[0];
     if (isNull(value)) return;
     if (!isNumber(value)) throw invalidArgument(this.#kind.name, value);
@@ -80,7 +80,7 @@ export class SlidingSpread implements Accumulator {
     this.#squares.add([difference * difference]);
   }
 
-  remove(args: readonly Value[]): void {
+  remove(args: readonly StreamValue[]): void {
     const value = args[0];
     if (isNull(value)) return;
     this.#count--;
@@ -89,7 +89,7 @@ export class SlidingSpread implements Accumulator {
     this.#squares.remove([difference * difference]);
   }
 
-  result(): Value {
+  result(): StreamValue {
     if (this.#count === 0) return null;
     const sum = this.#sum.result() as number;
     return spreadOf(this.#kind, this.#count, (this.#squares.result() as number) - (sum * sum) / this.#count);

@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { firstIn, splitBy } from '../../base/text-search.ts';
 import { fixed } from '../../sql/json.ts';
 import type { FunctionTools, Pattern } from '../function.ts';
-import { isArray, isStruct, StreamFailure, type Value } from '../values/values.ts';
+import { isArray, isStruct, StreamFailure, type StreamValue } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
 import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
@@ -22,18 +22,25 @@ function trimmed(text: string, isStart: boolean, isEnd: boolean): string {
   return text.slice(start, end);
 }
 
-function ofText(name: string, about: string, run: (text: string) => Value): StreamFunctionEntry {
-  return { name, params: ['string'], about, ifNull: null, isPure: true, run: (value: Value) => run(textOf(value)) };
+function ofText(name: string, about: string, run: (text: string) => StreamValue): StreamFunctionEntry {
+  return {
+    name,
+    params: ['string'],
+    about,
+    ifNull: null,
+    isPure: true,
+    run: (value: StreamValue) => run(textOf(value))
+  };
 }
 
-function concat(...args: Value[]): Value {
+function concat(...args: StreamValue[]): StreamValue {
   if (args.some(isArray)) return concatenated(args);
   const parts = new TextParts();
   for (const arg of args) parts.add(textOf(arg));
   return parts.toString();
 }
 
-function lengthOf(value: Value): bigint {
+function lengthOf(value: StreamValue): bigint {
   if (isArray(value)) return BigInt(value.length);
   if (isStruct(value)) return BigInt(Object.keys(value).length);
   const text = textOf(value);
@@ -44,7 +51,7 @@ function lengthOf(value: Value): bigint {
 }
 
 /** A string of spaces. @throws StreamFailure */
-function spaces(text: string, count: Value): string {
+function spaces(text: string, count: StreamValue): string {
   const number = indexOf(count);
   if (number < 0) throw new StreamFailure(`the number of spaces must not be negative, but is ${number}`);
   checkCharacters(text.length + number);
@@ -52,7 +59,7 @@ function spaces(text: string, count: Value): string {
 }
 
 /** @throws StreamFailure for bounds that are negative or in the wrong order; the part beyond the end is ignored */
-function substring(value: Value, from: Value, to: Value = Number.MAX_SAFE_INTEGER): string {
+function substring(value: StreamValue, from: StreamValue, to: StreamValue = Number.MAX_SAFE_INTEGER): string {
   const [start, end] = [indexOf(from), indexOf(to)];
   if (start < 0) throw new StreamFailure(`start index must be a positive number, but is ${start}`);
   if (end < 0) throw new StreamFailure(`end index must be a positive number, but is ${end}`);
@@ -62,19 +69,19 @@ function substring(value: Value, from: Value, to: Value = Number.MAX_SAFE_INTEGE
   return bytes.length === text.length ? text.slice(start, end) : bytes.subarray(start, end).toString();
 }
 
-function checkSubstring([, start, end]: readonly (Value | undefined)[]): string | undefined {
+function checkSubstring([, start, end]: readonly (StreamValue | undefined)[]): string | undefined {
   if (typeof start !== 'bigint') return undefined;
   if (start < 0n) return 'The start index should not be a negative integer.';
   return typeof end === 'bigint' && end < start ? 'The end index should be larger than start index.' : undefined;
 }
 
-function indexIn(value: Value, what: Value): bigint {
+function indexIn(value: StreamValue, what: StreamValue): bigint {
   const text = textOf(value);
   const at = firstIn(text, textOf(what));
   return at === -1 ? -1n : BigInt(Buffer.byteLength(text.slice(0, at)));
 }
 
-function splitValue(value: Value, separator: Value, index: Value): string {
+function splitValue(value: StreamValue, separator: StreamValue, index: StreamValue): string {
   const [text, by] = [textOf(value), textOf(separator)];
   const parts = by === '' ? [...text] : splitBy(text, by);
   const at = indexOf(index);
@@ -89,7 +96,7 @@ const MAX_DECIMALS = 100;
 /** Cached formatters by locale, because they are expensive to create. */
 const FORMATTERS = new LRUCache<string, Intl.NumberFormat>({ max: 50 });
 
-function format(value: Value, decimals: Value, locale?: Value): string {
+function format(value: StreamValue, decimals: StreamValue, locale?: StreamValue): string {
   const [number, places] = [floatOf(value), indexOf(decimals)];
   if (places < 0) throw new StreamFailure(`the decimal places must greater or equal than 0, but are ${places}`);
   if (places > MAX_DECIMALS) throw new StreamFailure(`format: there are at most ${MAX_DECIMALS} decimal places`);
@@ -117,7 +124,7 @@ function isLocale(tag: string): boolean {
 }
 
 /** Caches the expression of the previous row, which seldom changes. */
-function patterns(tools: FunctionTools): (value: Value) => Pattern {
+function patterns(tools: FunctionTools): (value: StreamValue) => Pattern {
   let text: string | undefined;
   let pattern: Pattern | undefined;
   return (value) => {
@@ -142,7 +149,7 @@ function expand(replacement: string, match: readonly string[]): string {
 
 function regexpReplace(tools: FunctionTools) {
   const patternOf = patterns(tools);
-  return (value: Value, pattern: Value, replacement: Value) => {
+  return (value: StreamValue, pattern: StreamValue, replacement: StreamValue) => {
     const [text, by] = [textOf(value), textOf(replacement)];
     let made = 0;
     return patternOf(pattern).replace(text, (match) => {
@@ -163,7 +170,7 @@ function regexpSubstring(name: string): StreamFunctionEntry {
     ifNull: null,
     make: (tools) => {
       const patternOf = patterns(tools);
-      return (value: Value, pattern: Value) => {
+      return (value: StreamValue, pattern: StreamValue) => {
         let first: string | undefined;
         patternOf(pattern).replace(textOf(value), ([match]) => {
           first ??= match;
@@ -197,7 +204,7 @@ export const TEXT_FUNCTIONS = family('text', [
     about: 'Number of bytes in UTF-8.',
     ifNull: 0n,
     isPure: true,
-    run: (value: Value) => BigInt(typeof value === 'string' ? Buffer.byteLength(value) : bytesOf(value).length)
+    run: (value: StreamValue) => BigInt(typeof value === 'string' ? Buffer.byteLength(value) : bytesOf(value).length)
   },
   ofText('lower', 'In lower case.', (text) => text.toLowerCase()),
   ofText('upper', 'In upper case.', (text) => text.toUpperCase()),
@@ -211,7 +218,7 @@ export const TEXT_FUNCTIONS = family('text', [
     about: 'The string preceded by a number of spaces.',
     ifNull: null,
     isPure: true,
-    run: (value: Value, count: Value) => spaces(textOf(value), count) + textOf(value)
+    run: (value: StreamValue, count: StreamValue) => spaces(textOf(value), count) + textOf(value)
   },
   {
     name: 'rpad',
@@ -219,7 +226,7 @@ export const TEXT_FUNCTIONS = family('text', [
     about: 'The string followed by a number of spaces.',
     ifNull: null,
     isPure: true,
-    run: (value: Value, count: Value) => textOf(value) + spaces(textOf(value), count)
+    run: (value: StreamValue, count: StreamValue) => textOf(value) + spaces(textOf(value), count)
   },
   {
     name: 'substring',
@@ -244,7 +251,7 @@ export const TEXT_FUNCTIONS = family('text', [
     about: 'Whether the first string begins with the second.',
     ifNull: false,
     isPure: true,
-    run: (value: Value, start: Value) => textOf(value).startsWith(textOf(start))
+    run: (value: StreamValue, start: StreamValue) => textOf(value).startsWith(textOf(start))
   },
   {
     name: 'endswith',
@@ -252,7 +259,7 @@ export const TEXT_FUNCTIONS = family('text', [
     about: 'Whether the first string ends with the second.',
     ifNull: false,
     isPure: true,
-    run: (value: Value, end: Value) => textOf(value).endsWith(textOf(end))
+    run: (value: StreamValue, end: StreamValue) => textOf(value).endsWith(textOf(end))
   },
   {
     name: 'split_value',
@@ -278,7 +285,7 @@ export const TEXT_FUNCTIONS = family('text', [
     ifNull: false,
     make: (tools) => {
       const patternOf = patterns(tools);
-      return (value: Value, pattern: Value) => patternOf(pattern).test(textOf(value));
+      return (value: StreamValue, pattern: StreamValue) => patternOf(pattern).test(textOf(value));
     }
   },
   {

@@ -1,5 +1,5 @@
 import type { Accumulator } from '../function.ts';
-import { describe, integer, isNull, StreamFailure, type Value } from '../values/values.ts';
+import { describe, integer, isNull, StreamFailure, type StreamValue } from '../values/values.ts';
 
 /**
  * Floats from here on are summed on a smaller scale, so that their sum does not become infinite and remain so after
@@ -90,7 +90,11 @@ function isWide(value: bigint): boolean {
 }
 
 /** Computes the result of `sum` and `avg` from their state. Called only if there is a value. */
-export type TotalResult = (integers: bigint, floats: number, counts: { integers: number; floats: number }) => Value;
+export type TotalResult = (
+  integers: bigint,
+  floats: number,
+  counts: { integers: number; floats: number }
+) => StreamValue;
 
 /** Sum and count of numbers. Nulls are not counted. Integers are summed as numbers as long as these are exact. */
 export class Totals implements Accumulator {
@@ -108,7 +112,7 @@ export class Totals implements Accumulator {
     this.#sliding = isSliding ? new SlidingFloats() : undefined;
   }
 
-  add(args: readonly Value[]): void {
+  add(args: readonly StreamValue[]): void {
     const value = args[0];
     if (typeof value === 'number') this.#addFloat(value);
     else if (typeof value === 'bigint') {
@@ -120,7 +124,7 @@ export class Totals implements Accumulator {
     } else if (!isNull(value)) throw invalidArgument(this.#name, value);
   }
 
-  remove(args: readonly Value[]): void {
+  remove(args: readonly StreamValue[]): void {
     const value = args[0];
     if (typeof value === 'number' || (typeof value === 'bigint' && isWide(value))) {
       this.#sliding?.change(Number(value), -1);
@@ -131,7 +135,7 @@ export class Totals implements Accumulator {
     }
   }
 
-  result(): Value {
+  result(): StreamValue {
     const [integers, floats] = [this.#integerCount, this.#floatCount];
     if (integers + floats === 0) return null;
     return this.#result(BigInt(this.#integers), this.#sliding?.value ?? this.#floats, { integers, floats });
@@ -187,6 +191,6 @@ export const averageOf: TotalResult = (integers, floats, counts) =>
     : integer(integers / BigInt(counts.integers));
 
 /** The error for an argument that a function cannot aggregate. */
-export function invalidArgument(name: string, value: Value): StreamFailure {
+export function invalidArgument(name: string, value: StreamValue): StreamFailure {
   return new StreamFailure(`run ${name} function error: found invalid arg ${describe(value)}`);
 }

@@ -1,6 +1,6 @@
 import type { AnalyticFunction, AnalyticState, ArgumentNames, FunctionTools } from '../function.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, PENDING, type Tuple } from '../values/tuple.ts';
-import { StreamFailure, type Value } from '../values/values.ts';
+import { StreamFailure, type StreamValue } from '../values/values.ts';
 import { type Test, testOf } from './condition.ts';
 import { type Key, keyOf } from './keys.ts';
 import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
@@ -35,10 +35,10 @@ interface AnalyticSpec {
 
 interface Partition {
   readonly state: AnalyticState;
-  result: Value;
+  result: StreamValue;
 }
 
-type SavedCall = readonly (readonly [key: Key, state: unknown, result: Value])[];
+type SavedCall = readonly (readonly [key: Key, state: unknown, result: StreamValue])[];
 
 /**
  * Make the operator that computes analytic functions, before WHERE [stream rules 6.7].
@@ -107,7 +107,7 @@ class CallRun {
     this.#isDue = call.when && testOf(call.when);
   }
 
-  next(tuple: Tuple): Value {
+  next(tuple: Tuple): StreamValue {
     const partition = this.#partition(this.#keyOf(tuple));
     const { state } = partition;
     const isDue = this.#isDue === undefined || this.#isDue(tuple);

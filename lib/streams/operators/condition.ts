@@ -1,5 +1,5 @@
 import type { Evaluate, Tuple } from '../values/tuple.ts';
-import { describe, isNull, StreamFailure, type Value } from '../values/values.ts';
+import { describe, isNull, StreamFailure, type StreamValue } from '../values/values.ts';
 
 /** Tests whether a condition holds for a tuple. */
 export type Test = (tuple: Tuple) => boolean;
@@ -13,7 +13,7 @@ export function testOf(condition: Evaluate): Test {
 }
 
 /** Check whether the value of a condition is true. @throws StreamFailure as above */
-export function isTrue(value: Value): boolean {
+export function isTrue(value: StreamValue): boolean {
   if (value === true) return true;
   if (value === false || isNull(value)) return false;
   throw new StreamFailure(`invalid condition that returns non-bool value ${describe(value)}`);

@@ -1,9 +1,9 @@
 import type { FunctionTools } from '../function.ts';
 import type { Cause } from '../values/cause.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 
-type Emission = readonly ValueObject[];
+type Emission = readonly StreamValueObject[];
 
 /** An emission that waits. */
 interface Waiting {

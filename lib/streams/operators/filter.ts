@@ -1,5 +1,5 @@
 import { type Collection, type Evaluate, type Frame, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 import { testOf } from './condition.ts';
 import { GroupFailures } from './groups.ts';
 import type { MakeOperator } from './operator.ts';
@@ -18,7 +18,7 @@ export function makeFilter(
 ): MakeOperator<Tuple | Collection, Tuple | Collection> {
   const accepts = testOf(condition);
   return ({ output, failed }) => ({
-    condition: condition as (item: Tuple | Collection) => Value, // called only with rows
+    condition: condition as (item: Tuple | Collection) => StreamValue, // called only with rows
     push(item) {
       if (!isCollection(item)) {
         if (accepts(item)) output.push(item);

@@ -2,7 +2,7 @@ import { errorText } from '../../base/errors.ts';
 import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Evaluate, GroupRow, StreamRow, type Tuple } from '../values/tuple.ts';
-import { StreamFailure, type Value } from '../values/values.ts';
+import { StreamFailure, type StreamValue } from '../values/values.ts';
 import { type Key, keyOf } from './keys.ts';
 import type { OperatorSetup } from './operator.ts';
 
@@ -160,7 +160,7 @@ export function newGroup({ aggregates, tools }: GroupSpec, key: Key, first: Tupl
 
 /** Make a function that adds a row to the accumulators of its group. @returns a function that throws StreamFailure */
 function adderOf(aggregates: readonly AggregateCall[]): (accumulators: readonly Accumulator[], tuple: Tuple) => void {
-  const rows = aggregates.map(({ args }) => ({ args, scratch: args.map((): Value => undefined) }));
+  const rows = aggregates.map(({ args }) => ({ args, scratch: args.map((): StreamValue => undefined) }));
   return (accumulators, tuple) => {
     for (let index = 0; index < rows.length; index++) {
       const { args, scratch } = rows[index];
@@ -172,7 +172,7 @@ function adderOf(aggregates: readonly AggregateCall[]): (accumulators: readonly 
 
 /** Convert a group to a tuple. Uses separate slots: those of the first row were filled before grouping. */
 function groupRow(first: Tuple, accumulators: readonly Accumulator[]): GroupRow {
-  const results = new Array<Value>(accumulators.length);
+  const results = new Array<StreamValue>(accumulators.length);
   for (let index = 0; index < accumulators.length; index++) results[index] = accumulators[index].result();
   return new GroupRow(first, results, first.slots.length === 0 ? first.slots : first.slots.slice());
 }

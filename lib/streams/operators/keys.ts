@@ -1,5 +1,5 @@
 import type { Evaluate, Tuple } from '../values/tuple.ts';
-import { kindOf, printed, type Value } from '../values/values.ts';
+import { kindOf, printed, type StreamValue } from '../values/values.ts';
 
 /** The key of groups, partitions and their maps. Equal keys stand for equal values of the same types. */
 export type Key = string | number | bigint | boolean | null;
@@ -31,7 +31,7 @@ export function keyOf(expressions: readonly Evaluate[]): (tuple: Tuple) => Key {
 }
 
 /** The key of values. */
-export function keyOfValues(values: readonly Value[]): Key {
+export function keyOfValues(values: readonly StreamValue[]): Key {
   let key = CODE;
   for (const value of values) key += codeOf(value);
   return key;
@@ -44,7 +44,7 @@ function joined(expressions: readonly Evaluate[], tuple: Tuple): string {
 }
 
 /** Encode a value as a self-delimiting string. */
-function codeOf(value: Value): string {
+function codeOf(value: StreamValue): string {
   switch (typeof value) {
     case 'string':
       return `s${value.length}:${value}`;

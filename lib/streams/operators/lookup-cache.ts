@@ -1,6 +1,6 @@
 import { isThenable } from '../../events/hooks.ts';
 import type { OpenLookup } from '../types.ts';
-import { StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { type Key, keyOfValues } from './keys.ts';
 import type { Timers } from './operator.ts';
 
@@ -9,7 +9,7 @@ const MAX_KEYS = 10_000;
 /** Time limit of a lookup, in milliseconds. */
 const FIND_MS = 30_000;
 
-type Rows = readonly ValueObject[];
+type Rows = readonly StreamValueObject[];
 
 interface Cached {
   readonly rows: Rows;
@@ -35,7 +35,7 @@ export class LookupCache {
   }
 
   /** @throws the errors of the lookup */
-  find(values: readonly Value[]): Rows | Promise<Rows> {
+  find(values: readonly StreamValue[]): Rows | Promise<Rows> {
     const key = keyOfValues(values);
     const cached = this.#cached.get(key);
     if (cached !== undefined && cached.expiresAt > this.#timers.now()) return cached.rows;

@@ -6,7 +6,7 @@
 import { errorText } from '../../base/errors.ts';
 import type { OpenLookup } from '../types.ts';
 import { type Collection, type Evaluate, type Frame, JoinedRow, StreamRow, type Tuple } from '../values/tuple.ts';
-import { isNull, StreamFailure, type Value, type ValueObject } from '../values/values.ts';
+import { isNull, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
 import { collectionOf } from './collection.ts';
 import { testOf } from './condition.ts';
 import { LookupCache } from './lookup-cache.ts';
@@ -42,7 +42,7 @@ interface Pending {
   /** The time that was reached after it, before the next one. */
   time: number | undefined;
   /** The rows found for each tuple. */
-  readonly found: (readonly ValueObject[])[];
+  readonly found: (readonly StreamValueObject[])[];
   left: number;
   failure?: unknown;
 }
@@ -127,8 +127,8 @@ class Lookup implements Operator<Tuple | Collection> {
     this.#drain();
   }
 
-  #find(entry: Pending, index: number, values: readonly Value[]): void {
-    const settle = (rows: readonly ValueObject[]) => {
+  #find(entry: Pending, index: number, values: readonly StreamValue[]): void {
+    const settle = (rows: readonly StreamValueObject[]) => {
       entry.found[index] = rows;
       entry.left--;
     };
@@ -168,7 +168,7 @@ class Lookup implements Operator<Tuple | Collection> {
     }
   }
 
-  #emit({ tuples, range }: Collection, found: readonly (readonly ValueObject[])[]): void {
+  #emit({ tuples, range }: Collection, found: readonly (readonly StreamValueObject[])[]): void {
     const { kind, on, source, mostRows, frame } = this.#spec;
     const accepts = on && testOf(on);
     const budget = new JoinBudget(mostRows);

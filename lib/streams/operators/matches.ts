@@ -1,5 +1,5 @@
 import type { Evaluate, JoinedRow } from '../values/tuple.ts';
-import { isNull, StreamFailure, type Value } from '../values/values.ts';
+import { isNull, StreamFailure, type StreamValue } from '../values/values.ts';
 import { testOf } from './condition.ts';
 
 /** Maximum number of evaluations of ON per row that a join may create. */
@@ -40,7 +40,7 @@ export class JoinBudget {
 
 /** Rows by the value of an expression. */
 interface Index {
-  readonly rows: ReadonlyMap<Value, readonly number[]>;
+  readonly rows: ReadonlyMap<StreamValue, readonly number[]>;
   /** The types of the values. */
   readonly types: number;
 }
@@ -106,7 +106,7 @@ function candidatesOf(
   if (searching.key === undefined || searched.key === undefined) return undefined;
   const index = indexOf(searched.rows, searched.key);
   let { types } = index;
-  const values: Value[] = [];
+  const values: StreamValue[] = [];
   for (const row of searching.rows) {
     const value = searching.key(row);
     types |= typeOf(value);
@@ -121,7 +121,7 @@ function indexOf(rows: readonly JoinedRow[], key: Evaluate): Index {
   indexes.set(rows, known);
   const found = known.get(key);
   if (found !== undefined) return found;
-  const positions = new Map<Value, number[]>();
+  const positions = new Map<StreamValue, number[]>();
   let types = 0;
   for (let position = 0; position < rows.length; position++) {
     const value = key(rows[position]);
@@ -136,7 +136,7 @@ function indexOf(rows: readonly JoinedRow[], key: Evaluate): Index {
   return index;
 }
 
-function typeOf(value: Value): number {
+function typeOf(value: StreamValue): number {
   switch (typeof value) {
     case 'number':
     case 'bigint':
@@ -154,7 +154,7 @@ function typeOf(value: Value): number {
  * Map equal values to the same value: integers become numbers. ON decides between values that this does not
  * distinguish.
  */
-function hashed(value: Value): Value {
+function hashed(value: StreamValue): StreamValue {
   if (typeof value === 'bigint') return Number(value);
   return value;
 }

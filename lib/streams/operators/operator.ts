@@ -1,7 +1,7 @@
 import type { FunctionTools } from '../function.ts';
 import type { OpenLookup, Properties } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 
 /** Receives the output of an operator. */
 export interface Output<O> {
@@ -48,7 +48,7 @@ export interface Operator<I> {
    * passes on the row itself if it is true.
    * @throws StreamFailure
    */
-  condition?(item: I): Value;
+  condition?(item: I): StreamValue;
   /** Note that the event time of an input has advanced. If absent, the time is passed on unchanged. */
   flush?(time: number, port: number): void;
   /** Called when the rule starts: timers may be set. */

@@ -1,6 +1,6 @@
 import { compareStrings } from '../../sql/compare.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../values/tuple.ts';
-import { isNull, isNumber, kindOf, StreamFailure, typeName, type Value } from '../values/values.ts';
+import { isNull, isNumber, kindOf, StreamFailure, type StreamValue, typeName } from '../values/values.ts';
 import type { MakeOperator } from './operator.ts';
 
 /** A key of ORDER BY. */
@@ -36,7 +36,7 @@ export function makeOrder(
  * Values can be compared if all have the type of the first; numbers count as one type, and times can be compared with
  * numbers.
  */
-function checkTypes(values: readonly Value[]): void {
+function checkTypes(values: readonly StreamValue[]): void {
   const first = values.find((value) => !isNull(value));
   if (first === undefined) return;
   const kind = kindOf(first);
@@ -49,7 +49,7 @@ function checkTypes(values: readonly Value[]): void {
   }
 }
 
-function compareRows(left: readonly Value[], right: readonly Value[], keys: readonly SortKey[]): number {
+function compareRows(left: readonly StreamValue[], right: readonly StreamValue[], keys: readonly SortKey[]): number {
   for (let index = 0; index < keys.length; index++) {
     const [a, b] = [left[index], right[index]];
     if (isNull(a) || isNull(b)) {
@@ -62,7 +62,7 @@ function compareRows(left: readonly Value[], right: readonly Value[], keys: read
   return 0;
 }
 
-function compareValues(left: Value, right: Value): number {
+function compareValues(left: StreamValue, right: StreamValue): number {
   if (typeof left === 'string') return compareStrings(left, right as string);
   const [a, b] = [left as number, right as number]; // also bigint, boolean and Date, which JavaScript compares by value
   return a < b ? -1 : a > b ? 1 : 0;

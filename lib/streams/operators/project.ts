@@ -13,17 +13,17 @@ import {
   isNull,
   isStruct,
   StreamFailure,
+  type StreamValue,
+  type StreamValueObject,
   tooHeavy,
-  typeName,
-  type Value,
-  type ValueObject
+  typeName
 } from '../values/values.ts';
 
 /**
  * Appends the output rows of a tuple to a list: one, unless a function such as `unnest` creates several.
  * @throws StreamFailure
  */
-type Project = (tuple: Tuple, outputs: ValueObject[]) => void;
+type Project = (tuple: Tuple, outputs: StreamValueObject[]) => void;
 
 interface ProjectOptions {
   /** Output null for columns without a value instead of omitting them. */
@@ -32,7 +32,7 @@ interface ProjectOptions {
   readonly sendMetaToSink: boolean;
 }
 
-type Output = Record<string, Value>;
+type Output = Record<string, StreamValue>;
 
 /** Writes a part of the output. */
 type Write = (tuple: Tuple, output: Output) => void;
@@ -83,12 +83,12 @@ function everything(source: number | undefined, sendNilField: boolean): Project 
   };
 }
 
-function hasNull(columns: ValueObject): boolean {
+function hasNull(columns: StreamValueObject): boolean {
   for (const name in columns) if (isNull(columns[name])) return true;
   return false;
 }
 
-function withoutNull(columns: ValueObject): ValueObject {
+function withoutNull(columns: StreamValueObject): StreamValueObject {
   const output: Output = {};
   for (const name of Object.keys(columns)) if (!isNull(columns[name])) put(output, name, columns[name]);
   return output;
@@ -198,14 +198,14 @@ function resultOf({ function: row, names, args, slot }: Expanding, tools: Functi
     );
 }
 
-function putUnlessNull(output: Output, name: string, value: Value, sendNilField: boolean): void {
+function putUnlessNull(output: Output, name: string, value: StreamValue, sendNilField: boolean): void {
   if (!isNull(value)) put(output, name, value);
   else if (sendNilField) put(output, name, null);
   else if (Object.hasOwn(output, name)) delete output[name];
 }
 
 /** Set a column, including one whose name has a special meaning for objects. */
-function put(output: Output, name: string, value: Value): void {
+function put(output: Output, name: string, value: StreamValue): void {
   if (name !== '__proto__') output[name] = value;
   else Object.defineProperty(output, name, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,13 +1,13 @@
 import type { Cause } from '../values/cause.ts';
 import { JoinedRow, PENDING, StreamRow, type Tuple } from '../values/tuple.ts';
-import type { Value, ValueObject } from '../values/values.ts';
+import type { StreamValue, StreamValueObject } from '../values/values.ts';
 
 /** Slots in a checkpoint: the value in an array, or 0 for one that has not been computed. */
-type SavedSlots = readonly (readonly [Value] | 0)[];
+type SavedSlots = readonly (readonly [StreamValue] | 0)[];
 type SavedRow = readonly [
-  values: ValueObject,
+  values: StreamValueObject,
   timestamp: number,
-  metadata: ValueObject,
+  metadata: StreamValueObject,
   slots: SavedSlots,
   cause?: Cause
 ];
@@ -45,10 +45,10 @@ function loadRow([values, timestamp, metadata, slots, cause]: SavedRow): StreamR
   return new StreamRow(values, timestamp, metadata, loadSlots(slots), cause);
 }
 
-function saveSlots(slots: readonly Value[]): SavedSlots {
+function saveSlots(slots: readonly StreamValue[]): SavedSlots {
   return slots.map((value) => (value === PENDING ? 0 : [value]));
 }
 
-function loadSlots(slots: SavedSlots): Value[] {
+function loadSlots(slots: SavedSlots): StreamValue[] {
   return slots.map((saved) => (saved === 0 ? PENDING : saved[0]));
 }

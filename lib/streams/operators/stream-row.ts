@@ -1,5 +1,5 @@
 import { JoinedRow, PENDING, type StreamRow } from '../values/tuple.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 
 /**
  * A row as one of several streams: a joined row with one part. From here on, `columnOf` returns a column for its own
@@ -19,9 +19,9 @@ export function streamRow(
 /**
  * The slots of a joined row: for each slot, the value that one of the sides has computed; the first takes precedence.
  */
-export function joinSlots(first: Value[], second: Value[]): Value[] {
+export function joinSlots(first: StreamValue[], second: StreamValue[]): StreamValue[] {
   if (first.length === 0 && second.length === 0) return first;
-  const slots: Value[] = [];
+  const slots: StreamValue[] = [];
   for (let index = 0; index < Math.max(first.length, second.length); index++) {
     const value = index < first.length ? first[index] : PENDING;
     slots.push(value === PENDING && index < second.length ? second[index] : value);

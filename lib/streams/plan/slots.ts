@@ -1,14 +1,14 @@
 import type { BoundSlots } from '../expressions/bound.ts';
 import { type Evaluate, PENDING } from '../values/tuple.ts';
-import type { Value } from '../values/values.ts';
+import type { StreamValue } from '../values/values.ts';
 
 /** New slots for a tuple, none of them computed. */
-export function freshSlots(count: number): Value[] {
-  return new Array<Value>(count).fill(PENDING);
+export function freshSlots(count: number): StreamValue[] {
+  return new Array<StreamValue>(count).fill(PENDING);
 }
 
 /** The slots of a tuple of an emission: the values of its row, without those that depend on the emission. */
-export function emissionSlots({ ofEmission }: BoundSlots, slots: readonly Value[]): Value[] {
+export function emissionSlots({ ofEmission }: BoundSlots, slots: readonly StreamValue[]): StreamValue[] {
   const copy = slots.slice();
   for (const slot of ofEmission) copy[slot] = PENDING;
   return copy;

@@ -29,7 +29,7 @@ import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
 import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
-import { plainRow, tooHeavy, type ValueObject } from '../values/values.ts';
+import { plainRow, type StreamValueObject, tooHeavy } from '../values/values.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
 
@@ -244,7 +244,7 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
     const countsHits = select.window?.when === undefined;
     return ({ output, failed }) => ({
       push(item: Tuple | Collection) {
-        const rows: ValueObject[] = [];
+        const rows: StreamValueObject[] = [];
         const failures = new GroupFailures();
         if (!isCollection(item)) {
           frame.range = undefined;
@@ -285,7 +285,7 @@ const LONG_TEXT = 65_536;
  * A row of an emission with plain values. It is copied, and thereby weighed, only if a value is not plain.
  * @throws StreamFailure if it is too heavy
  */
-function rowOfResult(row: ValueObject, most: number): ValueObject {
+function rowOfResult(row: StreamValueObject, most: number): StreamValueObject {
   let isLong = false;
   for (const name in row) {
     const value = row[name];

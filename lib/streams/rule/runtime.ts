@@ -35,7 +35,7 @@ import type {
   TestRow
 } from '../types.ts';
 import { parseTime } from '../values/time-pattern.ts';
-import type { ValueObject } from '../values/values.ts';
+import type { StreamValueObject } from '../values/values.ts';
 import type { DefinedStreamRule } from './defined-stream-rule.ts';
 import type { PlannedAction, ReadStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
@@ -108,7 +108,7 @@ export class StreamRuntime {
   readonly #parseTime = (text: string, pattern: string): number | undefined =>
     parseTime(text, pattern, (timeMs) => offsetMinutes(this.#host.options.timezone, timeMs));
 
-  push(stream: string, row: ValueObject, meta: ValueObject | undefined): void {
+  push(stream: string, row: StreamValueObject, meta: StreamValueObject | undefined): void {
     this.#hub.push(stream, row, meta);
   }
 

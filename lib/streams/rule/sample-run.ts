@@ -12,7 +12,7 @@ import { Graph } from '../graph/graph.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../types.ts';
 import { StreamRow } from '../values/tuple.ts';
-import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
+import { member, printed, StreamFailure, type StreamValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a test. */
 const MAX_ROWS = 10_000;
@@ -150,9 +150,9 @@ function pushSample(
         timestampFormat: TIMESTAMP_FORMAT,
         parseTime
       });
-      const converted = convert(values as ValueObject);
+      const converted = convert(values as StreamValueObject);
       const time = options.isEventTime && kind === 'stream' ? eventTime(converted, definition.options, parseTime) : now;
-      const row = new StreamRow(converted, time, meta as ValueObject);
+      const row = new StreamRow(converted, time, meta as StreamValueObject);
       if (kind !== 'table') entry?.push(row);
       else {
         const rows = [...(tables.get(stream) ?? []), row].slice(-(Number(definition.options.RETAIN_SIZE) || MAX_ROWS));
@@ -167,7 +167,7 @@ function pushSample(
 
 /** @throws StreamFailure */
 function eventTime(
-  values: ValueObject,
+  values: StreamValueObject,
   { TIMESTAMP: column = '', TIMESTAMP_FORMAT: format }: StreamDefinition['options'],
   parseTime: ParseTime
 ): number {

@@ -2,7 +2,7 @@ import { parseJson } from '../formats/json.ts';
 import type { MemoryTopics } from '../memory-topics.ts';
 import type { SinkType } from '../types.ts';
 import { causedBy } from '../values/cause.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 
 /** Publishes outputs to a topic in memory, where sources of the type `memory` find them. Rows are not encoded. */
 export function memorySink(topics: MemoryTopics): SinkType {
@@ -36,7 +36,7 @@ export function memorySink(topics: MemoryTopics): SinkType {
 }
 
 /** The rows of an item; with a template, the object or objects that its JSON encodes. @throws StreamFailure */
-function rowsOf(value: unknown): readonly ValueObject[] {
+function rowsOf(value: unknown): readonly StreamValueObject[] {
   const rows: unknown =
     typeof value === 'string' ? parseJson(value, 'memory sink: the output of the template is not valid JSON') : value;
   const list: readonly unknown[] = Array.isArray(rows) ? rows : [rows];
@@ -44,6 +44,6 @@ function rowsOf(value: unknown): readonly ValueObject[] {
   throw new StreamFailure('memory sink: the output is neither a row nor a list of rows');
 }
 
-function isRow(value: unknown): value is ValueObject {
+function isRow(value: unknown): value is StreamValueObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }

@@ -1,7 +1,7 @@
 import type { Consumer } from '../graph/consumer.ts';
 import type { Cause } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 import { type Lane, MAX_AT_ONCE, SLICE_ROWS } from './lane.ts';
 import { type Waiting, WaitingRows } from './waiting-rows.ts';
 
@@ -78,7 +78,7 @@ export class Feed {
    */
   arrive(
     payload: Uint8Array | undefined,
-    values: ValueObject,
+    values: StreamValueObject,
     metadata: Metadata,
     arrivedAt: number,
     cause: Cause | undefined,
@@ -168,7 +168,7 @@ export class Feed {
   /** @returns the number of rows passed on; 0 if there are many, which follow in slices */
   #take(
     payload: Uint8Array | undefined,
-    values: ValueObject,
+    values: StreamValueObject,
     metadata: Metadata,
     arrivedAt: number,
     cause: Cause | undefined,

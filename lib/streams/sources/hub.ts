@@ -8,7 +8,7 @@ import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { LookupTable } from '../operators/operator.ts';
 import type { NotedStream, SourceType, StreamDefinition } from '../types.ts';
 import type { Metadata } from '../values/tuple.ts';
-import type { ValueObject } from '../values/values.ts';
+import type { StreamValueObject } from '../values/values.ts';
 import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
@@ -194,7 +194,7 @@ export class SourceHub {
    * Push a row into a stream, as if its source had produced it. No effect if no rule uses the stream. The row must not
    * be changed afterwards.
    */
-  push(stream: string, values: ValueObject, metadata?: Metadata): void {
+  push(stream: string, values: StreamValueObject, metadata?: Metadata): void {
     for (const source of [...this.#sources.values()])
       if (source.definition.name === stream) source.push(values, metadata);
   }

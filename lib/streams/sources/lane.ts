@@ -11,7 +11,7 @@ import type { Consumer, Need } from '../graph/consumer.ts';
 import type { FirstMessage } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Metadata, NO_METADATA, StreamRow } from '../values/tuple.ts';
-import { member, printed, StreamFailure, type ValueObject } from '../values/values.ts';
+import { member, printed, StreamFailure, type StreamValueObject } from '../values/values.ts';
 import { Consumers } from './consumers.ts';
 import type { StreamSettings } from './stream-settings.ts';
 import type { TableRows } from './table-rows.ts';
@@ -24,7 +24,7 @@ export const SLICE_ROWS = 200;
 /** A message with many rows, some of which have not been passed on. */
 interface LongMessage {
   readonly payload: Uint8Array;
-  rows: readonly ValueObject[];
+  rows: readonly StreamValueObject[];
   /** Index of the next row. */
   at: number;
   readonly metadata: Metadata;
@@ -116,7 +116,7 @@ export class Lane {
    */
   bytes(payload: Uint8Array, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): number {
     const format = this.#format ?? this.#compile();
-    let decoded: ValueObject | readonly ValueObject[];
+    let decoded: StreamValueObject | readonly StreamValueObject[];
     try {
       decoded = format.decode(payload);
     } catch (error) {
@@ -125,7 +125,7 @@ export class Lane {
       return 1;
     }
     if (!Array.isArray(decoded)) {
-      this.#row(decoded as ValueObject, metadata, arrivedAt, cause);
+      this.#row(decoded as StreamValueObject, metadata, arrivedAt, cause);
       return 1;
     }
     if (decoded.length > MAX_AT_ONCE && this.#canWait) {
@@ -158,7 +158,7 @@ export class Lane {
     return end - begin;
   }
 
-  values(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
+  values(values: StreamValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
     if (this.#format === undefined) this.#compile();
     this.#row(values, metadata, arrivedAt, cause);
   }
@@ -228,7 +228,7 @@ export class Lane {
       };
       const decoded = attempt(() => format.decode(payload)) ?? [];
       const now = this.#host.now();
-      for (const values of (Array.isArray(decoded) ? decoded : [decoded]) as readonly ValueObject[]) {
+      for (const values of (Array.isArray(decoded) ? decoded : [decoded]) as readonly StreamValueObject[]) {
         const row = attempt(() => this.#rowOf(convert, values, metadata, now, cause));
         if (row !== undefined) took(row);
       }
@@ -263,7 +263,7 @@ export class Lane {
   /** Recompile, because the columns that rules need have changed. */
   #readAgain(long: LongMessage): void {
     try {
-      long.rows = this.#compile().decode(long.payload) as readonly ValueObject[];
+      long.rows = this.#compile().decode(long.payload) as readonly StreamValueObject[];
     } catch (error) {
       this.#host.failed(error);
       this.fail(error, long.cause);
@@ -284,7 +284,7 @@ export class Lane {
     for (const [consumer, taker] of takers) this.#swap(taker, consumer);
   }
 
-  #row(values: ValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
+  #row(values: StreamValueObject, metadata: Metadata, arrivedAt: number, cause: Cause | undefined): void {
     let row: StreamRow;
     try {
       row = this.#rowOf(this.#convert, values, metadata, arrivedAt, cause);
@@ -299,7 +299,7 @@ export class Lane {
 
   #rowOf(
     convert: Convert,
-    values: ValueObject,
+    values: StreamValueObject,
     metadata: Metadata,
     arrivedAt: number,
     cause: Cause | undefined
@@ -349,7 +349,7 @@ export class Lane {
     this.#consumers.each((consumer) => consumer.replace?.(rows));
   }
 
-  #timeOf(values: ValueObject): number {
+  #timeOf(values: StreamValueObject): number {
     const { timestamp = '', timestampFormat, parseTime } = this.#settings;
     const value = member(values, timestamp);
     if (value === undefined || value === null)
@@ -397,7 +397,7 @@ export class Lane {
   }
 }
 
-function shown(values: ValueObject): string {
+function shown(values: StreamValueObject): string {
   const text = printed(values);
   return text.length > 200 ? `${text.slice(0, 197)}...` : text;
 }

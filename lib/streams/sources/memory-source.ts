@@ -1,7 +1,7 @@
 import { exactNumber } from '../functions/equality.ts';
 import type { MemoryMessage, MemoryTopics } from '../memory-topics.ts';
 import type { OpenLookup, OpenSource, SourceSetup, SourceType } from '../types.ts';
-import { isNumber, member, printed, type Value, type ValueObject } from '../values/values.ts';
+import { isNumber, member, printed, type StreamValue, type StreamValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a lookup table; the oldest ones are dropped. */
 const MAX_ROWS = 1_000_000;
@@ -56,7 +56,7 @@ function open(setup: SourceSetup, topics: MemoryTopics): OpenSource {
 
 /** The rows of a lookup table. */
 class KeptRows {
-  readonly #rows = new Map<string, ValueObject>();
+  readonly #rows = new Map<string, StreamValueObject>();
   readonly #key: string | undefined;
   readonly #unsubscribe: () => void;
   #count = 0;
@@ -68,9 +68,9 @@ class KeptRows {
     });
   }
 
-  find(keys: readonly string[], values: readonly Value[]): ValueObject[] {
+  find(keys: readonly string[], values: readonly StreamValue[]): StreamValueObject[] {
     const wanted = values.map(idOf);
-    const hasAll = (row: ValueObject) => keys.every((key, i) => idOf(member(row, key)) === wanted[i]);
+    const hasAll = (row: StreamValueObject) => keys.every((key, i) => idOf(member(row, key)) === wanted[i]);
     if (keys.length === 1 && keys[0] === this.#key) {
       const row = this.#rows.get(wanted[0]);
       return row === undefined ? [] : [row];
@@ -83,7 +83,7 @@ class KeptRows {
     this.#rows.clear();
   }
 
-  #take(row: ValueObject, { keyField = this.#key, rowkindField }: MemoryMessage): void {
+  #take(row: StreamValueObject, { keyField = this.#key, rowkindField }: MemoryMessage): void {
     const id = keyField === undefined ? `row ${this.#count++}` : idOf(member(row, keyField));
     this.#rows.delete(id); // makes it the newest row
     if (rowkindField !== undefined && member(row, rowkindField) === 'delete') return;
@@ -95,6 +95,6 @@ class KeptRows {
 }
 
 /** A key that is equal for equal values: 1 of either type, but not "1". */
-function idOf(value: Value): string {
+function idOf(value: StreamValue): string {
   return isNumber(value) ? `number ${exactNumber(value)}` : `${typeof value} ${printed(value)}`;
 }

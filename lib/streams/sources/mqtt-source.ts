@@ -9,7 +9,7 @@ import type { StreamMessages } from '../host.ts';
 import type { FirstMessage, OpenSource, SourceSetup, SourceType } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
-import type { Value, ValueObject } from '../values/values.ts';
+import type { StreamValue, StreamValueObject } from '../values/values.ts';
 
 /** Stream rules receive a message after the rules over events. */
 const ORDER = 2 ** 52;
@@ -146,7 +146,7 @@ function makeMetadata(message: Message, retain: boolean): Metadata {
   return { ...metadata, properties: propertiesOf(message.properties) };
 }
 
-function propertiesOf({ userProperties = [], ...others }: PacketProperties): ValueObject {
-  const values: [string, Value][] = Object.entries(others).filter(([, value]) => value !== undefined);
+function propertiesOf({ userProperties = [], ...others }: PacketProperties): StreamValueObject {
+  const values: [string, StreamValue][] = Object.entries(others).filter(([, value]) => value !== undefined);
   return Object.fromEntries([...values, ...userProperties]);
 }

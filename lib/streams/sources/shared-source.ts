@@ -11,7 +11,7 @@ import type { ConnectionCounters } from '../graph/metrics.ts';
 import type { OpenSource, Properties, SourceSetup, SourceType, StreamDefinition } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Metadata, NO_METADATA } from '../values/tuple.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 import { Feed, type FeedHost } from './feed.ts';
 import { FirstMessages } from './first-messages.ts';
 import type { FirstRows } from './first-rows.ts';
@@ -30,7 +30,7 @@ export interface SourceCounters {
   readonly lastExceptionAt: number;
 }
 
-const NO_VALUES: ValueObject = {};
+const NO_VALUES: StreamValueObject = {};
 
 /** An open source, shared by all rules that use its stream. */
 export class SharedSource {
@@ -197,7 +197,7 @@ export class SharedSource {
 
   /** Pass on a row of the app, or one that needs no decoding. @param cause the rules that caused it */
   push(
-    values: ValueObject,
+    values: StreamValueObject,
     metadata: Metadata = NO_METADATA,
     timestamp = this.#ports.clock.now(),
     cause?: Cause
@@ -341,7 +341,7 @@ export class SharedSource {
 
   #arrive(
     payload: Uint8Array | undefined,
-    values: ValueObject,
+    values: StreamValueObject,
     metadata: Metadata,
     arrivedAt: number,
     cause: Cause | undefined

@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { OpenSource, SourceSetup, SourceType } from '../types.ts';
-import type { ValueObject } from '../values/values.ts';
+import type { StreamValueObject } from '../values/values.ts';
 
 /** Rows of a list, one after the other. */
 export const SIMULATOR: SourceType = {
@@ -36,7 +36,7 @@ function open(setup: SourceSetup): OpenSource {
   return { close: () => clock.clearTimeout(timer) };
 }
 
-function checkRow(row: unknown, field: string): ValueObject {
-  if (typeof row === 'object' && row !== null && !Array.isArray(row)) return row as ValueObject;
+function checkRow(row: unknown, field: string): StreamValueObject {
+  if (typeof row === 'object' && row !== null && !Array.isArray(row)) return row as StreamValueObject;
   throw new InvalidInput('PROPERTY_INVALID', field, 'an object', row);
 }

@@ -1,6 +1,6 @@
 import type { Cause } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
-import { StreamFailure, type ValueObject } from '../values/values.ts';
+import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 
 /** Maximum number of waiting payloads and rows. */
 const MAX_WAITING = 102_400;
@@ -12,7 +12,7 @@ const MAX_TAKEN = 1_024;
 /** A payload or a row that arrived while another one was being processed. */
 export interface Waiting {
   readonly payload: Uint8Array | undefined;
-  readonly values: ValueObject;
+  readonly values: StreamValueObject;
   readonly metadata: Metadata;
   readonly arrivedAt: number;
   readonly cause: Cause | undefined;

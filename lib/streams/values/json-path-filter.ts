@@ -1,5 +1,5 @@
 import type { PathScanner } from './json-path-scanner.ts';
-import { isNull, isNumber, type Value } from './values.ts';
+import { isNull, isNumber, type StreamValue } from './values.ts';
 
 /** Counts the values that a query visits. */
 export interface Work {
@@ -8,10 +8,10 @@ export interface Work {
 }
 
 /** Evaluate a path or an operand of a filter. @param current the element that is tested */
-export type Select = (current: Value, root: Value, work: Work) => Value;
+export type Select = (current: StreamValue, root: StreamValue, work: Work) => StreamValue;
 
 /** A filter condition: whether an element is kept. */
-export type Condition = (current: Value, root: Value, work: Work) => boolean;
+export type Condition = (current: StreamValue, root: StreamValue, work: Work) => boolean;
 
 /**
  * Parse the condition of a filter: comparisons, arithmetic, `&&`, `||`, `!`, parentheses.
@@ -24,11 +24,11 @@ export function parseCondition(scanner: PathScanner, parsePath: (scanner: PathSc
 }
 
 /** A path without a comparison is true if it selects a value other than null and false. */
-function isTrue(value: Value): boolean {
+function isTrue(value: StreamValue): boolean {
   return !isNull(value) && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
-type Operate = (left: Value, right: Value) => Value;
+type Operate = (left: StreamValue, right: StreamValue) => StreamValue;
 
 /** Operators by level, weakest first; within a level, longer ones first. */
 const LEVELS: readonly (readonly (readonly [string, Operate])[])[] = [
@@ -51,23 +51,23 @@ const LEVELS: readonly (readonly (readonly [string, Operate])[])[] = [
   ]
 ];
 
-function isEqual(left: Value, right: Value): boolean {
+function isEqual(left: StreamValue, right: StreamValue): boolean {
   if (isNumber(left) && isNumber(right)) return Number(left) === Number(right);
   return left === right || (isNull(left) && isNull(right));
 }
 
 /** Numbers are compared with numbers and strings with strings; other pairs are unordered. */
-function order(left: Value, right: Value, holds: (order: number) => boolean): boolean {
+function order(left: StreamValue, right: StreamValue, holds: (order: number) => boolean): boolean {
   if (isNumber(left) && isNumber(right)) return holds(Number(left) - Number(right));
   if (typeof left !== 'string' || typeof right !== 'string') return false;
   return holds(left < right ? -1 : left > right ? 1 : 0);
 }
 
-function calculate(left: Value, right: Value, compute: (x: number, y: number) => number): Value {
+function calculate(left: StreamValue, right: StreamValue, compute: (x: number, y: number) => number): StreamValue {
   return isNumber(left) && isNumber(right) ? compute(Number(left), Number(right)) : null;
 }
 
-const WORDS: readonly (readonly [string, Value])[] = [
+const WORDS: readonly (readonly [string, StreamValue])[] = [
   ['true', true],
   ['false', false],
   ['null', null]

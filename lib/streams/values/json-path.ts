@@ -4,7 +4,7 @@
 
 import { type Condition, parseCondition, type Select, type Work } from './json-path-filter.ts';
 import { PathScanner } from './json-path-scanner.ts';
-import { describe, isArray, isStruct, StreamFailure, type Value } from './values.ts';
+import { describe, isArray, isStruct, StreamFailure, type StreamValue } from './values.ts';
 
 /** Maximum length of a path, in characters. */
 const MAX_CHARACTERS = 10_000;
@@ -17,9 +17,9 @@ export interface JsonPath {
    * Query the path: one value, or an array if the path may select several.
    * @throws StreamFailure if a path to one value selects none, or if it visits too many values
    */
-  query(value: Value): Value;
+  query(value: StreamValue): StreamValue;
   /** As `query`, but undefined if the path selects nothing. @throws StreamFailure if it visits too many values */
-  find(value: Value): Value;
+  find(value: StreamValue): StreamValue;
 }
 
 /** A step of a path. */
@@ -52,7 +52,7 @@ export function compileJsonPath(text: string): JsonPath {
   scanner.skipSpace();
   if (!scanner.isAtEnd) throw scanner.failure('expected . or [; write ["..."] for keys with other characters');
   const select = selection(steps);
-  const find = (value: Value) => select(value, value, new Visits());
+  const find = (value: StreamValue) => select(value, value, new Visits());
   return {
     find,
     query(value) {
@@ -142,9 +142,9 @@ function selection(steps: readonly Step[]): Select {
       return value;
     };
   return (current, root, work) => {
-    let values: Value[] = [current];
+    let values: StreamValue[] = [current];
     for (const step of steps) {
-      const next: Value[] = [];
+      const next: StreamValue[] = [];
       for (const value of values) selectInto(next, value, step, root, work);
       values = next;
     }
@@ -152,15 +152,15 @@ function selection(steps: readonly Step[]): Select {
   };
 }
 
-function memberOf(value: Value, key: string): Value {
+function memberOf(value: StreamValue, key: string): StreamValue {
   return isStruct(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
-function elementOf(value: Value, index: number): Value {
+function elementOf(value: StreamValue, index: number): StreamValue {
   return isArray(value) ? value.at(index) : undefined;
 }
 
-function selectInto(result: Value[], value: Value, step: Step, root: Value, work: Work): void {
+function selectInto(result: StreamValue[], value: StreamValue, step: Step, root: StreamValue, work: Work): void {
   work.take(1);
   switch (step.type) {
     case 'key':
@@ -186,19 +186,19 @@ function selectInto(result: Value[], value: Value, step: Step, root: Value, work
   }
 }
 
-function childrenOf(value: Value, work: Work): readonly Value[] {
+function childrenOf(value: StreamValue, work: Work): readonly StreamValue[] {
   const children = isArray(value) ? value : isStruct(value) ? Object.values(value) : [];
   work.take(children.length);
   return children;
 }
 
 function sliceOf(
-  value: Value,
+  value: StreamValue,
   from: number | undefined,
   to: number | undefined,
   by: number,
   work: Work
-): readonly Value[] {
+): readonly StreamValue[] {
   if (!isArray(value)) return [];
   const part = value.slice(from, to);
   work.take(part.length);
@@ -206,8 +206,8 @@ function sliceOf(
 }
 
 /** The value and its descendants, in pre-order. */
-function descendInto(result: Value[], value: Value, work: Work): void {
-  const waiting: Value[] = [value];
+function descendInto(result: StreamValue[], value: StreamValue, work: Work): void {
+  const waiting: StreamValue[] = [value];
   while (waiting.length > 0) {
     const each = waiting.pop();
     result.push(each);

@@ -4,17 +4,17 @@
 // running rule, and an operator sets it before it evaluates, so nothing may wait between the two.
 
 import { type Cause, deeper } from './cause.ts';
-import { isNull, member, type Value, type ValueObject } from './values.ts';
+import { isNull, member, type StreamValue, type StreamValueObject } from './values.ts';
 
 /** Metadata of a row, besides its columns, such as its topic. */
-export type Metadata = ValueObject;
+export type Metadata = StreamValueObject;
 
 export const NO_METADATA: Metadata = {};
 
 /** The content of a slot whose value has not been computed. */
-export const PENDING = Symbol('pending') as unknown as Value;
+export const PENDING = Symbol('pending') as unknown as StreamValue;
 
-const NO_SLOTS: Value[] = [];
+const NO_SLOTS: StreamValue[] = [];
 
 /**
  * An item that flows between operators: a row of one stream, a joined row or a group of rows.
@@ -26,37 +26,37 @@ export interface Tuple {
   /** Arrival time in milliseconds since 1970, or the time column that the stream declares. */
   readonly timestamp: number;
   /** The values of aliases that other clauses use, and of stateful functions; `PENDING` until they are computed. */
-  readonly slots: Value[];
+  readonly slots: StreamValue[];
   /** The rules that caused the item; undefined for most rows. */
   readonly cause: Cause | undefined;
   /** The value of a column, from the first stream that has it; undefined if none has it. */
-  column(name: string): Value;
+  column(name: string): StreamValue;
   /** The value of a column of one stream. */
-  columnOf(source: number, name: string): Value;
+  columnOf(source: number, name: string): StreamValue;
   /** The value of a metadata field. */
-  meta(name: string): Value;
-  metaOf(source: number, name: string): Value;
+  meta(name: string): StreamValue;
+  metaOf(source: number, name: string): StreamValue;
   /** All columns, or those of one stream. Of equal names, the first stream's column is used. */
-  columns(source?: number): ValueObject;
+  columns(source?: number): StreamValueObject;
   /** All metadata, or that of one stream. */
   metadata(source?: number): Metadata;
   /** A copy of the tuple with separate slots. A shared tuple is never changed. */
-  with(slots: Value[]): Tuple;
+  with(slots: StreamValue[]): Tuple;
 }
 
 /** A row of one stream. Rules share rows, so they are never changed. */
 export class StreamRow implements Tuple {
-  readonly values: ValueObject;
+  readonly values: StreamValueObject;
   readonly timestamp: number;
   readonly source: Metadata;
-  readonly slots: Value[];
+  readonly slots: StreamValue[];
   readonly cause: Cause | undefined;
 
   constructor(
-    values: ValueObject,
+    values: StreamValueObject,
     timestamp: number,
     metadata: Metadata = NO_METADATA,
-    slots: Value[] = NO_SLOTS,
+    slots: StreamValue[] = NO_SLOTS,
     cause?: Cause
   ) {
     this.values = values;
@@ -66,23 +66,23 @@ export class StreamRow implements Tuple {
     this.cause = cause;
   }
 
-  column(name: string): Value {
+  column(name: string): StreamValue {
     return member(this.values, name);
   }
 
-  columnOf(_source: number, name: string): Value {
+  columnOf(_source: number, name: string): StreamValue {
     return member(this.values, name);
   }
 
-  meta(name: string): Value {
+  meta(name: string): StreamValue {
     return member(this.source, name);
   }
 
-  metaOf(_source: number, name: string): Value {
+  metaOf(_source: number, name: string): StreamValue {
     return member(this.source, name);
   }
 
-  columns(): ValueObject {
+  columns(): StreamValueObject {
     return this.values;
   }
 
@@ -90,7 +90,7 @@ export class StreamRow implements Tuple {
     return this.source;
   }
 
-  with(slots: Value[]): StreamRow {
+  with(slots: StreamValue[]): StreamRow {
     return new StreamRow(this.values, this.timestamp, this.source, slots, this.cause);
   }
 
@@ -106,9 +106,9 @@ export class JoinedRow implements Tuple {
   readonly parts: readonly (StreamRow | undefined)[];
   /** The positions in the order in which columns are looked up. */
   readonly order: readonly number[];
-  readonly slots: Value[];
+  readonly slots: StreamValue[];
 
-  constructor(parts: readonly (StreamRow | undefined)[], order: readonly number[], slots: Value[] = NO_SLOTS) {
+  constructor(parts: readonly (StreamRow | undefined)[], order: readonly number[], slots: StreamValue[] = NO_SLOTS) {
     this.parts = parts;
     this.order = order;
     this.slots = slots;
@@ -129,7 +129,7 @@ export class JoinedRow implements Tuple {
     return cause;
   }
 
-  column(name: string): Value {
+  column(name: string): StreamValue {
     for (const position of this.order) {
       const value = this.parts[position]?.column(name);
       if (!isNull(value)) return value;
@@ -137,11 +137,11 @@ export class JoinedRow implements Tuple {
     return undefined;
   }
 
-  columnOf(source: number, name: string): Value {
+  columnOf(source: number, name: string): StreamValue {
     return this.parts[source]?.column(name);
   }
 
-  meta(name: string): Value {
+  meta(name: string): StreamValue {
     for (const position of this.order) {
       const value = this.parts[position]?.meta(name);
       if (!isNull(value)) return value;
@@ -149,11 +149,11 @@ export class JoinedRow implements Tuple {
     return undefined;
   }
 
-  metaOf(source: number, name: string): Value {
+  metaOf(source: number, name: string): StreamValue {
     return this.parts[source]?.meta(name);
   }
 
-  columns(source?: number): ValueObject {
+  columns(source?: number): StreamValueObject {
     if (source !== undefined) return this.parts[source]?.columns() ?? {};
     return this.#union((part) => part.columns());
   }
@@ -163,12 +163,12 @@ export class JoinedRow implements Tuple {
     return this.#union((part) => part.metadata());
   }
 
-  with(slots: Value[]): JoinedRow {
+  with(slots: StreamValue[]): JoinedRow {
     return new JoinedRow(this.parts, this.order, slots);
   }
 
-  #union(read: (part: StreamRow) => ValueObject): ValueObject {
-    const union: Record<string, Value> = { __proto__: null } as never;
+  #union(read: (part: StreamRow) => StreamValueObject): StreamValueObject {
+    const union: Record<string, StreamValue> = { __proto__: null } as never;
     for (const position of this.order) {
       const part = this.parts[position];
       if (part === undefined) continue;
@@ -182,10 +182,10 @@ export class JoinedRow implements Tuple {
 export class GroupRow implements Tuple {
   readonly first: Tuple;
   /** The results of the statement's aggregate calls, in the order of the plan. */
-  readonly aggregates: readonly Value[];
-  readonly slots: Value[];
+  readonly aggregates: readonly StreamValue[];
+  readonly slots: StreamValue[];
 
-  constructor(first: Tuple, aggregates: readonly Value[], slots: Value[] = first.slots) {
+  constructor(first: Tuple, aggregates: readonly StreamValue[], slots: StreamValue[] = first.slots) {
     this.first = first;
     this.aggregates = aggregates;
     this.slots = slots;
@@ -199,23 +199,23 @@ export class GroupRow implements Tuple {
     return this.first.cause;
   }
 
-  column(name: string): Value {
+  column(name: string): StreamValue {
     return this.first.column(name);
   }
 
-  columnOf(source: number, name: string): Value {
+  columnOf(source: number, name: string): StreamValue {
     return this.first.columnOf(source, name);
   }
 
-  meta(name: string): Value {
+  meta(name: string): StreamValue {
     return this.first.meta(name);
   }
 
-  metaOf(source: number, name: string): Value {
+  metaOf(source: number, name: string): StreamValue {
     return this.first.metaOf(source, name);
   }
 
-  columns(source?: number): ValueObject {
+  columns(source?: number): StreamValueObject {
     return this.first.columns(source);
   }
 
@@ -223,7 +223,7 @@ export class GroupRow implements Tuple {
     return this.first.metadata(source);
   }
 
-  with(slots: Value[]): GroupRow {
+  with(slots: StreamValue[]): GroupRow {
     return new GroupRow(this.first, this.aggregates, slots);
   }
 }
@@ -275,4 +275,4 @@ export interface Frame {
 }
 
 /** A compiled expression. @throws StreamFailure */
-export type Evaluate = (tuple: Tuple) => Value;
+export type Evaluate = (tuple: Tuple) => StreamValue;

@@ -4,7 +4,7 @@
 // (`plain`, `plainRow`).
 
 import { BrokerError } from '../../base/errors.ts';
-import { setKey } from '../../sql/values.ts';
+import { type ObjectWith, setKey, type ValueWith } from '../../sql/values.ts';
 
 /**
  * The values of stream statements.
@@ -22,24 +22,14 @@ import { setKey } from '../../sql/values.ts';
  * Rows of streams without a schema have the numbers of JSON, which are floats. Integers from 2^53 on are bigint, so
  * that they keep their digits.
  */
-export type Value =
-  | string
-  | number
-  | bigint
-  | boolean
-  | null
-  | undefined
-  | Date
-  | Uint8Array
-  | readonly Value[]
-  | { readonly [key: string]: Value };
+export type StreamValue = ValueWith<Date>;
 
 /** A row's columns by name, or a struct. */
-export type ValueObject = { readonly [key: string]: Value };
+export type StreamValueObject = ObjectWith<Date>;
 
 type Kind = 'bigint' | 'float' | 'string' | 'boolean' | 'datetime' | 'bytea' | 'array' | 'struct' | 'null';
 
-export function kindOf(value: Value): Kind {
+export function kindOf(value: StreamValue): Kind {
   switch (typeof value) {
     case 'string':
     case 'boolean':
@@ -56,19 +46,19 @@ export function kindOf(value: Value): Kind {
   return value instanceof Uint8Array ? 'bytea' : 'struct';
 }
 
-export function isNull(value: Value): value is null | undefined {
+export function isNull(value: StreamValue): value is null | undefined {
   return value === null || value === undefined;
 }
 
-export function isNumber(value: Value): value is number | bigint {
+export function isNumber(value: StreamValue): value is number | bigint {
   return typeof value === 'number' || typeof value === 'bigint';
 }
 
-export function isArray(value: Value): value is readonly Value[] {
+export function isArray(value: StreamValue): value is readonly StreamValue[] {
   return Array.isArray(value);
 }
 
-export function isStruct(value: Value): value is ValueObject {
+export function isStruct(value: StreamValue): value is StreamValueObject {
   return kindOf(value) === 'struct';
 }
 
@@ -76,14 +66,14 @@ export function isStruct(value: Value): value is ValueObject {
  * The value of a key. An exact match takes precedence over one that differs in case [stream rules 3.1, 4.5].
  * @returns undefined if there is none
  */
-export function member(object: ValueObject, key: string): Value {
+export function member(object: StreamValueObject, key: string): StreamValue {
   const value = object[key];
   // most columns exist; inherited members are functions, which are never values, and __proto__
   if (value !== undefined && typeof value !== 'function' && key !== '__proto__') return value;
   return Object.hasOwn(object, key) ? value : similarMember(object, key);
 }
 
-function similarMember(object: ValueObject, key: string): Value {
+function similarMember(object: StreamValueObject, key: string): StreamValue {
   const lower = key.toLowerCase();
   for (const name of Object.keys(object))
     if (name.length === key.length && name.toLowerCase() === lower) return object[name];
@@ -103,7 +93,7 @@ const TYPE_NAMES: Readonly<Record<Kind, string>> = {
 };
 
 /** The name of a value's type in messages, as in the original: `int64`. */
-export function typeName(value: Value): string {
+export function typeName(value: StreamValue): string {
   return TYPE_NAMES[kindOf(value)];
 }
 
@@ -111,13 +101,13 @@ export function typeName(value: Value): string {
 const MAX_LEVELS = 1000;
 
 /** A value in messages, as in the original: `string(32)`. Long values are shortened. */
-export function describe(value: Value): string {
+export function describe(value: StreamValue): string {
   const text = brief(value, 3);
   return `${typeName(value)}(${text.length > 100 ? `${text.slice(0, 97)}...` : text})`;
 }
 
 /** The beginning of a value. */
-function brief(value: Value, levels: number): string {
+function brief(value: StreamValue, levels: number): string {
   if (typeof value === 'string') return value.slice(0, 101);
   if (value instanceof Uint8Array) return printed(value.subarray(0, 50));
   if (!isArray(value) && !isStruct(value)) return printed(value);
@@ -135,7 +125,7 @@ const MAX_PRINTED = 1_048_576;
  * A value as the original prints it: arrays `[1 2]`, structs `map[a:1]`, null `<nil>`.
  * @throws StreamFailure for an array or a struct with more than 1000 levels, or more than 1048576 characters
  */
-export function printed(value: Value): string {
+export function printed(value: StreamValue): string {
   switch (kindOf(value)) {
     case 'null':
       return '<nil>';
@@ -168,7 +158,7 @@ class Printer {
   text = '';
 
   /** @throws StreamFailure */
-  print(value: Value, level: number): void {
+  print(value: StreamValue, level: number): void {
     if (isArray(value)) {
       checkLevel(level);
       this.#add('[');
@@ -225,7 +215,7 @@ export function integer(value: bigint): bigint {
  * null.
  * @throws StreamFailure for more than 1000 levels
  */
-export function plain(value: Value): unknown {
+export function plain(value: StreamValue): unknown {
   return new PlainCopy(Infinity).of(value, 0);
 }
 
@@ -233,8 +223,8 @@ export function plain(value: Value): unknown {
  * Convert a row of a result in the same way, weighing it at the same time.
  * @throws StreamFailure for more than 1000 levels, or if it is too heavy
  */
-export function plainRow(row: ValueObject, most: number): ValueObject {
-  return new PlainCopy(most).of(row, 0) as ValueObject;
+export function plainRow(row: StreamValueObject, most: number): StreamValueObject {
+  return new PlainCopy(most).of(row, 0) as StreamValueObject;
 }
 
 /** Copies values up to a limit of their weight, which is defined as in `weightOf`. */
@@ -248,7 +238,7 @@ class PlainCopy {
   }
 
   /** @throws StreamFailure */
-  of(value: Value, level: number): unknown {
+  of(value: StreamValue, level: number): unknown {
     switch (typeof value) {
       case 'string':
         this.#take(value.length + 2);
@@ -269,10 +259,10 @@ class PlainCopy {
     checkLevel(level);
     if (Array.isArray(value)) {
       this.#take(value.length);
-      return value.map((each: Value) => this.of(each, level + 1));
+      return value.map((each: StreamValue) => this.of(each, level + 1));
     }
     const copy: Record<string, unknown> = {};
-    const object = value as ValueObject;
+    const object = value as StreamValueObject;
     for (const key of Object.keys(object)) {
       this.#take(key.length + 4);
       setKey(copy, key, this.of(object[key], level + 1));

@@ -7,7 +7,7 @@
 import type { Accumulator } from '../../function.ts';
 import type { Cause } from '../../values/cause.ts';
 import type { Tuple } from '../../values/tuple.ts';
-import type { Value } from '../../values/values.ts';
+import type { StreamValue } from '../../values/values.ts';
 import { type GroupFailures, type GroupSpec, GroupTable, groupRows, groupsOfNothing } from '../groups.ts';
 import type { Key } from '../keys.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../saved-tuples.ts';
@@ -43,7 +43,7 @@ export class SlidingGroupContents implements Contents {
   readonly #spec: GroupSpec;
   readonly #budget: RowBudget;
   readonly #groups: GroupTable<SlidingGroup>;
-  readonly #scratch: readonly Value[][];
+  readonly #scratch: readonly StreamValue[][];
   readonly #width: number;
   /** Number of the row at position 0 of the arrays. */
   #base = 0;
@@ -55,7 +55,7 @@ export class SlidingGroupContents implements Contents {
   #added: number[] = [];
   /** Number of the next row of the same group. */
   #next: number[] = [];
-  #args: Value[] = [];
+  #args: StreamValue[] = [];
   /** Rows without a group, and the reason for the last one. */
   #ungrouped = 0;
   #failure: unknown;
@@ -65,7 +65,7 @@ export class SlidingGroupContents implements Contents {
     const { aggregates, tools } = spec;
     this.#spec = spec;
     this.#budget = budget;
-    this.#scratch = aggregates.map(({ args }) => args.map((): Value => undefined));
+    this.#scratch = aggregates.map(({ args }) => args.map((): StreamValue => undefined));
     this.#width = aggregates.reduce((sum, { args }) => sum + args.length, 0);
     this.#groups = new GroupTable(spec, (key) => {
       const accumulators = aggregates.map(({ function: each }) => (each.makeSliding ?? each.make)(tools));
