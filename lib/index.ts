@@ -74,9 +74,9 @@ export {
   importConfiguration
 } from './broker/configuration-document.ts';
 export type { Access } from './broker/facets/access.ts';
-export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/facets/access-explainer.ts';
+export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/rights/access-explainer.ts';
 export type { Retained } from './broker/facets/retained.ts';
-export type { ExportedResource, ExportedRule } from './broker/facets/rules.ts';
+export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
 export type { KickOptions, SessionHandle } from './broker/facets/session-handle.ts';
 export type { Sessions } from './broker/facets/sessions.ts';
 export type { FeatureState } from './broker/features/feature.ts';

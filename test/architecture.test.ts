@@ -44,9 +44,10 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['rights'],
     ['messages'],
     ['admission'],
-    ['facets'],
+    ['computing'],
     ['storage'],
-    ['broker-lifecycle', 'engine'],
+    ['engine'],
+    ['broker-lifecycle', 'facets'],
     ['broker'],
     ['backup', 'configuration-document']
   ],
@@ -79,7 +80,7 @@ const LIMITS = { lines: 400, members: 25, functionLines: 80 };
 /** Classes and functions that exceed `LIMITS`, with their maximum size. This list may only shrink. */
 const LARGE: Readonly<Record<string, number>> = {
   'lib/broker/broker.ts Broker, public members': 44, // a member for each facet, and two for traces
-  'lib/broker/facets/rules.ts Rules, public members': 26, // a member for each call of RulesApi
+  'lib/broker/computing/rules.ts Rules, public members': 26, // a member for each call of RulesApi
   'lib/streams/rule/rules.ts StreamRules, public members': 26 // a member for each call of StreamRulesApi
 };
 

@@ -13,7 +13,12 @@ import { checkUser, type ExportedUser } from '../access/management-users.ts';
 import { BrokerError, errorText, InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import { type Broker, engineOf } from './broker.ts';
-import { checkExportedResource, checkExportedRule, type ExportedResource, type ExportedRule } from './facets/rules.ts';
+import {
+  checkExportedResource,
+  checkExportedRule,
+  type ExportedResource,
+  type ExportedRule
+} from './computing/rules.ts';
 
 /** The current version of documents. A document of a later version is refused. */
 const VERSION = 1;

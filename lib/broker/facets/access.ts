@@ -5,7 +5,7 @@ import type { CredentialRecords } from '../../access/credential-records.ts';
 import type { AuthSource } from '../../access/source.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import type { VerdictRecord } from '../../connection/verdicts.ts';
-import type { AccessAnswer, AccessExplainer, AccessQuestion } from './access-explainer.ts';
+import type { AccessAnswer, AccessExplainer, AccessQuestion } from '../rights/access-explainer.ts';
 
 /** The parts of the broker that `Access` uses. */
 interface AccessHost {

@@ -1,5 +1,5 @@
 import type { ResourceDefinition } from '../../../rules/definition.ts';
-import { RESOURCES_TABLE } from '../../facets/rules.ts';
+import { RESOURCES_TABLE } from '../../computing/rules.ts';
 
 /** A table of the broker whose definitions may be replaced. */
 interface AdaptedTable extends Iterable<readonly [key: string, value: unknown]> {

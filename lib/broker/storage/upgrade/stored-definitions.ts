@@ -4,9 +4,9 @@ import type { Expression, StreamSelect } from '../../../sql/tree.ts';
 import { definitionOf } from '../../../streams/ddl/catalogue.ts';
 import { parseStreamStatement } from '../../../streams/statement.ts';
 import type { Properties, StreamDefinition, StreamRuleDefinition } from '../../../streams/types.ts';
+import { RESOURCES_TABLE, RULES_TABLE } from '../../computing/rules.ts';
+import { STREAM_RULES_TABLE, STREAMS_TABLE } from '../../computing/streams.ts';
 import { CONNECTORS_TABLE, type StoredConnector } from '../../configuration/connectors.ts';
-import { RESOURCES_TABLE, RULES_TABLE } from '../../facets/rules.ts';
-import { STREAM_RULES_TABLE, STREAMS_TABLE } from '../../facets/streams.ts';
 import type { DefinitionKinds } from './changes.ts';
 
 /** The tables of the broker, by name. */
