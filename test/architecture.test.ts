@@ -427,6 +427,26 @@ describe('import directions', () => {
     );
   });
 
+  it('states once after which answers of a server a request is sent again', () => {
+    const hasTooEarly = (node: ts.Node): boolean =>
+      (ts.isNumericLiteral(node) && node.text === '425') || (ts.forEachChild(node, hasTooEarly) ?? false);
+    assert.deepEqual(
+      packageSources.filter((file) => hasTooEarly(syntaxOf(file))),
+      ['adapters/outgoing/answer-status.ts']
+    );
+  });
+
+  it('sends requests to other servers in one place, and those of ctl in another', () => {
+    const senders = imports.filter(
+      ({ file, name, names }) =>
+        packageSources.includes(file) && /^node:https?$/.test(name) && names.some((one) => /^(request|get)$/.test(one))
+    );
+    assert.deepEqual([...new Set(senders.map(({ file }) => file))].sort(), [
+      'adapters/cli/ctl/fetch.ts',
+      'adapters/outgoing/http-client.ts'
+    ]);
+  });
+
   it('allows no default exports', () => {
     assert.deepEqual(
       sources.filter((file) => /^export default\b/m.test(textOf(file))),

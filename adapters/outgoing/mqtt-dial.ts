@@ -1,6 +1,6 @@
-import { connect as connectSocket, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
+import { hostOf, openSocket } from './socket.ts';
 import { type OutgoingTls, tlsOf } from './tls.ts';
 import { withTrustHint } from './trust-hint.ts';
 
@@ -34,24 +34,8 @@ export async function dial(settings: DialSettings, signal: AbortSignal): Promise
 }
 
 function dialSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = url.port === '' ? PORTS[url.protocol] : Number(url.port);
-  const isTls = url.protocol === 'mqtts:';
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const servername = isIP(host) === 0 ? host : ''; // an IP address is not a valid server name [RFC 6066, section 3]
-    const socket = isTls
-      ? connectTls({ host, port, servername, ...tls })
-      : connectSocket({ host, port, noDelay: true, keepAlive: true });
-    const abort = () => socket.destroy(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    socket.on('error', reject); // kept, because an error may occur before the caller adds its listener
-    socket.once('close', () => reject(new Error('the connection was closed before it was established')));
-    socket.once(isTls ? 'secureConnect' : 'connect', () => {
-      signal.removeEventListener('abort', abort);
-      resolve(socket);
-    });
-  });
+  return openSocket({ host: hostOf(url), port, tls: url.protocol === 'mqtts:' ? tls : undefined }, signal);
 }
 
 async function dialWebSocket(url: URL, tls: ConnectionOptions, signal: AbortSignal): Promise<Duplex> {

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { BrokerError, type Client, type ClientOptions, type Clock, connectClient } from '../../lib/index.ts';
+import { untilAborted } from './deadline.ts';
 import { type DialSettings, dial } from './mqtt-dial.ts';
 
 /** Time for connecting, up to the CONNACK. */
@@ -47,7 +48,7 @@ export class MqttLink {
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = undefined;
     });
-    return unless(signal, this.#connecting);
+    return untilAborted(signal, this.#connecting);
   }
 
   /** Close a connection. Its pending operations fail. */
@@ -95,14 +96,4 @@ export async function closeClient(client: Pick<Client, 'disconnect' | 'destroy'>
     clock.clearTimeout(timer);
     client.destroy(); // in case it could not be disconnected
   }
-}
-
-/** Wait for a promise unless a signal aborts. */
-function unless<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const abort = () => reject(signal.reason as Error);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject);
-  });
 }

@@ -54,8 +54,12 @@ export function isPrivateAddress(address: string): boolean {
   return blocked.check(plain, isV6 ? 'ipv6' : 'ipv4') || (inner !== undefined && blocked.check(inner, 'ipv4'));
 }
 
-/** The error of a connection to a private address. */
-export function privateAddressError(host: string, address: string): BrokerError {
+/** The error of a host that is itself a private address, which is not looked up; undefined for other hosts. */
+export function privateHostError(host: string): BrokerError | undefined {
+  return isIP(host) !== 0 && isPrivateAddress(host) ? privateAddressError(host, host) : undefined;
+}
+
+function privateAddressError(host: string, address: string): BrokerError {
   return new BrokerError(
     'ADDRESS_PRIVATE',
     `"${host}" has the address ${address}, which is private; the option "publicOnly" allows only public addresses`

@@ -3,8 +3,7 @@ import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { shownUrl } from '../../lib/adapter.ts';
 import { BrokerError, type Clock, InvalidInput, StateError } from '../../lib/index.ts';
-import { HttpClient } from '../outgoing/index.ts';
-import { withDeadline } from './deadline.ts';
+import { HttpClient, withDeadline } from '../outgoing/index.ts';
 import { messageOf } from './errors.ts';
 
 /** Limits of a download. */
@@ -97,7 +96,7 @@ function tooLarge(maxBytes: number): Error {
  */
 export function fetchBytes(url: URL, limits: DownloadLimits): Promise<Buffer> {
   const late = () => new Error(`it took longer than ${limits.timeoutMs} ms`);
-  return withDeadline(limits.clock, limits.timeoutMs, limits.closing, late, async (signal) => {
+  return withDeadline({ clock: limits.clock, ms: limits.timeoutMs, late, outers: [limits.closing] }, async (signal) => {
     let next = url;
     for (let redirects = 0; ; redirects++) {
       // credentials are only sent to their origin
@@ -131,9 +130,9 @@ async function ask(url: URL, login: string | undefined, maxBodyBytes: number, si
   const headers: Record<string, string> = { connection: 'close', accept: '*/*' };
   if (login !== undefined) headers.authorization = login;
   const plain = new URL(`${url.origin}${url.pathname}${url.search}`);
-  const client = new HttpClient(plain, {}, { maxSockets: 1, maxBodyBytes });
+  const client = new HttpClient(plain, { maxSockets: 1, maxBodyBytes });
   try {
-    return await client.send({ method: 'GET', path: url.pathname + url.search, headers, body: undefined }, signal);
+    return await client.send({ method: 'GET', headers }, signal);
   } finally {
     client.close();
   }

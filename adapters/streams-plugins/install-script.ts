@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Clock } from '../../lib/index.ts';
-import { withDeadline } from './deadline.ts';
+import { withDeadline } from '../outgoing/index.ts';
 import { installError } from './errors.ts';
 
 /** Maximum size of the output that is kept, from its end. */
@@ -41,7 +41,7 @@ export async function runInstallScript(run: ScriptRun): Promise<string> {
   const closed = once(child, 'close').catch(() => {}); // an error also ends the process
   let hasEnded = false;
   try {
-    const [code, signal] = await withDeadline(clock, timeoutMs, closing, late, async (ending) => {
+    const [code, signal] = await withDeadline({ clock, ms: timeoutMs, late, outers: [closing] }, async (ending) => {
       const exit = (await once(child, 'exit', { signal: ending })) as [number | null, string | null];
       await withGrace(clock, closed);
       return exit;

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BrokerError, type Clock } from '../../lib/index.ts';
+import { withDeadline } from '../outgoing/index.ts';
 import type { PluginInput, PluginType } from './api.ts';
 import { unpack } from './archive.ts';
 import { contentOf } from './content.ts';
-import { withDeadline } from './deadline.ts';
 import { type Definition, definitionsOf } from './definitions.ts';
 import { readArchive } from './download.ts';
 import { installError } from './errors.ts';
@@ -82,7 +82,7 @@ export class Installer {
     const sections = await this.#files.sections(record, from);
     const timeoutMs = this.#settings.installTimeout;
     const late = () => installError(`loading ${record.library} took longer than ${timeoutMs} ms`);
-    return withDeadline(this.#clock, timeoutMs, this.#closing, late, async () => {
+    return withDeadline({ clock: this.#clock, ms: timeoutMs, late, outers: [this.#closing] }, async () => {
       const library = await loadLibrary(this.#files.libraryOf(record));
       const names = record.type === 'functions' ? functionsOf(record) : [record.name];
       const place = { etcDir: this.#files.etcOf(record) };

@@ -1,11 +1,13 @@
 import { createHash, createHmac } from 'node:crypto';
-import type { RequestOptions } from 'node:http';
 import type { Attempt, OutboxEntry, SendError } from '../../lib/index.ts';
-import { refusalOf } from '../outgoing/index.ts';
-import { isPlainText, type RequestSettings, Requests } from './requests.ts';
+import { HttpClient, isPlainText, type OutgoingTls, refusalOf } from '../outgoing/index.ts';
 
 /** Settings of a `WebhookSender`. */
-interface SenderSettings extends RequestSettings {
+interface SenderSettings {
+  readonly url: URL;
+  readonly tls: OutgoingTls;
+  readonly isPublicOnly: boolean;
+  readonly maxSockets: number;
   readonly headers: Readonly<Record<string, string>>;
   /** The key of the signature; undefined: requests are not signed. */
   readonly secret: Buffer | undefined;
@@ -26,18 +28,15 @@ interface SenderSettings extends RequestSettings {
  */
 export class WebhookSender {
   readonly #settings: SenderSettings;
-  readonly #requests: Requests;
-  /** The options shared by all requests. */
-  readonly #target: RequestOptions;
+  readonly #client: HttpClient;
   /** The headers shared by all requests: alternating names and values, which costs Node less than an object. */
   readonly #headers: readonly string[];
   readonly #isPlainText: boolean;
 
   constructor(settings: SenderSettings) {
     this.#settings = settings;
-    this.#requests = new Requests(settings);
-    this.#target = this.#requests.target('POST');
-    const { url, headers } = settings;
+    const { url, headers, tls, isPublicOnly, maxSockets } = settings;
+    this.#client = new HttpClient(url, { tls, isPublicOnly, maxSockets });
     this.#headers = ['Host', url.host, 'content-type', 'application/json', ...Object.entries(headers).flat()];
     this.#isPlainText = isPlainText(this.#headers);
   }
@@ -47,17 +46,17 @@ export class WebhookSender {
     const { isBatched } = this.#settings;
     const text = isBatched ? `[${entries.map(({ content }) => content).join()}]` : String(entries[0].content);
     const body = this.#isPlainText ? text : Buffer.from(text);
-    const options = { ...this.#target, headers: this.#headersOf(idOf(entries), body) };
-    const { statusCode = 0, headers } = await this.#requests.send(options, body, attempt);
+    const headers = this.#headersOf(idOf(entries), body);
+    const answer = await this.#client.send({ method: 'POST', headers, body }, attempt);
     const { url, now, answered } = this.#settings;
     const describe = () =>
-      `${url.origin}${url.pathname} has answered with the status ${statusCode}; the event is not sent again`;
-    answered(refusalOf({ status: statusCode, headers }, describe, now()));
+      `${url.origin}${url.pathname} has answered with the status ${answer.status}; the event is not sent again`;
+    answered(refusalOf(answer, describe, now()));
   }
 
   /** Close the connections. Requests in progress fail. */
   close(): void {
-    this.#requests.close();
+    this.#client.close();
   }
 
   /** The headers of a request, with those of the specification Standard Webhooks. */

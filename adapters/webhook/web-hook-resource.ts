@@ -1,4 +1,3 @@
-import type { IncomingMessage, RequestOptions } from 'node:http';
 import {
   type Resource,
   type ResourceEntry,
@@ -7,8 +6,7 @@ import {
   optionField as row
 } from '../../lib/adapter.ts';
 import type { Attempt, Clock } from '../../lib/index.ts';
-import { refusalOf } from '../outgoing/index.ts';
-import { isPlainText, Requests } from './requests.ts';
+import { type HttpAnswer, HttpClient, isPlainText, refusalOf, withDeadline } from '../outgoing/index.ts';
 import { DATA_TO_WEBSERVER, partsOf } from './web-hook-action.ts';
 import { WEB_HOOK_PARAMS } from './web-hook-params.ts';
 import { readWebHookSettings, type WebHookSettings } from './web-hook-settings.ts';
@@ -34,16 +32,13 @@ class WebHookResource implements Resource {
   readonly outbox: NonNullable<Resource['outbox']>;
   readonly #settings: WebHookSettings;
   readonly #clock: Clock;
-  readonly #requests: Requests;
-  /** The options of requests, by method. */
-  readonly #targets = new Map<string, RequestOptions>();
+  readonly #client: HttpClient;
 
   constructor(settings: WebHookSettings, isPublicOnly: boolean, clock: Clock) {
     const { url, tls, poolSize, connectMs, requestMs, isPersisted } = settings;
     this.#settings = settings;
     this.#clock = clock;
-    this.#requests = new Requests({
-      url,
+    this.#client = new HttpClient(url, {
       tls,
       isPublicOnly: isPublicOnly || settings.isPublicOnly,
       maxSockets: poolSize,
@@ -53,17 +48,10 @@ class WebHookResource implements Resource {
   }
 
   /** Establish a separate connection, which is closed at once. */
-  async check(signal: AbortSignal): Promise<void> {
-    const clock = this.#clock;
-    const limit = new AbortController();
-    const timer = clock.setTimeout(() => {
-      limit.abort(new Error(`no connection to ${this.#settings.url.origin} within ${CHECK_MS} ms`));
-    }, CHECK_MS);
-    try {
-      await this.#requests.connect(AbortSignal.any([signal, limit.signal]));
-    } finally {
-      clock.clearTimeout(timer);
-    }
+  check(signal: AbortSignal): Promise<void> {
+    const late = () => new Error(`no connection to ${this.#settings.url.origin} within ${CHECK_MS} ms`);
+    const limit = { clock: this.#clock, ms: CHECK_MS, late, outers: [signal] };
+    return withDeadline(limit, (ending) => this.#client.connect(ending));
   }
 
   async send(entries: readonly ResourceEntry[], attempt: Attempt): Promise<void> {
@@ -71,7 +59,7 @@ class WebHookResource implements Resource {
   }
 
   close(): void {
-    this.#requests.close();
+    this.#client.close();
   }
 
   async #sendOne({ id, content }: ResourceEntry, attempt: Attempt): Promise<void> {
@@ -82,29 +70,22 @@ class WebHookResource implements Resource {
     const headers = ['Host', url.host, 'webhook-id', id];
     for (const [name, value] of Object.entries({ ...this.#settings.headers, ...parts.headers }))
       if (hasBody || name !== 'content-type') headers.push(name, value);
-    const options = { ...this.#target(method), headers };
-    if (parts.path !== undefined) options.path = pathOf(url, parts.path);
+    const call = { method, headers, path: parts.path === undefined ? undefined : pathOf(url, parts.path) };
     if (!hasBody) {
-      this.#checkAnswer(await this.#requests.send(options, undefined, attempt));
+      this.#checkAnswer(await this.#client.send(call, attempt));
       return;
     }
     headers.push('content-length', `${Buffer.byteLength(body)}`);
     const bytes = typeof body === 'string' && !isPlainText(headers) ? Buffer.from(body) : body;
-    this.#checkAnswer(await this.#requests.send(options, bytes, attempt));
-  }
-
-  #target(method: string): RequestOptions {
-    let target = this.#targets.get(method);
-    if (target === undefined) this.#targets.set(method, (target = this.#requests.target(method)));
-    return target;
+    this.#checkAnswer(await this.#client.send({ ...call, body: bytes }, attempt));
   }
 
   /** @throws SendError if the server has refused the request */
-  #checkAnswer({ statusCode = 0, headers }: IncomingMessage): void {
+  #checkAnswer(answer: HttpAnswer): void {
     if (!this.#settings.failsOnStatus) return;
     const { origin, pathname } = this.#settings.url;
-    const describe = () => `${origin}${pathname} has answered with the status ${statusCode}`;
-    const refusal = refusalOf({ status: statusCode, headers }, describe, this.#clock.now());
+    const describe = () => `${origin}${pathname} has answered with the status ${answer.status}`;
+    const refusal = refusalOf(answer, describe, this.#clock.now());
     if (refusal !== undefined) throw refusal;
   }
 }

@@ -186,7 +186,7 @@ describe('A webhook with a faulty server', () => {
         withHook(url, {}, async ({ kit, hook }) => {
           await kit.broker.publish('a', '');
           await hook.idle();
-          assert.match(hook.lastError?.message ?? '', /the server sent an invalid answer/);
+          assert.match(hook.lastError?.message ?? '', /the server sent an invalid response/);
         })
     ));
 

@@ -15,10 +15,11 @@ import {
   ReasonCode,
   type Refusal
 } from '../../../lib/index.ts';
+import { withDeadline } from '../../outgoing/index.ts';
 import { AnswerCache } from '../outgoing/answer-cache.ts';
-import { untilAborted, withDeadline } from '../outgoing/deadline.ts';
 import { Guard } from '../outgoing/guard.ts';
 import { Slots } from '../outgoing/slots.ts';
+import { sourceTimeout } from '../outgoing/source-timeout.ts';
 import { undecided } from '../outgoing/undecided.ts';
 import { DatabaseFailure } from './database-failure.ts';
 import { type DatabaseRow, type Facts, type Letter, type Lookup, MAX_RULES } from './lookup.ts';
@@ -203,10 +204,9 @@ class Opened {
       }
     };
     // a query cannot be cancelled, so it counts as in progress until it settles, even if the client has disconnected
-    const outlast = () =>
-      withDeadline(this.#context.clock, this.#settings.timeoutMs, this.#what, [this.#closing.signal], (ending) =>
-        untilAborted(query(), ending)
-      );
+    const { timeoutMs: ms } = this.#settings;
+    const late = () => sourceTimeout(this.#what, ms);
+    const outlast = () => withDeadline({ clock: this.#context.clock, ms, late, outers: [this.#closing.signal] }, query);
     const isCausedByClient = (error: unknown) => error instanceof DatabaseFailure && error.isCausedByClient;
     const asked = this.#server.run(signal, outlast, isCausedByClient);
     this.#asked.add(asked);

@@ -30,7 +30,9 @@ export class Endpoint {
   constructor(template: RequestTemplate, settings: HttpSettings, context: SourceContext, slots: Slots) {
     const { maxConcurrent } = settings;
     this.template = template;
-    this.#client = new HttpClient(template.url, settings, { maxSockets: maxConcurrent, maxBodyBytes: MAX_BODY_BYTES });
+    this.#client = new HttpClient(template.url, {
+      ...{ tls: settings, maxSockets: maxConcurrent, maxBodyBytes: MAX_BODY_BYTES }
+    });
     this.#name = template.url.origin + template.url.pathname;
     this.#guard = new Guard(this.#name, settings, context, slots);
   }

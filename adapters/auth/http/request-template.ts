@@ -119,7 +119,7 @@ export class RequestTemplate {
       headers['content-type'] = this.#json === undefined ? 'application/x-www-form-urlencoded' : 'application/json';
       headers['content-length'] = String(body.length);
     } else if (this.#method === 'POST') headers['content-length'] = '0';
-    return { method: this.#method, path, headers, body };
+    return { method: this.#method, path, headers, body, mayRepeat: true }; // it only asks
   }
 
   #body(facts: Facts): Buffer | undefined {

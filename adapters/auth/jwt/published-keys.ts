@@ -1,8 +1,8 @@
 import type { CryptoKey, FlattenedJWSInput, JWSHeaderParameters } from 'jose';
 import type { SourceContext } from '../../../lib/adapter.ts';
 import { BrokerError } from '../../../lib/index.ts';
-import { HttpClient } from '../../outgoing/index.ts';
-import { withDeadline } from '../outgoing/deadline.ts';
+import { HttpClient, withDeadline } from '../../outgoing/index.ts';
+import { sourceTimeout } from '../outgoing/source-timeout.ts';
 import type { JwtSettings } from './options.ts';
 
 type Jose = typeof import('jose');
@@ -35,7 +35,9 @@ export class PublishedKeys {
     this.#jose = jose;
     this.#settings = settings;
     this.#context = context;
-    this.#client = new HttpClient(settings.jwksUrl as URL, settings, { maxSockets: 1, maxBodyBytes: MAX_BYTES });
+    this.#client = new HttpClient(settings.jwksUrl as URL, {
+      ...{ tls: settings, maxSockets: 1, maxBodyBytes: MAX_BYTES }
+    });
   }
 
   /**
@@ -96,18 +98,13 @@ export class PublishedKeys {
     const { clock } = this.#context;
     const { jwksUrl, timeoutMs } = this.#settings;
     const url = jwksUrl as URL;
-    const path = url.pathname + url.search;
     const nowMs = clock.monotonic();
     this.#triedMs = nowMs;
     try {
-      const call = { method: 'GET', path, headers: { accept: 'application/json' }, body: undefined };
-      const { status, body } = await withDeadline(
-        clock,
-        timeoutMs,
-        url.origin + url.pathname,
-        [this.#closed.signal],
-        (signal) => this.#client.send(call, signal)
-      );
+      const call = { method: 'GET', headers: { accept: 'application/json' } };
+      const late = () => sourceTimeout(url.origin + url.pathname, timeoutMs);
+      const limit = { clock, ms: timeoutMs, late, outers: [this.#closed.signal] };
+      const { status, body } = await withDeadline(limit, (signal) => this.#client.send(call, signal));
       if (status !== 200)
         throw new BrokerError('JWKS_INVALID', `${url.origin}${url.pathname} answered with status ${status}`);
       this.#find = this.#jose.createLocalJWKSet(JSON.parse(body.toString()));

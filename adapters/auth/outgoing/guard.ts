@@ -1,10 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { SourceContext } from '../../../lib/adapter.ts';
 import { BrokerError } from '../../../lib/index.ts';
+import { withDeadline } from '../../outgoing/index.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
-import { untilAborted, withDeadline } from './deadline.ts';
 import type { Limits } from './limits.ts';
 import type { Slots } from './slots.ts';
+import { sourceTimeout } from './source-timeout.ts';
 
 /** Minimum time between two reports of failures. */
 const REPORT_PAUSE_MS = 1_000;
@@ -108,12 +109,10 @@ export class Guard {
       if (clock.monotonic() < untilMs) return task(ending);
       throw new BrokerError('SOURCE_BUSY', `a request to ${this.#what} has waited for ${timeoutMs} ms`);
     };
-    const run = (ending: AbortSignal) =>
-      untilAborted(
-        this.#slots.run(ending, () => begin(ending)),
-        ending
-      );
-    return withDeadline(clock, timeoutMs, this.#what, [signal, this.#closing.signal], run);
+    const late = () => sourceTimeout(this.#what, timeoutMs);
+    return withDeadline({ clock, ms: timeoutMs, late, outers: [signal, this.#closing.signal] }, (ending) =>
+      this.#slots.run(ending, () => begin(ending))
+    );
   }
 
   #succeed(): void {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
-import { BrokerError, InvalidInput } from '../../../lib/index.ts';
-import { checkUrl, HttpClient } from '../../outgoing/index.ts';
+import { BrokerError } from '../../../lib/index.ts';
+import { HttpClient, withDeadline } from '../../outgoing/index.ts';
+import { readUrlProperty } from '../requests.ts';
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   none: '',
@@ -61,20 +62,11 @@ export function httpPullSource(): SourceType {
     properties: PROPERTIES,
     open(setup) {
       const properties = setup.properties as unknown as PullProperties;
-      return new Pull(setup, properties, readUrl(setup, properties.url));
+      const { stream, datasource } = setup;
+      const url = readUrlProperty(properties.url + datasource, 'url', `source httppull of ${stream}:`);
+      return new Pull(setup, properties, url);
     }
   };
-}
-
-/** @throws InvalidInput PROPERTY_INVALID */
-function readUrl({ stream, datasource }: SourceSetup, url: string): URL {
-  try {
-    return checkUrl(url + datasource, 'url');
-  } catch (error) {
-    if (!(error instanceof InvalidInput)) throw error;
-    const text = `source httppull of ${stream}: ${error.message}`;
-    throw new InvalidInput('PROPERTY_INVALID', 'url', error.expected, error.got, text);
-  }
 }
 
 class Pull implements OpenSource {
@@ -83,43 +75,38 @@ class Pull implements OpenSource {
   readonly #url: URL;
   readonly #client: HttpClient;
   #timer: unknown;
-  #controller = new AbortController();
-  #isClosed = false;
+  readonly #closed = new AbortController();
   #digest = '';
 
   constructor(setup: SourceSetup, properties: PullProperties, url: URL) {
     this.#setup = setup;
     this.#properties = properties;
     this.#url = url;
-    this.#client = new HttpClient(url, {}, { maxSockets: 1, maxBodyBytes: MAX_BODY_BYTES });
+    this.#client = new HttpClient(url, { maxSockets: 1, maxBodyBytes: MAX_BODY_BYTES });
     this.#later();
   }
 
   close(): void {
-    this.#isClosed = true;
     this.#setup.clock.clearTimeout(this.#timer);
-    this.#controller.abort(new BrokerError('SOURCE_CLOSED', 'closed'));
+    this.#closed.abort(new BrokerError('SOURCE_CLOSED', 'closed'));
     this.#client.close();
   }
 
   #later(): void {
-    if (!this.#isClosed)
+    if (!this.#closed.signal.aborted)
       this.#timer = this.#setup.clock.setTimeout(() => this.#pullIfRoom(), this.#properties.interval);
   }
 
   #pullIfRoom(): void {
     if (this.#setup.isFull) this.#setup.whenRoom(() => this.#pullIfRoom());
-    else if (!this.#isClosed) this.#pull().finally(() => this.#later());
+    else if (!this.#closed.signal.aborted) this.#pull().finally(() => this.#later());
   }
 
   async #pull(): Promise<void> {
     const { method, timeout, body, bodyType, headers } = this.#properties;
     const { clock } = this.#setup;
     const { origin, pathname, search } = this.#url;
-    const controller = new AbortController();
-    this.#controller = controller;
-    const late = new BrokerError('HTTP_TIMEOUT', `no answer from ${origin}${pathname} within ${timeout} ms`);
-    const timer = clock.setTimeout(() => controller.abort(late), timeout);
+    const late = () => new BrokerError('HTTP_TIMEOUT', `no answer from ${origin}${pathname} within ${timeout} ms`);
     const hasBody = bodyType !== 'none' && !/^(get|head)$/i.test(method);
     const type = hasBody ? { 'content-type': CONTENT_TYPES[bodyType] } : {};
     const more = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]);
@@ -128,17 +115,17 @@ class Pull implements OpenSource {
         method: method.toUpperCase(),
         path: pathname + search,
         headers: { ...type, ...Object.fromEntries(more) },
-        body: hasBody ? Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) : undefined
+        body: hasBody ? Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) : undefined,
+        mayRepeat: true // it only asks
       };
-      const answer = await this.#client.send(call, controller.signal);
+      const limit = { clock, ms: timeout, late, outers: [this.#closed.signal] };
+      const answer = await withDeadline(limit, (signal) => this.#client.send(call, signal));
       this.#setup.connected();
       this.#take(answer.status, answer.body);
     } catch (error) {
-      if (this.#isClosed) return;
+      if (this.#closed.signal.aborted) return;
       this.#setup.disconnected(error);
       this.#setup.failed(error);
-    } finally {
-      clock.clearTimeout(timer);
     }
   }
 

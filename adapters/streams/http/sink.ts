@@ -11,15 +11,9 @@ import {
   type SinkType,
   streamJson
 } from '../../../lib/adapter.ts';
-import { BrokerError, type Clock, InvalidInput } from '../../../lib/index.ts';
-import {
-  checkUrl,
-  type HttpAnswer,
-  HttpClient,
-  type OutgoingTls,
-  refusalOf,
-  withTrustHint
-} from '../../outgoing/index.ts';
+import { BrokerError } from '../../../lib/index.ts';
+import type { OutgoingTls } from '../../outgoing/index.ts';
+import { readUrlProperty, SinkRequests } from '../requests.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
@@ -35,11 +29,6 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
-/** Maximum number of servers with persistent connections, for URLs that are templates. */
-const MAX_SERVERS = 16;
-const MAX_BODY_BYTES = 8 * 1024 * 1024;
-/** Maximum number of characters of a response in an error or a log line. */
-const MAX_SHOWN = 1000;
 
 const PROPERTIES: PropertyTable = {
   url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
@@ -87,14 +76,8 @@ export function restSink(): SinkType {
   };
 }
 
-/** @throws InvalidInput PROPERTY_INVALID */
 function readUrl(text: string): URL {
-  try {
-    return checkUrl(text, 'url');
-  } catch (error) {
-    const { expected, got } = error as InvalidInput;
-    throw new InvalidInput('PROPERTY_INVALID', 'url', expected, got, `rest sink: property ${(error as Error).message}`);
-  }
+  return readUrlProperty(text, 'url', 'rest sink: property');
 }
 
 /** A request body with the header Content-Type. */
@@ -105,46 +88,31 @@ interface Content {
 
 class RestSink implements OpenSink {
   readonly #setup: SinkSetup;
-  readonly #tls: OutgoingTls;
-  /** Keyed by origin, the least recently used first. */
-  readonly #clients = new Map<string, HttpClient>();
+  readonly #requests: SinkRequests;
 
   constructor(setup: SinkSetup, tls: OutgoingTls) {
+    const { properties, ruleId, log } = setup;
     this.#setup = setup;
-    this.#tls = tls;
+    this.#requests = new SinkRequests(setup, {
+      tls,
+      trustRemedy: TRUST_OR_SKIP_REMEDY,
+      answered: ({ status, text }) => {
+        if (properties.debugResp === true) log(`rest sink got response of rule ${ruleId}: ${status} ${text}`);
+      },
+      describe: ({ status, text }) => `rest sink fails to err http return code: ${status} and error message ${text}.`
+    });
   }
 
-  async send(item: SinkItem): Promise<void> {
-    const { properties, clock, log } = this.#setup;
+  send(item: SinkItem): Promise<void> {
     const url = readUrl(String(item.property('url')));
     const method = methodOf(item.property('method'));
     const { type, body } = contentOf(item, method);
     const headers = this.#headers(item, type);
-    const path = url.pathname + url.search;
-    let answer: HttpAnswer;
-    try {
-      answer = await within(clock, properties.timeout as number, url, (signal) =>
-        this.#client(url).send({ method, path, headers, body }, signal)
-      );
-    } catch (error) {
-      const shown = withTrustHint(error, TRUST_OR_SKIP_REMEDY);
-      this.#setup.disconnected(shown);
-      throw shown;
-    }
-    this.#setup.connected();
-    const text = answer.body.toString('utf8', 0, 4 * MAX_SHOWN).slice(0, MAX_SHOWN);
-    if (properties.debugResp === true)
-      log(`rest sink got response of rule ${this.#setup.ruleId}: ${answer.status} ${text}`);
-    const refusal = refusalOf(
-      answer,
-      () => `rest sink fails to err http return code: ${answer.status} and error message ${text}.`,
-      clock.now()
-    );
-    if (refusal !== undefined) throw refusal;
+    return this.#requests.send(url, { method, path: url.pathname + url.search, headers, body });
   }
 
   close(): void {
-    for (const client of this.#clients.values()) client.close();
+    this.#requests.close();
   }
 
   #headers(item: SinkItem, type: string): Record<string, string> {
@@ -155,23 +123,6 @@ class RestSink implements OpenSink {
     for (const [name, value] of Object.entries(readHeaders(item.property('headers'))))
       headers[name.toLowerCase()] = String(value);
     return headers;
-  }
-
-  #client(url: URL): HttpClient {
-    const { origin } = url;
-    let client = this.#clients.get(origin);
-    this.#clients.delete(origin);
-    if (client === undefined) {
-      const verifies = this.#setup.properties.insecureSkipVerify !== true;
-      client = new HttpClient(url, this.#tls, { maxSockets: 8, maxBodyBytes: MAX_BODY_BYTES, verifies });
-    }
-    this.#clients.set(origin, client);
-    const [oldest] = this.#clients;
-    if (this.#clients.size > MAX_SERVERS) {
-      this.#clients.delete(oldest[0]);
-      oldest[1].close();
-    }
-    return client;
   }
 }
 
@@ -221,17 +172,4 @@ function readHeaders(value: unknown): object {
     'SINK_FAILED',
     'rest sink: property headers must be an object, or a template that makes JSON of one'
   );
-}
-
-/** Abort a request after a time. */
-async function within<T>(clock: Clock, ms: number, url: URL, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const limit = new AbortController();
-  const timer = clock.setTimeout(() => {
-    limit.abort(new BrokerError('HTTP_TIMEOUT', `no answer from ${url.origin}${url.pathname} within ${ms} ms`));
-  }, ms);
-  try {
-    return await run(limit.signal);
-  } finally {
-    clock.clearTimeout(timer);
-  }
 }

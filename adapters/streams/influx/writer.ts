@@ -1,11 +1,9 @@
 import type { OpenSink, PropertyTable, SinkItem, SinkSetup } from '../../../lib/adapter.ts';
-import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
-import { checkUrl, HttpClient, refusalOf, withTrustHint } from '../../outgoing/index.ts';
+import { InvalidInput } from '../../../lib/index.ts';
+import { readUrlProperty, SinkRequests } from '../requests.ts';
 
-const MAX_ANSWER_BYTES = 1_048_576;
 /** Maximum size of one request in bytes; further lines go into more requests. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
-const MAX_SHOWN = 1000;
 
 /** Properties of both sinks. */
 export const WRITER_PROPERTIES: PropertyTable = {
@@ -39,70 +37,36 @@ interface WriteTarget {
 
 /** Sends lines to a server. */
 export class LineWriter implements OpenSink {
-  readonly #setup: SinkSetup;
   readonly #target: WriteTarget;
+  readonly #url: URL;
   readonly #path: string;
-  readonly #client: HttpClient;
-  readonly #closed = new AbortController();
+  readonly #requests: SinkRequests;
 
   /** @throws InvalidInput PROPERTY_INVALID */
   constructor(setup: SinkSetup, target: WriteTarget) {
-    const { addr, insecureSkipVerify } = setup.properties;
-    const url = readAddress(addr, target.what);
-    this.#setup = setup;
+    const addr = String(setup.properties.addr);
+    const { what } = target;
+    const url = readUrlProperty(/^https?:/i.test(addr) ? addr : `http://${addr}`, 'addr', `${what}: property`);
     this.#target = target;
+    this.#url = url;
     this.#path = url.pathname.replace(/\/+$/, '') + target.path;
-    this.#client = new HttpClient(
-      url,
-      {},
-      {
-        maxSockets: 4,
-        maxBodyBytes: MAX_ANSWER_BYTES,
-        verifies: insecureSkipVerify !== true
-      }
-    );
+    this.#requests = new SinkRequests(setup, {
+      trustRemedy: 'set the property insecureSkipVerify to true to accept any certificate',
+      describe: ({ status, text }) => `${what}: the server has answered with status ${status}: ${text}`
+    });
   }
 
   async send(item: SinkItem): Promise<void> {
-    for (const body of bodiesOf(this.#target.lines(item))) await this.#write(body);
+    const headers = { 'content-type': 'text/plain; charset=utf-8', ...this.#target.headers };
+    for (const body of bodiesOf(this.#target.lines(item)))
+      await this.#requests.send(this.#url, {
+        ...{ method: 'POST', path: this.#path, headers, body: Buffer.from(body) },
+        mayRepeat: true // a line that is written twice is one point
+      });
   }
 
   close(): void {
-    this.#closed.abort(new BrokerError('RESOURCE_DOWN', 'the sink is closed'));
-    this.#client.close();
-  }
-
-  async #write(body: string): Promise<void> {
-    const { clock, properties } = this.#setup;
-    const { what, headers } = this.#target;
-    const limit = new AbortController();
-    const late = new BrokerError('HTTP_TIMEOUT', `${what}: no answer within ${properties.timeout} ms`);
-    const timer = clock.setTimeout(() => limit.abort(late), properties.timeout as number);
-    const signal = AbortSignal.any([limit.signal, this.#closed.signal]);
-    const call = {
-      method: 'POST',
-      path: this.#path,
-      headers: { 'content-type': 'text/plain; charset=utf-8', ...headers },
-      body: Buffer.from(body)
-    };
-    try {
-      const answer = await this.#client.send(call, signal);
-      this.#setup.connected();
-      const text = answer.body.toString('utf8', 0, MAX_SHOWN);
-      const refusal = refusalOf(
-        answer,
-        () => `${what}: the server has answered with status ${answer.status}: ${text}`,
-        clock.now()
-      );
-      if (refusal !== undefined) throw refusal;
-    } catch (error) {
-      if (error instanceof SendError) throw error;
-      const shown = withTrustHint(error, 'set the property insecureSkipVerify to true to accept any certificate');
-      this.#setup.disconnected(shown);
-      throw shown;
-    } finally {
-      clock.clearTimeout(timer);
-    }
+    this.#requests.close();
   }
 }
 
@@ -118,17 +82,6 @@ function* bodiesOf(lines: readonly string[]): Iterable<string> {
     body += `${line}\n`;
   }
   if (body !== '') yield body;
-}
-
-/** @throws InvalidInput PROPERTY_INVALID */
-function readAddress(addr: unknown, what: string): URL {
-  const text = String(addr);
-  try {
-    return checkUrl(/^https?:/i.test(text) ? text : `http://${text}`, 'addr');
-  } catch (error) {
-    const { expected, got } = error as InvalidInput;
-    throw new InvalidInput('PROPERTY_INVALID', 'addr', expected, got, `${what}: property ${(error as Error).message}`);
-  }
 }
 
 /**
