@@ -48,6 +48,7 @@ export type { WorkCount } from './base/pending-work.ts';
 export { backup } from './broker/backup.ts';
 export { Broker, createBroker } from './broker/broker.ts';
 export type { StopOptions } from './broker/broker-lifecycle.ts';
+export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
 export type { AutoSubscription } from './broker/configuration/auto-subscriptions.ts';
 export type { Configuration, Override, Setting } from './broker/configuration/configuration.ts';
 export type { Connector, ConnectorState, Connectors } from './broker/configuration/connectors.ts';
@@ -74,15 +75,14 @@ export {
   importConfiguration
 } from './broker/configuration-document.ts';
 export type { Access } from './broker/facets/access.ts';
-export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/rights/access-explainer.ts';
 export type { Retained } from './broker/facets/retained.ts';
-export type { ExportedResource, ExportedRule } from './broker/computing/rules.ts';
 export type { KickOptions, SessionHandle } from './broker/facets/session-handle.ts';
 export type { Sessions } from './broker/facets/sessions.ts';
 export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
+export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/rights/access-explainer.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';
 // under separate names: the broker has a MessageHandler and SubscribeOptions, too

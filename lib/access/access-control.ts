@@ -4,7 +4,7 @@
 // refuse. Every change of sources or rules calls `rightsChanged` or `rulesChanged`, after which answers that
 // connections keep are outdated. After each wait the source is looked up again, because it may have been removed.
 
-import type { Clock } from '../base/clock.ts';
+import type { BaseServices } from '../base/base-services.ts';
 import { asError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { nearest, unknownKey } from '../base/fields.ts';
 import { type Hook, type HookRegistry, isThenable, type Verdict } from '../events/hooks.ts';
@@ -28,7 +28,6 @@ import type { AuthorizeRequest, AuthSource, SourceContext } from './source.ts';
 
 /** The part of the broker that `AccessControl` uses. */
 interface AccessHost {
-  readonly clock: Clock;
   readonly settings: {
     /** Cost of new hashes; see `hashPassword`. */
     readonly passwordCost: number;
@@ -37,8 +36,6 @@ interface AccessHost {
   readonly hooks: HookRegistry;
   /** A persisted table that only the broker uses. */
   ownTable(name: string): unknown;
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
   /** Called when the rights of clients have changed. @param clientId undefined: of all clients */
   rightsChanged(clientId?: string): void;
   /** Called when rules that the broker holds have changed. */
@@ -51,7 +48,6 @@ interface AccessHost {
   recordAdded(kind: string): void;
   /** Called when a source was loaded again. @param error why it was not */
   reloaded(source: string, error: Error | undefined): void;
-  failed(error: unknown, during: string): void;
 }
 
 /** Rules that are evaluated before or after everything else. */
@@ -113,6 +109,7 @@ export class AccessControl {
   readonly inventedScram: InventedScram;
   /** Limits the failed logins of MQTT clients. */
   readonly loginLimit: LoginLimit;
+  readonly #services: BaseServices;
   readonly #host: AccessHost;
   readonly #sources = new Map<string, Loaded>();
   readonly #stopped: StoppedTable;
@@ -132,17 +129,20 @@ export class AccessControl {
   /** Increases with every start and stop, so that an opening of a source that takes too long is recognized as one of an earlier start. */
   #starts = 0;
 
-  constructor(host: AccessHost) {
+  constructor(services: BaseServices, host: AccessHost) {
+    const { clock } = services;
+    this.#services = services;
     this.#host = host;
-    this.secrets = new Secrets(new PasswordChecks(() => host.clock.monotonic()), host.settings.passwordCost);
+    this.secrets = new Secrets(new PasswordChecks(() => clock.monotonic()), host.settings.passwordCost);
     const own = (name: string) => host.ownTable(name) as never;
     this.#stopped = own('$stopped_sources');
-    this.loginLimit = new LoginLimit(host.clock);
+    this.loginLimit = new LoginLimit(clock);
     this.inventedScram = new InventedScram(own('$scram'), (error) =>
-      host.failed(error, 'persisting the key of invented SCRAM credentials')
+      services.failed(error, 'persisting the key of invented SCRAM credentials')
     );
+    const pause = () => services.pause();
     const records = (table: string, kind: string) =>
-      new CredentialRecords(own(table), kind, host.pause, () => {
+      new CredentialRecords(own(table), kind, pause, () => {
         if (this.#askRecords()) host.recordAdded(kind);
       });
     this.clientIds = records('$clientids', 'client id');
@@ -151,19 +151,10 @@ export class AccessControl {
     this.rules = new AccessRules(() => this.#rulesChanged());
     const { rules, clientIds, usernames, logins } = this;
     this.deliveryRights = new DeliveryRights({ rules, settings: host.settings, clientIds, usernames, logins });
-    this.acl = new AclRecords(own('$acl'), this.rules.records, {
-      changed: () => this.rules.recordsChanged(this.acl.size > 0),
-      pause: host.pause
-    });
-    this.applications = new Applications(own('$applications'), this.secrets, () => host.clock.now());
+    this.acl = new AclRecords(services, own('$acl'), rules.records, () => rules.recordsChanged(this.acl.size > 0));
+    this.applications = new Applications(own('$applications'), this.secrets, () => clock.now());
     this.users = new ManagementUsers(own('$users'), this.secrets);
-    this.banned = new BannedClients({
-      table: own('$banned'),
-      now: () => host.clock.now(),
-      made: (ban) => host.banned(ban),
-      pause: host.pause,
-      failed: (error, during) => host.failed(error, during)
-    });
+    this.banned = new BannedClients(services, own('$banned'), (ban) => host.banned(ban));
   }
 
   /** Number of hooks of a name that evaluate the rules that the broker holds. */
@@ -377,10 +368,10 @@ export class AccessControl {
   }
 
   #contextOf(loaded: Loaded): SourceContext {
-    const host = this.#host;
+    const services = this.#services;
     const { name, hasLastRules } = loaded.source;
     return {
-      clock: host.clock,
+      clock: services.clock,
       setRules: (rules: readonly AccessRule[]) => {
         if (this.#sources.get(name) === loaded && !loaded.isStopped) this.rules.set(name, rules, hasLastRules);
       },
@@ -391,8 +382,8 @@ export class AccessControl {
       seedLogin: async (login, password, isSuperuser) => {
         if (this.logins.get(login) === undefined) await this.logins.create(login, password, { isSuperuser });
       },
-      invalidate: (clientId) => host.rightsChanged(clientId),
-      failed: (error, during) => host.failed(error, during)
+      invalidate: (clientId) => this.#host.rightsChanged(clientId),
+      failed: (error, during) => services.failed(error, during)
     };
   }
 

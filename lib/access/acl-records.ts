@@ -3,6 +3,7 @@
 // group and its number: groups are far apart, and in each the newest rule has the lowest order, so it is evaluated
 // first.
 
+import type { BaseServices } from '../base/base-services.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import type { AccessRule } from '../records/access-rule.ts';
@@ -36,14 +37,6 @@ interface AclTable extends NumberedTable<StoredRecord> {
   delete(key: string): Promise<boolean>;
 }
 
-/** The part of the broker that `AclRecords` uses. */
-interface AclHost {
-  /** Called after each change. */
-  changed(): void;
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
-}
-
 const RECORD_NAMES = ['access', 'action', 'topic', 'exact', 'clientId', 'username'] as const;
 /** The groups, in the order in which their rules are evaluated. */
 const GROUPS: readonly AclGroup[] = ['clientId', 'username', 'all'];
@@ -61,7 +54,8 @@ const GROUP_DISTANCE = 2 ** 48;
 export class AclRecords {
   readonly #table: AclTable;
   readonly #rules: RuleSet;
-  readonly #host: AclHost;
+  readonly #services: BaseServices;
+  readonly #onChange: () => void;
   /** The current rule for each key. */
   readonly #inForce = new Map<string, ReadAccessRule>();
   readonly #order: RecordOrder<StoredRecord>;
@@ -71,12 +65,14 @@ export class AclRecords {
   /**
    * @internal
    * @param rules receives the rules of the records
+   * @param onChange called after each change
    */
-  constructor(table: AclTable, rules: RuleSet, host: AclHost) {
+  constructor(services: BaseServices, table: AclTable, rules: RuleSet, onChange: () => void) {
     this.#table = table;
     this.#order = new RecordOrder(table);
     this.#rules = rules;
-    this.#host = host;
+    this.#services = services;
+    this.#onChange = onChange;
   }
 
   /** Number of records. */
@@ -145,7 +141,7 @@ export class AclRecords {
   async part(group: AclGroup, part: ListPart): Promise<AclRecord[]> {
     if (part.skip >= this.#counts[group]) return [];
     const isWanted = (key: string) => key.startsWith(`${group}:`);
-    return this.#order.part(part, this.#host.pause, recordOf, isWanted);
+    return this.#order.part(part, () => this.#services.pause(), recordOf, isWanted);
   }
 
   /** All rules, the oldest first. */
@@ -160,12 +156,12 @@ export class AclRecords {
       this.#put(key);
     }
     this.#order.oldestFirst();
-    if (this.#table.size > 0) this.#host.changed();
+    if (this.#table.size > 0) this.#onChange();
   }
 
   #apply(key: string): void {
     this.#put(key);
-    this.#host.changed();
+    this.#onChange();
   }
 
   /** Replace the rule of a key with the one in the table. */

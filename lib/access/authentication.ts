@@ -23,20 +23,14 @@ import type { Zone } from '../records/zone.ts';
 import type { AuthExchange } from '../session/life/lifecycle.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionClient } from '../session/session-client.ts';
-import type { LoginAttempt, LoginLimit } from './login-limit.ts';
+import type { AccessControl } from './access-control.ts';
+import type { LoginAttempt } from './login-limit.ts';
 import { loginSourceOf } from './network.ts';
-import { type InventedScram, scramUserOf } from './scram.ts';
+import { scramUserOf } from './scram.ts';
 import { refuseByScram } from './scram-login.ts';
 
 type Answer = Verdict | Approval | Challenge;
 type Decision = Approval | Refusal | Challenge;
-
-/** The parts of access control that an authentication uses. */
-interface LoginParts {
-  /** Credentials for users that do not exist. */
-  readonly inventedScram: InventedScram;
-  readonly loginLimit: LoginLimit;
-}
 
 /** Called with the results of an authentication. */
 interface AuthOutcome {
@@ -118,7 +112,7 @@ export class Authentication implements AuthExchange {
   readonly method: string;
   readonly #session: Session;
   readonly #hooks: HookRegistry;
-  readonly #parts: LoginParts;
+  readonly #access: AccessControl;
   readonly #outcome: AuthOutcome;
   readonly #password: Buffer | undefined;
   readonly #isReauthentication: boolean;
@@ -133,7 +127,7 @@ export class Authentication implements AuthExchange {
   constructor(
     session: Session,
     hooks: HookRegistry,
-    parts: LoginParts,
+    access: AccessControl,
     password: Buffer | undefined,
     isReauthentication: boolean,
     outcome: AuthOutcome
@@ -141,7 +135,7 @@ export class Authentication implements AuthExchange {
     this.method = session.client.agreement.authMethod ?? '';
     this.#session = session;
     this.#hooks = hooks;
-    this.#parts = parts;
+    this.#access = access;
     this.#password = password;
     this.#isReauthentication = isReauthentication;
     this.#outcome = outcome;
@@ -205,7 +199,7 @@ export class Authentication implements AuthExchange {
     try {
       // the connection may have been closed while the login waited
       const ask = () => (this.#cancellation.isAborted ? FAILED : this.#askHooks(data));
-      const decision = this.#parts.loginLimit.check<Decision>(attempt, ask, isRight);
+      const decision = this.#access.loginLimit.check<Decision>(attempt, ask, isRight);
       return isThenable(decision) ? decision.catch(refused) : decision;
     } catch (error) {
       return refused(error);
@@ -245,7 +239,7 @@ export class Authentication implements AuthExchange {
       client,
       cancellation
     );
-    const decide = (value: Answer) => this.#decide(value ?? refuseByScram(request, this.#parts.inventedScram), admits);
+    const decide = (value: Answer) => this.#decide(value ?? refuseByScram(request, this.#access.inventedScram), admits);
     return isThenable(answer) ? answer.then(decide) : decide(answer);
   }
 

@@ -4,6 +4,7 @@
 // the networks are then collected again. A ban is checked at CONNECT; disconnecting clients that are connected is
 // done in `lib/broker`.
 
+import type { BaseServices } from '../base/base-services.ts';
 import { InvalidInput } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import type { Ban, BannedKind } from '../records/ban.ts';
@@ -42,19 +43,6 @@ interface BanTable extends NumberedTable<StoredBan> {
   delete(key: string): Promise<boolean>;
 }
 
-/** The part of the broker that `BannedClients` uses. */
-interface BannedHost {
-  readonly table: BanTable;
-  /** Wall-clock milliseconds. */
-  now(): number;
-  /** Called with each ban that was made. */
-  made(ban: Ban): void;
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
-  /** Report that a deletion has failed whose result is not awaited. */
-  failed(error: unknown, during: string): void;
-}
-
 /** The kinds, in the order in which they are checked. */
 const BANNED_KINDS: readonly BannedKind[] = ['clientId', 'username', 'address'];
 const BAN_NAMES = ['kind', 'who', 'by', 'reason', 'description', 'at', 'until'] as const;
@@ -67,29 +55,33 @@ const SWEPT_AT_ONCE = 500;
  * name replaces the previous one.
  */
 export class BannedClients implements Iterable<Ban> {
-  readonly #host: BannedHost;
+  readonly #services: BaseServices;
+  readonly #table: BanTable;
+  readonly #made: (ban: Ban) => void;
   readonly #order: RecordOrder<StoredBan>;
   /** The bans of networks, by key; undefined: they must be collected again. */
   #networks: Map<string, Network> | undefined = undefined;
   /** The value of `undone` of the table when the networks were collected: a failed commit can bring back a ban that was lifted. */
   #collectedAt = 0;
 
-  /** @internal */
-  constructor(host: BannedHost) {
-    this.#host = host;
-    this.#order = new RecordOrder(host.table);
+  /** @internal @param made called with each ban that was made */
+  constructor(services: BaseServices, table: BanTable, made: (ban: Ban) => void) {
+    this.#services = services;
+    this.#table = table;
+    this.#made = made;
+    this.#order = new RecordOrder(table);
   }
 
   /** Number of bans, including those that have ended since the last `sweep`. */
   get size(): number {
-    return this.#host.table.size;
+    return this.#table.size;
   }
 
   /** The current ban of a kind and name; undefined if there is none. */
   get(kind: BannedKind, who: string): Ban | undefined {
-    const stored = this.#host.table.get(keyOf(kind, who));
+    const stored = this.#table.get(keyOf(kind, who));
     const ban = stored && banOf(kind, who, stored);
-    return ban !== undefined && ban.until > this.#host.now() ? ban : undefined;
+    return ban !== undefined && ban.until > this.#services.clock.now() ? ban : undefined;
   }
 
   /** The bans, in the order in which they were added, including those that have ended and are still listed. */
@@ -102,36 +94,36 @@ export class BannedClients implements Iterable<Ban> {
    * walked in slices.
    */
   list(part: ListPart): Promise<Ban[]> {
-    return this.#order.part(part, this.#host.pause, banAt);
+    return this.#order.part(part, () => this.#services.pause(), banAt);
   }
 
   /** The current bans, as `add` takes them: for `exportConfiguration`. @internal */
   *exported(): Iterable<BanInput> {
     for (const [key, stored] of this.#order.lasting()) {
       const { until, ...ban } = banAt(key, stored);
-      if (until > this.#host.now()) yield until === Infinity ? ban : { ...ban, until };
+      if (until > this.#services.clock.now()) yield until === Infinity ? ban : { ...ban, until };
     }
   }
 
   /** Ban a client. @throws InvalidInput BAN_INVALID, OPTION_UNKNOWN; as `Table.set` */
   async create(input: BanInput): Promise<Ban> {
-    const now = this.#host.now();
+    const now = this.#services.clock.now();
     const { kind, who } = input;
     checkBan(input);
     const { by = 'user', reason, description, at = now, until = now + DEFAULT_MS } = input;
     const key = keyOf(kind, who);
-    const number = this.#host.table.get(key)?.number ?? this.#order.next();
+    const number = this.#table.get(key)?.number ?? this.#order.next();
     const details = {
       ...(reason === undefined ? {} : { reason }),
       ...(description === undefined ? {} : { description }),
       ...(until === Infinity ? {} : { until })
     };
     const stored = { by, at, ...details, number };
-    const set = this.#host.table.set(key, stored);
+    const set = this.#table.set(key, stored);
     this.#changed(kind, who);
     await set;
     const ban = banOf(kind, who, stored);
-    this.#host.made(ban);
+    this.#made(ban);
     return ban;
   }
 
@@ -142,7 +134,7 @@ export class BannedClients implements Iterable<Ban> {
 
   /** Lift a ban. @returns whether there was one @throws as `Table.delete` */
   delete(kind: BannedKind, who: string): Promise<boolean> {
-    const deletion = this.#host.table.delete(keyOf(kind, who));
+    const deletion = this.#table.delete(keyOf(kind, who));
     this.#changed(kind, who);
     return deletion;
   }
@@ -150,7 +142,7 @@ export class BannedClients implements Iterable<Ban> {
   /** Update the networks after a ban was made or lifted, unless the table has refused it. Collecting all of them takes a long turn. */
   #changed(kind: BannedKind, who: string): void {
     if (kind !== 'address') return;
-    if (this.#host.table.get(keyOf(kind, who)) === undefined) this.#networks?.delete(who);
+    if (this.#table.get(keyOf(kind, who)) === undefined) this.#networks?.delete(who);
     else this.#networks?.set(who, networkOf(who));
   }
 
@@ -159,7 +151,7 @@ export class BannedClients implements Iterable<Ban> {
    * @internal
    */
   find(client: Subject): Ban | undefined {
-    if (this.#host.table.size === 0) return undefined;
+    if (this.#table.size === 0) return undefined;
     const { clientId, username, transportInfo } = client;
     const byName =
       this.get('clientId', clientId) ?? (username === undefined ? undefined : this.get('username', username));
@@ -180,20 +172,20 @@ export class BannedClients implements Iterable<Ban> {
    */
   async sweep(isOver: () => boolean): Promise<void> {
     let left = SWEPT_AT_ONCE;
-    for (const [key, { until = Infinity }] of this.#host.table) {
+    for (const [key, { until = Infinity }] of this.#table) {
       if (left-- === 0) {
-        await this.#host.pause();
+        await this.#services.pause();
         if (isOver()) return;
         left = SWEPT_AT_ONCE - 1;
       }
-      if (until > this.#host.now()) continue;
+      if (until > this.#services.clock.now()) continue;
       const [kind, who] = namedBy(key);
-      this.delete(kind, who).catch((error: unknown) => this.#host.failed(error, 'deleting a ban that has ended'));
+      this.delete(kind, who).catch((error: unknown) => this.#services.failed(error, 'deleting a ban that has ended'));
     }
   }
 
   #collected(): Map<string, Network> {
-    const { undone } = this.#host.table;
+    const { undone } = this.#table;
     if (this.#networks !== undefined && this.#collectedAt === undone) return this.#networks;
     const networks = new Map<string, Network>();
     const prefix = keyOf('address', '');

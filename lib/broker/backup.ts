@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.ts';
+import type { BaseServices } from '../base/base-services.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { StoreSnapshot } from '../store/store.ts';
 import { linesOf } from '../tools/copy.ts';
 import { type Broker, engineOf } from './broker.ts';
@@ -41,24 +41,11 @@ export async function backup<Data>(broker: Broker<Data>): Promise<AsyncIterableI
     ledger.pulse();
     await ledger.committed(ledger.ticket);
     const snapshot = await store.snapshot();
-    return new Backup(store.name, snapshot, {
-      clock: services.clock,
-      wheel: services.wheel,
-      ended: () => RUNNING.delete(broker as Broker),
-      failed: (error) => services.announcer.failed(error, 'a backup', undefined)
-    });
+    return new Backup(services, store.name, snapshot, () => RUNNING.delete(broker as Broker));
   } catch (error) {
     RUNNING.delete(broker as Broker);
     throw error;
   }
-}
-
-/** The part of the broker that a backup uses. */
-interface BackupHost {
-  readonly clock: Pick<Clock, 'monotonic'>;
-  readonly wheel: TimingWheel;
-  ended(): void;
-  failed(error: unknown): void;
 }
 
 /** The lines of a backup. The snapshot is released when the backup has ended, is ended before its first line, or is no longer read. */
@@ -66,7 +53,8 @@ class Backup implements AsyncIterableIterator<string> {
   readonly #lines: AsyncGenerator<string, void>;
   readonly #snapshot: StoreSnapshot;
   readonly #name: string;
-  readonly #host: BackupHost;
+  readonly #services: BaseServices;
+  readonly #onEnd: () => void;
   readonly #timer = new FunctionTimer((nowMs) => this.#checkReader(nowMs));
   /** Time at which the last line was returned. */
   #givenMs: number;
@@ -75,12 +63,13 @@ class Backup implements AsyncIterableIterator<string> {
   /** Set if the backup was ended because it was not read. */
   #stalled: BrokerError | undefined = undefined;
 
-  constructor(name: string, snapshot: StoreSnapshot, host: BackupHost) {
+  constructor(services: BaseServices, name: string, snapshot: StoreSnapshot, onEnd: () => void) {
     this.#name = name;
     this.#snapshot = snapshot;
-    this.#host = host;
-    this.#givenMs = host.clock.monotonic();
-    host.wheel.arm(this.#timer, STALLED_MS);
+    this.#services = services;
+    this.#onEnd = onEnd;
+    this.#givenMs = services.clock.monotonic();
+    services.wheel.arm(this.#timer, STALLED_MS);
     const read: StoreSnapshot['read'] = (from, to, limit) => snapshot.read(from, to, limit);
     this.#lines = linesOf({ name, read }, undefined, false);
   }
@@ -90,7 +79,7 @@ class Backup implements AsyncIterableIterator<string> {
     this.#isReading = true;
     try {
       const { done, value } = await this.#lines.next();
-      this.#givenMs = this.#host.clock.monotonic();
+      this.#givenMs = this.#services.clock.monotonic();
       this.#isReading = false;
       if (done !== true) return { done: false, value };
     } catch (error) {
@@ -110,8 +99,8 @@ class Backup implements AsyncIterableIterator<string> {
   async #end(): Promise<void> {
     if (this.#isOver) return; // another backup may be in progress
     this.#isOver = true;
-    this.#host.wheel.disarm(this.#timer);
-    this.#host.ended();
+    this.#services.wheel.disarm(this.#timer);
+    this.#onEnd();
     await this.#snapshot.close();
   }
 
@@ -119,13 +108,13 @@ class Backup implements AsyncIterableIterator<string> {
   #checkReader(nowMs: number): void {
     const idleMs = this.#isReading ? 0 : nowMs - this.#givenMs;
     if (idleMs < STALLED_MS) {
-      this.#host.wheel.arm(this.#timer, STALLED_MS - idleMs);
+      this.#services.wheel.arm(this.#timer, STALLED_MS - idleMs);
       return;
     }
     const why = `no line was read for ${STALLED_MS / 1000} seconds, so it was ended`;
     this.#stalled = new BrokerError('BACKUP_STALLED', `${this.#name}: the backup is incomplete: ${why}`);
-    this.#host.failed(this.#stalled);
-    this.return().catch((error: unknown) => this.#host.failed(error));
+    this.#services.failed(this.#stalled, 'a backup');
+    this.return().catch((error: unknown) => this.#services.failed(error, 'a backup'));
   }
 
   [Symbol.asyncIterator](): this {

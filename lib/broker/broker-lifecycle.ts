@@ -4,17 +4,18 @@
 // the store ends before it is closed. Starts and stops wait for each other, in the order of the calls. Time limits are
 // in real time, because a stop waits for sockets and disks, which do not follow a virtual clock.
 
-// Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { onAbort } from '../base/abort-listeners.ts';
 import type { ActorRef } from '../base/actor.ts';
 import { BrokerError, InvalidInput, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import type { ListenerHandle } from '../records/listener.ts';
-import type { Actors, Running } from './actors.ts';
+import type { Running } from './actors.ts';
 import { warnOfExposure } from './admission/exposure.ts';
 import { brokerMachine } from './broker.machine.ts';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
+// Imported by name, these timers are not replaced by the fake timers of a test framework.
+import type { Engine } from './engine.ts';
 import type { Services } from './services.ts';
 
 /** With a longer delay, setTimeout of Node fires immediately. */
@@ -40,33 +41,6 @@ export interface StopOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The parts that `BrokerLifecycle` starts and stops; `Engine` implements them. */
-interface BrokerLifecycleHost {
-  readonly actors: Actors;
-  readonly ledger: { readonly isClosing: boolean } | undefined;
-  readonly persistence:
-    | {
-        open(): Promise<void>;
-        close(): Promise<void>;
-        adaptDefinitions(): Promise<void>;
-        brokerStarted(): void;
-        reportUpgrade(): Promise<void>;
-      }
-    | undefined;
-  readonly connections: { allClosed(): Promise<void>; cutOff(): void; refuseEarly(): void };
-  readonly access: { start(): Promise<void>; stop(): Promise<unknown[]>; readonly closing: ReadonlySet<string> };
-  readonly operated: { readonly features: { restored(): void }; readonly rewrites: { load(): Promise<void> } };
-  readonly kept: {
-    readonly outboxes: { drained(): Promise<void>; halt(): void };
-    readonly connectors: { restored(): Promise<void> };
-    readonly rules: { restore(): Promise<void>; halt(): Promise<void> };
-    readonly streams: { restore(): Promise<void>; halt(): Promise<void> };
-  };
-  begin(): void;
-  drain(wills: 'publish' | 'drop' | 'keep'): void;
-  end(): void;
-}
-
 /** Starts and stops the broker: its listeners, its store and its actor. Starts and stops are executed in the order of the calls. */
 export class BrokerLifecycle {
   /** See `Broker.actor`. The first actor of the broker. */
@@ -76,7 +50,7 @@ export class BrokerLifecycle {
   /** Time of the start in wall-clock milliseconds; undefined while the broker is not started. */
   startedAt: number | undefined;
   readonly #services: Services;
-  readonly #host: BrokerLifecycleHost;
+  readonly #engine: Engine;
   readonly #chart: Running<'idle' | 'connected' | 'disconnected'>;
   readonly #onStopped: () => void;
   /** The start in progress, or the last one. */
@@ -93,9 +67,10 @@ export class BrokerLifecycle {
   #wills: 'publish' | 'keep' = 'publish';
 
   /** @param onStopped called at the end of each stop */
-  constructor(services: Services, host: BrokerLifecycleHost, onStopped: () => void) {
+  constructor(engine: Engine, onStopped: () => void) {
+    const { services } = engine;
     this.#services = services;
-    this.#host = host;
+    this.#engine = engine;
     this.#onStopped = onStopped;
     const actions: BrokerActions = {
       open: () => {
@@ -103,15 +78,15 @@ export class BrokerLifecycle {
       },
       accept: () => {
         this.startedAt = services.clock.now();
-        host.begin();
+        engine.begin();
       },
-      drain: () => host.drain(this.#willsAtStop),
+      drain: () => engine.drain(this.#willsAtStop),
       release: () => {
         this.startedAt = undefined;
-        host.end();
+        engine.end();
       }
     };
-    const start = host.actors.starter<BrokerActions>(brokerMachine(), {
+    const start = engine.actors.starter<BrokerActions>(brokerMachine(), {
       key: 'broker',
       failed: (_, error, action) => services.announcer.failed(error, `the broker's ${action}`, undefined),
       methodsFor: () => 'broker.start() or broker.stop()'
@@ -137,7 +112,7 @@ export class BrokerLifecycle {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
-    if (this.#host.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
+    if (this.#engine.ledger?.isClosing) await this.#closeStore(); // by the previous stop, which reported errors; otherwise `open` reports them
     signal?.throwIfAborted();
     if (this.#overdue.size > 0 && this.state !== 'connected') throw endedByStop();
     const starting = new AbortController();
@@ -155,18 +130,18 @@ export class BrokerLifecycle {
 
   /** Open everything, and send `started` or `failed`. */
   async #open(signal: AbortSignal): Promise<void> {
-    const host = this.#host;
+    const engine = this.#engine;
     const opened: ListenerHandle[] = [];
     try {
-      await host.operated.rewrites.load();
-      await host.persistence?.open();
+      await engine.operated.rewrites.load();
+      await engine.persistence?.open();
       signal.throwIfAborted();
-      host.operated.features.restored();
-      await host.kept.connectors.restored();
-      await host.persistence?.adaptDefinitions();
-      await host.kept.rules.restore();
-      await host.kept.streams.restore();
-      await unlessAborted(host.access.start(), signal);
+      engine.operated.features.restored();
+      await engine.kept.connectors.restored();
+      await engine.persistence?.adaptDefinitions();
+      await engine.kept.rules.restore();
+      await engine.kept.streams.restore();
+      await unlessAborted(engine.access.start(), signal);
       signal.throwIfAborted();
       for (const listener of this.listeners.values()) {
         await listener.open();
@@ -175,21 +150,21 @@ export class BrokerLifecycle {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      await this.#within(DEFAULT_STOP_MS, host.kept.streams.halt());
+      await this.#within(DEFAULT_STOP_MS, engine.kept.streams.halt());
       for (const failure of await this.#closeSources())
         this.#services.announcer.failed(failure, 'closing a source of authentication', undefined);
-      const closeFailure = host.ledger?.isClosing ? undefined : await this.#closeStore();
+      const closeFailure = engine.ledger?.isClosing ? undefined : await this.#closeStore();
       if (closeFailure !== undefined) this.#services.announcer.failed(closeFailure, 'closing the store', undefined);
-      host.connections.refuseEarly();
+      engine.connections.refuseEarly();
       this.#send('failed');
       throw error;
     }
     this.#send('started');
-    host.persistence?.brokerStarted();
+    engine.persistence?.brokerStarted();
     for (const listener of this.listeners.values()) listener.accept?.();
     this.#services.events.emit('broker.started', { listeners: [...this.listeners.values()] });
     warnOfExposure(this.#services, this.listeners.values());
-    await host.persistence?.reportUpgrade();
+    await engine.persistence?.reportUpgrade();
   }
 
   /** Add a listener. */
@@ -238,7 +213,7 @@ export class BrokerLifecycle {
   }
 
   async #stop(timeoutMs: number, wills: 'publish' | 'keep'): Promise<void> {
-    const { connections, kept } = this.#host;
+    const { connections, kept } = this.#engine;
     const { outboxes } = kept;
     const untilMs = performance.now() + timeoutMs; // real time, as in #within
     try {
@@ -272,7 +247,7 @@ export class BrokerLifecycle {
 
   /** Close the sources of authentication, but wait at most CLOSE_MS for them. @returns the errors */
   #closeSources(): Promise<unknown[]> {
-    const { access } = this.#host;
+    const { access } = this.#engine;
     const late = (name: string) =>
       new StateError('SOURCE_FAILED', `the source of authentication "${name}" does not close`);
     return inTime(access.stop(), () => [...access.closing].map(late));
@@ -281,7 +256,7 @@ export class BrokerLifecycle {
   /** Close the store, but wait at most CLOSE_MS for it. @returns the error; undefined: the store is closed */
   async #closeStore(): Promise<unknown> {
     const { store } = this.#services.settings;
-    const { persistence } = this.#host;
+    const { persistence } = this.#engine;
     if (store === undefined || persistence === undefined) return undefined;
     const text = `${store.name}: the store does not close; it is unknown whether the last changes are persisted`;
     const closed = persistence.close().then(
@@ -318,7 +293,7 @@ export class BrokerLifecycle {
   }
 
   get #willsAtStop(): 'publish' | 'drop' | 'keep' {
-    return this.#wills === 'keep' && this.#host.persistence === undefined ? 'drop' : this.#wills;
+    return this.#wills === 'keep' && this.#engine.persistence === undefined ? 'drop' : this.#wills;
   }
 
   #send(type: BrokerEvent['type']): void {

@@ -131,21 +131,21 @@ export class Broker<Data = unknown> {
     this.handle = this.handle.bind(this);
     this.settings = readBrokerOptions(options);
     const engine = new Engine(this.settings, this, () => this.listeners());
-    const { services, sessions, ledger, retainer, subscribing, directory } = engine;
+    const { services } = engine;
     this.#engine = engine;
     this.#services = services;
     ({ clock: this.clock, metrics: this.metrics, alarms: this.alarms, traces: this.traces } = services);
     this.access = new Access(engine);
-    this.sessions = new Sessions({ sessions, directory, subscribing, ledger, now: () => this.clock.now() });
-    this.retained = new Retained({ retainer, directory, ledger, pause: () => services.slices.next() });
-    this.directory = directory;
+    this.sessions = new Sessions(engine);
+    this.retained = new Retained(engine);
+    this.directory = engine.directory;
     ({ features: this.features, configuration: this.configuration } = engine.operated);
     ({ outboxes: this.outboxes, connectors: this.connectors, rules: this.rules, streams: this.streams } = engine.kept);
     this.applications = engine.access.applications;
     this.users = engine.access.users;
     this.monitor = engine.monitor;
-    this.#subscriptions = new AppSubscriptions(services, engine);
-    this.#lifecycle = new BrokerLifecycle(services, engine, () => this.#subscriptions.endMessages());
+    this.#subscriptions = new AppSubscriptions(engine);
+    this.#lifecycle = new BrokerLifecycle(engine, () => this.#subscriptions.endMessages());
     this.actor = this.#lifecycle.actor;
   }
 

@@ -44,11 +44,12 @@ import { MachineMonitor } from '../monitor/machine/machine-monitor.ts';
 import { Pressure } from '../monitor/machine/pressure.ts';
 import { SystemMonitor } from '../monitor/machine/system-monitor.ts';
 import { MetricHistory } from '../monitor/metric-history.ts';
-import { Monitor } from '../monitor/monitor.ts';
+import type { Monitor } from '../monitor/monitor.ts';
 import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
 import { StoreMetrics } from '../monitor/store-metrics.ts';
 import { SysTopics } from '../monitor/sys.ts';
 import { TopicCounters } from '../monitor/topic-counters.ts';
+import { KeptTraces } from '../monitor/traces/kept-traces.ts';
 import { Outboxes } from '../outbox/outboxes.ts';
 import type { Message } from '../packets/message.ts';
 import type { ListenerHandle } from '../records/listener.ts';
@@ -159,7 +160,11 @@ export class Engine {
       closeUnadmitted: () => this.admission.closeUnadmitted(this.connections.all),
       shedQos0: () => this.sessions.shedQos0()
     });
-    this.ledger = makeLedger(services, this);
+    this.ledger = makeLedger(
+      services,
+      () => this.actors,
+      () => this.persistence
+    );
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
@@ -176,7 +181,7 @@ export class Engine {
     const storedSessions = ledger && new StoredSessions(services, ledger);
 
     // Features that keep or change messages; all features are started at the end.
-    this.retainer = new Retainer(services, { pressure, ledger });
+    this.retainer = new Retainer(services, pressure, ledger);
     this.#delayed = new DelayedMessages(services, ledger, (message, topic) => this.#release(message, topic));
     const { retainer } = this;
     const delayed = this.#delayed;
@@ -194,8 +199,8 @@ export class Engine {
     const review = new RightsReview(services, { access, sessions, routing, subscribing, sourceReview });
     this.#review = review;
     this.#sourceReview = sourceReview;
-    const handOvers = new HandOvers(services, { routing, ledger });
-    const wills = new Wills(services, { publishing, storedSessions });
+    const handOvers = new HandOvers(services, routing, ledger);
+    const wills = new Wills(services, (session, will) => publishing.own.will(session, will), storedSessions);
     const admitting = { access, review, pressure, sessions, ledger, storedSessions, retainer, subscribing, wills };
     this.admission = new Admission(services, { ...admitting, sourceReview });
 
@@ -203,7 +208,7 @@ export class Engine {
     this.actors = new Actors((error) => announcer.failed(error, 'an actor', undefined));
     this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
     const { admission, actors, connections } = this;
-    this.bans = new Bans(services, { access, ledger, connections });
+    this.bans = new Bans(services, access, ledger, connections);
     const serving = { ...admitting, routing, rewrites, publishing, handOvers, admission, connections };
     const sessionFactory = new SessionFactory(services, actors, serving);
     const configuration = () => this.operated.configuration;
@@ -212,9 +217,8 @@ export class Engine {
       ledger && storedSessions && new Persistence(services, { pressure, ledger, storedSessions, ...restored });
 
     // Parts that use all of these, and the configuration of the app.
-    const pause = (had?: number) => services.slices.next(had);
-    this.directory = new Directory({ node: settings.node, sessions, routing, retained: retainer.messages, pause });
-    this.monitor = this.#makeMonitor(pause);
+    this.directory = this.#makeDirectory();
+    this.monitor = this.#makeMonitor();
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
@@ -326,13 +330,11 @@ export class Engine {
   // ---------------------------------------------------------------------------------------------------------------- wiring
 
   #accessControl(tables: Tables): AccessControl {
-    const { settings, clock, hooks, events, announcer } = this.services;
-    return new AccessControl({
-      clock,
+    const { settings, hooks, events } = this.services;
+    return new AccessControl(this.services, {
       settings,
       hooks,
       ownTable: (name) => tables.own(name),
-      pause: () => this.services.slices.next(),
       rightsChanged: (clientId) => this.answersChanged(clientId),
       rulesChanged: () => {
         this.rightsChanged(undefined);
@@ -345,8 +347,7 @@ export class Engine {
         const isOpen = zones.some((zone) => zone.allowAnonymous === undefined && admitsAnonymous(zone, hooks));
         if (isOpen) events.emit('access.unguarded', { record });
       },
-      reloaded: (source, error) => events.emit('source.reloaded', { source, error }),
-      failed: (error, during) => announcer.failed(error, during, undefined)
+      reloaded: (source, error) => events.emit('source.reloaded', { source, error })
     });
   }
 
@@ -381,33 +382,30 @@ export class Engine {
     });
   }
 
-  /** @param pause waits for the next slice */
-  #makeMonitor(pause: () => Promise<void>): Monitor {
+  #makeDirectory(): Directory {
+    const { services, sessions, routing } = this;
+    const pause = (had?: number) => services.pause(had);
+    const { node } = services.settings;
+    return new Directory({ node, sessions, routing, retained: this.retainer.messages, pause });
+  }
+
+  #makeMonitor(): Monitor {
     const { services } = this;
-    const { settings, clock, life, wheel, events, announcer, drops, traces } = services;
-    const audit = new AuditLog({
-      node: settings.node,
-      clock,
-      table: this.kept.tables.own('$audit') as never,
-      isRunning: () => life.isRunning,
-      failed: (error, during) => announcer.failed(error, during, undefined)
-    });
-    const observe = (filter: string) => this.routing.watch(filter);
-    const topicCounters = new TopicCounters({ clock, wheel, events, observe });
-    const slowSubscriptions = new SlowSubscriptions(services);
-    const blockedClients = new BlockedClients({ node: settings.node, clock, sessions: this.sessions, pause });
-    const metricHistory = new MetricHistory(services);
-    const store = new StoreMetrics({ clock, ledger: this.ledger, pause });
-    return new Monitor({
+    const { settings, clock, time, life, events, metrics, drops, traces } = services;
+    const metricHistory = new MetricHistory(services, metrics);
+    const topicCounters = new TopicCounters(services, events, (filter) => this.routing.watch(filter));
+    return {
       drops,
-      audit,
-      traces,
+      audit: new AuditLog(services, settings.node, this.kept.tables.own('$audit') as never, () => life.isRunning),
+      traces: new KeptTraces(traces),
       metricHistory,
       topicCounters,
-      slowSubscriptions,
-      blockedClients,
-      store
-    });
+      slowSubscriptions: new SlowSubscriptions(clock, time, events),
+      blockedClients: new BlockedClients(services, settings.node, this.sessions),
+      store: new StoreMetrics(services, this.ledger),
+      topicFigures: topicCounters,
+      figures: metricHistory
+    };
   }
 
   #configuration(): Configuration {

@@ -1,3 +1,4 @@
+import type { BaseServices } from '../base/base-services.ts';
 import type { Clock } from '../base/clock.ts';
 import { SliceQueue } from '../base/collections/slice-queue.ts';
 import { WorkCount } from '../base/pending-work.ts';
@@ -34,7 +35,7 @@ interface LaterParts {
  * The services that every part of the broker may use: its settings, time, events, hooks and reports. They are created before the parts and
  * know none of them, except for the functions of `LaterParts`.
  */
-export class Services {
+export class Services implements BaseServices {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly time: TimeReading;
@@ -64,8 +65,8 @@ export class Services {
     this.wheel = new TimingWheel(
       clock,
       settings.timerResolution,
-      (error) => this.announcer.failed(error, 'a timer', undefined),
-      (run) => this.turn.later(run) // after the poll phase, in which sockets are read
+      (error) => this.failed(error, 'a timer'),
+      (run) => this.later(run) // after the poll phase, in which sockets are read
     );
     this.events = new Events(later.heardChanged, later.observe);
     this.metrics = new Metrics(later.gauges);
@@ -78,22 +79,27 @@ export class Services {
       this.work
     );
     this.taps = new PacketTaps(broker, later.heardChanged);
-    this.traces = new Traces({
-      clock,
-      wheel: this.wheel,
-      events: this.events,
-      taps: this.taps,
-      later: (run) => this.turn.later(run),
-      failed: (error, during) => this.announcer.failed(error, during, undefined)
-    });
+    this.traces = new Traces(this, this.events, this.taps);
     this.alarms = this.#makeAlarms(later.alarmTable);
     this.rejections = new Rejections(this.wheel, this.alarms, this.events, () => clock.monotonic());
-    this.turn = new Turn(this, later.flushed);
+    this.turn = new Turn(this, this.time, later.flushed);
     this.slices = new SliceQueue(clock, this.work);
   }
 
+  later(run: () => void): void {
+    this.turn.later(run);
+  }
+
+  pause(had?: number): Promise<void> {
+    return this.slices.next(had);
+  }
+
+  failed(error: unknown, during: string): void {
+    this.announcer.failed(error, during, undefined);
+  }
+
   #makeAlarms(table: () => AlarmTable): Alarms {
-    const { clock, notices, events, announcer, settings } = this;
+    const { clock, notices, events, settings } = this;
     return new Alarms({
       get table() {
         return table();
@@ -110,7 +116,7 @@ export class Services {
         notices.cleared(alarm);
         if (events.heard['alarm.cleared']) events.emit('alarm.cleared', { alarm });
       },
-      failed: (error, during) => announcer.failed(error, during, undefined)
+      failed: (error, during) => this.failed(error, during)
     });
   }
 }

@@ -18,15 +18,13 @@
 // listening handles on one port would need SO_REUSEPORT, which Node 20 does not offer. `npm run bench -- --only
 // resets`: 5 to 9 s before, 0.6 s now.
 
-// Imported by name, setImmediate is not replaced by the fake timers of a test framework.
 import { setImmediate } from 'node:timers';
-import type { Clock } from '../base/clock.ts';
-import type { WorkCount } from '../base/pending-work.ts';
+// Imported by name, setImmediate is not replaced by the fake timers of a test framework.
+import type { BaseServices } from '../base/base-services.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';
 import { endTurn } from '../connection/output.ts';
 import { SHARE } from '../connection/reader.ts';
-import type { Announcer } from '../events/announcer.ts';
 import { releaseTurnFrames } from '../packets/message.ts';
 import type { Session } from '../session/session.ts';
 
@@ -46,14 +44,6 @@ const ARRIVALS_FIRST = 64;
 const MIN_ARRIVALS_MS = 10;
 const MAX_ARRIVALS_MS = 100;
 
-/** The parts of the broker that `Turn` uses. */
-interface TurnPorts {
-  readonly clock: Clock;
-  readonly time: TimeReading;
-  readonly work: WorkCount;
-  readonly announcer: Announcer;
-}
-
 /**
  * A turn of the event loop, in which output is collected. At its end, everything that packets, timers and the app have caused is written:
  * one write for each connection and one commit for the store.
@@ -63,7 +53,8 @@ export class Turn {
   number = 0;
   /** Units that all connections together may use in this turn in addition to their shares. */
   #spareUnits = SHARES_AT_ONCE * SHARE;
-  readonly #ports: TurnPorts;
+  readonly #services: BaseServices;
+  readonly #time: TimeReading;
   /** Called when all connections are flushed. */
   readonly #onFlushed: () => void;
   #dirty: Connection<Session>[] = [];
@@ -80,8 +71,9 @@ export class Turn {
   #pumping: { continuePump(): void }[] = [];
   #isScheduled = false;
 
-  constructor(ports: TurnPorts, onFlushed: () => void) {
-    this.#ports = ports;
+  constructor(services: BaseServices, time: TimeReading, onFlushed: () => void) {
+    this.#services = services;
+    this.#time = time;
     this.#onFlushed = onFlushed;
   }
 
@@ -117,13 +109,14 @@ export class Turn {
 
   /** Run a function in the next turn. */
   later(run: () => void): void {
-    const { work, announcer } = this.#ports;
+    const services = this.#services;
+    const { work } = services;
     work.begin();
     setImmediate(() => {
       try {
         run();
       } catch (error) {
-        announcer.failed(error, 'continuing in the next turn', undefined);
+        services.failed(error, 'continuing in the next turn');
       }
       work.end();
     });
@@ -138,7 +131,7 @@ export class Turn {
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    this.#ports.work.begin();
+    this.#services.work.begin();
     setImmediate(this.#run);
   }
 
@@ -149,7 +142,7 @@ export class Turn {
       return false;
     }
     this.#hasArrival = false;
-    const nowMs = this.#ports.clock.monotonic();
+    const nowMs = this.#services.clock.monotonic();
     if (this.#waits === 0)
       this.#waitUntilMs = nowMs + Math.min(Math.max(2 * (nowMs - this.#endedMs), MIN_ARRIVALS_MS), MAX_ARRIVALS_MS);
     if (this.#arrivals++ > 0 && this.#waits < ARRIVALS_FIRST && nowMs < this.#waitUntilMs) {
@@ -173,7 +166,7 @@ export class Turn {
     const pumping = this.#pumping;
     if (pumping.length > 0) {
       this.#pumping = [];
-      this.#ports.time.read();
+      this.#time.read();
       for (const waiting of pumping) waiting.continuePump();
     }
     this.#dirty = [];
@@ -189,7 +182,7 @@ export class Turn {
     releaseTurnFrames();
     if (this.#unserved.length > 0) this.#serve();
     if (this.#arrivals > 0) this.schedule(); // to notice an iteration without an arrival
-    this.#ports.work.end();
+    this.#services.work.end();
   };
 
   /**
@@ -197,7 +190,7 @@ export class Turn {
    * after the flush and is short, so that it delays other connections as little as possible.
    */
   #serve(): void {
-    const { clock } = this.#ports;
+    const { clock } = this.#services;
     const waiting = this.#unserved; // a connection that needs another share is appended
     const shares = Math.max(1, Math.floor(SHARES_AT_ONCE / waiting.length));
     const untilMs = clock.monotonic() + SERVE_MS;

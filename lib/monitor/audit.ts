@@ -1,3 +1,4 @@
+import type { BaseServices } from '../base/base-services.ts';
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 
@@ -56,16 +57,6 @@ interface AuditTable extends Iterable<readonly [key: string, value: AuditEntry]>
   delete(key: string): Promise<boolean>;
 }
 
-/** The part of the broker that `AuditLog` uses. */
-interface AuditHost {
-  readonly node: string;
-  readonly clock: { now(): number };
-  readonly table: AuditTable;
-  /** Tell whether the broker runs, so that the table has its content. */
-  isRunning(): boolean;
-  failed(error: unknown, during: string): void;
-}
-
 const CONDITIONS = {
   operation: ({ operation }: AuditEntry, wanted: string) => operation === wanted,
   callerId: ({ caller }: AuditEntry, wanted: string) => caller.id === wanted,
@@ -74,15 +65,22 @@ const CONDITIONS = {
 
 /** The last 1,000 changes that were made, or attempted, through management interfaces: `broker.monitor.audit`. They are persisted. */
 export class AuditLog {
-  readonly #host: AuditHost;
+  readonly #services: BaseServices;
+  readonly #node: string;
+  readonly #table: AuditTable;
+  /** True while the broker runs, so that the table has its content. */
+  readonly #isRunning: () => boolean;
   /** The entries, the oldest first. */
   #entries: Kept[] = [];
   /** True if the entries of the table are included. */
   #isRestored = false;
 
   /** @internal */
-  constructor(host: AuditHost) {
-    this.#host = host;
+  constructor(services: BaseServices, node: string, table: AuditTable, isRunning: () => boolean) {
+    this.#services = services;
+    this.#node = node;
+    this.#table = table;
+    this.#isRunning = isRunning;
   }
 
   /**
@@ -94,7 +92,7 @@ export class AuditLog {
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
     const before = cursor === undefined ? Infinity : Number(cursor);
     const all = this.#read();
-    const page = { node: this.#host.node, count: all.length };
+    const page = { node: this.#node, count: all.length };
     const entries: AuditEntry[] = [];
     let left = skip;
     for (let at = all.length - 1; at >= 0; at--) {
@@ -114,7 +112,7 @@ export class AuditLog {
   repeat(outcome: AuditOutcome): AuditEntry | undefined {
     const last = this.#read().at(-1);
     if (last === undefined || !isAlike(last, outcome)) return undefined;
-    last.at = this.#host.clock.now();
+    last.at = this.#services.clock.now();
     last.count++;
     return last;
   }
@@ -123,12 +121,12 @@ export class AuditLog {
   record(input: AuditInput): AuditEntry {
     const entries = this.#read();
     const number = (entries.at(-1)?.number ?? 0) + 1;
-    const entry = { ...input, number, at: this.#host.clock.now(), count: 1 };
+    const entry = { ...input, number, at: this.#services.clock.now(), count: 1 };
     entries.push(entry);
     this.#write(entry);
     while (entries.length > MAX_ENTRIES) {
       const oldest = entries.shift() as AuditEntry;
-      this.#during(this.#host.table.delete(keyOf(oldest.number)));
+      this.#during(this.#table.delete(keyOf(oldest.number)));
     }
     return { ...entry };
   }
@@ -140,10 +138,10 @@ export class AuditLog {
 
   /** The entries. Those that were added before the first start of the broker follow those of the table. */
   #read(): Kept[] {
-    if (this.#isRestored || !this.#host.isRunning()) return this.#entries;
+    if (this.#isRestored || !this.#isRunning()) return this.#entries;
     this.#isRestored = true;
     const early = this.#entries;
-    this.#entries = [...this.#host.table].map(([, entry]) => ({ ...entry })).sort((a, b) => a.number - b.number);
+    this.#entries = [...this.#table].map(([, entry]) => ({ ...entry })).sort((a, b) => a.number - b.number);
     const last = this.#entries.at(-1)?.number ?? 0;
     for (const entry of early) {
       const next = { ...entry, number: last + entry.number };
@@ -154,14 +152,14 @@ export class AuditLog {
   }
 
   #write(entry: AuditEntry): void {
-    if (this.#isRestored) this.#during(this.#host.table.set(keyOf(entry.number), entry));
+    if (this.#isRestored) this.#during(this.#table.set(keyOf(entry.number), entry));
   }
 
   #during(writing: Promise<unknown>): void {
     writing.catch((error: unknown) => {
       // the failure of a store is reported already
       if (!ENDED.includes((error as { readonly code?: unknown }).code))
-        this.#host.failed(error, 'writing the audit log');
+        this.#services.failed(error, 'writing the audit log');
     });
   }
 }

@@ -1,3 +1,4 @@
+import type { BaseServices } from '../base/base-services.ts';
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 
@@ -30,22 +31,23 @@ interface MaybeBlocked {
   };
 }
 
-/** The part of the broker that `BlockedClients` uses. */
-interface BlockedClientsHost {
-  readonly node: string;
-  readonly clock: { now(): number; monotonic(): number };
-  readonly sessions: { readonly count: number; after(number: number, most: number): readonly MaybeBlocked[] };
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
+/** The sessions, in the order in which they were created. */
+interface OrderedSessions {
+  readonly count: number;
+  after(number: number, most: number): readonly MaybeBlocked[];
 }
 
 /** The clients that currently do not read as fast as the broker sends to them: `broker.monitor.blockedClients`. */
 export class BlockedClients {
-  readonly #host: BlockedClientsHost;
+  readonly #services: BaseServices;
+  readonly #node: string;
+  readonly #sessions: OrderedSessions;
 
   /** @internal */
-  constructor(host: BlockedClientsHost) {
-    this.#host = host;
+  constructor(services: BaseServices, node: string, sessions: OrderedSessions) {
+    this.#services = services;
+    this.#node = node;
+    this.#sessions = sessions;
   }
 
   /**
@@ -56,12 +58,12 @@ export class BlockedClients {
   async list(query: PageQuery = {}): Promise<Page<BlockedClient>> {
     const { cursor, limit, skip } = readQuery<MaybeBlocked, PageQuery>(query, {});
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
-    const { node, sessions, pause } = this.#host;
+    const [node, sessions] = [this.#node, this.#sessions];
     const entries: BlockedClient[] = [];
     let left = skip;
     let last = 0;
     for (let after = Number(cursor ?? 0); ; ) {
-      await pause();
+      await this.#services.pause();
       const some = sessions.after(after, SESSIONS_AT_ONCE);
       for (const session of some) {
         if (session.connection?.writer.isBlocked !== true || left-- > 0) continue;
@@ -75,7 +77,7 @@ export class BlockedClients {
   }
 
   #recordOf({ client, connection, delivery }: MaybeBlocked): BlockedClient {
-    const { clock } = this.#host;
+    const { clock } = this.#services;
     const { stalledSinceMs = Infinity, unsentBytes = 0 } = connection?.writer ?? {};
     const stalledMs = Math.max(0, clock.monotonic() - stalledSinceMs);
     const backlog = delivery.waiting?.backlog;

@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.ts';
+import type { BaseServices } from '../base/base-services.ts';
 import { unknownName } from '../base/fields.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import { COUNTERS, GAUGES, type Metrics, PLAIN_GAUGES } from '../events/metrics.ts';
 
 /** Interval of the samples; the samples of one hour are kept. */
@@ -28,13 +28,6 @@ export interface MetricSeries {
   readonly series: Readonly<Record<string, readonly number[]>>;
 }
 
-/** The part of the broker that `MetricHistory` uses. */
-interface MetricHistoryHost {
-  readonly clock: Clock;
-  readonly wheel: TimingWheel;
-  readonly metrics: Metrics;
-}
-
 /**
  * All counters and gauges of the last hour, every ten seconds: `broker.monitor.metricHistory`. They are kept only in memory.
  *
@@ -43,7 +36,8 @@ interface MetricHistoryHost {
  */
 export class MetricHistory {
   readonly #timer = new FunctionTimer((nowMs) => this.#measure(nowMs));
-  readonly #host: MetricHistoryHost;
+  readonly #services: BaseServices;
+  readonly #metrics: Metrics;
   /** A ring from `#next` on, once it is full. */
   readonly #samples: Sample[] = [];
   #next = 0;
@@ -52,22 +46,23 @@ export class MetricHistory {
   #beforeMs = 0;
 
   /** @internal */
-  constructor({ clock, wheel, metrics }: MetricHistoryHost) {
-    this.#host = { clock, wheel, metrics };
+  constructor(services: BaseServices, metrics: Metrics) {
+    this.#services = services;
+    this.#metrics = metrics;
   }
 
   /** Start taking samples, unless this has been done. Sampling ends with the broker. */
   start(): void {
     if (this.#timer.dueMs !== Infinity) return;
-    const { clock, wheel, metrics } = this.#host;
-    this.#before.set(metrics.counts);
+    const { clock, wheel } = this.#services;
+    this.#before.set(this.#metrics.counts);
     this.#beforeMs = clock.monotonic();
     wheel.arm(this.#timer, INTERVAL_MS);
   }
 
   /** Stop taking samples. The existing samples are kept. */
   stop(): void {
-    this.#host.wheel.disarm(this.#timer);
+    this.#services.wheel.disarm(this.#timer);
   }
 
   /**
@@ -94,7 +89,8 @@ export class MetricHistory {
   }
 
   #measure(nowMs: number): void {
-    const { clock, wheel, metrics } = this.#host;
+    const { clock, wheel } = this.#services;
+    const metrics = this.#metrics;
     wheel.arm(this.#timer, INTERVAL_MS);
     const seconds = (nowMs - this.#beforeMs) / 1_000;
     if (seconds <= 0) return;

@@ -5,26 +5,12 @@ import type { MetricHistory } from './metric-history.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { StoreMetrics } from './store-metrics.ts';
 import type { TopicCounters } from './topic-counters.ts';
-import { KeptTraces } from './traces/kept-traces.ts';
-import type { Traces } from './traces/traces.ts';
-
-/** The parts that `Monitor` offers. */
-interface MonitorParts {
-  readonly drops: Drops;
-  readonly audit: AuditLog;
-  readonly traces: Traces;
-  readonly metricHistory: MetricHistory;
-  readonly topicCounters: TopicCounters;
-  readonly slowSubscriptions: SlowSubscriptions;
-  readonly blockedClients: BlockedClients;
-  readonly store: StoreMetrics;
-}
+import type { KeptTraces } from './traces/kept-traces.ts';
 
 /** Observations of the broker about itself, for operators: `broker.monitor`. */
-export class Monitor {
+export interface Monitor {
   /** The last messages that were dropped. */
   readonly drops: Drops;
-
   /** The last changes made through management interfaces. */
   readonly audit: AuditLog;
   /** Traces whose last lines are kept. */
@@ -37,29 +23,10 @@ export class Monitor {
   readonly slowSubscriptions: SlowSubscriptions;
   /** The clients that do not read as fast as the broker sends to them. */
   readonly blockedClients: BlockedClients;
-
   /** The store of the broker. */
   readonly store: StoreMetrics;
-
-  /** @internal */
-  constructor(parts: MonitorParts) {
-    this.drops = parts.drops;
-    this.audit = parts.audit;
-    this.traces = new KeptTraces(parts.traces);
-    this.metricHistory = parts.metricHistory;
-    this.topicCounters = parts.topicCounters;
-    this.slowSubscriptions = parts.slowSubscriptions;
-    this.blockedClients = parts.blockedClients;
-    this.store = parts.store;
-  }
-
   /** @deprecated Use `topicCounters`. */
-  get topicFigures(): TopicCounters {
-    return this.topicCounters;
-  }
-
+  readonly topicFigures: TopicCounters;
   /** @deprecated Use `metricHistory`. */
-  get figures(): MetricHistory {
-    return this.metricHistory;
-  }
+  readonly figures: MetricHistory;
 }

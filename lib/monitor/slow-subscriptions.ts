@@ -1,4 +1,6 @@
+import type { Clock } from '../base/clock.ts';
 import { type Duration, readOptions, row } from '../base/fields.ts';
+import type { TimeReading } from '../base/time-reading.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
 import type { Message } from '../packets/message.ts';
@@ -44,13 +46,6 @@ export interface SlowSubscription {
   readonly at: number;
 }
 
-/** The part of the broker that `SlowSubscriptions` uses. */
-interface SlowSubscriptionsHost {
-  readonly clock: { now(): number };
-  readonly time: { readonly nowMs: number };
-  readonly events: Events;
-}
-
 type Place = { -readonly [N in keyof SlowSubscription]: SlowSubscription[N] };
 
 /**
@@ -61,7 +56,9 @@ type Place = { -readonly [N in keyof SlowSubscription]: SlowSubscription[N] };
  * left out, because they wait for other reasons. Messages on the fast path are passed on at once, so they are never slow and stay on it.
  */
 export class SlowSubscriptions {
-  readonly #host: SlowSubscriptionsHost;
+  readonly #clock: Clock;
+  readonly #time: TimeReading;
+  readonly #events: Events;
   #settings: SlowSubscriptionSettings | undefined = undefined;
   /** By client id and topic. */
   readonly #places = new Map<string, Place>();
@@ -71,8 +68,10 @@ export class SlowSubscriptions {
   readonly #acked = ({ message, client }: BrokerEvents['message.acked']) => this.#measure(message, client);
 
   /** @internal */
-  constructor({ clock, time, events }: SlowSubscriptionsHost) {
-    this.#host = { clock, time, events };
+  constructor(clock: Clock, time: TimeReading, events: Events) {
+    this.#clock = clock;
+    this.#time = time;
+    this.#events = events;
   }
 
   /** The current options; undefined: nothing is measured. */
@@ -83,7 +82,7 @@ export class SlowSubscriptions {
   /** Start measuring, or continue with other options. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
   start(options: SlowSubscriptionOptions = {}): void {
     const settings = readOptions(OPTIONS, options, 'slowSubscriptions') as unknown as SlowSubscriptionSettings;
-    const { events } = this.#host;
+    const events = this.#events;
     if (this.#settings === undefined) {
       events.onObserved('message.delivered', this.#delivered);
       events.onObserved('message.acked', this.#acked);
@@ -95,7 +94,7 @@ export class SlowSubscriptions {
 
   /** Stop measuring, and discard the ranking. */
   stop(): void {
-    const { events } = this.#host;
+    const events = this.#events;
     events.off('message.delivered', this.#delivered);
     events.off('message.acked', this.#acked);
     this.#settings = undefined;
@@ -109,13 +108,13 @@ export class SlowSubscriptions {
   }
 
   #measure(message: Message, client: ClientInfo): void {
-    const latencyMs = Math.round(this.#host.time.nowMs - message.takenAtMs);
+    const latencyMs = Math.round(this.#time.nowMs - message.takenAtMs);
     const settings = this.#settings;
     if (settings === undefined || latencyMs < settings.thresholdMs || message.retain) return;
     if (client.connectedAt !== undefined && message.timestamp < client.connectedAt) return;
     const [clientId, topic] = [cut(client.clientId), cut(message.topic)];
     const key = keyOf(clientId, topic);
-    const at = this.#host.clock.now();
+    const at = this.#clock.now();
     const place = this.#places.get(key);
     if (place !== undefined) {
       place.latencyMs = Math.max(place.latencyMs, latencyMs);
@@ -138,7 +137,7 @@ export class SlowSubscriptions {
   }
 
   #expire(): void {
-    const oldest = this.#host.clock.now() - (this.#settings?.expiryMs ?? 0);
+    const oldest = this.#clock.now() - (this.#settings?.expiryMs ?? 0);
     for (const [key, { at }] of this.#places) if (at < oldest) this.#places.delete(key);
   }
 }

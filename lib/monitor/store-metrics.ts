@@ -1,3 +1,4 @@
+import type { BaseServices } from '../base/base-services.ts';
 import { keyAfter, kindKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import { RECORDS, type RecordName } from '../tools/record-kinds.ts';
@@ -45,15 +46,6 @@ interface LedgerView {
   readonly unwritten: { readonly gathered: number };
 }
 
-/** The part of the broker that `StoreMetrics` uses. */
-interface StoreMetricsHost {
-  readonly clock: { monotonic(): number };
-  /** undefined: there is no store. */
-  readonly ledger: LedgerView | undefined;
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
-}
-
 interface Mark {
   readonly atMs: number;
   readonly commits: number;
@@ -61,7 +53,9 @@ interface Mark {
 
 /** The store of the broker, while it runs: `broker.monitor.store`. */
 export class StoreMetrics {
-  readonly #host: StoreMetricsHost;
+  readonly #services: BaseServices;
+  /** undefined: there is no store. */
+  readonly #ledger: LedgerView | undefined;
   /** The point from which commits are counted. */
   #from: Mark | undefined = undefined;
   /** The start of the next measurement. */
@@ -69,19 +63,21 @@ export class StoreMetrics {
   #walk: Promise<StoreRecords> | undefined = undefined;
 
   /** @internal */
-  constructor(host: StoreMetricsHost) {
-    this.#host = host;
+  constructor(services: BaseServices, ledger: LedgerView | undefined) {
+    this.#services = services;
+    this.#ledger = ledger;
   }
 
   /** Count commits from now on, because the broker has started. @internal */
   begin(): void {
-    const { clock, ledger } = this.#host;
+    const { clock } = this.#services;
+    const ledger = this.#ledger;
     this.#from = this.#next = ledger && { atMs: clock.monotonic(), commits: ledger.commit };
   }
 
   /** Read the state of the store. @returns undefined if the broker has none @throws StateError STORE_CLOSED; the errors of the store */
   async read(): Promise<StoreState | undefined> {
-    const { ledger } = this.#host;
+    const ledger = this.#ledger;
     if (ledger === undefined) return undefined;
     const { store } = ledger;
     const [sizeBytes, freeBytes] = await Promise.all([store.size?.(), store.freeBytes?.()]);
@@ -98,7 +94,7 @@ export class StoreMetrics {
    * @throws StateError STORE_CLOSED; the errors of the store
    */
   async records(): Promise<StoreRecords | undefined> {
-    const { ledger } = this.#host;
+    const ledger = this.#ledger;
     if (ledger === undefined) return undefined;
     this.#walk ??= this.#count(ledger.store).finally(() => {
       this.#walk = undefined;
@@ -107,7 +103,7 @@ export class StoreMetrics {
   }
 
   #rate(commits: number): number {
-    const atMs = this.#host.clock.monotonic();
+    const atMs = this.#services.clock.monotonic();
     const mark = { atMs, commits };
     if (this.#next === undefined || atMs - this.#next.atMs >= MIN_RATE_MS) {
       this.#from = this.#next ?? mark;
@@ -119,7 +115,7 @@ export class StoreMetrics {
   }
 
   async #count(store: Store): Promise<StoreRecords> {
-    const { clock } = this.#host;
+    const { clock } = this.#services;
     const kinds = {} as Record<RecordName, StoreShare>;
     const endMs = clock.monotonic() + MAX_WALK_MS;
     for (const [name, { kind }] of Object.entries(RECORDS)) {
@@ -131,7 +127,7 @@ export class StoreMetrics {
   }
 
   async #countKind(store: Store, kind: number, endMs: number): Promise<StoreShare & { readonly isComplete: boolean }> {
-    const { clock, pause } = this.#host;
+    const { clock } = this.#services;
     let [records, bytes] = [0, 0];
     let atOnce = FIRST_SLICE;
     for (let from = kindKey(kind); ; ) {
@@ -146,7 +142,7 @@ export class StoreMetrics {
       from = keyAfter(last.key);
       const fitting = Math.ceil((entries.length * SLICE_BYTES) / sliceBytes);
       atOnce = Math.min(MAX_SLICE, 2 * atOnce, fitting);
-      await pause();
+      await this.#services.pause();
     }
   }
 }

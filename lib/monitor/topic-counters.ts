@@ -1,5 +1,6 @@
+import type { BaseServices } from '../base/base-services.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
 import { checkTopicFilter, parseSharedFilter } from '../topics/topic.ts';
@@ -34,15 +35,6 @@ export interface TopicCountersRecord {
   readonly counts: Readonly<Record<TopicCounterName, number>>;
   /** Messages per second in the last complete interval of ten seconds. */
   readonly rates: Readonly<Record<TopicCounterName, number>>;
-}
-
-/** The part of the broker that `TopicCounters` uses. */
-interface TopicCountersHost {
-  readonly clock: { now(): number; monotonic(): number };
-  readonly wheel: TimingWheel;
-  readonly events: Events;
-  /** Report each message of the topics that match a filter to listeners. @returns a function that stops this */
-  observe(filter: string): () => void;
 }
 
 /** Index of the first of the counters of a QoS. */
@@ -88,7 +80,9 @@ class Counted {
  */
 export class TopicCounters {
   readonly #timer = new FunctionTimer((nowMs) => this.#measure(nowMs));
-  readonly #host: TopicCountersHost;
+  readonly #services: BaseServices;
+  readonly #events: Events;
+  readonly #observe: (filter: string) => () => void;
   readonly #counted = new Map<string, Counted>();
   readonly #index = new FilterIndex<Counted>();
   readonly #found: Counted[] = [];
@@ -99,9 +93,14 @@ export class TopicCounters {
     for (const one of this.#matching(message.topic)) one.counts[DROPPED]++;
   };
 
-  /** @internal */
-  constructor({ clock, wheel, events, observe }: TopicCountersHost) {
-    this.#host = { clock, wheel, events, observe };
+  /**
+   * @internal
+   * @param observe reports each message of the topics that match a filter to listeners; returns a function that stops this
+   */
+  constructor(services: BaseServices, events: Events, observe: (filter: string) => () => void) {
+    this.#services = services;
+    this.#events = events;
+    this.#observe = observe;
   }
 
   /** The counters of all topic filters, in the order in which they were added. */
@@ -129,8 +128,7 @@ export class TopicCounters {
         'TOO_MANY_TOPICS',
         `the messages of ${MAX_FILTERS} topic filters are counted; delete one of them first`
       );
-    const { clock, observe } = this.#host;
-    const counted = new Counted(filter, clock.now(), observe(filter));
+    const counted = new Counted(filter, this.#services.clock.now(), this.#observe(filter));
     if (this.#counted.size === 0) this.#begin();
     this.#counted.set(filter, counted);
     this.#index.add(filter, counted);
@@ -158,7 +156,7 @@ export class TopicCounters {
   }
 
   #measure(nowMs: number): void {
-    this.#host.wheel.arm(this.#timer, INTERVAL_MS);
+    this.#services.wheel.arm(this.#timer, INTERVAL_MS);
     const seconds = (nowMs - this.#measuredMs) / 1_000;
     if (seconds <= 0) return;
     this.#measuredMs = nowMs;
@@ -166,7 +164,8 @@ export class TopicCounters {
   }
 
   #begin(): void {
-    const { clock, wheel, events } = this.#host;
+    const { clock, wheel } = this.#services;
+    const events = this.#events;
     events.onObserved('message.publish', this.#published);
     events.onObserved('message.delivered', this.#delivered);
     events.onObserved('message.dropped', this.#dropped);
@@ -175,11 +174,11 @@ export class TopicCounters {
   }
 
   #end(): void {
-    const { wheel, events } = this.#host;
+    const events = this.#events;
     events.off('message.publish', this.#published);
     events.off('message.delivered', this.#delivered);
     events.off('message.dropped', this.#dropped);
-    wheel.disarm(this.#timer);
+    this.#services.wheel.disarm(this.#timer);
   }
 
   #count(topic: string, direction: number, qos: number): void {

@@ -23,23 +23,20 @@ interface RetainedSettings {
   readonly retainedExpiryInterval: number;
 }
 
-/** The part of the broker that the expiry of retained messages uses. */
-interface RetainedHost {
-  readonly wheel: TimingWheel;
-  readonly time: TimeReading;
-  /** Called after the retained message of a topic has expired and was removed. */
-  retainedExpired(topic: string): void;
-}
-
 /** The retained messages of a broker. A message is retained until it is replaced or deleted, or expires. */
 export class RetainedMessages {
-  readonly #host: RetainedHost;
+  readonly #wheel: TimingWheel;
+  readonly #time: TimeReading;
+  readonly #onExpired: (topic: string) => void;
   readonly #settings: RetainedSettings;
   readonly #store = new RetainedStore<Message>();
   readonly #expiries = new Map<RetainedEntry<Message>, Expiry>();
 
-  constructor(host: RetainedHost, settings: RetainedSettings) {
-    this.#host = host;
+  /** @param onExpired called after the retained message of a topic has expired and was removed */
+  constructor(wheel: TimingWheel, time: TimeReading, settings: RetainedSettings, onExpired: (topic: string) => void) {
+    this.#wheel = wheel;
+    this.#time = time;
+    this.#onExpired = onExpired;
     this.#settings = settings;
     this.limited();
   }
@@ -107,7 +104,7 @@ export class RetainedMessages {
   #arm(entry: RetainedEntry<Message>): void {
     const expiry = new Expiry(this, entry);
     this.#expiries.set(entry, expiry);
-    this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
+    this.#wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
   /** Delete the retained message of a topic. */
@@ -118,7 +115,7 @@ export class RetainedMessages {
 
   /** Arm the expiry timers again after the broker has restarted, because a stop clears the timing wheel. */
   rearm(): void {
-    for (const [entry, expiry] of this.#expiries) this.#host.wheel.armAt(expiry, this.#expiresAtMs(entry.message));
+    for (const [entry, expiry] of this.#expiries) this.#wheel.armAt(expiry, this.#expiresAtMs(entry.message));
   }
 
   /** Get the retained message of a topic, even if it has expired. */
@@ -134,13 +131,13 @@ export class RetainedMessages {
 
   /** As `get`, for callers that are not in the path of a packet: the time is read first. */
   lookUp(topic: string): RetainedEntry<Message> | undefined {
-    this.#host.time.read();
+    this.#time.read();
     return this.get(topic);
   }
 
   /** All retained messages, in no particular order. They may change during the iteration. */
   *entries(): Generator<RetainedEntry<Message>, void, undefined> {
-    this.#host.time.read();
+    this.#time.read();
     for (const entry of this.#store) if (this.#isAlive(entry)) yield entry;
   }
 
@@ -162,7 +159,7 @@ export class RetainedMessages {
   match(filter: string): RetainedEntry<Message>[] {
     const found = this.#store.match(filter);
     if (this.#expiries.size === 0) return found;
-    this.#host.time.read();
+    this.#time.read();
     return found.filter((entry) => this.#isAlive(entry));
   }
 
@@ -176,7 +173,7 @@ export class RetainedMessages {
     entries: Iterable<RetainedEntry<Message> | undefined>
   ): Generator<RetainedEntry<Message> | undefined, void, undefined> {
     for (const entry of entries) {
-      this.#host.time.read();
+      this.#time.read();
       yield entry === undefined || this.#isAlive(entry) ? entry : undefined;
     }
   }
@@ -192,11 +189,11 @@ export class RetainedMessages {
     this.#expiries.delete(entry);
     if (!entry.isLive) return;
     this.#store.delete(entry.topic);
-    this.#host.retainedExpired(entry.topic);
+    this.#onExpired(entry.topic);
   }
 
   #isAlive(entry: RetainedEntry<Message>): boolean {
-    return this.#host.time.nowMs < this.#expiresAtMs(entry.message);
+    return this.#time.nowMs < this.#expiresAtMs(entry.message);
   }
 
   #expiresAtMs(message: Message): number {
@@ -210,7 +207,7 @@ export class RetainedMessages {
     const entry = this.#store.get(topic);
     const expiry = entry === undefined ? undefined : this.#expiries.get(entry);
     if (entry === undefined || expiry === undefined) return;
-    this.#host.wheel.disarm(expiry);
+    this.#wheel.disarm(expiry);
     this.#expiries.delete(entry);
   }
 }

@@ -17,21 +17,21 @@
 // session at a time. While it works, the store may refuse a fold for lack of space: the journals stay, the other
 // changes are committed without it, and a second later it is tried again.
 
+import type { BaseServices } from '../base/base-services.ts';
 import { BrokerError, errorText, StateError } from '../base/errors.ts';
-import { FunctionTimer, type Timer, type TimingWheel } from '../base/timing-wheel.ts';
+import { FunctionTimer, type Timer } from '../base/timing-wheel.ts';
 import { Changes } from './changes.ts';
 import type { StoreActions, StoreEvent } from './chart.ts';
 import type { Commits } from './commits.ts';
 import type { Durable, Waiter } from './durable.ts';
 import type { Fold } from './journal.ts';
-import { OpenStore, type OpenStoreHost } from './open-store.ts';
+import { OpenStore } from './open-store.ts';
 import type { Entry, Store } from './store.ts';
 import { Unwritten } from './unwritten.ts';
 import { Waiters } from './waiters.ts';
 
 /** The part of the broker that the ledger uses. */
-export interface LedgerHost extends OpenStoreHost {
-  readonly wheel: TimingWheel;
+export interface LedgerHost {
   /** Start the chart of the store. Called once. */
   startChart(actions: StoreActions): { send(type: StoreEvent['type']): void };
   /** Request a call of `turnEnded` at the end of the turn. */
@@ -87,6 +87,7 @@ export class Ledger {
   readonly unwritten: Unwritten;
   /** The store that the ledger writes to. */
   readonly store: Store;
+  readonly #services: BaseServices;
   readonly #host: LedgerHost;
   readonly #opened: OpenStore;
   readonly #changes: Changes;
@@ -109,14 +110,15 @@ export class Ledger {
   readonly #slow: Timer;
   readonly #foldLater: Timer;
 
-  constructor(store: Store, host: LedgerHost, maxUnwritten: number) {
+  constructor(store: Store, services: BaseServices, host: LedgerHost, maxUnwritten: number) {
     this.store = store;
+    this.#services = services;
     this.#host = host;
     this.unwritten = new Unwritten(maxUnwritten, this);
-    const failed = (error: unknown) => host.failed(error, 'a commit');
+    const failed = (error: unknown) => services.failed(error, 'a commit');
     this.#changes = new Changes(failed);
     this.#waiters = new Waiters(failed);
-    this.#opened = new OpenStore(store, host, this.#changes.journals);
+    this.#opened = new OpenStore(store, services, this.#changes.journals);
     this.#lazy = new FunctionTimer(() => this.#requestCommit());
     this.#foldLater = new FunctionTimer(() => {
       this.#changes.journals.requestFold();
@@ -124,7 +126,7 @@ export class Ledger {
     });
     this.#slow = new FunctionTimer(() => {
       const text = `${store.name}: a commit takes longer than ${SLOW_COMMIT_MS / 1000} s; messages that wait for it are not acknowledged. Check the disk.`;
-      host.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
+      services.failed(new BrokerError('STORE_SLOW', text), 'writing to the store');
     });
   }
 
@@ -198,7 +200,7 @@ export class Ledger {
     this.unwritten.note(bytes);
     if (item.isDirty) return;
     this.#changes.add(item);
-    if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#host.wheel.arm(this.#lazy, MAX_LAZY_MS);
+    if (this.#lazy.dueMs === Infinity && !this.isFailed) this.#services.wheel.arm(this.#lazy, MAX_LAZY_MS);
   }
 
   /**
@@ -300,7 +302,7 @@ export class Ledger {
   }
 
   #write(): void {
-    const { wheel, work } = this.#host;
+    const { wheel, work } = this.#services;
     const changes = this.#changes;
     const isTrial = this.isFailed;
     this.#isUrgent = false;
@@ -345,7 +347,7 @@ export class Ledger {
   }
 
   #end(): void {
-    this.#host.wheel.disarm(this.#slow);
+    this.#services.wheel.disarm(this.#slow);
     this.#isBusy = false;
     this.unwritten.ended();
     this.#host.written(this.#changes.bytes);
@@ -357,7 +359,7 @@ export class Ledger {
   }
 
   #rest(): void {
-    const { wheel } = this.#host;
+    const { wheel } = this.#services;
     const changes = this.#changes;
     // notified waiters may have made changes
     if (this.#isUrgent) this.#host.turnLater();
@@ -376,7 +378,7 @@ export class Ledger {
   /** Write the same changes without folding the journals, which is tried again later. */
   #keepJournals(): void {
     this.#changes.foldRefused();
-    this.#host.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
+    this.#services.wheel.arm(this.#foldLater, FOLD_RETRY_MS);
   }
 
   #refuse(): void {
@@ -385,7 +387,7 @@ export class Ledger {
     if (!isStillOpen) this.#changes.writeAll(); // each object must see at its next write whether this commit is in the store
     this.#changes.commitFailed(isStillOpen ? 'untouched' : 'unknown');
     this.#isUrgent = true;
-    this.#host.wheel.disarm(this.#lazy);
+    this.#services.wheel.disarm(this.#lazy);
   }
 
   #reject(): void {
@@ -434,15 +436,15 @@ export class Ledger {
     const hasFailed = this.isFailed;
     this.#send('close');
     await this.#opened.stop();
-    this.#host.wheel.disarm(this.#lazy);
-    this.#host.wheel.disarm(this.#foldLater);
+    this.#services.wheel.disarm(this.#lazy);
+    this.#services.wheel.disarm(this.#foldLater);
     const isLost = hasFailed && !changes.isEmpty;
     this.#isUrgent = false;
     try {
       await this.#opened.close();
     } catch (error) {
       if (!isLost) throw error;
-      this.#host.failed(error, 'closing the store');
+      this.#services.failed(error, 'closing the store');
     } finally {
       this.#send('closed');
     }

@@ -5,9 +5,8 @@
 // may have been stopped meanwhile; attempts to open a failed store end with success, with `stop`, or if the folder has another
 // store than before (STORE_CHANGED).
 
-import type { Clock } from '../base/clock.ts';
+import type { BaseServices } from '../base/base-services.ts';
 import { BrokerError, StateError } from '../base/errors.ts';
-import type { WorkCount } from '../base/pending-work.ts';
 import { type Commits, checkFormat, readCommits, writeCommit, writeFormat } from './commits.ts';
 import { FormatChange } from './format-change.ts';
 import { type Fold, foldJournals } from './journal.ts';
@@ -16,14 +15,6 @@ import { DEFINITIONS_VERSION, FORMAT } from './keys.ts';
 import { claim, isClaimedBy, release } from './owners.ts';
 import { Draft } from './record.ts';
 import type { Store } from './store.ts';
-
-/** The part of the broker that an open store uses. */
-export interface OpenStoreHost {
-  readonly clock: Clock;
-  readonly work: WorkCount;
-  /** Report an error that cannot be returned to a caller. */
-  failed(error: unknown, during: string): void;
-}
 
 const IN_USE =
   'a broker in this process uses the store. Stop that broker first, or use a separate store for each broker.';
@@ -36,7 +27,7 @@ const SLOWEST_REOPEN_MS = 10_000;
 /** A store that one ledger opens, writes, and opens again after a failed commit. It recognizes the store by its time of creation and its commits. */
 export class OpenStore {
   readonly #store: Store;
-  readonly #host: OpenStoreHost;
+  readonly #services: BaseServices;
   readonly #journals: Journals;
   /** Number of the last commit record. */
   #commit = 0;
@@ -51,9 +42,9 @@ export class OpenStore {
   #endPause: (() => void) | undefined;
   #generation = 0;
 
-  constructor(store: Store, host: OpenStoreHost, journals: Journals) {
+  constructor(store: Store, services: BaseServices, journals: Journals) {
     this.#store = store;
-    this.#host = host;
+    this.#services = services;
     this.#journals = journals;
   }
 
@@ -94,7 +85,7 @@ export class OpenStore {
         await store.commit(fold.draft.batch);
         this.#commit++;
       }
-      const madeAt = found?.madeAt ?? this.#host.clock.now();
+      const madeAt = found?.madeAt ?? this.#services.clock.now();
       const definitions = found?.definitions ?? DEFINITIONS_VERSION;
       if (found?.format !== FORMAT) {
         // written before any record that an older version cannot read
@@ -115,7 +106,7 @@ export class OpenStore {
   /** Write a batch, with the record of a new commit. */
   async write(draft: Draft): Promise<void> {
     const number = this.#commit + 1;
-    writeCommit(draft, number, this.#host.clock.now());
+    writeCommit(draft, number, this.#services.clock.now());
     await this.#store.commit(draft.batch);
     this.#commit = number;
   }
@@ -146,7 +137,7 @@ export class OpenStore {
   /** End the attempts to open the store again, and wait until the one in progress has ended. */
   async stop(): Promise<void> {
     this.#generation++;
-    const { clock } = this.#host;
+    const { clock } = this.#services;
     (clock.internal ?? clock).clearTimeout(this.#reopenTimer);
     this.#endPause?.();
     await this.#reopening; // so that a store that is being opened is closed as well
@@ -162,7 +153,7 @@ export class OpenStore {
   }
 
   async #reopen(isOpen: boolean, reopened: () => void): Promise<void> {
-    const { clock, work } = this.#host;
+    const { clock, work } = this.#services;
     const generation = this.#generation;
     let isOtherReported = false;
     while (this.#generation === generation) {
@@ -183,7 +174,7 @@ export class OpenStore {
         // other errors are not reported: `LedgerHost.storeFailed` has been called
         const isOther = error instanceof OtherStore; // the previous store may be restored
         if (!isStoreChanged(error) || (isOther && isOtherReported)) continue;
-        this.#host.failed(error, 'opening the store again');
+        this.#services.failed(error, 'opening the store again');
         isOtherReported = isOther;
         if (isOther) continue;
         await this.#closeQuietly();
@@ -206,7 +197,7 @@ export class OpenStore {
     try {
       await this.#store.close();
     } catch (error) {
-      this.#host.failed(error, 'closing the store');
+      this.#services.failed(error, 'closing the store');
     }
   }
 
@@ -226,7 +217,7 @@ export class OpenStore {
   #checkLast(last: number): void {
     if (last < this.#commit) {
       const text = `${this.#store.name}: commits ${last + 1} to ${this.#commit} had been written, but are missing after the store was opened again. Their changes are lost. The next start reports them, and continues without them only if the option repairStore is set.`;
-      this.#host.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
+      this.#services.failed(new BrokerError('STORE_CORRUPT', text), 'opening the store again');
     }
     if (last > this.#commit) this.#journals.foundFailed(last);
     // the missing commits leave a gap, which the next start finds

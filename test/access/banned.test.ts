@@ -8,19 +8,15 @@ import type { Ban } from '../../lib/records/ban.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { FaultyStore } from '../store/faulty-store.ts';
 import { mapTable } from '../support/map-table.ts';
+import { standingServices } from '../support/standing-services.ts';
 
 /** Bans with a clock that stands still. */
 function bans(pause: () => Promise<void> = nextTurn) {
   const made: Ban[] = [];
   const clock = { now: 1_000_000 };
   const table = mapTable<never>() as never;
-  const banned = new BannedClients({
-    table,
-    now: () => clock.now,
-    made: (ban) => made.push(ban),
-    pause,
-    failed: assert.fail
-  });
+  const services = standingServices(() => clock.now, pause);
+  const banned = new BannedClients(services, table, (ban) => made.push(ban));
   return { banned, made, clock };
 }
 

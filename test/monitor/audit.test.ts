@@ -2,16 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type AuditEntry, AuditLog } from '../../lib/monitor/audit.ts';
 import { mapTable } from '../support/map-table.ts';
+import { standingServices } from '../support/standing-services.ts';
 
 function log(table = mapTable<AuditEntry>()) {
   const state = { now: 0, isRunning: true };
-  const made = new AuditLog({
-    node: 'n',
-    clock: { now: () => state.now },
-    table,
-    isRunning: () => state.isRunning,
-    failed: assert.fail
-  });
+  const services = standingServices(() => state.now);
+  const made = new AuditLog(services, 'n', table, () => state.isRunning);
   return { log: made, state, table };
 }
 

@@ -2,12 +2,13 @@ import type { AccessControl } from '../../access/access-control.ts';
 import { concerns } from '../../access/banned.ts';
 import { FlappingDetector, type FlappingPolicy, flappingPolicyOf } from '../../access/flapping.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
-import type { Connection } from '../../connection/connection.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { DisconnectReason } from '../../events/reasons.ts';
 import type { Ban } from '../../records/ban.ts';
 import type { Session } from '../../session/session.ts';
+import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';
+import type { Connections } from './connections.ts';
 
 /** The interval at which bans that have ended are deleted. */
 const SWEEP_MS = 60_000;
@@ -18,17 +19,12 @@ const LOST: ReadonlySet<DisconnectReason> = new Set(['closed', 'stream_error', '
 /** Maximum length of the id of an alarm. */
 const MAX_ALARM_ID = 256;
 
-/** The parts of the broker that `Bans` uses. */
-interface BansHost {
-  readonly access: Pick<AccessControl, 'banned'>;
-  readonly ledger: { readonly isFailed: boolean } | undefined;
-  readonly connections: { readonly all: Iterable<Connection<Session>> };
-}
-
 /** Handles the consequences of bans, and bans flapping clients. */
 export class Bans {
   readonly #services: Services;
-  readonly #host: BansHost;
+  readonly #access: AccessControl;
+  readonly #ledger: Ledger | undefined;
+  readonly #connections: Connections;
   #detector: FlappingDetector | undefined;
   readonly #onDisconnected = (event: BrokerEvents['client.disconnected']) => this.#disconnected(event);
   /** The policy from which `#detector` was created. */
@@ -39,9 +35,11 @@ export class Bans {
     void this.#deleteEnded().finally(() => this.#sweepLater());
   });
 
-  constructor(services: Services, host: BansHost) {
+  constructor(services: Services, access: AccessControl, ledger: Ledger | undefined, connections: Connections) {
     this.#services = services;
-    this.#host = host;
+    this.#access = access;
+    this.#ledger = ledger;
+    this.#connections = connections;
     this.configured();
   }
 
@@ -71,14 +69,14 @@ export class Bans {
   }
 
   #sweepLater(): void {
-    const isNeeded = this.#host.access.banned.size > 0 || this.#flapping.size > 0;
+    const isNeeded = this.#access.banned.size > 0 || this.#flapping.size > 0;
     if (isNeeded && this.#services.life.isRunning && this.#sweep.dueMs === Infinity)
       this.#services.wheel.arm(this.#sweep, SWEEP_MS);
   }
 
   #disconnect(ban: Ban): void {
     const isConcerned = concerns(ban);
-    for (const { session, isClosed } of [...this.#host.connections.all])
+    for (const { session, isClosed } of [...this.#connections.all])
       if (!isClosed && isConcerned(session.client)) this.#close(session);
   }
 
@@ -95,7 +93,7 @@ export class Bans {
     if (!this.#detector?.lost(clientId, clock.monotonic())) return;
     const ban = { kind: 'clientId', who: clientId, by: 'flapping detector', reason: 'flapping is detected' } as const;
     const until = clock.now() + banMs;
-    this.#host.access.banned
+    this.#access.banned
       .create({ ...ban, until })
       .catch((error: unknown) => announcer.failed(error, 'banning a client that is flapping', client));
     this.#raise(clientId, banMs);
@@ -114,8 +112,8 @@ export class Bans {
   /** Delete the bans that have ended, and clear the alarms about the client ids that are no longer banned. */
   async #deleteEnded(): Promise<void> {
     const { life, slices } = this.#services;
-    const isOver = () => !life.isRunning || this.#host.ledger?.isFailed === true;
-    if (!isOver()) await this.#host.access.banned.sweep(isOver);
+    const isOver = () => !life.isRunning || this.#ledger?.isFailed === true;
+    if (!isOver()) await this.#access.banned.sweep(isOver);
     let left = ALARMS_AT_ONCE;
     for (const id of this.#flapping.keys()) {
       if (left-- === 0) {
@@ -129,7 +127,7 @@ export class Bans {
   /** Clear an alarm if its client id is no longer banned. */
   #clearAlarm(id: string): void {
     const clientId = this.#flapping.get(id);
-    if (clientId === undefined || this.#host.access.banned.get('clientId', clientId) !== undefined) return;
+    if (clientId === undefined || this.#access.banned.get('clientId', clientId) !== undefined) return;
     this.#flapping.delete(id);
     this.#services.alarms.clear(id);
   }

@@ -1,18 +1,12 @@
-import type { AccessControl, SourceState } from '../../access/access-control.ts';
+import type { SourceState } from '../../access/access-control.ts';
 import type { AclRecords } from '../../access/acl-records.ts';
 import type { BannedClients } from '../../access/banned.ts';
 import type { CredentialRecords } from '../../access/credential-records.ts';
 import type { AuthSource } from '../../access/source.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import type { VerdictRecord } from '../../connection/verdicts.ts';
-import type { AccessAnswer, AccessExplainer, AccessQuestion } from '../rights/access-explainer.ts';
-
-/** The parts of the broker that `Access` uses. */
-interface AccessHost {
-  readonly access: AccessControl;
-  readonly explainer: AccessExplainer;
-  answersChanged(clientId: string | undefined): void;
-}
+import type { Engine } from '../engine.ts';
+import type { AccessAnswer, AccessQuestion } from '../rights/access-explainer.ts';
 
 /**
  * Decides which clients may connect and what they may do: `broker.access`.
@@ -20,46 +14,46 @@ interface AccessHost {
  * The records and rules here exist in every broker and are empty at first. They are persisted with the state of the broker.
  */
 export class Access<Data = unknown> {
-  readonly #host: AccessHost;
+  readonly #engine: Engine;
 
   /** @internal */
-  constructor(host: AccessHost) {
-    this.#host = host;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** Client ids with passwords. */
   get clientIds(): CredentialRecords {
-    return this.#host.access.clientIds;
+    return this.#engine.access.clientIds;
   }
 
   /** User names with passwords. */
   get usernames(): CredentialRecords {
-    return this.#host.access.usernames;
+    return this.#engine.access.usernames;
   }
 
   /** User names with passwords that can be superusers (`auth_user` of the management interface). */
   get logins(): CredentialRecords {
-    return this.#host.access.logins;
+    return this.#engine.access.logins;
   }
 
   /** Access rules. */
   get acl(): AclRecords {
-    return this.#host.access.acl;
+    return this.#engine.access.acl;
   }
 
   /** The clients that may not connect. */
   get banned(): BannedClients {
-    return this.#host.access.banned;
+    return this.#engine.access.banned;
   }
 
   /** The names of the sources, in the order in which they are asked. */
   get sources(): readonly string[] {
-    return this.#host.access.sources;
+    return this.#engine.access.sources;
   }
 
   /** The records of the broker (`records`), and the sources in the order in which they are asked, with whether each is started. */
   list(): SourceState[] {
-    return this.#host.access.list();
+    return this.#engine.access.list();
   }
 
   /**
@@ -75,7 +69,7 @@ export class Access<Data = unknown> {
    * BrokerError STORE_FAILED: nothing has changed
    */
   stop(name: string): Promise<boolean> {
-    return this.#host.access.switch(name, false);
+    return this.#engine.access.switch(name, false);
   }
 
   /**
@@ -84,7 +78,7 @@ export class Access<Data = unknown> {
    * @throws as `stop`; what `open` of the source throws: it stays stopped
    */
   start(name: string): Promise<boolean> {
-    return this.#host.access.switch(name, true);
+    return this.#engine.access.switch(name, true);
   }
 
   /**
@@ -92,7 +86,7 @@ export class Access<Data = unknown> {
    * @throws InvalidInput SOURCE_INVALID, SOURCE_NAME_IN_USE; if the broker is started, what `open` of the source throws
    */
   create(source: AuthSource<Data>): Promise<void> {
-    return this.#host.access.add(source as AuthSource);
+    return this.#engine.access.add(source as AuthSource);
   }
 
   /** @deprecated Use `create`. */
@@ -102,7 +96,7 @@ export class Access<Data = unknown> {
 
   /** Remove a source. Connected clients stay connected. @throws NotFound SOURCE_UNKNOWN; what `close` of the source throws */
   delete(name: string): Promise<void> {
-    return this.#host.access.remove(name);
+    return this.#engine.access.remove(name);
   }
 
   /** @deprecated Use `delete`. */
@@ -115,7 +109,7 @@ export class Access<Data = unknown> {
    * @throws NotFound SOURCE_UNKNOWN; what `reload` of the source throws; then the previous content stays in use
    */
   reload(name: string): Promise<void> {
-    return this.#host.access.reload(name);
+    return this.#engine.access.reload(name);
   }
 
   /**
@@ -125,7 +119,7 @@ export class Access<Data = unknown> {
    * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, TOPIC_NAME_INVALID, TOPIC_FILTER_INVALID
    */
   explain(question: AccessQuestion): Promise<AccessAnswer> {
-    return this.#host.explainer.explain(question);
+    return this.#engine.explainer.explain(question);
   }
 
   /**
@@ -133,7 +127,7 @@ export class Access<Data = unknown> {
    * @returns an empty list if the client is not connected
    */
   cache(clientId: string): VerdictRecord[] {
-    return this.#host.explainer.kept(clientId);
+    return this.#engine.explainer.kept(clientId);
   }
 
   /**
@@ -146,6 +140,6 @@ export class Access<Data = unknown> {
   invalidate(clientId?: string): void {
     if (clientId !== undefined && typeof clientId !== 'string')
       throw new InvalidInput('CLIENT_ID_INVALID', 'clientId', 'a string', clientId);
-    this.#host.answersChanged(clientId);
+    this.#engine.answersChanged(clientId);
   }
 }

@@ -2,36 +2,23 @@ import { onAbort } from '../../base/abort-listeners.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import type { Message } from '../../packets/message.ts';
-import type { RetainedMessages } from '../../retained/retained-messages.ts';
-import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
-import type { Routing } from '../../routing/routing.ts';
-import type { Ledger } from '../../store/ledger.ts';
+import { APP_RECEIVER, isWithheld } from '../../routing/receiving-rights.ts';
 import { checkTopicFilter } from '../../topics/topic.ts';
+import type { Engine } from '../engine.ts';
 import { HandlerSubscriber, type MessageHandler, type SubscribeOptions } from '../messages/handler-subscriber.ts';
 import { MessageStream, type MessageStreamOptions } from '../messages/message-stream.ts';
-import type { Services } from '../services.ts';
 
 const SUBSCRIBE_NAMES: readonly (keyof SubscribeOptions)[] = ['qos', 'retainHandling', 'retainAsPublished', 'signal'];
 
-/** The parts of the broker that `AppSubscriptions` uses. */
-interface AppSubscriptionsHost {
-  readonly routing: Routing;
-  readonly retainer: { readonly isStarted: boolean; readonly messages: RetainedMessages };
-  readonly access: { readonly deliveryRights: ReceivingRights };
-  readonly ledger: Ledger | undefined;
-}
-
 /** The subscriptions of the app: handlers and iterables of messages, which have no session. See the methods of `Broker`. */
 export class AppSubscriptions {
-  readonly #services: Services;
-  readonly #host: AppSubscriptionsHost;
+  readonly #engine: Engine;
   readonly #handlers = new Map<string, Set<HandlerSubscriber>>();
   /** Iterables that end when the broker stops. */
   readonly #streams = new Set<MessageStream>();
 
-  constructor(services: Services, host: AppSubscriptionsHost) {
-    this.#services = services;
-    this.#host = host;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** The filters of all handlers, one for each handler. */
@@ -50,9 +37,8 @@ export class AppSubscriptions {
     if (![0, 1, 2].includes(retainHandling))
       throw new InvalidInput('OPTION_INVALID', 'retainHandling', '0, 1 or 2', retainHandling);
     if (signal?.aborted) return () => undefined;
-    const { announcer } = this.#services;
-    const { ledger, routing } = this.#host;
-    const onError = (error: Error) => announcer.failed(error, `a handler of "${filter}"`, undefined);
+    const { ledger, routing, services } = this.#engine;
+    const onError = (error: Error) => services.failed(error, `a handler of "${filter}"`);
     const subscriber = new HandlerSubscriber(filter, handler, options, ledger, onError);
     routing.add(subscriber.subscription);
     const known = this.#handlers.get(filter) ?? new Set();
@@ -77,7 +63,7 @@ export class AppSubscriptions {
     if (!known?.delete(subscriber)) return;
     if (known.size === 0) this.#handlers.delete(subscriber.filter);
     subscriber.end();
-    this.#host.routing.remove(subscriber.subscription);
+    this.#engine.routing.remove(subscriber.subscription);
   }
 
   /**
@@ -85,8 +71,8 @@ export class AppSubscriptions {
    * handler receives them in the order of their publication.
    */
   #deliverRetainedTo(subscriber: HandlerSubscriber): void {
-    const { work } = this.#services;
-    const { retainer, access } = this.#host;
+    const { work } = this.#engine.services;
+    const { retainer, access } = this.#engine;
     if (!retainer.isStarted) return;
     if (subscriber.filter.startsWith('$share/') || subscriber.filter.startsWith('$queue/')) return;
     const found = retainer.messages
@@ -109,7 +95,7 @@ export class AppSubscriptions {
     checkObject(options, 'options');
     const { highWaterMark, signal, ...rest } = options;
     const stream = new MessageStream(highWaterMark, signal, (message) =>
-      this.#services.announcer.dropped(message, 'queue_full', undefined)
+      this.#engine.services.announcer.dropped(message, 'queue_full', undefined)
     );
     try {
       const unsubscribe = this.subscribe(filter, (message) => stream.push(message), rest);

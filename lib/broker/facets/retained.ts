@@ -1,10 +1,9 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { Message } from '../../packets/message.ts';
-import type { Directory, Page, RetainedRecord } from '../../routing/directory.ts';
+import type { Page, RetainedRecord } from '../../routing/directory.ts';
 import type { RetainedQuery } from '../../routing/directory-queries.ts';
-import type { Ledger } from '../../store/ledger.ts';
 import { checkTopicName, matches } from '../../topics/topic.ts';
-import type { Retainer } from '../features/retainer.ts';
+import type { Engine } from '../engine.ts';
 import { checkFilter } from './app-subscriptions.ts';
 
 /** Number of topics that are compared with a filter in one turn. */
@@ -14,34 +13,24 @@ const STEPS_AT_ONCE = 8;
 /** Number of messages that are deleted in one turn. */
 const DELETIONS_AT_ONCE = 500;
 
-/** The parts of the broker that `Retained` uses. */
-interface RetainedFacetHost {
-  readonly retainer: Retainer;
-  readonly directory: Directory;
-  /** undefined: there is no store. */
-  readonly ledger: Ledger | undefined;
-  /** Resolves in the next turn. */
-  readonly pause: () => Promise<void>;
-}
-
 /** The retained messages of the broker: `broker.retained`. To retain one, publish with `retain`. */
 export class Retained {
-  readonly #host: RetainedFacetHost;
+  readonly #engine: Engine;
 
   /** @internal */
-  constructor(host: RetainedFacetHost) {
-    this.#host = host;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** Number of retained messages, including those of `$SYS`. */
   get count(): number {
-    return this.#host.retainer.messages.count;
+    return this.#engine.retainer.messages.count;
   }
 
   /** The retained message of a topic name; undefined if there is none. @throws InvalidInput TOPIC_NAME_INVALID */
   get(topic: string): Message | undefined {
     checkName(topic);
-    return this.#host.retainer.messages.lookUp(topic)?.message;
+    return this.#engine.retainer.messages.lookUp(topic)?.message;
   }
 
   /**
@@ -52,7 +41,7 @@ export class Retained {
    */
   async delete(topic: string): Promise<boolean> {
     checkName(topic);
-    return (await this.#change(() => (this.#host.retainer.delete(topic) ? 1 : 0))) === 1;
+    return (await this.#change(() => (this.#engine.retainer.delete(topic) ? 1 : 0))) === 1;
   }
 
   /**
@@ -63,7 +52,7 @@ export class Retained {
    */
   async deleteMatching(filter: string): Promise<number> {
     checkFilter(filter);
-    const { retainer, pause } = this.#host;
+    const { retainer, services } = this.#engine;
     const { next } = retainer.messages;
     let count = 0;
     let seen = 0;
@@ -76,7 +65,7 @@ export class Retained {
     for (const { topic, seq } of retainer.messages.entries()) {
       if (seq < next && matches(filter, topic)) found.push(topic);
       if (found.length === DELETIONS_AT_ONCE) await remove();
-      if (++seen % TOPICS_AT_ONCE === 0) await pause();
+      if (++seen % TOPICS_AT_ONCE === 0) await services.pause();
     }
     await remove();
     return count;
@@ -84,7 +73,7 @@ export class Retained {
 
   /** Make a change and wait until it is persisted, if it has to be. */
   async #change(change: () => number): Promise<number> {
-    const { ledger } = this.#host;
+    const { ledger } = this.#engine;
     if (ledger?.isFailed) throw ledger.refusal();
     const promises = ledger?.promises;
     const result = change();
@@ -94,7 +83,7 @@ export class Retained {
 
   /** A page of the list of retained messages, without their payloads: `broker.directory.retained`. */
   list(query?: RetainedQuery): Promise<Page<RetainedRecord>> {
-    return this.#host.directory.retained(query);
+    return this.#engine.directory.retained(query);
   }
 
   /**
@@ -109,9 +98,9 @@ export class Retained {
 
   async *#iterate(filter: string): AsyncIterableIterator<Message> {
     let steps = 0;
-    for (const entry of this.#host.retainer.messages.walk([filter])) {
+    for (const entry of this.#engine.retainer.messages.walk([filter])) {
       if (entry?.isLive) yield entry.message;
-      else if (++steps % STEPS_AT_ONCE === 0) await this.#host.pause();
+      else if (++steps % STEPS_AT_ONCE === 0) await this.#engine.services.pause();
     }
   }
 }

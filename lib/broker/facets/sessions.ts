@@ -1,47 +1,35 @@
 import { NotFound } from '../../base/errors.ts';
 import type { SessionRecord } from '../../records/session-records.ts';
-import type { Directory, Page } from '../../routing/directory.ts';
+import type { Page } from '../../routing/directory.ts';
 import type { ClientQuery } from '../../routing/directory-queries.ts';
-import type { Ledger } from '../../store/ledger.ts';
-import type { Subscribing } from '../messages/subscribing.ts';
-import type { SessionIndex } from '../sessions/session-index.ts';
+import type { Engine } from '../engine.ts';
 import { type KickOptions, SessionHandle } from './session-handle.ts';
-
-/** The parts of the broker that `Sessions` uses. */
-interface SessionsHost {
-  readonly sessions: SessionIndex;
-  readonly directory: Directory;
-  readonly subscribing: Subscribing;
-  readonly ledger: Ledger | undefined;
-  /** Wall-clock time in milliseconds. */
-  now(): number;
-}
 
 /** Number of sessions that are ended in one turn. */
 const KICKS_AT_ONCE = 100;
 
 /** The sessions of the broker by client id, connected or not: `broker.sessions`. */
 export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
-  readonly #host: SessionsHost;
+  readonly #engine: Engine;
 
   /** @internal */
-  constructor(host: SessionsHost) {
-    this.#host = host;
+  constructor(engine: Engine) {
+    this.#engine = engine;
   }
 
   /** Number of sessions, connected or not. */
   get count(): number {
-    return this.#host.sessions.count;
+    return this.#engine.sessions.count;
   }
 
   /** Tell whether a client id has a session, connected or not. */
   has(clientId: string): boolean {
-    return typeof clientId === 'string' && this.#host.sessions.has(clientId);
+    return typeof clientId === 'string' && this.#engine.sessions.has(clientId);
   }
 
   /** The session of a client id, connected or not. @throws NotFound SESSION_NOT_FOUND */
   get(clientId: string): SessionHandle<Data> {
-    const { sessions, subscribing } = this.#host;
+    const { sessions, subscribing } = this.#engine;
     const session = this.has(clientId) ? sessions.get(clientId) : undefined;
     if (session === undefined)
       throw new NotFound('SESSION_NOT_FOUND', `there is no session for client id "${String(clientId)}"`);
@@ -50,12 +38,12 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
 
   /** A page of the list of sessions: `broker.directory.sessions`. */
   list(query?: ClientQuery): Promise<Page<SessionRecord>> {
-    return this.#host.directory.sessions(query);
+    return this.#engine.directory.sessions(query);
   }
 
   /** All sessions, connected or not, in order of creation. To list many, use `list`. */
   *[Symbol.iterator](): IterableIterator<SessionHandle<Data>> {
-    const { sessions, subscribing } = this.#host;
+    const { sessions, subscribing } = this.#engine;
     for (const session of sessions.values()) yield new SessionHandle(session, subscribing);
   }
 
@@ -76,8 +64,8 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    * @throws as `list` and `kick`; some sessions may have been ended before
    */
   async kickMatching(query: ClientQuery, options: KickOptions = {}): Promise<number> {
-    const { directory, now } = this.#host;
-    const createdTo = Math.min(query.createdTo ?? Infinity, now());
+    const { directory, services } = this.#engine;
+    const createdTo = Math.min(query.createdTo ?? Infinity, services.clock.now());
     let count = 0;
     for (let cursor: string | undefined; ; ) {
       const page = await directory.sessions({ ...query, createdTo, limit: KICKS_AT_ONCE, cursor, skip: 0 });
@@ -103,7 +91,7 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
 
   /** Make a change and wait until it is persisted, if it has to be. */
   async #change(change: () => void): Promise<void> {
-    const { ledger } = this.#host;
+    const { ledger } = this.#engine;
     const promises = ledger?.promises;
     change();
     await undefined; // a listener that is called during a transition of the session: the change follows it

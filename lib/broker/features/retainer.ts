@@ -1,3 +1,4 @@
+import type { Pressure } from '../../monitor/machine/pressure.ts';
 import type { Message } from '../../packets/message.ts';
 import { type FeedEntries, RetainedFeed } from '../../retained/retained-feed.ts';
 import { RetainedMessages } from '../../retained/retained-messages.ts';
@@ -8,13 +9,6 @@ import type { Ledger } from '../../store/ledger.ts';
 import { matches } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { Feature } from './feature.ts';
-
-/** The parts of the broker that `Retainer` uses. */
-interface RetainerHost {
-  readonly pressure: { readonly isSpaceLow: boolean };
-  /** undefined: there is no store. */
-  readonly ledger: Ledger | undefined;
-}
 
 /**
  * Retains messages and provides them to new subscriptions. While it is stopped, the retained messages stay but are not delivered, and only
@@ -28,22 +22,16 @@ export class Retainer implements Feature {
   /** The source of retained messages for feeds. */
   readonly feedSource: FeedEntries;
   readonly #services: Services;
-  readonly #host: RetainerHost;
+  readonly #pressure: Pressure;
   /** undefined: there is no store. */
   readonly #records: RetainedRecords | undefined;
 
-  constructor(services: Services, host: RetainerHost) {
+  constructor(services: Services, pressure: Pressure, ledger: Ledger | undefined) {
     this.#services = services;
-    this.#host = host;
-    this.messages = new RetainedMessages(
-      {
-        wheel: services.wheel,
-        time: services.time,
-        retainedExpired: (topic) => this.#records?.removed(topic)
-      },
-      services.settings
-    );
-    this.#records = host.ledger && new RetainedRecords(host.ledger, this);
+    this.#pressure = pressure;
+    const { wheel, time, settings } = services;
+    this.messages = new RetainedMessages(wheel, time, settings, (topic) => this.#records?.removed(topic));
+    this.#records = ledger && new RetainedRecords(ledger, this);
     this.feedSource = this.#feedSource();
   }
 
@@ -58,7 +46,6 @@ export class Retainer implements Feature {
   /** Retain a message. A message with an empty payload deletes the retained message of its topic. */
   retain(message: Message): void {
     const { announcer, metrics } = this.#services;
-    const { pressure } = this.#host;
     const records = this.#records;
     const { messages } = this;
     if (!this.isStarted && !message.isSystem) {
@@ -66,7 +53,7 @@ export class Retainer implements Feature {
       return;
     }
     const before = records === undefined ? undefined : messages.stored(message.topic);
-    const hasPlace = !pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
+    const hasPlace = !this.#pressure.isSpaceLow || message.isSystem || messages.stored(message.topic) !== undefined;
     const isTaken = hasPlace && messages.put(message);
     if (!isTaken) announcer.dropped(message, 'not_retained', undefined);
     if (!message.isSystem) records?.retained(message, isTaken && message.bytes > message.payloadAt, before);

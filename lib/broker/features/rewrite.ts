@@ -9,13 +9,8 @@ import { checkNames } from '../../base/fields.ts';
 import { loadPatterns, MAX_MATCHED, type PatternCompiler } from '../../sql/patterns.ts';
 import { checkTopicFilter, checkTopicName, matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { RewriteKind, RewriteRule } from '../configuration/options.ts';
+import type { Services } from '../services.ts';
 import type { Feature } from './feature.ts';
-
-/** The parts of the broker that the feature uses. */
-interface RewriteHost {
-  readonly settings: { readonly rewrite: readonly (RewriteRule | string)[] };
-  readonly announcer: { failed(error: BrokerError, during: string, client: undefined): void };
-}
 
 /** Rewrites the topics of clients by the rules of the option `rewrite`. Subscriptions and wills keep their rewritten topic. */
 export class TopicRewrite implements Feature {
@@ -34,11 +29,11 @@ export class TopicRewrite implements Feature {
    * @param onChange called when the feature has been started or stopped
    * @throws InvalidInput REWRITE_INVALID, OPTION_UNKNOWN
    */
-  constructor({ settings, announcer }: RewriteHost, onChange: () => void) {
-    const { rewrite } = settings;
+  constructor(services: Services, onChange: () => void) {
+    const { rewrite } = services.settings;
     this.#input = rewrite;
     this.#onChange = onChange;
-    this.#skipped = (error) => announcer.failed(error, 'rewriting topics', undefined);
+    this.#skipped = (error) => services.failed(error, 'rewriting topics');
     if (!checkRewrite(rewrite).some(({ pattern }) => typeof pattern === 'string'))
       this.#rules = compileRewrite(rewrite, undefined, this.#skipped);
   }

@@ -14,24 +14,14 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { type Route, TopicKind } from '../../routing/route.ts';
-import type { Routing } from '../../routing/routing.ts';
 import type { WillState } from '../../session/life/will.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import type { Session } from '../../session/session.ts';
-import type { Ledger } from '../../store/ledger.ts';
 import type { PreparedMessage } from '../../streams/host.ts';
-import type { DelayedMessages } from '../features/delayed.ts';
 import { newMessage, publisherOf, retopic } from '../new-message.ts';
 import type { MessageHooks } from '../rights/message-hooks.ts';
 import type { Services } from '../services.ts';
-
-/** The parts of the broker that `OwnMessages` uses. */
-export interface OwnMessagesHost {
-  readonly routing: Routing;
-  readonly delayed: DelayedMessages;
-  readonly ledger: Ledger | undefined;
-  readonly pressure: { readonly isRefusing: boolean; readonly isSpaceLow: boolean };
-}
+import type { PublishingHost } from './publishing.ts';
 
 /** The path of a message that `OwnMessages` uses; see `Publishing`. */
 interface MessagePath {
@@ -52,7 +42,7 @@ const MAX_PUBLISHERS = 1_000;
  */
 export class OwnMessages {
   readonly #services: Services;
-  readonly #host: OwnMessagesHost;
+  readonly #host: PublishingHost;
   readonly #publishing: MessagePath;
   /**
    * True while a message of the app is being published. Messages that its handlers publish wait for the next turn, which prevents endless
@@ -63,7 +53,7 @@ export class OwnMessages {
   /** The publishers in whose names the app publishes. */
   #publishers: LRUCache<string, NamedPublisher> | undefined = undefined;
 
-  constructor(services: Services, host: OwnMessagesHost, publishing: MessagePath) {
+  constructor(services: Services, host: PublishingHost, publishing: MessagePath) {
     this.#services = services;
     this.#host = host;
     this.#publishing = publishing;

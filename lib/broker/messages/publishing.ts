@@ -2,25 +2,34 @@ import type { Connection } from '../../connection/connection.ts';
 import { messagesOf } from '../../connection/frames.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
+import type { Pressure } from '../../monitor/machine/pressure.ts';
 import type { Frame, Message } from '../../packets/message.ts';
 import { hasExpired } from '../../packets/message-expiry.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Route } from '../../routing/route.ts';
+import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { checkTopicName } from '../../topics/topic.ts';
+import type { DelayedMessages } from '../features/delayed.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import type { Retainer } from '../features/retainer.ts';
+import type { TopicRewrite } from '../features/rewrite.ts';
 import { publisherOf } from '../new-message.ts';
-import { MessageHooks, type MessageHooksHost } from '../rights/message-hooks.ts';
+import { MessageHooks } from '../rights/message-hooks.ts';
 import type { Services } from '../services.ts';
-import { OwnMessages, type OwnMessagesHost } from './own-messages.ts';
+import { OwnMessages } from './own-messages.ts';
 
-/** The parts of the broker that `Publishing` uses. */
-interface PublishingHost extends MessageHooksHost, OwnMessagesHost {
+/** The parts of the broker that `Publishing` and `OwnMessages` use. */
+export interface PublishingHost {
+  readonly routing: Routing;
+  readonly rewrites: TopicRewrite;
+  readonly delayed: DelayedMessages;
   readonly retainer: Retainer;
-  readonly pressure: OwnMessagesHost['pressure'] & { readonly isMemoryExhausted: boolean };
+  readonly pressure: Pressure;
+  /** undefined: there is no store. */
+  readonly ledger: Ledger | undefined;
 }
 
 /** The path of a message through the broker: retained copy, subscribers. */
@@ -38,7 +47,7 @@ export class Publishing {
     this.#services = services;
     this.#host = host;
     this.#ledger = host.ledger;
-    this.hooks = new MessageHooks(services, host);
+    this.hooks = new MessageHooks(services, host.routing, host.rewrites);
     this.own = new OwnMessages(services, host, this);
   }
 

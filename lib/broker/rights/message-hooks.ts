@@ -19,16 +19,11 @@ import type { PublishDecision } from '../../session/ports.ts';
 import type { SessionClient } from '../../session/session-client.ts';
 import { unmountedFilter } from '../../topics/topic.ts';
 import { parseDelayed } from '../features/delayed.ts';
+import type { TopicRewrite } from '../features/rewrite.ts';
 import { boundProperties, changedForReceiver, newMessage, retopic } from '../new-message.ts';
 import type { Services } from '../services.ts';
 
 type HookAnswer = Awaited<ReturnType<Hook<'publish'>>>;
-
-/** The parts of the broker that `MessageHooks` uses. */
-export interface MessageHooksHost {
-  readonly routing: Routing;
-  readonly rewrites: { readonly hasRules: boolean };
-}
 
 /** Calls the hooks that decide on messages: `authorizePublish`, `publish` and `deliver`. */
 export class MessageHooks {
@@ -39,7 +34,8 @@ export class MessageHooks {
   /** Changes when the verdicts about all clients must be decided again. */
   verdictEpoch = 1;
   readonly #services: Services;
-  readonly #host: MessageHooksHost;
+  readonly #routing: Routing;
+  readonly #rewrites: TopicRewrite;
   /** True if a zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   #hasDenyingZone = false;
   /**
@@ -47,9 +43,10 @@ export class MessageHooks {
    */
   #keepsVerdicts = true;
 
-  constructor(services: Services, host: MessageHooksHost) {
+  constructor(services: Services, routing: Routing, rewrites: TopicRewrite) {
     this.#services = services;
-    this.#host = host;
+    this.#routing = routing;
+    this.#rewrites = rewrites;
     this.zonesChanged();
   }
 
@@ -62,7 +59,6 @@ export class MessageHooks {
   /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps, rewrite rules or options of zones. */
   watch(): void {
     const { hooks, events, taps } = this.#services;
-    const { rewrites } = this.#host;
     const authorizes = hooks.authorizePublish.length > 0 || hooks.decides('authorizePublish');
     const isHeard = events.heard['client.check_acl_complete'];
     this.hasHooks = authorizes || hooks.publish.length > 0 || this.#hasDenyingZone || isHeard;
@@ -76,7 +72,7 @@ export class MessageHooks {
       !events.hearsAll('message.delivered') &&
       !events.hearsAll('message.dropped') &&
       !taps.isOpen &&
-      !rewrites.hasRules;
+      !this.#rewrites.hasRules;
   }
 
   /** Discard the decisions on what clients may publish. */
@@ -233,7 +229,7 @@ export class MessageHooks {
         this.#services.time
       );
       const isElsewhere = changed.topic !== route.topic;
-      return { message: changed, route: isElsewhere ? this.#host.routing.of(changed.topic) : route, reasonCode: 0 };
+      return { message: changed, route: isElsewhere ? this.#routing.of(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
       this.#services.announcer.failed(error, 'hook publish', undefined);
       return { message, route, reasonCode: ReasonCode.implementationSpecificError };

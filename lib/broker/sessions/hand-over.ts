@@ -18,6 +18,7 @@
 import type { DropReason } from '../../events/reasons.ts';
 import type { Message } from '../../packets/message.ts';
 import type { Group } from '../../routing/route.ts';
+import type { Routing } from '../../routing/routing.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
 import type { HandOverQueue } from '../../session/log/hand-over-queue.ts';
 import type { SessionLog } from '../../session/log/log.ts';
@@ -30,17 +31,6 @@ import { parseSharedFilter } from '../../topics/topic.ts';
 import { FilterIndex } from '../../topics/trie.ts';
 import type { Services } from '../services.ts';
 import { StoredHandOvers } from './stored-hand-overs.ts';
-
-/** The parts of the broker that hand-overs use. */
-interface HandOverHost {
-  readonly ledger: Ledger | undefined;
-  readonly routing: {
-    /** The group of a shared subscription; undefined: it has no members. */
-    groupOf(subscription: Subscription): Group | undefined;
-    /** Tell whether a shared subscription still exists. */
-    isShared(subscription: Subscription): boolean;
-  };
-}
 
 /**
  * Hands queued messages of a shared subscription over to another member of the group when the session has ended (MQTT 5.0 section 4.8.2).
@@ -94,7 +84,7 @@ class HandOver {
  */
 export class StoredHandOver {
   readonly #services: Services;
-  readonly #host: HandOverHost;
+  readonly #routing: Routing;
   readonly #ledger: Ledger;
   readonly #session: Session;
   readonly #log: SessionLog;
@@ -106,15 +96,16 @@ export class StoredHandOver {
 
   constructor(
     services: Services,
-    host: HandOverHost,
+    routing: Routing,
+    ledger: Ledger,
     session: Session,
     log: SessionLog,
     handOver: HandOver,
     reason: DropReason
   ) {
     this.#services = services;
-    this.#host = host;
-    this.#ledger = host.ledger as Ledger;
+    this.#routing = routing;
+    this.#ledger = ledger;
     this.#session = session;
     this.#log = log;
     this.#handOver = handOver;
@@ -190,7 +181,7 @@ export class StoredHandOver {
 
   /** Tell whether a member that was chosen before a commit can still receive the message. */
   #isStillMember(member: Subscription): boolean {
-    return member.subscriber.isOnline && this.#host.routing.isShared(member);
+    return member.subscriber.isOnline && this.#routing.isShared(member);
   }
 
   #give(message: Message, member: Subscription | undefined): void {
@@ -215,14 +206,17 @@ function plainFilter({ filter }: Subscription): string {
 /** Hands messages of sessions that have ended to other members of their share groups. */
 export class HandOvers implements HandOverPort<Session> {
   readonly #services: Services;
-  readonly #host: HandOverHost;
+  readonly #routing: Routing;
+  /** undefined: there is no store. */
+  readonly #ledger: Ledger | undefined;
   /** undefined: there is no store. */
   readonly #stored: StoredHandOvers | undefined;
 
-  constructor(services: Services, host: HandOverHost) {
+  constructor(services: Services, routing: Routing, ledger: Ledger | undefined) {
     this.#services = services;
-    this.#host = host;
-    this.#stored = host.ledger && new StoredHandOvers(services, host.ledger);
+    this.#routing = routing;
+    this.#ledger = ledger;
+    this.#stored = ledger && new StoredHandOvers(services, ledger);
   }
 
   giverFor(session: Session): ((message: Message) => boolean) | undefined {
@@ -233,9 +227,11 @@ export class HandOvers implements HandOverPort<Session> {
 
   begin(session: Session, reason: DropReason): boolean {
     const { log } = session;
+    const ledger = this.#ledger;
     const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
-    if (log === undefined || handOver === undefined) return false;
-    this.#stored?.add(session, new StoredHandOver(this.#services, this.#host, session, log, handOver, reason));
+    if (log === undefined || handOver === undefined || ledger === undefined) return false;
+    const stored = new StoredHandOver(this.#services, this.#routing, ledger, session, log, handOver, reason);
+    this.#stored?.add(session, stored);
     return true;
   }
 
@@ -246,7 +242,7 @@ export class HandOvers implements HandOverPort<Session> {
 
   #of({ subscriptions, client }: Session): HandOver | undefined {
     if (subscriptions.shared === 0) return undefined;
-    const groupOf = (subscription: Subscription) => this.#host.routing.groupOf(subscription);
+    const groupOf = (subscription: Subscription) => this.#routing.groupOf(subscription);
     return new HandOver(subscriptions.values(), client.mountpoint, groupOf);
   }
 }

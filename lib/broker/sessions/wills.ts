@@ -3,35 +3,34 @@ import type { Session } from '../../session/session.ts';
 import type { Services } from '../services.ts';
 import type { StoredSessions } from './stored-sessions.ts';
 
-/** The parts of the broker that `Wills` uses. */
-interface WillsHost {
-  readonly publishing: { readonly own: { will(session: Session, will: WillState): undefined | Promise<boolean> } };
-  /** undefined: there is no store. */
-  readonly storedSessions: StoredSessions | undefined;
-}
+/** Publishes a will. @returns undefined: it is published; or a promise of whether it was, once hooks have decided */
+type PublishWill = (session: Session, will: WillState) => undefined | Promise<boolean>;
 
 /** Publishes wills. With a store, those that a stop or the end of the process prevents are published after the next start. */
 export class Wills {
   readonly #services: Services;
-  readonly #host: WillsHost;
+  readonly #publishWill: PublishWill;
+  /** undefined: there is no store. */
+  readonly #storedSessions: StoredSessions | undefined;
   /** Functions that publish the wills which wait for the start of the broker. */
   #pending: (() => void)[] = [];
 
-  constructor(services: Services, host: WillsHost) {
+  constructor(services: Services, publishWill: PublishWill, storedSessions: StoredSessions | undefined) {
     this.#services = services;
-    this.#host = host;
+    this.#publishWill = publishWill;
+    this.#storedSessions = storedSessions;
   }
 
   /** Publish a will. */
   publish(session: Session, will: WillState): void {
-    const done = this.#host.publishing.own.will(session, will);
+    const done = this.#publishWill(session, will);
     if (done !== undefined) this.#keepUntilDone(session, will, done);
   }
 
   /** Persist a will on which hooks decide. If the process ends or the broker stops first, the next start publishes the will. */
   #keepUntilDone(session: Session, will: WillState, done: Promise<boolean>): void {
     const { life, announcer } = this.#services;
-    const { storedSessions } = this.#host;
+    const storedSessions = this.#storedSessions;
     if (storedSessions === undefined) return;
     const record = storedSessions.recordOf(session, will);
     record.changed();
@@ -49,7 +48,7 @@ export class Wills {
 
   /** Persist the will of a session that has ended, for the next start of the broker. */
   keep(session: Session): void {
-    const { storedSessions } = this.#host;
+    const storedSessions = this.#storedSessions;
     const { will } = session.lifecycle;
     if (storedSessions === undefined || will === undefined) return;
     if (!will.isPersisted) will.persistIn(storedSessions.recordOf(session));

@@ -15,43 +15,41 @@ interface SpaceWatch {
   checkSpace(): void;
 }
 
-/** The parts of the broker that the ledger uses once it is open. They may be created later than the ledger. */
-interface LedgerParts {
-  readonly actors: Actors;
-  readonly persistence: SpaceWatch | undefined;
-}
-
-/** Make the ledger of the option `store`. @returns undefined: there is no store */
-export function makeLedger(services: Services, parts: LedgerParts): Ledger | undefined {
-  const { settings, clock, wheel, work, turn, alarms, announcer, events } = services;
+/**
+ * Make the ledger of the option `store`.
+ * @param actors,space parts of the broker that are created later; used once the ledger is open
+ * @returns undefined: there is no store
+ */
+export function makeLedger(
+  services: Services,
+  actors: () => Actors,
+  space: () => SpaceWatch | undefined
+): Ledger | undefined {
+  const { settings, turn, alarms, announcer, events } = services;
   if (settings.store === undefined) return undefined;
   const host: LedgerHost = {
-    clock,
-    wheel,
-    work,
     turnLater: () => turn.schedule(),
     startChart(actions) {
-      const start = parts.actors.starter<StoreActions>(storeMachine(), {
+      const start = actors().starter<StoreActions>(storeMachine(), {
         key: 'store',
         failed: (_, error, action) => announcer.failed(error, `the store's ${action}`, undefined),
         methodsFor: () => 'broker.start() or broker.stop()'
       });
       return start(actions, 'store');
     },
-    written: (bytes) => parts.persistence?.written(bytes),
-    failed: (error, during) => announcer.failed(error, during, undefined),
+    written: (bytes) => space()?.written(bytes),
     storeFailed: (error) => {
       const summary = `${error.message}. Operations that must be persisted are refused until the store can be written again.`;
       alarms.raise({ id: STORE_ALARM, severity: 'critical', title: 'the store failed', summary });
       const announced = new BrokerError(error.code, summary, { cause: error.cause });
       announcer.failed(announced, 'writing to the store', undefined);
       if (events.heard['store.failed']) events.emit('store.failed', { error });
-      parts.persistence?.checkSpace();
+      space()?.checkSpace();
     },
     storeRecovered: () => {
       alarms.clear(STORE_ALARM);
       if (events.heard['store.recovered']) events.emit('store.recovered', {});
     }
   };
-  return new Ledger(settings.store, host, settings.maxUnwrittenBytes);
+  return new Ledger(settings.store, services, host, settings.maxUnwrittenBytes);
 }

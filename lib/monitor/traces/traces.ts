@@ -4,9 +4,9 @@
 // could be endless. An error while an entry is made ends that trace and never reaches the client whose packet it was. A
 // packet that cannot be decoded is traced with the error.
 
+import type { BaseServices } from '../../base/base-services.ts';
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
 import { readOptions } from '../../base/fields.ts';
-import type { TimingWheel } from '../../base/timing-wheel.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';
 import type { Message } from '../../packets/message.ts';
@@ -20,17 +20,6 @@ import { type Ended, FunctionOutput, type OutputHost, StreamOutput, type TraceOu
 
 /** Maximum number of traces at a time. */
 const MAX_TRACES = 30;
-
-/** The part of the broker that `Traces` uses. */
-interface TracesHost {
-  readonly clock: { now(): number };
-  readonly wheel: TimingWheel;
-  readonly events: Events;
-  readonly taps: PacketTaps;
-  /** Run a function in the next turn. */
-  later(run: () => void): void;
-  failed(error: unknown, during: string): void;
-}
 
 /** The events about clients that a trace contains. */
 const CLIENT_EVENTS = [
@@ -70,7 +59,9 @@ interface AnyEvent {
  * observed.
  */
 export class Traces {
-  readonly #host: TracesHost;
+  readonly #services: BaseServices;
+  readonly #events: Events;
+  readonly #taps: PacketTaps;
   readonly #active = new Map<number, { readonly trace: Trace; readonly timer: TraceTimer }>();
   readonly #listeners = new Map<TracedEvent, (value: BrokerEvents[TracedEvent]) => void>();
   readonly #observer: PacketObserver = {
@@ -78,7 +69,7 @@ export class Traces {
     sent: (session, bytes) => this.#packet('out', session, bytes)
   };
   readonly #outputHost: OutputHost = {
-    later: (run) => this.#host.later(run),
+    later: (run) => this.#services.later(run),
     untraced: (run) => this.#untraced(run)
   };
   #lastId = 0;
@@ -86,8 +77,10 @@ export class Traces {
   #isWriting = false;
 
   /** @internal */
-  constructor(host: TracesHost) {
-    this.#host = host;
+  constructor(services: BaseServices, events: Events, taps: PacketTaps) {
+    this.#services = services;
+    this.#events = events;
+    this.#taps = taps;
     for (const name of [...CLIENT_EVENTS, ...MESSAGE_EVENTS])
       this.#listeners.set(name, (value) => {
         const { client, message, ...fields } = value as AnyEvent;
@@ -129,7 +122,7 @@ export class Traces {
     if (this.#active.size >= MAX_TRACES)
       throw new StateError('TOO_MANY_TRACES', `there are ${MAX_TRACES} traces already; stop one of them first`);
     const trace = new Trace(++this.#lastId, settings, {
-      now: this.#host.clock.now(),
+      now: this.#services.clock.now(),
       outputOf,
       ended: (ended, error) => {
         this.#ended(ended, error);
@@ -138,7 +131,7 @@ export class Traces {
     });
     const timer = new TraceTimer(trace);
     this.#active.set(trace.id, { trace, timer });
-    this.#host.wheel.arm(timer, settings.durationMs);
+    this.#services.wheel.arm(timer, settings.durationMs);
     if (this.#active.size === 1) this.#observe();
     return trace;
   }
@@ -149,21 +142,19 @@ export class Traces {
   }
 
   #observe(): void {
-    const { events, taps } = this.#host;
-    for (const [name, listener] of this.#listeners) events.on(name, listener);
-    taps.observe(this.#observer);
+    for (const [name, listener] of this.#listeners) this.#events.on(name, listener);
+    this.#taps.observe(this.#observer);
   }
 
   #ended(trace: Trace, error: Error | undefined): void {
-    const { events, taps, wheel } = this.#host;
     const known = this.#active.get(trace.id);
-    if (known !== undefined) wheel.disarm(known.timer);
+    if (known !== undefined) this.#services.wheel.disarm(known.timer);
     this.#active.delete(trace.id);
     if (known !== undefined && this.#active.size === 0) {
-      for (const [name, listener] of this.#listeners) events.off(name, listener);
-      taps.observe(undefined);
+      for (const [name, listener] of this.#listeners) this.#events.off(name, listener);
+      this.#taps.observe(undefined);
     }
-    if (error !== undefined) this.#host.failed(error, `trace ${trace.id}`);
+    if (error !== undefined) this.#services.failed(error, `trace ${trace.id}`);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- packets
@@ -185,7 +176,7 @@ export class Traces {
         if (!trace.selectsTopic(routed)) return;
       }
       const topic = hasNoTopic ? routed?.slice(client.mountpoint.length) : undefined;
-      const timeMs = this.#host.clock.now();
+      const timeMs = this.#services.clock.now();
       const packet = { timeMs, direction, client, protocolVersion, bytes, topic };
       this.#record(trace, () => new PacketEntry(packet, trace.form));
     });
@@ -222,7 +213,7 @@ export class Traces {
     message: Message | undefined,
     fields: object
   ): EventEntry {
-    return new EventEntry(this.#host.clock.now(), event, client, message, fields, form);
+    return new EventEntry(this.#services.clock.now(), event, client, message, fields, form);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- entries
