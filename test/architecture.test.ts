@@ -241,7 +241,7 @@ describe('fields', () => {
 const IN_DECLARATIONS = [
   'adapters/cli/flags.ts: FlagField',
   'lib/rules/events/client-columns.ts: OfClient',
-  'lib/session/log/session-record.ts: SubscriptionEntry'
+  'lib/session/messages/session-record.ts: SubscriptionEntry'
 ];
 
 /** The files of the entry points of the package, whose exports are for apps. */

@@ -5,7 +5,7 @@ import type { ClientRules } from '../records/access-rule.ts';
 import { type ClientInfo, clientFacts, type TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
 import { type Agreement, noAgreement, storedAgreement } from './life/agreement.ts';
-import type { SessionEntry } from './log/session-record.ts';
+import type { SessionEntry } from './messages/session-record.ts';
 
 /**
  * The client of a session, as hooks and events receive it and as its messages name their publisher.

@@ -6,9 +6,8 @@
 import { systemClock } from '../base/clock.ts';
 import { SeqSet } from '../base/collections/seq-set.ts';
 import { BrokerError } from '../base/errors.ts';
-import { type FlowRecord, writeFlow } from '../session/log/flow-record.ts';
-import { NOTHING_IN_FLIGHT } from '../session/log/in-flight-record.ts';
-import { segmentFirst } from '../session/log/segment.ts';
+import { type FlowRecord, writeFlow } from '../session/messages/flow-record.ts';
+import { NOTHING_IN_FLIGHT } from '../session/messages/in-flight-record.ts';
 import {
   type Commits,
   checkFinished,
@@ -22,6 +21,7 @@ import { type Fold, foldJournals } from '../store/journal.ts';
 import { COMMITS_KEPT, describeKey, FORMAT, Kind } from '../store/keys.ts';
 import type { Now } from '../store/message-record.ts';
 import { Draft, RecordError, RecordReader } from '../store/record.ts';
+import { segmentFirst } from '../store/segment.ts';
 import type { Entry, Store } from '../store/store.ts';
 import { COMMITS_LOST } from './faults.ts';
 import { numberOf, RECORDS, recordName } from './record-kinds.ts';

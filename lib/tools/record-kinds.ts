@@ -1,14 +1,14 @@
 import { readOutboxRecord } from '../outbox/outbox-record.ts';
 import type { Message } from '../packets/message.ts';
-import { type FlowRecord, readFlow } from '../session/log/flow-record.ts';
-import { type PersistedMessage, readSegment } from '../session/log/segment.ts';
-import { readSession, readSubscription, type SessionEntry } from '../session/log/session-record.ts';
+import { type FlowRecord, readFlow } from '../session/messages/flow-record.ts';
+import { readSession, readSubscription, type SessionEntry } from '../session/messages/session-record.ts';
 import { type FormatRecord, readCommit, readFormat } from '../store/commits.ts';
 import type { DelayedMessage } from '../store/delayed-record.ts';
 import { readJournal } from '../store/journal.ts';
 import { Kind } from '../store/keys.ts';
 import { type Now, readMessage } from '../store/message-record.ts';
 import { RecordReader } from '../store/record.ts';
+import { type PersistedMessage, readSegment } from '../store/segment.ts';
 import type { Entry } from '../store/store.ts';
 import { readStreamRecord } from '../store/stream-record.ts';
 import { readTableEntry } from '../store/table-record.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
-import { PersistedMessage } from '../../lib/session/log/segment.ts';
 import { Backlog, type BacklogLimits } from '../../lib/session/messages/backlog.ts';
+import { PersistedMessage } from '../../lib/store/segment.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const message = (topic: string, qos: QoS = 1, payload = '') => Message.from({ topic, qos, payload }, undefined, 0, 0);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { IdSet } from '../../lib/base/collections/id-set.ts';
-import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/log/in-flight-record.ts';
+import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/messages/in-flight-record.ts';
 import { runs } from '../packets/arbitraries.ts';
 
 describe('The encoding of packet ids in flight and awaiting PUBREL', () => {

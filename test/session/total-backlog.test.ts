@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
-import { PersistedMessage } from '../../lib/session/log/segment.ts';
 import { Backlog } from '../../lib/session/messages/backlog.ts';
 import { TotalBacklog } from '../../lib/session/messages/total-backlog.ts';
+import { PersistedMessage } from '../../lib/store/segment.ts';
 
 const KB = 1024;
 const UNBOUNDED = {

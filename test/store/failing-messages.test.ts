@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
-import { PersistedMessage } from '../../lib/session/log/segment.ts';
 import { Kind } from '../../lib/store/keys.ts';
+import { PersistedMessage } from '../../lib/store/segment.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { sized } from '../support/samples.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import { ClientSession } from '../../lib/client/session.ts';
-import { PersistedMessage } from '../../lib/session/log/segment.ts';
+import { PersistedMessage } from '../../lib/store/segment.ts';
 import { ack, summarize } from '../support/flows.ts';
 import { rawClient } from '../support/raw-client.ts';
 import { IS_LONG } from '../support/samples.ts';

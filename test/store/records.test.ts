@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { encodePublish } from '../../lib/packets/encode.ts';
 import { detachFromPublisher, Message } from '../../lib/packets/message.ts';
 import type { QoS } from '../../lib/packets/types.ts';
-import { PersistedMessage, readSegment, writeSegments } from '../../lib/session/log/segment.ts';
-import { readSession, type SessionEntry, writeSessionRecord } from '../../lib/session/log/session-record.ts';
+import { readSession, type SessionEntry, writeSessionRecord } from '../../lib/session/messages/session-record.ts';
 import { Kind } from '../../lib/store/keys.ts';
 import { readMessage, writeMessage } from '../../lib/store/message-record.ts';
 import { Draft, RecordReader } from '../../lib/store/record.ts';
+import { PersistedMessage, readSegment, writeSegments } from '../../lib/store/segment.ts';
 import { bytes, qos, runs, text, topicName } from '../packets/arbitraries.ts';
 
 const NOW = { nowMs: 1_000_000, wallMs: 1_700_000_000_000 };

@@ -7,7 +7,7 @@ import { HANDLERS } from '../../session/handlers/tables.ts';
 import type { SessionActions } from '../../session/life/chart.ts';
 import { ChartActions } from '../../session/life/chart-actions.ts';
 import { sessionMachine } from '../../session/life/session.machine.ts';
-import type { SessionEntry } from '../../session/log/session-record.ts';
+import type { SessionEntry } from '../../session/messages/session-record.ts';
 import type { SessionPorts } from '../../session/ports.ts';
 import { Session } from '../../session/session.ts';
 import { SessionClient } from '../../session/session-client.ts';

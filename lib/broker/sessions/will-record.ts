@@ -1,5 +1,5 @@
 import type { WillState } from '../../session/life/will.ts';
-import { writeSession } from '../../session/log/session-writer.ts';
+import { writeSession } from '../../session/messages/session-writer.ts';
 import type { Session } from '../../session/session.ts';
 import type { Durable } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';

@@ -1,7 +1,7 @@
 import type { DropReason } from '../../events/reasons.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import { Backlog, type BacklogLimits } from '../messages/backlog.ts';
-import { forEachInFlight } from './in-flight-record.ts';
-import type { PersistedMessage } from './segment.ts';
+import { forEachInFlight } from '../messages/in-flight-record.ts';
 
 /** The queue from which messages are dropped. */
 interface DroppingQueue {

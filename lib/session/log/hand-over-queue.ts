@@ -1,8 +1,8 @@
 import { BrokerError } from '../../base/errors.ts';
+import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
+import { forEachInFlight } from '../messages/in-flight-record.ts';
 import { UNSENT } from '../messages/inflight.ts';
-import { forEachInFlight } from './in-flight-record.ts';
 import type { LogPorts } from './log-ports.ts';
-import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 
 /**

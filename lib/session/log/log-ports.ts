@@ -5,13 +5,13 @@ import type { PendingFeed } from '../../retained/retained-feed.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Subscriptions } from '../../routing/subscriptions.ts';
 import type { Ledger } from '../../store/ledger.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import type { Backlog } from '../messages/backlog.ts';
 import type { InboundFlows } from '../messages/inbound-flows.ts';
 import type { Inflight } from '../messages/inflight.ts';
+import type { PersistedSession } from '../messages/session-writer.ts';
 import type { Announcements } from '../ports.ts';
 import type { OfflineFlights } from './offline-flights.ts';
-import type { PersistedMessage } from './segment.ts';
-import type { PersistedSession } from './session-writer.ts';
 import type { StoredBacklog } from './stored-backlog.ts';
 import type { StoredMessages } from './stored-messages.ts';
 

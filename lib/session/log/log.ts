@@ -10,16 +10,16 @@ import type { CommitFailure, Durable } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Draft } from '../../store/record.ts';
-import { type FlowRecord, writeFlow } from './flow-record.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
+import { type FlowRecord, writeFlow } from '../messages/flow-record.ts';
+import { encodeInFlight } from '../messages/in-flight-record.ts';
+import { writeSubscription } from '../messages/session-record.ts';
+import { writeSession } from '../messages/session-writer.ts';
 import { HandOverQueue } from './hand-over-queue.ts';
-import { encodeInFlight } from './in-flight-record.ts';
 import type { DroppedPages, LogOwner, LogPorts } from './log-ports.ts';
 import { OfflineFlights } from './offline-flights.ts';
 import { Paging } from './paging.ts';
-import type { PersistedMessage } from './segment.ts';
 import { SessionQueue } from './session-queue.ts';
-import { writeSubscription } from './session-record.ts';
-import { writeSession } from './session-writer.ts';
 import { StoredMessages } from './stored-messages.ts';
 
 /** Approximate size of a message in the store, without its packet. */

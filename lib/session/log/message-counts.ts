@@ -1,5 +1,5 @@
-import type { FlowRecord } from './flow-record.ts';
-import type { PersistedMessage } from './segment.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
+import type { FlowRecord } from '../messages/flow-record.ts';
 
 /** Counts the messages of a session in the store. */
 export class MessageCounts {

@@ -1,12 +1,12 @@
 import type { IdSet } from '../../base/collections/id-set.ts';
-import { Inflight } from '../messages/inflight.ts';
 import {
   awaitedIds,
   countUnacknowledged,
   forEachInFlight,
   inFlightCounts,
   NOTHING_IN_FLIGHT
-} from './in-flight-record.ts';
+} from '../messages/in-flight-record.ts';
+import { Inflight } from '../messages/inflight.ts';
 
 /** The packet ids of a session whose client is away. Their messages are only in the store. */
 export class OfflineFlights {

@@ -1,9 +1,9 @@
 import { BrokerError } from '../../base/errors.ts';
 import { afterCommit } from '../../store/after-commit.ts';
+import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
 import type { Entry } from '../../store/store.ts';
 import type { Inflight } from '../messages/inflight.ts';
 import type { DroppedPages, LogPorts } from './log-ports.ts';
-import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 import { CLEARED_AT_ONCE } from './session-queue.ts';
 

@@ -2,9 +2,9 @@ import { BrokerError } from '../../base/errors.ts';
 import { inStore } from '../../store/commits.ts';
 import { Kind, numberKey } from '../../store/keys.ts';
 import { RecordError } from '../../store/record.ts';
+import { type ReadSegment, segmentFirst } from '../../store/segment.ts';
 import type { Entry } from '../../store/store.ts';
 import type { LogPorts } from './log-ports.ts';
-import { type ReadSegment, segmentFirst } from './segment.ts';
 
 /** Reads the segments of a session, and discards damaged ones. */
 export class SegmentReader {

@@ -6,11 +6,11 @@
 
 import { BrokerError } from '../../base/errors.ts';
 import type { DropReason } from '../../events/reasons.ts';
+import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
+import { forEachInFlight, NOTHING_IN_FLIGHT } from '../messages/in-flight-record.ts';
 import { Dropper } from './dropper.ts';
-import { forEachInFlight, NOTHING_IN_FLIGHT } from './in-flight-record.ts';
 import type { LogPorts } from './log-ports.ts';
 import type { OfflineFlights } from './offline-flights.ts';
-import { type PersistedMessage, segmentFirst } from './segment.ts';
 import { SegmentReader } from './segment-reader.ts';
 import { StoredQueue } from './stored-backlog.ts';
 

@@ -11,9 +11,6 @@ import type { QoS } from '../../packets/types.ts';
 import type { CommitFailure } from '../../store/durable.ts';
 import { Kind } from '../../store/keys.ts';
 import type { Draft } from '../../store/record.ts';
-import type { Entry } from '../../store/store.ts';
-import type { FlowRecord } from './flow-record.ts';
-import { MessageCounts } from './message-counts.ts';
 import {
   leaveSegments,
   PersistedMessage,
@@ -21,7 +18,10 @@ import {
   readUnfinished,
   type Segment,
   writeSegments
-} from './segment.ts';
+} from '../../store/segment.ts';
+import type { Entry } from '../../store/store.ts';
+import type { FlowRecord } from '../messages/flow-record.ts';
+import { MessageCounts } from './message-counts.ts';
 
 /**
  * The messages of a session in the store, by number: which of them are done, written and in memory, and which segments contain them.

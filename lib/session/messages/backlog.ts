@@ -2,12 +2,12 @@
 // `add`. Nothing changes the lists but `#append` and `#removed`, which count in both. `onDrop` can run listeners of
 // the app that publish: a loop that drops reads the lists again in each step. The limits do not apply to messages
 // whose commit is in progress: these are added with `add`, and `trim` is called after the commit. `Dropper`
-// (`lib/session/log`) uses a backlog to apply the same limits to a queue that is only in the store.
+// (`lib/session/messages`) uses a backlog to apply the same limits to a queue that is only in the store.
 
 import type { DropReason } from '../../events/reasons.ts';
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
-import type { PersistedMessage } from '../log/segment.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import { Shortenable, type TotalBacklog } from './total-backlog.ts';
 
 /** A message in the backlog of a session, and the way in which it is to be delivered. */

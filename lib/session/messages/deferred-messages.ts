@@ -2,7 +2,7 @@ import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { Waiter } from '../../store/durable.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import type { PersistedMessage } from '../log/segment.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import type { OutboundFlows } from './outbound-flows.ts';
 
 /** A message that is sent after a commit. */

@@ -11,8 +11,8 @@ import { detachFromPublisher, type Frame, type Message, originalOf } from '../..
 import type { QoS } from '../../packets/types.ts';
 import { effectiveQos, type Subscriber, type Subscription } from '../../routing/subscription.ts';
 import type { Subscriptions } from '../../routing/subscriptions.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import type { SessionLog } from '../log/log.ts';
-import type { PersistedMessage } from '../log/segment.ts';
 import type { DeliveryPorts, Outlet } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
 import { isRefused, mustDefer } from './deferred-messages.ts';

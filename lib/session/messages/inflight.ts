@@ -6,7 +6,7 @@
 
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
-import type { PersistedMessage } from '../log/segment.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 
 /** The acknowledgement that an outgoing packet id waits for. */
 export const Awaiting = { nothing: 0, puback: 1, pubrec: 2, pubcomp: 3 } as const;

@@ -7,6 +7,7 @@
 // packet id are passed beside the frame (`mark`). `Delivery.pump` sends packets in flight again before it sends
 // queued messages.
 
+import { TopicAliases } from '../../connection/topic-aliases.ts';
 import { Metric, type Metrics } from '../../events/metrics.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { PUBREL, shortAck } from '../../packets/acks.ts';
@@ -16,12 +17,11 @@ import { hasExpired, secondsInBroker } from '../../packets/message-expiry.ts';
 import type { QoS } from '../../packets/types.ts';
 import type { Subscriptions } from '../../routing/subscriptions.ts';
 import { afterCommit } from '../../store/after-commit.ts';
+import type { PersistedMessage } from '../../store/segment.ts';
 import type { Agreement } from '../life/agreement.ts';
 import type { SessionLog } from '../log/log.ts';
-import type { PersistedMessage } from '../log/segment.ts';
 import type { DeliveryPorts, Outlet } from '../ports.ts';
 import type { SessionClient } from '../session-client.ts';
-import { TopicAliases } from './aliases.ts';
 import { askDeliverHooks, changedQosOf, type HookedReceiver } from './deliver-hooks.ts';
 import { Awaiting, Inflight } from './inflight.ts';
 

@@ -7,11 +7,11 @@ import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
 import { Kind, numberKey } from '../../store/keys.ts';
 import { RecordError } from '../../store/record.ts';
-import { awaitedIds, forEachInFlight } from '../log/in-flight-record.ts';
+import { type PersistedMessage, readSegment, segmentFirst } from '../../store/segment.ts';
 import type { SessionLog } from '../log/log.ts';
-import { type PersistedMessage, readSegment, segmentFirst } from '../log/segment.ts';
 import type { Session } from '../session.ts';
 import type { Queued } from './backlog.ts';
+import { awaitedIds, forEachInFlight } from './in-flight-record.ts';
 import { Awaiting, UNSENT } from './inflight.ts';
 
 /** Number of messages in memory that are examined in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */

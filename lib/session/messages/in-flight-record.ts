@@ -1,5 +1,5 @@
 import { IdSet } from '../../base/collections/id-set.ts';
-import { Awaiting, type Inflight, UNSENT } from '../messages/inflight.ts';
+import { Awaiting, type Inflight, UNSENT } from './inflight.ts';
 
 /*
  * The packet ids of a session as bytes, as they are stored in its flow record:

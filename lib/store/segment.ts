@@ -1,10 +1,10 @@
-import type { SeqSet } from '../../base/collections/seq-set.ts';
-import type { Message, Publisher } from '../../packets/message.ts';
-import type { QoS } from '../../packets/types.ts';
-import { Kind } from '../../store/keys.ts';
-import { type Now, readMessage, writeMessage } from '../../store/message-record.ts';
-import { type Draft, RecordReader } from '../../store/record.ts';
-import type { Entry } from '../../store/store.ts';
+import type { SeqSet } from '../base/collections/seq-set.ts';
+import type { Message, Publisher } from '../packets/message.ts';
+import type { QoS } from '../packets/types.ts';
+import { Kind } from './keys.ts';
+import { type Now, readMessage, writeMessage } from './message-record.ts';
+import { type Draft, RecordReader } from './record.ts';
+import type { Entry } from './store.ts';
 
 /** A segment is closed when its record reaches this size. */
 const SEGMENT_BYTES = 131_072;

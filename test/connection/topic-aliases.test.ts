@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TopicAliases } from '../../lib/session/messages/aliases.ts';
+import { TopicAliases } from '../../lib/connection/topic-aliases.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 describe('TopicAliases', () => {
