@@ -10,9 +10,21 @@ import { isSameTopic } from '../topics/topic.ts';
 import type { ConnectionOwner, ConnectionPorts } from './ports.ts';
 import { type VerdictLimits, Verdicts } from './verdicts.ts';
 
+/** A topic name that is rewritten or mounted before it is routed. */
+interface MappedTopic {
+  /** The topic name as the client sends it. */
+  readonly given: string;
+  readonly bytes: Buffer;
+  /** The topic name that is routed. */
+  readonly topic: string;
+  readonly isRewritten: boolean;
+  /** The route of the topic; undefined if it is stale. */
+  readonly route: Route | undefined;
+}
+
 /**
- * The state of a connection about the topics that its client publishes to: the route of the last one, and the decisions of the hooks.
- * Created with the first PUBLISH.
+ * The state of a connection about the topics that its client publishes to: the route of the last one, the topic aliases, and the decisions of
+ * the hooks. Created with the first PUBLISH.
  */
 export class PublishedTopics {
   /** Route of the last topic; undefined if it is stale. */
@@ -25,6 +37,10 @@ export class PublishedTopics {
   /** The version of the verdicts for which `#forRuns` is valid, if there are hooks; it is valid until this time. */
   #runsVersion = 0;
   #runsDueMs = 0;
+  /** The last topic that is rewritten or mounted. */
+  mapped: MappedTopic | undefined = undefined;
+  /** Topic names by the client's topic alias [MQTT-3.3.2-7]: as they are routed, and as the client has sent them. */
+  #aliases: { readonly topic: string; readonly given: string }[] | undefined = undefined;
 
   /** The route of the topic in `buf[start, end)`. @throws ProtocolError for a topic that is invalid, or that the zone forbids */
   route<S extends ConnectionOwner>(
@@ -89,6 +105,34 @@ export class PublishedTopics {
     this.#runsVersion = verdicts.version;
     this.#runsDueMs = verdicts.dueMs('publish', topic);
     return true;
+  }
+
+  /** Store the result of mapping a topic name. */
+  map(topic: MappedTopic): void {
+    this.mapped = topic;
+  }
+
+  /** Set a topic alias for the client. @param given the topic name that the client has sent */
+  setAlias(alias: number, topic: string, given = topic): void {
+    (this.#aliases ??= [])[alias] = { topic, given };
+  }
+
+  /** The topic name of a topic alias, as it is routed; undefined if it has not been set. */
+  topicOf(alias: number): string | undefined {
+    return this.#aliases?.[alias]?.topic;
+  }
+
+  /**
+   * Map the topics of the client again, because rewriting has been started or stopped.
+   * @param map returns the topic name that is routed; undefined: it is too long, and the client has to set the alias again
+   */
+  remap(map: (given: string) => string | undefined): void {
+    const aliases = this.#aliases ?? [];
+    this.mapped = this.#aliases = undefined;
+    aliases.forEach(({ given }, alias) => {
+      const topic = map(given);
+      if (topic !== undefined) this.setAlias(alias, topic, given);
+    });
   }
 
   /** Number of receivers of the last topic. */

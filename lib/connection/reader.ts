@@ -460,6 +460,11 @@ export class Reader<S extends ConnectionOwner> {
     return (this.#topics ??= new PublishedTopics());
   }
 
+  /** See `PublishedTopics.remap`. */
+  remapTopics(map: (given: string) => string | undefined): void {
+    this.#topics?.remap(map);
+  }
+
   /** Ask the hooks again about all topics. */
   forgetVerdicts(): void {
     this.#topics?.forgetVerdicts();

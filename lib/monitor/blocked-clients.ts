@@ -26,9 +26,7 @@ interface MaybeBlocked {
         readonly writer: { readonly isBlocked: boolean; readonly stalledSinceMs: number; readonly unsentBytes: number };
       }
     | undefined;
-  readonly delivery: {
-    readonly waiting: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined } | undefined;
-  };
+  readonly outlet: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined };
 }
 
 /** The sessions, in the order in which they were created. */
@@ -76,11 +74,11 @@ export class BlockedClients {
     }
   }
 
-  #recordOf({ client, connection, delivery }: MaybeBlocked): BlockedClient {
+  #recordOf({ client, connection, outlet }: MaybeBlocked): BlockedClient {
     const { clock } = this.#services;
     const { stalledSinceMs = Infinity, unsentBytes = 0 } = connection?.writer ?? {};
     const stalledMs = Math.max(0, clock.monotonic() - stalledSinceMs);
-    const backlog = delivery.waiting?.backlog;
+    const { backlog } = outlet;
     return {
       clientId: client.clientId,
       stalledSince: Math.round(clock.now() - stalledMs),

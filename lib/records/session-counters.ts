@@ -37,10 +37,9 @@ export interface CountedSession {
   readonly ports: { readonly lastTraffic: { count(number: number, name: TrafficCounter): number } };
   readonly client: { readonly agreement: { readonly window: number; readonly zone: Zone } };
   readonly subscriptions: { readonly size: number };
-  readonly inbound: { readonly count: number } | undefined;
-  readonly delivery: {
-    readonly flows: { readonly inflight: { readonly count: number; readonly bytes: number } | undefined };
-    readonly waiting: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined } | undefined;
+  readonly outlet: {
+    readonly inflight: { readonly count: number; readonly bytes: number; readonly awaitingCount: number } | undefined;
+    readonly backlog: { readonly length: number; readonly bytes: number } | undefined;
     readonly dropped: number;
     readonly enqueued: number;
   };
@@ -174,7 +173,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'max_subscriptions'
   },
   inflight: {
-    from: ({ log, delivery }) => log?.offline?.inflight ?? delivery.flows.inflight?.count ?? 0,
+    from: ({ log, outlet }) => log?.offline?.inflight ?? outlet.inflight?.count ?? 0,
     unit: 'messages',
     later: 'inflight',
     earlier: 'inflight_len'
@@ -186,7 +185,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'max_inflight'
   },
   mqueueLen: {
-    from: ({ log, delivery }) => Math.max(log?.queue.waiting ?? 0, delivery.waiting?.backlog?.length ?? 0),
+    from: ({ log, outlet }) => Math.max(log?.queue.waiting ?? 0, outlet.backlog?.length ?? 0),
     unit: 'messages',
     later: 'mqueue_len',
     earlier: 'mqueue_len'
@@ -198,13 +197,13 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'max_mqueue'
   },
   mqueueDropped: {
-    from: ({ delivery }) => delivery.dropped,
+    from: ({ outlet }) => outlet.dropped,
     unit: 'messages',
     later: 'mqueue_dropped',
     earlier: 'mqueue_dropped'
   },
   awaitingRel: {
-    from: ({ log, inbound }) => log?.offline?.awaitingRel ?? inbound?.count ?? 0,
+    from: ({ log, outlet }) => log?.offline?.awaitingRel ?? outlet.inflight?.awaitingCount ?? 0,
     unit: 'ids',
     later: 'awaiting_rel',
     earlier: 'awaiting_rel_len'
@@ -220,7 +219,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     unit: 'messages',
     earlier: 'deliver_msg'
   },
-  enqueueMsg: { from: ({ delivery }) => delivery.enqueued, unit: 'messages', earlier: 'enqueue_msg' }
+  enqueueMsg: { from: ({ outlet }) => outlet.enqueued, unit: 'messages', earlier: 'enqueue_msg' }
 };
 
 export const COUNTER_FIELDS: RecordTable<CountedSession, SessionCounters> = { ...COUNT_FIELDS, ...TRAFFIC_FIELDS };

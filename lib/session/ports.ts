@@ -12,7 +12,7 @@ import type { Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { DisconnectReason, DropReason } from '../events/reasons.ts';
-import type { Frame, Message } from '../packets/message.ts';
+import type { Message } from '../packets/message.ts';
 import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { LastTraffic } from '../records/last-traffic.ts';
@@ -32,19 +32,6 @@ export interface PublishDecision {
   readonly reasonCode: number;
 }
 
-/** The part of a connection that the delivery of messages uses. */
-export interface Outlet {
-  /** True if the stream has too many unsent bytes: messages go to the backlog. */
-  readonly isBlocked: boolean;
-  readonly isClosed: boolean;
-  /** Send a PUBLISH. @param mark -1 to send the frame unchanged, else its first byte and packet id (`first << 16 | id`) */
-  sendMessage(frame: Frame, mark: number): void;
-  /** Send adjacent QoS 0 frames. */
-  sendRun(run: Frame, bytes: number, count: number): void;
-  /** Send an acknowledgement of four bytes. */
-  acknowledge(value: number): void;
-}
-
 /** A client that the broker rejects. */
 interface RejectedClient {
   readonly client: ClientInfo;
@@ -55,38 +42,22 @@ interface RejectedClient {
   readonly why: string;
 }
 
-/** The parts of the broker that the delivery of messages uses. */
-export interface DeliveryPorts {
-  /** The rights of clients to receive messages, and to publish under `$SYS`. */
-  readonly rights: ReceivingRights & { mayPublishSystem(client: SessionClient, topic: string): boolean };
-  readonly time: TimeReading;
-  readonly metrics: Metrics;
-  readonly events: Events;
-  readonly hooks: HookRegistry;
-  readonly announcer: Announcements;
-  /** Group commit of the store; undefined if the broker has no store. */
-  readonly ledger: Ledger | undefined;
-  readonly turn: {
-    /** Call `continuePump` in the next turn. */
-    pumpLater(waiting: { continuePump(): void }): void;
-  };
-  readonly publishing: {
-    readonly hooks: {
-      /** Ask the hooks `deliver`. @returns the message for this receiver; undefined if it does not get it */
-      deliverable(message: Message, client: ClientInfo): Message | undefined;
-    };
-  };
-  readonly retained: { get(topic: string): FeedEntry | undefined };
-  readonly pressure: PressurePort;
-}
-
 /**
  * The parts of the broker that sessions use, by subject. `S` is the session.
  *
  * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
  */
-export interface SessionPorts<S extends ConnectionOwner & Charted> extends ConnectionPorts<S>, DeliveryPorts {
+export interface SessionPorts<S extends ConnectionOwner & Charted> extends ConnectionPorts<S> {
   readonly chart: Chart<S>;
+  readonly events: Events;
+  readonly hooks: HookRegistry;
+  readonly announcer: Announcements;
+  /** Group commit of the store; undefined if the broker has no store. */
+  readonly ledger: Ledger | undefined;
+  /** The rights of clients to receive messages, and to publish under `$SYS`. */
+  readonly rights: ReceivingRights & { mayPublishSystem(client: SessionClient, topic: string): boolean };
+  readonly retained: { get(topic: string): FeedEntry | undefined };
+  readonly pressure: PressurePort;
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly rejections: {
@@ -98,11 +69,12 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
   readonly lastTraffic: LastTraffic;
   readonly work: WorkCount;
   readonly handlers: SessionHandlers<S>;
-  readonly turn: ConnectionPorts<S>['turn'] &
-    DeliveryPorts['turn'] & {
-      /** Resolves in the next turn. */
-      pause(): Promise<void>;
-    };
+  readonly turn: ConnectionPorts<S>['turn'] & {
+    /** Call `continuePump` in the next turn. */
+    pumpLater(waiting: { continuePump(): void }): void;
+    /** Resolves in the next turn. */
+    pause(): Promise<void>;
+  };
   /** The time for lists. */
   readonly slices: {
     /** Wait for the next slice. @param had number of slices that the list has had */
@@ -119,7 +91,7 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     /** Tell whether a subscriber of this route has a persisted session. */
     persistsAny(route: Route): boolean;
   };
-  readonly publishing: ConnectionPorts<S>['publishing'] & DeliveryPorts['publishing'] & PublishingPort;
+  readonly publishing: ConnectionPorts<S>['publishing'] & PublishingPort;
   readonly rewrites: {
     readonly hasRules: boolean;
     apply(topic: string, kind: 'publish' | 'subscribe'): string;
@@ -172,6 +144,8 @@ interface PublishingPort {
     ): PublishDecision | Promise<PublishDecision>;
     /** Report a decision that needs no hook to its listeners. */
     announce(message: Message, route: Route, client: SessionClient, isAllowed: boolean): void;
+    /** Ask the hooks `deliver`. @returns the message for this receiver; undefined if it does not get it */
+    deliverable(message: Message, client: ClientInfo): Message | undefined;
   };
   /** Tell whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
   refuses(message: Message, route: Route): boolean;

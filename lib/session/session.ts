@@ -23,8 +23,7 @@ import { Lifecycle } from './life/lifecycle.ts';
 import { SessionTimers } from './life/timers.ts';
 import { Will } from './life/will.ts';
 import type { SessionLog } from './log/log.ts';
-import { Delivery } from './messages/delivery.ts';
-import { InboundFlows } from './messages/inbound-flows.ts';
+import { Outlet } from './messages/outlet.ts';
 import type { SessionEntry } from './messages/session-record.ts';
 import type { SessionPorts } from './ports.ts';
 import { SessionClient } from './session-client.ts';
@@ -36,8 +35,8 @@ const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CL
 /**
  * The session of one client id.
  *
- * It consists of parts: the identity of the client (`client`), its subscriptions (`subscriptions`), the messages to it (`delivery`) and
- * from it (`inbound`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`). This class joins them, and answers
+ * It consists of parts: the identity of the client (`client`), its subscriptions (`subscriptions`), the messages to it (`outlet`),
+ * the packet ids in use in both directions (`outlet.inflight`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`). This class joins them, and answers
  * to the connection.
  */
 export class Session extends Charted<SessionState> implements ConnectionOwner {
@@ -45,11 +44,9 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
   readonly client: SessionClient;
   /** By stored topic filter: rewritten, mounted, with the share prefix. */
   readonly subscriptions = new Subscriptions();
-  readonly delivery: Delivery;
+  readonly outlet: Outlet;
   readonly lifecycle: Lifecycle;
   readonly timers: SessionTimers;
-  /** Undefined until the first incoming message that needs it. */
-  inbound: InboundFlows | undefined = undefined;
   connection: Connection<Session> | undefined = undefined;
   /** Wall-clock milliseconds. */
   createdAt = 0;
@@ -69,7 +66,7 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
     super(state);
     this.ports = ports;
     this.client = client;
-    this.delivery = new Delivery(ports, this);
+    this.outlet = new Outlet(this);
     this.lifecycle = new Lifecycle(this);
     this.timers = new SessionTimers(this);
     if (stream === undefined) return;
@@ -101,7 +98,7 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
       undefined,
       ports.chart.stateAt(state === 'gone' ? state : 'disconnected.waiting')
     );
-    if (state === 'gone') session.delivery.flows.end();
+    if (state === 'gone') session.outlet.end();
     const will = record.will && new Will(record.will);
     session.createdAt = record.createdAt;
     session.lifecycle.restore(will, record.connectedAt);
@@ -115,16 +112,11 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
 
   /** The session in the store; undefined if it is only in memory. */
   get log(): SessionLog | undefined {
-    return this.delivery.flows.log;
+    return this.outlet.log;
   }
 
   get protocolVersion(): ProtocolVersion {
     return this.client.agreement.protocolVersion;
-  }
-
-  /** The incoming messages that are not complete; created at the first use. */
-  ensureInbound(): InboundFlows {
-    return (this.inbound ??= new InboundFlows());
   }
 
   // -------------------------------------------------------------------------------------------------------------- connection
@@ -203,13 +195,13 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
   }
 
   blocked(): void {
-    this.delivery.updateFastPath();
+    this.outlet.updateFastPath();
     this.timers.rearm();
   }
 
   unblocked(): void {
-    this.delivery.updateFastPath();
-    this.delivery.pump();
+    this.outlet.updateFastPath();
+    this.outlet.pump();
   }
 
   /** Record whether the session counts as persistent. @returns true if that has changed */

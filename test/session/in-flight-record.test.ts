@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { IdSet } from '../../lib/base/collections/id-set.ts';
 import { awaitedIds, encodeInFlight, inFlightCounts } from '../../lib/session/messages/in-flight-record.ts';
+import { Inflight } from '../../lib/session/messages/inflight.ts';
+import type { Outlet } from '../../lib/session/messages/outlet.ts';
 import { runs } from '../packets/arbitraries.ts';
 
 describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
@@ -16,16 +17,16 @@ describe('The encoding of packet ids in flight and awaiting PUBREL', () => {
   it('contains every packet id that waits for PUBREL except undecided ones, in 8 KiB at most', () => {
     fc.assert(
       fc.property(ids, fc.nat(5), (given, count) => {
-        const undecided = new Set(given.slice(0, count));
-        const awaiting = new IdSet();
-        for (const id of given) awaiting.add(id);
-        const stored = encodeInFlight(undefined, awaiting, undecided, true);
+        const inflight = new Inflight({} as Outlet);
+        for (const id of given) inflight.awaitRel(id, undefined);
+        for (const id of given.slice(0, count)) inflight.hold(id);
+        const stored = encodeInFlight(inflight, true);
         assert.ok(stored.length <= 4 + 8_192);
         const read = awaitedIds(stored);
         const expected = given.slice(count).sort((a, b) => a - b);
         assert.deepEqual(read.values(), expected);
         assert.deepEqual([read.size, inFlightCounts(stored).awaitingRel], [expected.length, expected.length]);
-        assert.equal(awaiting.size, given.length);
+        assert.equal(inflight.awaitingCount, given.length);
         for (const id of expected) assert.ok(read.delete(id));
         assert.equal(read.size + read.values().length, 0);
       }),

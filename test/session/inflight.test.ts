@@ -2,16 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
 import { Awaiting, Inflight } from '../../lib/session/messages/inflight.ts';
+import type { Outlet } from '../../lib/session/messages/outlet.ts';
 import { samples } from '../support/samples.ts';
 import { randomSource } from '../topics/slow-matcher.ts';
 
 const message = (topic: string) => Message.from({ topic, qos: 1 }, undefined, 0, 0);
+const newInflight = () => new Inflight({} as Outlet);
 const take = (inflight: Inflight, topic?: string) =>
   inflight.take(Awaiting.puback, topic === undefined ? undefined : message(topic), 1, undefined);
 
 describe('Inflight', () => {
   it('allocates packet ids in sequence from 1, and continues after the last one when some are free again', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     assert.deepEqual([take(inflight), take(inflight), take(inflight)], [1, 2, 3]);
     inflight.free(1);
     inflight.free(2);
@@ -20,7 +22,7 @@ describe('Inflight', () => {
   });
 
   it('stores with a packet id its state, its message, flags and subscription identifiers', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 6, [3, 9]);
     assert.equal(inflight.stateOf(id), Awaiting.pubrec);
@@ -36,13 +38,13 @@ describe('Inflight', () => {
   });
 
   it('distinguishes packet ids with the same low bits', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const id = take(inflight);
     for (const other of [id + 16, id + 32, id + 4096]) assert.equal(inflight.stateOf(other), Awaiting.nothing);
   });
 
   it('releases the message at PUBREC, and waits for PUBCOMP with the same packet id', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const kept = message('a');
     const id = inflight.take(Awaiting.pubrec, kept, 2, [1]);
     assert.equal(inflight.release(id), kept);
@@ -53,7 +55,7 @@ describe('Inflight', () => {
   });
 
   it('counts the bytes of its messages until they are acknowledged or released', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const [first, second] = [message('a'), message('a/longer/topic')];
     const id = inflight.take(Awaiting.puback, first, 1, undefined);
     const released = inflight.take(Awaiting.pubrec, second, 2, undefined);
@@ -67,7 +69,7 @@ describe('Inflight', () => {
   });
 
   it('lists packet ids in the order their messages were sent, those with PUBREC in the order of PUBREC', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     inflight.free(2);
     inflight.release(4);
@@ -76,7 +78,7 @@ describe('Inflight', () => {
   });
 
   it('lists only messages sent before a mark', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     for (let i = 0; i < 3; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
     const { mark } = inflight;
     inflight.take(Awaiting.pubrec, undefined, 2, undefined);
@@ -86,7 +88,7 @@ describe('Inflight', () => {
   });
 
   it('keeps the order of sending when the packet ids wrap around to 1', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     for (let i = 0; i < 65_533; i++) inflight.free(take(inflight));
     assert.deepEqual(
       [1, 2, 3, 4].map(() => take(inflight)),
@@ -96,7 +98,7 @@ describe('Inflight', () => {
   });
 
   it('holds every packet id in flight at once, each of them once', () => {
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const ids = new Set<number>();
     for (let i = 0; i < 65_535; i++) ids.add(take(inflight));
     assert.equal(ids.size, 65_535);
@@ -107,7 +109,7 @@ describe('Inflight', () => {
 
   it('behaves like a Map, and never allocates a packet id that is in use', () => {
     const { below, pick } = randomSource('Inflight');
-    const inflight = new Inflight();
+    const inflight = newInflight();
     const slow = new Map<number, { state: number; topic: string; ids: readonly number[] | undefined }>();
     for (let step = 0; step < samples(30_000); step++) {
       const bound = 1 + Math.floor((step * 234) / samples(30_000));

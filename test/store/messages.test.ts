@@ -348,7 +348,7 @@ describe('Persisted messages', () => {
     const session = engineOf(lives.kit.broker).sessions.get('a');
     assert.ok(session);
     let pumps = 0;
-    session.delivery.pump = () => {
+    session.outlet.pump = () => {
       if (++pumps === 1) session.log?.page();
       else throw new Error('out of order');
     };
@@ -356,7 +356,7 @@ describe('Persisted messages', () => {
     await lives.kit.clock.advance('1s');
     assert.equal(client.isConnected, false);
     assert.deepEqual(told, ['sending queued messages: out of order']);
-    Reflect.deleteProperty(session.delivery, 'pump');
+    Reflect.deleteProperty(session.outlet, 'pump');
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance('1s');
     assert.deepEqual(texts(), numbers(10));

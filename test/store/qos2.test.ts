@@ -184,7 +184,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     await writer.next('pubrec');
     writer.stream.destroy();
     await clock.advance('1s');
-    assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
+    assert.equal(engineOf(broker).sessions.get('w')?.outlet.inflight?.awaitingRel, undefined);
     assert.equal(broker.sessions.get('w').counters().awaitingRel, 1);
     const again = await rawClient(broker, options);
     for (const [messageId, code] of [
@@ -212,7 +212,7 @@ describe('QoS 2 from a persistent session that sends no PUBREL', () => {
     await again.closed();
     assert.equal(broker.sessions.get('w').state, 'disconnected');
     await clock.advance('1s');
-    assert.equal(engineOf(broker).sessions.get('w')?.inbound?.awaitingRel, undefined);
+    assert.equal(engineOf(broker).sessions.get('w')?.outlet.inflight?.awaitingRel, undefined);
     assert.equal(broker.sessions.get('w').counters().awaitingRel, 1);
   });
 });

@@ -310,7 +310,7 @@ describe('A persisted session', () => {
     await assert.rejects(coming);
     await turns(60);
     await lives.kit.clock.advance(100);
-    assert.equal(engineOf(lives.kit.broker).sessions.get('a')?.delivery.flows.inflight, undefined);
+    assert.equal(engineOf(lives.kit.broker).sessions.get('a')?.outlet.inflight, undefined);
     const { texts } = await lives.listen({ clientId: 'a' });
     await lives.kit.clock.advance(100);
     assert.equal(texts().length, 10);

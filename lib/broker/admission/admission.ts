@@ -340,7 +340,7 @@ export class Admission {
     if (superseded !== undefined) host.wills.publish(owner, superseded);
     if (!isServed(owner, connection)) return;
     host.subscribing.autoSubscribe(owner);
-    owner.delivery.pump();
+    owner.outlet.pump();
   }
 
   /**
@@ -402,8 +402,8 @@ export class Admission {
   }
 
   /** Wait for a hook that still decides on a message of the previous connection, so that later messages do not overtake it [MQTT-4.6.0-5]. */
-  #waitForHooks({ inbound }: Session, connection: Connection<Session>): void {
-    const deciding = inbound?.deciding;
+  #waitForHooks({ outlet }: Session, connection: Connection<Session>): void {
+    const deciding = outlet.inflight?.deciding;
     if (deciding === undefined || connection.isClosed) return;
     connection.reader.pause(Pause.hook);
     deciding.then(() => resumeAfterHook(connection));
@@ -419,7 +419,7 @@ export class Admission {
     connection.writer.send(connack, Metric.packetsConnackSent);
     session.lifecycle.connackSent(expiresAt);
     metrics.counts[Metric.clientConnected]++;
-    if (sessionPresent) session.delivery.flows.resend();
+    if (sessionPresent) session.outlet.inflight?.resend();
     this.#host.sessions.connected(session, sessionPresent);
   }
 

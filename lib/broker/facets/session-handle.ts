@@ -56,9 +56,10 @@ function inTurn(session: Session, clear: () => Promise<number>): Promise<number>
   return cleared;
 }
 
-async function clearMemory({ delivery, ports }: Session, end: number): Promise<number> {
+async function clearMemory({ outlet, ports }: Session, end: number): Promise<number> {
   for (let count = 0; ; ) {
-    const { removed = 0, dropped = 0 } = delivery.waiting?.dropBacklog(end, Infinity, CLEARED_AT_ONCE) ?? {};
+    const { removed = 0, dropped = 0 } = outlet.backlog?.dropUntil(end, Infinity, CLEARED_AT_ONCE) ?? {};
+    outlet.updateFastPath();
     count += dropped;
     if (removed < CLEARED_AT_ONCE) return count;
     await ports.turn.pause();
@@ -148,14 +149,14 @@ export class SessionHandle<Data = unknown> {
    * @throws InvalidInput TOPIC_NAME_INVALID, MESSAGE_INVALID, OPTION_UNKNOWN; StateError SESSION_ENDED; BrokerError STORE_FAILED
    */
   async send(message: MessageInput): Promise<boolean> {
-    const { client, delivery, log, ports } = this.#session;
+    const { client, outlet, log, ports } = this.#session;
     this.#checkBegun();
     const topic = mountedName(message.topic, client.mountpoint);
     if (topic === undefined)
       throw new InvalidInput('TOPIC_NAME_INVALID', 'topic', 'a topic that fits behind the mount point', message.topic);
     ports.time.read();
     const made = newMessage({ ...message, topic }, undefined, ports.time);
-    const isAccepted = delivery.deliver(made, new Subscription(delivery, topic, made.qos, false, true, 0, undefined));
+    const isAccepted = outlet.deliver(made, new Subscription(outlet, topic, made.qos, false, true, 0, undefined));
     const ticket = log === undefined || ports.ledger === undefined ? 0 : ports.ledger.ticketOf(log);
     if (ticket > 0) await ports.ledger?.committed(ticket);
     return isAccepted;
@@ -186,11 +187,11 @@ export class SessionHandle<Data = unknown> {
    * @throws StateError SESSION_ENDED; BrokerError STORE_FAILED
    */
   async clearQueue(): Promise<number> {
-    const { delivery, log, ports } = this.#session;
+    const { outlet, log, ports } = this.#session;
     this.#checkBegun();
     const { ledger } = ports;
     if (log !== undefined && ledger !== undefined) return inTurn(this.#session, () => clearStored(log, ledger));
-    const end = delivery.waiting?.backlog?.end ?? 0; // later messages stay
+    const end = outlet.backlog?.end ?? 0; // later messages stay
     return inTurn(this.#session, () => clearMemory(this.#session, end));
   }
 

@@ -136,7 +136,7 @@ export class Publishing {
         subscriber.outboundFastPath === layout &&
         target.ids === undefined &&
         longest <= subscriber.maxFrame &&
-        !(subscriber === session.delivery && isNotForSelf(target, session))
+        !(subscriber === session.outlet && isNotForSelf(target, session))
       ) {
         run ??= { buf, start, end, packetIdAt: 0 };
         subscriber.deliverRun(run, bytes, count);

@@ -339,7 +339,7 @@ export class Subscribing {
       // [MQTT-3.3.1-9, -10]. Shared subscriptions have no feed.
       const feed = this.#host.retainer.feedFor(subscription);
       if (feed !== undefined) {
-        session.delivery.ensureWaiting().addFeed(feed, true); // persisted by the commit of the subscription
+        session.outlet.addFeed(feed, true); // persisted by the commit of the subscription
         feeds.push(feed);
       }
     }
@@ -354,11 +354,11 @@ export class Subscribing {
   ): Subscription {
     const { events } = this.#services;
     const { routing } = this.#host;
-    const { delivery } = session;
+    const { outlet } = session;
     const { qos, noLocal, retainAsPublished, retainHandling } = options;
     let subscription = session.subscriptions.get(filter);
     if (subscription === undefined) {
-      subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
+      subscription = new Subscription(outlet, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
       this.#host.sessions.addSubscription(session, subscription);
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
@@ -487,9 +487,9 @@ function optionsOf(subscription: Subscription): SubscriptionOptions {
 }
 
 /** Start sending the retained messages of new subscriptions, after their SUBACK. */
-function releaseFeeds({ delivery }: Session, feeds: readonly RetainedFeed[]): void {
+function releaseFeeds({ outlet }: Session, feeds: readonly RetainedFeed[]): void {
   for (const feed of feeds) feed.release();
-  if (feeds.length > 0) delivery.pump();
+  if (feeds.length > 0) outlet.pump();
 }
 
 /** Tell whether a subscription may be in the store, including one that was removed since the last commit. */

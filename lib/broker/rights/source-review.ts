@@ -478,6 +478,6 @@ function isBeingAsked(reviewed: Reviewed): reviewed is Reviewed & { asked: Quest
 }
 
 /** Tell whether messages wait for the client. If so, subscriptions must stay: a revoked subscription withholds its messages. */
-export function hasQueue({ delivery, log }: Session): boolean {
-  return (delivery.waiting?.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
+export function hasQueue({ outlet, log }: Session): boolean {
+  return (outlet.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
 }

@@ -162,8 +162,15 @@ export class Persistence {
         faults.add(`session ${number} is missing, but has a subscription to ${JSON.stringify(filter)}`);
         return;
       }
-      const { delivery } = session;
-      const subscription = new Subscription(delivery, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
+      const subscription = new Subscription(
+        session.outlet,
+        filter,
+        qos,
+        noLocal,
+        retainAsPublished,
+        retainHandling,
+        ids
+      );
       if (entry.isAsked) ASKED_SUBSCRIPTIONS.add(subscription);
       for (const name of entry.requested ?? []) RequestedFilters.ensure(session.subscriptions).add(name, filter);
       content.subscriptions.push({ session, subscription });
@@ -173,7 +180,7 @@ export class Persistence {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);
       else {
-        if (session.log === undefined) session.delivery.flows.persistIn(new SessionLog(session, flow.session, ledger));
+        if (session.log === undefined) session.outlet.persistIn(new SessionLog(session, flow.session, ledger));
         session.log?.restore(flow);
         content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
@@ -225,9 +232,7 @@ export class Persistence {
       if (content.handingOver.has(session)) continue;
       const inPart = partlyPending.get(session)?.find(({ filter }) => filter === subscription.filter);
       host.retainer.messages.next = before; // messages retained from now on are not pending
-      session.delivery
-        .ensureWaiting()
-        .addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
+      session.outlet.addFeed(RetainedFeed.restored(subscription, host.retainer.feedSource, before, inPart), false);
     }
     for (const message of delayed) host.delayed.restore(message);
     for (const entry of tables) host.tables.restore(entry);

@@ -21,12 +21,16 @@ export interface PacketTap {
 export interface TappedSession {
   readonly client: ClientInfo;
   readonly protocolVersion: ProtocolVersion;
-  /** The topic names, as they are routed, of the topic aliases that the client has set. */
-  readonly inbound: { topicOf(alias: number): string | undefined } | undefined;
-  readonly delivery: {
-    /** The topic names, as they are routed, of the topic aliases that the broker has set. */
-    readonly flows: { topicOf(alias: number): string | undefined };
-  };
+  readonly connection:
+    | {
+        readonly reader: {
+          /** The topic names, as they are routed, of the topic aliases that the client has set. */
+          readonly topics: { topicOf(alias: number): string | undefined };
+        };
+      }
+    | undefined;
+  /** The topic names, as they are routed, of the topic aliases that the broker has set. */
+  readonly outlet: { topicOf(alias: number): string | undefined };
 }
 
 /** Receives the packets of all connections, in addition to the diagnostics channels. It must not throw. */

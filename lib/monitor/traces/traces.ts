@@ -267,7 +267,7 @@ function routedTopic(direction: Direction, session: TappedSession, bytes: Buffer
   const alias =
     packet instanceof Error ? undefined : (packet as { properties?: { topicAlias?: number } }).properties?.topicAlias;
   if (alias === undefined) return '';
-  const topics = direction === 'in' ? session.inbound : session.delivery.flows;
+  const topics = direction === 'in' ? session.connection?.reader.topics : session.outlet;
   return topics?.topicOf(alias) ?? '';
 }
 

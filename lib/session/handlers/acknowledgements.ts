@@ -50,14 +50,14 @@ export function onPuback(
   end: number
 ): void {
   const id = readAck(session, 'puback', buf, body, end) & 0xffff;
-  const { delivery } = session;
-  const state = delivery.flows.acknowledged(id, Awaiting.puback);
+  const { outlet } = session;
+  const state = outlet.inflight === undefined ? Awaiting.nothing : outlet.inflight.acknowledged(id, Awaiting.puback);
   if (state !== Awaiting.puback) {
     countUnexpected(session, state, Metric.packetsPubackMissed, Metric.packetsPubackInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBACK', id);
     return;
   }
-  delivery.pumpWaiting();
+  outlet.pumpWaiting();
 }
 
 export function onPubrec(
@@ -71,9 +71,10 @@ export function onPubrec(
   const ack = readAck(session, 'pubrec', buf, body, end);
   const id = ack & 0xffff;
   const code = ack >>> 16;
-  const { delivery, client } = session;
+  const { outlet, client } = session;
+  const { inflight } = outlet;
   const connection = session.connection as Connection<Session>;
-  const state = delivery.flows.stateOf(id);
+  const state = inflight?.acknowledgeable(id) ?? Awaiting.nothing;
   if (state !== Awaiting.pubrec && state !== Awaiting.pubcomp) {
     countUnexpected(session, state, Metric.packetsPubrecMissed, Metric.packetsPubrecInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBREC', id);
@@ -81,14 +82,14 @@ export function onPubrec(
     return;
   }
   if (code >= 0x80) {
-    delivery.flows.acknowledged(id, state); // the flow ends and the packet id is free [MQTT-4.3.3-4]
-    delivery.pump();
+    inflight?.acknowledged(id, state); // the flow ends and the packet id is free [MQTT-4.3.3-4]
+    outlet.pump();
     return;
   }
-  if (state === Awaiting.pubrec) delivery.flows.received(id);
+  if (state === Awaiting.pubrec) inflight?.received(id);
   else session.ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
   answer(session, connection, PUBREL, id, 0, session.log?.ticket ?? 0);
-  if (client.agreement.zone.maxInflightBytes > 0) delivery.pump(); // the bytes of the message no longer count
+  if (client.agreement.zone.maxInflightBytes > 0) outlet.pump(); // the bytes of the message no longer count
 }
 
 export function onPubrel(
@@ -100,7 +101,7 @@ export function onPubrel(
   end: number
 ): void {
   const id = readAck(session, 'pubrel', buf, body, end) & 0xffff;
-  const isKnown = session.inbound?.forget(id) === true;
+  const isKnown = session.outlet.inflight?.forgetRel(id) === true;
   const { log } = session;
   if (!isKnown) session.ports.metrics.counts[Metric.packetsPubrelMissed]++;
   else log?.flowChanged();
@@ -117,15 +118,16 @@ export function onPubcomp(
   end: number
 ): void {
   const id = readAck(session, 'pubcomp', buf, body, end) & 0xffff;
-  const { delivery } = session;
-  const state = delivery.flows.stateOf(id);
+  const { outlet } = session;
+  const { inflight } = outlet;
+  const state = inflight?.acknowledgeable(id) ?? Awaiting.nothing;
   if (state !== Awaiting.pubcomp) {
     countUnexpected(session, state, Metric.packetsPubcompMissed, Metric.packetsPubcompInuse);
     if (state !== Awaiting.nothing) throw wrongKind('PUBCOMP', id);
     return;
   }
-  delivery.flows.completed(id);
-  delivery.pumpWaiting();
+  inflight?.completed(id);
+  outlet.pumpWaiting();
 }
 
 /** Count an acknowledgement for a packet id that is not in flight, or that waits for another kind of acknowledgement. */
@@ -201,8 +203,8 @@ const SENDER: AckSender<Connection<Session>> = {
   send: (connection, first, id, code) => answerNow(connection.session, connection, first, id, code),
   refuse: (connection, first, id) => refuseTemporarily(connection.session, connection, first, id, 'store_failed'),
   withdraw: ({ session }, id, isRepeated) => {
-    if (isRepeated) return session.inbound?.has(id) !== true;
-    session.inbound?.forget(id); // if the client sends the message again, it is a new message
+    if (isRepeated) return session.outlet.inflight?.awaitsRel(id) !== true;
+    session.outlet.inflight?.forgetRel(id); // if the client sends the message again, it is a new message
     session.log?.flowTouched();
     return true;
   }

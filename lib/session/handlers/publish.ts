@@ -105,7 +105,7 @@ export function onPublish(
     expiry
   );
   const isMapped =
-    client.mountpoint !== '' || (ports.rewrites.hasRules && session.inbound?.mappedTopic?.isRewritten === true);
+    client.mountpoint !== '' || (ports.rewrites.hasRules && connection.reader.topics.mapped?.isRewritten === true);
   if (alias !== 0 || isMapped || (expiry !== givenExpiry && layout === 5)) {
     message = withTopic(message, route.topic);
   }
@@ -158,13 +158,13 @@ function finishLater(
   qos: QoS
 ): void {
   const { ports } = session;
-  const inbound = session.ensureInbound();
+  const inflight = session.outlet.ensureInflight();
   const isUndecided = qos === 2 && session.log !== undefined;
-  if (isUndecided) inbound.hold(id);
+  if (isUndecided) inflight.hold(id);
   connection.reader.pause(Pause.hook);
   const done = decided
     .then((outcome) => {
-      if (isUndecided) inbound.decided(id);
+      if (isUndecided) inflight.decided(id);
       const { message, route, reasonCode } = outcome;
       if (session.connection === connection)
         finish(session, connection, message, ports.routing.freshened(route), id, qos, reasonCode);
@@ -172,10 +172,10 @@ function finishLater(
       resumeAfterHook(connection);
     })
     .catch((error: unknown) => {
-      if (isUndecided) inbound.decided(id);
+      if (isUndecided) inflight.decided(id);
       session.failInternally(error, 'continuing after a publish hook', connection);
     });
-  inbound.wait(done);
+  inflight.wait(done);
 }
 
 /**
@@ -250,14 +250,14 @@ function dropRefused(
 
 /** Free the packet id of an incoming QoS 2 message that is refused. */
 function releaseIncoming(session: Session, id: number): void {
-  session.inbound?.forget(id); // [MQTT-4.3.3-9]
+  session.outlet.inflight?.forgetRel(id); // [MQTT-4.3.3-9]
   session.log?.flowTouched();
 }
 
 /**
  * Finish a message whose connection closed while a hook decided. A QoS 2 message must be routed now, since the session has its packet id
  * and will not route a repeated PUBLISH [MQTT-4.3.3-10]. The next connection of the client is not read before that.
- * @param isUndecided its packet id was in `InboundFlows.undecided`, and is to be persisted now
+ * @param isUndecided its packet id was in `Inflight.undecided`, and is to be persisted now
  */
 function finishWithoutConnection(
   session: Session,
@@ -273,7 +273,7 @@ function finishWithoutConnection(
   const isRefused =
     qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
   if (reasonCode >= 0x80 || isRefused || (isPersisted && ledger.isFailed)) {
-    if (qos === 2) session.inbound?.forget(id);
+    if (qos === 2) session.outlet.inflight?.forgetRel(id);
     if (isPersisted) log.flowTouched(); // the session is not unloaded while a packet id is undecided
     if (reasonCode === ReasonCode.serverShuttingDown)
       ports.announcer.dropped(message, 'server_shutting_down', undefined);
@@ -345,15 +345,15 @@ function acknowledge(
 function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, id: number): boolean {
   const { ports, client } = session;
   const { zone } = client.agreement;
-  const { inbound } = session;
-  if (qos === 2 && inbound?.has(id)) {
+  const { inflight } = session.outlet;
+  if (qos === 2 && inflight?.awaitsRel(id)) {
     ports.metrics.counts[Metric.packetsPublishInuse]++;
-    inbound.repeated(id);
+    inflight.repeatedRel(id);
     const ticket = ports.ledger?.isFailed ? 0 : (session.log?.ticket ?? 0); // while the store fails, known packet ids are those it has
     answer(session, connection, PUBREC, id, 0, ticket, true); // [MQTT-4.3.3-10]
     return false;
   }
-  const unacknowledged = (inbound?.unacknowledged ?? 0) + (connection.pendingAcks?.pubacks ?? 0);
+  const unacknowledged = (inflight?.unreleased ?? 0) + (connection.pendingAcks?.pubacks ?? 0);
   if (session.protocolVersion === 5 && unacknowledged >= zone.receiveMaximum) {
     // [MQTT-3.3.4-7]
     throw new ProtocolError(
@@ -362,7 +362,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
     );
   }
   if (qos === 2) {
-    if (zone.maxAwaitingRel > 0 && (inbound?.count ?? 0) >= zone.maxAwaitingRel) {
+    if (zone.maxAwaitingRel > 0 && (inflight?.awaitingCount ?? 0) >= zone.maxAwaitingRel) {
       ports.metrics.counts[Metric.packetsPublishDropped]++;
       ports.metrics.counts[Metric.messagesQos2Dropped]++;
       if (session.protocolVersion !== 5)
@@ -382,7 +382,7 @@ function admitFlow(session: Session, connection: Connection<Session>, qos: QoS, 
 function awaitRel(session: Session, id: number): void {
   const { awaitRelTimeout } = session.client.agreement.zone;
   const { nowMs } = session.ports.time;
-  session.ensureInbound().add(id, awaitRelTimeout > 0 ? nowMs : undefined);
+  session.outlet.ensureInflight().awaitRel(id, awaitRelTimeout > 0 ? nowMs : undefined);
   if (awaitRelTimeout > 0) session.timers.dueAt(nowMs + awaitRelTimeout);
 }
 
@@ -405,20 +405,26 @@ function routeOf(
   topicEnd: number
 ): Route {
   const { ports } = session;
-  if (session.client.mountpoint !== '' || ports.rewrites.hasRules) return mappedRoute(session, buf, topicAt, topicEnd);
+  if (session.client.mountpoint !== '' || ports.rewrites.hasRules)
+    return mappedRoute(session, connection, buf, topicAt, topicEnd);
   return connection.reader.topics.route(session, ports, buf, topicAt, topicEnd);
 }
 
 /** Get the route of a topic name that is rewritten or mounted. */
-function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: number): Route {
+function mappedRoute(
+  session: Session,
+  connection: Connection<Session>,
+  buf: Buffer,
+  topicAt: number,
+  topicEnd: number
+): Route {
   const { ports, client } = session;
-  const inbound = session.ensureInbound();
-  const known = inbound.mappedTopic;
+  const { topics } = connection.reader;
+  const known = topics.mapped;
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
     const route = ports.routing.of(known.topic);
-    if (!route.isStale || known.route !== undefined)
-      inbound.mapped({ ...known, route: route.isStale ? undefined : route });
+    if (!route.isStale || known.route !== undefined) topics.map({ ...known, route: route.isStale ? undefined : route });
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
@@ -433,7 +439,7 @@ function mappedRoute(session: Session, buf: Buffer, topicAt: number, topicEnd: n
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  inbound.mapped({ given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
+  topics.map({ given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
   return route;
 }
 
@@ -444,7 +450,7 @@ function mappedName({ ports, client }: Session, given: string): string | undefin
 
 /** Map the topics that a client has published to before again, because rewriting has been started or stopped. */
 export function remapTopics(session: Session): void {
-  session.inbound?.remap((given) => mappedName(session, given));
+  session.connection?.reader.remapTopics((given) => mappedName(session, given));
 }
 
 function routeOfAlias(
@@ -463,12 +469,12 @@ function routeOfAlias(
   }
   if (topicEnd > topicAt) {
     const route = routeOf(session, connection, buf, topicAt, topicEnd);
-    const inbound = session.ensureInbound();
+    const { topics } = connection.reader;
     const isMapped = session.client.mountpoint !== '' || session.ports.rewrites.hasRules;
-    inbound.setAlias(alias, route.topic, isMapped ? inbound.mappedTopic?.given : undefined);
+    topics.setAlias(alias, route.topic, isMapped ? topics.mapped?.given : undefined);
     return route;
   }
-  const topic = alias === 0 ? undefined : session.inbound?.topicOf(alias);
+  const topic = alias === 0 ? undefined : connection.reader.topics.topicOf(alias);
   if (topic === undefined)
     throw new ProtocolError(
       ReasonCode.protocolError,

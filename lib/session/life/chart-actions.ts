@@ -30,15 +30,14 @@ export class ChartActions implements SessionActions {
 
   admit(): void {
     const session = this.#session;
-    const { ports, client, delivery, inbound, lifecycle, timers } = session;
+    const { ports, client, outlet, lifecycle, timers } = session;
     lifecycle.takeover?.attach();
     const connection = connectionOf(session);
     connection.attach(session); // messages that listeners publish are sent after the CONNACK [MQTT-3.2.0-1]
     const now = ports.clock.now();
     lifecycle.connected(now);
     client.noteConnected(true, now);
-    delivery.attach(connection.writer);
-    inbound?.attach();
+    outlet.attach(connection.writer);
     timers.accepted();
     ports.sessions.changed(session, true);
   }
@@ -49,11 +48,10 @@ export class ChartActions implements SessionActions {
 
   release(): void {
     const session = this.#session;
-    const { ports, connection, client, timers, delivery, inbound, lifecycle } = session;
+    const { ports, connection, client, timers, outlet, lifecycle } = session;
     const ending = lifecycle.ending ?? CLOSED;
     session.attach(undefined);
-    delivery.detach();
-    inbound?.detach();
+    outlet.detach();
     client.noteConnected(false, ports.clock.now());
     lifecycle.abortDecision();
     timers.disarm();
@@ -76,9 +74,9 @@ export class ChartActions implements SessionActions {
 
   forget(left: string): void {
     const session = this.#session;
-    const { ports, connection, delivery, timers, lifecycle } = session;
+    const { ports, connection, outlet, timers, lifecycle } = session;
     const reached = left !== 'idle';
-    delivery.flows.end();
+    outlet.end();
     timers.disarm();
     if (!reached) {
       // there was no CONNACK, or the connection belongs to another session now
@@ -93,12 +91,11 @@ export class ChartActions implements SessionActions {
     else if (reached) lifecycle.publishWill(); // after the removal of its subscriptions, which must not receive the will
     if (isHandedOver) {
       session.client.expireAfter(0); // marks the session as ended in its record
-      delivery.clear(undefined);
+      outlet.clear(undefined);
     } else {
       const isInMemory = reached && session.log === undefined;
-      delivery.clear(reason, isInMemory ? ports.handOvers.giverFor(session) : undefined);
+      outlet.clear(reason, isInMemory ? ports.handOvers.giverFor(session) : undefined);
     }
-    session.inbound?.unload();
   }
 }
 

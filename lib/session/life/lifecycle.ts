@@ -121,10 +121,10 @@ export class Lifecycle {
 
   /** CONNACK with success has been sent: messages may follow. @param expiresAt see `Approval` */
   connackSent(expiresAt: number | undefined): void {
-    const { client, connection, delivery, timers, ports } = this.#session;
+    const { client, connection, outlet, timers, ports } = this.#session;
     const { mountpoint, agreement } = client;
     connection?.admitted(agreement.zone.maxPacketSize, mountpoint === '' ? agreement.layout : 0);
-    delivery.updateFastPath();
+    outlet.updateFastPath();
     timers.connected(ports.clock.monotonic(), expiresAt);
   }
 

@@ -4,11 +4,12 @@
 // time and is converted each time, because the wall clock may be set.
 
 import type { Clock } from '../../base/clock.ts';
+import type { TimeReading } from '../../base/time-reading.ts';
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
-import { Metric } from '../../events/metrics.ts';
-import type { InboundFlows } from '../messages/inbound-flows.ts';
-import type { OutboundFlows } from '../messages/outbound-flows.ts';
-import type { DeliveryPorts } from '../ports.ts';
+import { Metric, type Metrics } from '../../events/metrics.ts';
+import type { Ledger } from '../../store/ledger.ts';
+import type { Inflight } from '../messages/inflight.ts';
+import type { Outlet } from '../messages/outlet.ts';
 import type { SessionClient } from '../session-client.ts';
 import type { SessionState } from './chart.ts';
 import type { Will } from './will.ts';
@@ -33,11 +34,16 @@ interface WatchedConnection {
 
 /** The part of the session that `SessionTimers` uses. */
 interface TimerOwner {
-  readonly ports: DeliveryPorts & { readonly clock: Clock; readonly wheel: TimingWheel };
+  readonly ports: {
+    readonly clock: Clock;
+    readonly wheel: TimingWheel;
+    readonly time: TimeReading;
+    readonly metrics: Metrics;
+    readonly ledger: Ledger | undefined;
+  };
   readonly client: SessionClient;
   readonly connection: WatchedConnection | undefined;
-  readonly delivery: { readonly flows: OutboundFlows; readonly waiting: { readonly lastTicket: number } | undefined };
-  readonly inbound: InboundFlows | undefined;
+  readonly outlet: Outlet;
   readonly state: SessionState;
   readonly lifecycle: {
     readonly will: Will | undefined;
@@ -136,7 +142,7 @@ export class SessionTimers extends BaseTimer {
 
   /** Set the timer of a connected session to the next time at which something is due. */
   rearm(): void {
-    const { connection, ports, client, state, inbound } = this.#session;
+    const { connection, ports, client, state, outlet } = this.#session;
     const { slowConsumerTimeout, awaitRelTimeout } = client.agreement.zone;
     if (connection === undefined || state !== 'connected') return;
     let dueMs = Infinity;
@@ -145,8 +151,8 @@ export class SessionTimers extends BaseTimer {
     if (this.#retry !== undefined) dueMs = Math.min(dueMs, this.#retry.dueMs);
     if (this.#deadline !== undefined)
       dueMs = Math.min(dueMs, ports.clock.monotonic() + this.#deadline - ports.clock.now());
-    if (awaitRelTimeout > 0 && inbound !== undefined)
-      dueMs = Math.min(dueMs, this.#forgetAwaitingRel(inbound, ports.clock.monotonic(), awaitRelTimeout));
+    if (awaitRelTimeout > 0 && outlet.inflight !== undefined)
+      dueMs = Math.min(dueMs, this.#forgetAwaitingRel(outlet.inflight, ports.clock.monotonic(), awaitRelTimeout));
     if (dueMs !== this.dueMs) ports.wheel.armAt(this, dueMs);
   }
 
@@ -155,11 +161,11 @@ export class SessionTimers extends BaseTimer {
     if (this.dueMs > ms) this.rearm();
   }
 
-  #forgetAwaitingRel(inbound: InboundFlows, nowMs: number, timeoutMs: number): number {
-    const { delivery, ports } = this.#session;
-    return inbound.expire(nowMs, timeoutMs, () => {
+  #forgetAwaitingRel(inflight: Inflight, nowMs: number, timeoutMs: number): number {
+    const { outlet, ports } = this.#session;
+    return inflight.expireRel(nowMs, timeoutMs, () => {
       ports.metrics.counts[Metric.messagesQos2Expired]++;
-      delivery.flows.log?.flowTouched();
+      outlet.log?.flowTouched();
     });
   }
 
@@ -178,11 +184,11 @@ export class SessionTimers extends BaseTimer {
 
   /** Start a `retryInterval`. In MQTT 5.0 packets are sent again only after a reconnect [MQTT-4.4.0-1]. */
   #beginRetry(nowMs: number): void {
-    const { client, delivery } = this.#session;
+    const { client, outlet } = this.#session;
     const { retryInterval } = client.agreement.zone;
-    const { inflight, log } = delivery.flows;
+    const { inflight, log } = outlet;
     const isOn = retryInterval > 0 && client.protocolVersion !== 5;
-    const ticket = Math.max(log?.ticket ?? 0, delivery.waiting?.lastTicket ?? 0);
+    const ticket = Math.max(log?.ticket ?? 0, outlet.lastTicket);
     this.#retry = isOn ? { dueMs: nowMs + retryInterval, mark: inflight?.mark ?? 0, ticket } : undefined;
   }
 
@@ -190,8 +196,8 @@ export class SessionTimers extends BaseTimer {
    * Send the packets again that were in flight when the interval started, if all of them have been sent and no longer wait for a commit.
    */
   #sendAgain({ mark, ticket }: Retry, connection: WatchedConnection): void {
-    const { delivery, ports } = this.#session;
-    if (!connection.writer.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) delivery.flows.resend(mark);
+    const { outlet, ports } = this.#session;
+    if (!connection.writer.isBlocked && ticket <= (ports.ledger?.settled ?? 0)) outlet.inflight?.resend(mark);
   }
 
   /** Handle everything that is due when the timer rings. */

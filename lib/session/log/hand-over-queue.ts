@@ -2,7 +2,7 @@ import { BrokerError } from '../../base/errors.ts';
 import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
 import { forEachInFlight } from '../messages/in-flight-record.ts';
 import { UNSENT } from '../messages/inflight.ts';
-import type { LogPorts } from './log-ports.ts';
+import type { SessionLog } from './log.ts';
 import { SegmentReader } from './segment-reader.ts';
 
 /**
@@ -10,7 +10,7 @@ import { SegmentReader } from './segment-reader.ts';
  * sessions have handed over to this one come first; for them, the records up to the last one are read once more.
  */
 export class HandOverQueue {
-  readonly #log: LogPorts;
+  readonly #log: SessionLog;
   readonly #reader: SegmentReader;
   /** QoS of the messages in flight, by message number. */
   readonly #flights = new Map<number, number>();
@@ -21,7 +21,7 @@ export class HandOverQueue {
   #isFirstPass: boolean;
 
   /** @param inFlight the packet ids in flight, see `encodeInFlight` */
-  constructor(log: LogPorts, inFlight: Buffer) {
+  constructor(log: SessionLog, inFlight: Buffer) {
     this.#log = log;
     this.#reader = new SegmentReader(log);
     this.#last = this.#from = log.messages.pageFrom;

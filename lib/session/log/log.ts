@@ -15,10 +15,10 @@ import { type FlowRecord, writeFlow } from '../messages/flow-record.ts';
 import { encodeInFlight } from '../messages/in-flight-record.ts';
 import { writeSubscription } from '../messages/session-record.ts';
 import { writeSession } from '../messages/session-writer.ts';
+import type { Session } from '../session.ts';
 import { HandOverQueue } from './hand-over-queue.ts';
-import type { DroppedPages, LogOwner, LogPorts } from './log-ports.ts';
 import { OfflineFlights } from './offline-flights.ts';
-import { Paging } from './paging.ts';
+import { type DroppedPages, Paging } from './paging.ts';
 import { SessionQueue } from './session-queue.ts';
 import { StoredMessages } from './stored-messages.ts';
 
@@ -32,10 +32,10 @@ const ENTRY_BYTES = 48;
  * keep them within their limits (`queue`), read them for a client that has connected (`Paging`), hold the packet ids of one that is away
  * (`offline`), and hand over the messages of a session that has ended (`HandOverQueue`).
  */
-export class SessionLog implements Durable, LogPorts {
+export class SessionLog implements Durable {
   isDirty = false;
   readonly number: number;
-  readonly session: LogOwner;
+  readonly session: Session;
   readonly ledger: Ledger;
   readonly messages = new StoredMessages();
   readonly queue: SessionQueue;
@@ -58,7 +58,7 @@ export class SessionLog implements Durable, LogPorts {
   #isEndCommitted = false;
 
   /** @param number number of the session in keys */
-  constructor(session: LogOwner, number: number, ledger: Ledger) {
+  constructor(session: Session, number: number, ledger: Ledger) {
     this.session = session;
     this.number = number;
     this.ledger = ledger;
@@ -71,7 +71,7 @@ export class SessionLog implements Durable, LogPorts {
   changed(): void {
     this.#isMetaDirty = true;
     // when the client returns, unsent messages must be persisted as sent before they are sent
-    if (this.session.delivery.flows.inflight !== undefined) this.#isFlowDirty = true;
+    if ((this.session.outlet.inflight?.count ?? 0) > 0) this.#isFlowDirty = true;
     this.ledger.promise(this, 64);
   }
 
@@ -171,14 +171,14 @@ export class SessionLog implements Durable, LogPorts {
     if (journal !== undefined && !this.#isFlowDirty) return;
     this.#isFlowDirty = false;
     const { next, count, bytes, qos0Count, done, firstTo } = messages;
-    const pendingFeeds = session.delivery.waiting?.feeds?.pending ?? NO_FEEDS;
+    const pendingFeeds = session.outlet.feeds?.pending ?? NO_FEEDS;
     const record = { next, head, count, bytes, qos0Count, done, inFlight: this.#inFlight, pendingFeeds, firstTo };
     this.#flowBytes = writeFlow(journal ?? draft, number, record);
   }
 
   #writeSubscriptions(draft: Draft, filters: Set<string>): void {
-    const { subscriptions, delivery } = this.session;
-    const feeds = delivery.waiting?.feeds;
+    const { subscriptions, outlet } = this.session;
+    const { feeds } = outlet;
     const requested = RequestedFilters.of(subscriptions);
     for (const filter of filters) {
       const subscription = subscriptions.get(filter);
@@ -233,7 +233,7 @@ export class SessionLog implements Durable, LogPorts {
       if (isRefused(persisted, this.ledger.settled, isFull && !isHere)) this.finish(persisted);
       else if (isFull && persisted.qos === 0) queue.drop(persisted, 'total_queue_full');
     }
-    session.delivery.waiting?.backlog?.take(({ persisted }) => persisted?.isDone === true);
+    session.outlet.backlog?.take(({ persisted }) => persisted?.isDone === true);
     messages.forgetDone();
   }
 
@@ -249,32 +249,29 @@ export class SessionLog implements Durable, LogPorts {
   #unload(): void {
     const { session, messages } = this;
     if (this.offline !== undefined || messages.open.length > 0) return;
-    if (session.inbound?.isDeciding) return; // their decisions are still to be written
+    if (session.outlet.inflight?.isDeciding) return; // their decisions are still to be written
     this.#keepFlights();
     this.#leaveMemory();
   }
 
   /** Keep the packet ids outside the session. */
   #keepFlights(): void {
-    const { inflight } = this.session.delivery.flows;
+    const { inflight } = this.session.outlet;
     this.offline = new OfflineFlights(this.#inFlight, this.offline?.bytes ?? inflight?.bytes ?? 0);
   }
 
   /** Remove all committed messages from memory. */
   #leaveMemory(): void {
-    const { session } = this;
     this.#paging = undefined;
     this.messages.leaveMemory();
-    session.inbound?.unload();
-    session.delivery.unload();
+    this.session.outlet.unload();
   }
 
   /** The packet ids for the flow record, see `encodeInFlight`. */
   get #inFlight(): Buffer {
     if (this.offline !== undefined) return this.offline.record;
-    const { delivery, inbound } = this.session;
-    const { inflight, connection } = delivery.flows;
-    return encodeInFlight(inflight, inbound?.awaitingRel, inbound?.undecided, connection === undefined);
+    const { inflight, writer } = this.session.outlet;
+    return encodeInFlight(inflight, writer === undefined);
   }
 
   /** Restore a flow record at the start of the broker, or a newer one from a journal. Call `queue.resized` afterwards. */
@@ -293,17 +290,14 @@ export class SessionLog implements Durable, LogPorts {
 
   async #load(offline: OfflineFlights): Promise<void> {
     const { session } = this;
-    const { client, delivery, ports } = session;
+    const { client, outlet, ports } = session;
     try {
       await this.queue.trimToLoad();
       if (this.offline !== offline || this.messages.isEnded) return; // the session ended in the meantime
-      const { inflight, wanted, awaited } = offline.restore();
-      delivery.flows.restore(inflight.count > 0 ? inflight : undefined);
       const canExpire = client.agreement.zone.awaitRelTimeout > 0;
-      if (awaited.size > 0) session.ensureInbound().restore(awaited, canExpire ? ports.time.nowMs : undefined);
-      else session.inbound?.unload();
+      const wanted = offline.restore(outlet, canExpire ? ports.time.nowMs : undefined);
       const paging = (this.#paging = new Paging(this));
-      await paging.load(inflight, wanted);
+      await paging.load(wanted);
       if (!paging.isStopped) this.offline = undefined;
     } catch (error) {
       if (this.offline === offline) this.#leaveMemory();

@@ -1,4 +1,3 @@
-import type { IdSet } from '../../base/collections/id-set.ts';
 import {
   awaitedIds,
   countUnacknowledged,
@@ -6,7 +5,7 @@ import {
   inFlightCounts,
   NOTHING_IN_FLIGHT
 } from '../messages/in-flight-record.ts';
-import { Inflight } from '../messages/inflight.ts';
+import type { Outlet } from '../messages/outlet.ts';
 
 /** The packet ids of a session whose client is away. Their messages are only in the store. */
 export class OfflineFlights {
@@ -62,17 +61,19 @@ export class OfflineFlights {
   }
 
   /**
-   * Get everything for a session whose client returns.
-   * @returns the packet ids in flight, the packet ids of the messages that are still to be read by their numbers, and the packet ids that wait
-   *   for PUBREL
+   * Put the packet ids into memory, because the client returns.
+   * @param nowMs see `Inflight.restoreRel`
+   * @returns packet ids of the messages that are still to be read, by their numbers
    */
-  restore(): { inflight: Inflight; wanted: Map<number, number>; awaited: IdSet } {
-    const inflight = new Inflight();
+  restore(outlet: Outlet, nowMs: number | undefined): Map<number, number> {
     const wanted = new Map<number, number>();
+    outlet.inflight?.unload(); // a load that failed may have left some
     forEachInFlight(this.record, (id, state, flags, seq) => {
-      inflight.restore(id, state, flags);
+      outlet.ensureInflight().restore(id, state, flags);
       if (seq > 0) wanted.set(seq, id);
     });
-    return { inflight, wanted, awaited: awaitedIds(this.record) };
+    const awaited = awaitedIds(this.record);
+    if (awaited.size > 0) outlet.ensureInflight().restoreRel(awaited, nowMs);
+    return wanted;
   }
 }

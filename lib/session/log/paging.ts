@@ -2,8 +2,7 @@ import { BrokerError } from '../../base/errors.ts';
 import { afterCommit } from '../../store/after-commit.ts';
 import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
 import type { Entry } from '../../store/store.ts';
-import type { Inflight } from '../messages/inflight.ts';
-import type { DroppedPages, LogPorts } from './log-ports.ts';
+import type { SessionLog } from './log.ts';
 import { SegmentReader } from './segment-reader.ts';
 import { CLEARED_AT_ONCE } from './session-queue.ts';
 
@@ -14,13 +13,20 @@ const LARGE_PAGE_BYTES = 1_048_576;
 /** Maximum number of records of a page. */
 const MAX_PAGE_RECORDS = 1_000;
 
+/** Messages that are dropped when they are read. */
+export interface DroppedPages {
+  /** Upper bound: messages with a lower number are dropped. */
+  readonly to: number;
+  drop(persisted: PersistedMessage): void;
+}
+
 /**
  * Reads the messages of a session into memory, page by page: those in flight before its client is connected, the others as they are sent.
  *
  * A session has a `Paging` from the first page until the client disconnects. A page that is being read then is discarded.
  */
 export class Paging {
-  readonly #log: LogPorts;
+  readonly #log: SessionLog;
   readonly #reader: SegmentReader;
   #records = 32;
   /** The page that is being read. */
@@ -31,9 +37,8 @@ export class Paging {
   isStopped = false;
   /** Messages that are in flight, and their destinations: packet ids by message number. */
   #wanted: Map<number, number> | undefined = undefined;
-  #inflight: Inflight | undefined = undefined;
 
-  constructor(log: LogPorts) {
+  constructor(log: SessionLog) {
     this.#log = log;
     this.#reader = new SegmentReader(log);
   }
@@ -48,14 +53,13 @@ export class Paging {
    * @param wanted packet ids by message number
    * @throws the error of the store
    */
-  async load(inflight: Inflight, wanted: Map<number, number>): Promise<void> {
-    const { messages } = this.#log;
-    this.#inflight = inflight;
+  async load(wanted: Map<number, number>): Promise<void> {
+    const { messages, session } = this.#log;
     this.#wanted = wanted;
     while (wanted.size > 0 && !messages.isCaughtUp && !this.isStopped) await this.#read();
     if (this.isStopped) return;
-    this.#wanted = this.#inflight = undefined;
-    for (const id of wanted.values()) inflight.free(id); // the message is lost; the error was reported
+    this.#wanted = undefined;
+    for (const id of wanted.values()) session.outlet.inflight?.free(id); // the message is lost; the error was reported
   }
 
   /** Start reading the next page, unless one is being read; then send the waiting messages. */
@@ -83,13 +87,13 @@ export class Paging {
     }
     if (this.#dropped !== dropped) return;
     this.#dropped = undefined;
-    if (!this.isStopped) session.delivery.pump();
+    if (!this.isStopped) session.outlet.pump();
   }
 
   #end(): void {
     if (this.isStopped) return;
     this.#reading = undefined;
-    if (this.#dropped === undefined) this.#log.session.delivery.pump(); // otherwise it could start the next page in this turn
+    if (this.#dropped === undefined) this.#log.session.outlet.pump(); // otherwise it could start the next page in this turn
   }
 
   /** Try again when the store works again, because a page could not be read; if the store has not failed, close the connection. */
@@ -102,7 +106,7 @@ export class Paging {
     }
     this.#reading = undefined;
     session.ports.announcer.failed(error, 'reading queued messages from the store', session.client);
-    if (session.delivery.flows.connection !== undefined) session.lifecycle.close('store_failed');
+    if (session.outlet.writer !== undefined) session.lifecycle.close('store_failed');
   }
 
   /** Read one page: records of the store, or at last the messages that are in no segment yet. */
@@ -155,10 +159,10 @@ export class Paging {
     const id = this.#wanted?.get(persisted.seq);
     const dropped = this.#dropped;
     if (id === undefined && dropped !== undefined && persisted.seq < dropped.to) dropped.drop(persisted);
-    else if (id === undefined) this.#log.session.delivery.ensureWaiting().queue(persisted);
+    else if (id === undefined) this.#log.session.outlet.ensureBacklog().add(persisted);
     else {
       this.#wanted?.delete(persisted.seq);
-      this.#inflight?.restoreMessage(id, persisted);
+      this.#log.session.outlet.inflight?.restoreMessage(id, persisted);
     }
   }
 }

@@ -4,13 +4,13 @@ import { Kind, numberKey } from '../../store/keys.ts';
 import { RecordError } from '../../store/record.ts';
 import { type ReadSegment, segmentFirst } from '../../store/segment.ts';
 import type { Entry } from '../../store/store.ts';
-import type { LogPorts } from './log-ports.ts';
+import type { SessionLog } from './log.ts';
 
 /** Reads the segments of a session, and discards damaged ones. */
 export class SegmentReader {
-  readonly #log: LogPorts;
+  readonly #log: SessionLog;
 
-  constructor(log: LogPorts) {
+  constructor(log: SessionLog) {
     this.#log = log;
   }
 

@@ -9,7 +9,7 @@ import type { DropReason } from '../../events/reasons.ts';
 import { type PersistedMessage, segmentFirst } from '../../store/segment.ts';
 import { forEachInFlight, NOTHING_IN_FLIGHT } from '../messages/in-flight-record.ts';
 import { Dropper } from './dropper.ts';
-import type { LogPorts } from './log-ports.ts';
+import type { SessionLog } from './log.ts';
 import type { OfflineFlights } from './offline-flights.ts';
 import { SegmentReader } from './segment-reader.ts';
 import { StoredQueue } from './stored-backlog.ts';
@@ -28,7 +28,7 @@ export const CLEARED_AT_ONCE = 1_000;
 
 /** Keeps the messages of a session in the store within the limits of its zone, and within its share of the limit on all queues. */
 export class SessionQueue extends StoredQueue {
-  readonly #log: LogPorts;
+  readonly #log: SessionLog;
   /** The bytes of this session that `StoredBacklog.storedBytes` includes. */
   #countedBytes = 0;
   /** The drop of messages beyond the limits that is in progress. There is none while the messages in flight are loaded. */
@@ -36,7 +36,7 @@ export class SessionQueue extends StoredQueue {
   /** True if the messages are handed over, and no longer dropped for others. */
   #isClosed = false;
 
-  constructor(log: LogPorts) {
+  constructor(log: SessionLog) {
     super();
     this.#log = log;
   }
@@ -48,7 +48,7 @@ export class SessionQueue extends StoredQueue {
 
   get #unacknowledged(): number {
     const { offline, session } = this.#log;
-    return offline?.unacknowledged ?? session.delivery.flows.inflight?.unacknowledged ?? 0;
+    return offline?.unacknowledged ?? session.outlet.inflight?.unacknowledged ?? 0;
   }
 
   /**
@@ -64,7 +64,7 @@ export class SessionQueue extends StoredQueue {
   get limitedBytes(): number {
     const { ledger, messages, offline, session } = this.#log;
     // while the client returns, only some of the messages in flight are in memory
-    const inFlight = Math.max(session.delivery.flows.inflight?.bytes ?? 0, offline?.bytes ?? 0);
+    const inFlight = Math.max(session.outlet.inflight?.bytes ?? 0, offline?.bytes ?? 0);
     const bytes = ledger.isFailed ? messages.bytes : messages.settledBytes;
     return this.#limited > 0 ? Math.max(0, bytes - inFlight) : 0;
   }
@@ -149,7 +149,7 @@ export class SessionQueue extends StoredQueue {
   /** Drop messages in memory beyond the limits of the session, except for messages that are not committed. */
   trimBacklog(): void {
     const { count, settledCount, bytes, settledBytes } = this.#log.messages;
-    this.#log.session.delivery.waiting?.backlog?.trim(count - settledCount, bytes - settledBytes);
+    this.#log.session.outlet.backlog?.trim(count - settledCount, bytes - settledBytes);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- dropping
@@ -165,7 +165,7 @@ export class SessionQueue extends StoredQueue {
     for (let other = this.#otherTask; other !== undefined; other = this.#otherTask) await other;
     work.begin();
     const to = this.#log.messages.next;
-    const end = this.#log.session.delivery.waiting?.backlog?.end ?? 0;
+    const end = this.#log.session.outlet.backlog?.end ?? 0;
     // not synchronously: a listener of the drop event may call this again, and must then wait for this task
     const clearing = Promise.resolve()
       .then(() => this.#clear(to, end))
@@ -198,7 +198,8 @@ export class SessionQueue extends StoredQueue {
       if (ledger.isFailed) throw ledger.refusal();
       const { offline } = log;
       if (offline === undefined) {
-        const { removed = 0, dropped = 0 } = session.delivery.waiting?.dropBacklog(end, to, CLEARED_AT_ONCE) ?? {};
+        const { removed = 0, dropped = 0 } = session.outlet.backlog?.dropUntil(end, to, CLEARED_AT_ONCE) ?? {};
+        session.outlet.updateFastPath();
         count += dropped;
         if (removed === CLEARED_AT_ONCE) {
           await session.ports.turn.pause();
@@ -257,7 +258,7 @@ export class SessionQueue extends StoredQueue {
   /** Drop messages beyond the limits. @param mostBytes the share of this session of the limit on the backlogs of all sessions */
   async #trim(hasSlack: boolean, mostBytes = Infinity): Promise<void> {
     const { messages, session, ledger, offline } = this.#log;
-    const backlog = session.delivery.waiting?.backlog;
+    const backlog = session.outlet.backlog;
     if (messages.isEnded || this.#excess(hasSlack, mostBytes) <= 0) return;
     if (ledger.isFailed) {
       this.#dropUnwritten(this.#dropper(mostBytes, offline)); // the messages of the store cannot be read
@@ -331,6 +332,6 @@ export class SessionQueue extends StoredQueue {
     if (persisted.isDone) return;
     const { message } = persisted;
     this.#log.finish(persisted);
-    this.#log.session.delivery.drop(message, reason);
+    this.#log.session.outlet.drop(message, reason);
   }
 }

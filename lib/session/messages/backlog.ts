@@ -217,6 +217,27 @@ export class Backlog extends Shortenable {
     return taken;
   }
 
+  /**
+   * Drop messages because the app clears the queue, of each list the oldest first.
+   * @param end drop only unpersisted messages with a lower sequence number; see `end`
+   * @param before drop only persisted messages with a lower number
+   * @param most maximum number of messages to drop
+   * @returns how many messages were removed, and how many of them were dropped, because they were not done
+   */
+  dropUntil(end: number, before: number, most: number): { readonly removed: number; readonly dropped: number } {
+    // first all, because a listener of the drop may publish
+    const isTaken = ({ sequence, persisted }: Queued) =>
+      persisted === undefined ? sequence < end : persisted.seq < before;
+    const taken = this.take(isTaken, most);
+    let dropped = 0;
+    for (const { message, persisted } of taken) {
+      if (persisted?.isDone) continue;
+      dropped++;
+      this.#onDrop(message, 'queue_cleared', persisted);
+    }
+    return { removed: taken.length, dropped };
+  }
+
   /** Exclusive upper bound of the sequence numbers so far: a message that arrives from now on has at least this number. */
   get end(): number {
     return this.#sequence;

@@ -19,21 +19,14 @@ const ID_BYTES = 2;
 export const NOTHING_IN_FLIGHT: Buffer = Buffer.alloc(4);
 
 /**
- * Encode the packet ids of a session.
- * @param awaiting packet ids that wait for PUBREL
- * @param undecided packet ids among them that must not be persisted, because a hook still decides on the message
+ * Encode the packet ids of a session. Incoming ids are not persisted while a hook still decides on their message.
  * @param isAway the client is not connected. While it is connected, all messages count as sent: they may be sent before the next record is
  *   written
  */
-export function encodeInFlight(
-  inflight: Inflight | undefined,
-  awaiting: IdSet | undefined,
-  undecided: ReadonlySet<number> | undefined,
-  isAway: boolean
-): Buffer {
+export function encodeInFlight(inflight: Inflight | undefined, isAway: boolean): Buffer {
   // a message that was refused after its packet id was assigned is not sent again
   const ids = (inflight?.inOrder() ?? []).filter((id) => isNeeded(inflight as Inflight, id));
-  const awaited = withoutUndecided(awaiting, undecided);
+  const awaited = withoutUndecided(inflight?.awaitingRel, inflight?.undecided);
   const size = awaited?.size ?? 0;
   if (ids.length + size === 0) return NOTHING_IN_FLIGHT;
   const bits = awaited !== undefined && awaited.bits.length < size * ID_BYTES ? awaited.bits : undefined;

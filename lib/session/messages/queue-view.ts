@@ -126,7 +126,7 @@ export class QueueView {
   *#inMemory(after: number): Generator<readonly Queued[]> {
     for (let last = after; ; ) {
       const found: Queued[] = [];
-      for (const list of this.#session.delivery.waiting?.backlog?.lists(last) ?? []) {
+      for (const list of this.#session.outlet.backlog?.lists(last) ?? []) {
         let left = MESSAGES_AT_ONCE;
         for (const queued of list) {
           if (left-- === 0) break;
@@ -202,19 +202,19 @@ export class QueueView {
 
   /** The messages in flight. */
   flights(): SessionFlights {
-    const { log, delivery, inbound } = this.#session;
+    const { log, outlet } = this.#session;
     if (log?.offline !== undefined) {
       const { record } = log.offline;
       const inflight: InFlightMessage[] = [];
       forEachInFlight(record, (packetId, state, flags) => inflight.push(flight(packetId, state, flags, undefined)));
       return { inflight, awaitingRel: [...awaitedIds(record).values()] };
     }
-    const known = delivery.flows.inflight;
+    const known = outlet.inflight;
     const inflight = (known?.inOrder() ?? []).map((id) => {
       const flags = (known?.flagsOf(id) ?? 0) | (known?.wasSent(id) ? 0 : UNSENT);
       return flight(id, known?.stateOf(id) ?? 0, flags, known?.messageOf(id));
     });
-    return { inflight, awaitingRel: [...(inbound?.awaitingRel?.values() ?? [])] };
+    return { inflight, awaitingRel: [...(known?.awaitingRel?.values() ?? [])] };
   }
 }
 
