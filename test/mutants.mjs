@@ -183,7 +183,7 @@ const tests = readdirSync(join(root, 'test'), { recursive: true })
 /** Returns the test files of each stage. */
 function stagesFor(file) {
   const stem = basename(file, '.ts');
-  const area = file.startsWith('lib/session/log/') ? 'store' : file.split('/')[1];
+  const area = file.endsWith('/session-log.ts') || file.endsWith('/queue.ts') ? 'store' : file.split('/')[1];
   const imports = (test) => {
     const path = relative(dirname(join('test', test)), file);
     return readFileSync(join(root, 'test', test), 'utf8').includes(`'${path.startsWith('.') ? path : `./${path}`}'`);

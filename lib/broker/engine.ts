@@ -324,7 +324,7 @@ export class Engine {
   rightsChanged(clientId: string | undefined): void {
     this.routing.rightsChanged();
     if (clientId === undefined) this.publishing.hooks.forgetVerdicts();
-    else this.sessions.get(clientId)?.connection?.reader.forgetVerdicts();
+    else this.sessions.get(clientId)?.connection?.reader.knownTopics?.forgetVerdicts();
   }
 
   // ---------------------------------------------------------------------------------------------------------------- wiring

@@ -89,7 +89,8 @@ export class Reader<S extends ConnectionOwner> {
   receivedPackets = 0;
   receivedMessages = 0;
   #rates: RateLimits | undefined = undefined;
-  #topics: PublishedTopics | undefined = undefined;
+  /** The topics that the client publishes to; undefined until the first PUBLISH. */
+  knownTopics: PublishedTopics | undefined = undefined;
   /** Bytes that were received but not parsed; see `UNREAD`. */
   #unread: Buffer = NO_BYTES;
   /** The last turn in which this connection was read, and the units left of its share. */
@@ -300,7 +301,8 @@ export class Reader<S extends ConnectionOwner> {
         checkFlags(type, first & 15, session.protocolVersion);
         this.#table[type](session, first & 15, chunk, at, body, end);
         this.#unitsLeft -= COSTS[type] + BYTE_COSTS[type] * (end - at);
-        if (type === PacketType.publish && this.#topics !== undefined) this.#unitsLeft -= this.#topics.receivers >> 1;
+        if (type === PacketType.publish && this.knownTopics !== undefined)
+          this.#unitsLeft -= this.knownTopics.receivers >> 1;
         at = end;
       }
     } catch (error) {
@@ -455,19 +457,9 @@ export class Reader<S extends ConnectionOwner> {
     this.receivedMessages++;
   }
 
-  /** The topics that the client publishes to. */
+  /** As `knownTopics`; created at the first use. */
   get topics(): PublishedTopics {
-    return (this.#topics ??= new PublishedTopics());
-  }
-
-  /** See `PublishedTopics.remap`. */
-  remapTopics(map: (given: string) => string | undefined): void {
-    this.#topics?.remap(map);
-  }
-
-  /** Ask the hooks again about all topics. */
-  forgetVerdicts(): void {
-    this.#topics?.forgetVerdicts();
+    return (this.knownTopics ??= new PublishedTopics());
   }
 
   /** Discard what is not parsed, because the connection has closed. */

@@ -26,7 +26,7 @@ interface MaybeBlocked {
         readonly writer: { readonly isBlocked: boolean; readonly stalledSinceMs: number; readonly unsentBytes: number };
       }
     | undefined;
-  readonly outlet: { readonly backlog: { readonly length: number; readonly bytes: number } | undefined };
+  readonly outlet: { readonly queue: { readonly length: number; readonly bytes: number } | undefined };
 }
 
 /** The sessions, in the order in which they were created. */
@@ -78,13 +78,13 @@ export class BlockedClients {
     const { clock } = this.#services;
     const { stalledSinceMs = Infinity, unsentBytes = 0 } = connection?.writer ?? {};
     const stalledMs = Math.max(0, clock.monotonic() - stalledSinceMs);
-    const { backlog } = outlet;
+    const { queue } = outlet;
     return {
       clientId: client.clientId,
       stalledSince: Math.round(clock.now() - stalledMs),
       unsentBytes,
-      queuedMessages: backlog?.length ?? 0,
-      queuedBytes: backlog?.bytes ?? 0
+      queuedMessages: queue?.length ?? 0,
+      queuedBytes: queue?.bytes ?? 0
     };
   }
 }

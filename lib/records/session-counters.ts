@@ -39,16 +39,15 @@ export interface CountedSession {
   readonly subscriptions: { readonly size: number };
   readonly outlet: {
     readonly inflight: { readonly count: number; readonly bytes: number; readonly awaitingCount: number } | undefined;
-    readonly backlog: { readonly length: number; readonly bytes: number } | undefined;
+    readonly queue: { readonly waiting: number; readonly bytes: number } | undefined;
     readonly dropped: number;
     readonly enqueued: number;
   };
   /** The stored session; undefined if it is only in memory. */
   readonly log:
     | {
-        readonly queue: { readonly waiting: number };
         /** Set while the client is offline. */
-        readonly offline: { readonly inflight: number; readonly awaitingRel: number } | undefined;
+        readonly offlineCounts: { readonly inflight: number; readonly awaitingRel: number } | undefined;
       }
     | undefined;
 }
@@ -173,7 +172,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'max_subscriptions'
   },
   inflight: {
-    from: ({ log, outlet }) => log?.offline?.inflight ?? outlet.inflight?.count ?? 0,
+    from: ({ log, outlet }) => log?.offlineCounts?.inflight ?? outlet.inflight?.count ?? 0,
     unit: 'messages',
     later: 'inflight',
     earlier: 'inflight_len'
@@ -185,7 +184,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'max_inflight'
   },
   mqueueLen: {
-    from: ({ log, outlet }) => Math.max(log?.queue.waiting ?? 0, outlet.backlog?.length ?? 0),
+    from: ({ outlet }) => outlet.queue?.waiting ?? 0,
     unit: 'messages',
     later: 'mqueue_len',
     earlier: 'mqueue_len'
@@ -203,7 +202,7 @@ export const COUNT_FIELDS: RecordTable<CountedSession, SessionCounts> = {
     earlier: 'mqueue_dropped'
   },
   awaitingRel: {
-    from: ({ log, outlet }) => log?.offline?.awaitingRel ?? outlet.inflight?.awaitingCount ?? 0,
+    from: ({ log, outlet }) => log?.offlineCounts?.awaitingRel ?? outlet.inflight?.awaitingCount ?? 0,
     unit: 'ids',
     later: 'awaiting_rel',
     earlier: 'awaiting_rel_len'

@@ -119,8 +119,8 @@ const COMMON_FIELDS: RecordTable<RecordedSession, CommonFacts> = {
     earlier: 'mailbox_len'
   },
   heapSize: {
-    from: ({ outlet: { backlog, inflight }, connection }) =>
-      (backlog?.bytes ?? 0) + (inflight?.bytes ?? 0) + (connection?.stream.writableLength ?? 0),
+    from: ({ outlet: { queue, inflight }, connection }) =>
+      (queue?.bytes ?? 0) + (inflight?.bytes ?? 0) + (connection?.stream.writableLength ?? 0),
     unit: 'bytes',
     later: 'heap_size',
     earlier: 'heap_size'

@@ -21,9 +21,8 @@ import type { ReceivingRights } from '../routing/receiving-rights.ts';
 import type { Route } from '../routing/route.ts';
 import type { Ledger } from '../store/ledger.ts';
 import type { WillState } from './life/will.ts';
-import type { StoredBacklog } from './log/stored-backlog.ts';
-import type { TotalBacklog } from './messages/total-backlog.ts';
 import type { SessionClient } from './session-client.ts';
+import type { TotalBacklog } from './total-backlog.ts';
 
 /** The decision of the hooks on a message: a reason code of 0x80 or above refuses it. */
 export interface PublishDecision {
@@ -185,8 +184,6 @@ interface PressurePort {
   readonly isRefusing: boolean;
   /** True if the reserve of the store is in use: changes that make the store grow are refused. */
   readonly isSpaceLow: boolean;
-  /** The backlogs of all sessions in memory. */
+  /** The queues of all sessions. */
   readonly totalBacklog: TotalBacklog;
-  /** The backlogs of all sessions in the store. */
-  readonly storedBacklog: StoredBacklog;
 }

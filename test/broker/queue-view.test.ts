@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { levelStore } from '../../adapters/level/index.ts';
 import type { Broker } from '../../lib/broker/broker.ts';
-import { Backlog } from '../../lib/session/messages/backlog.ts';
+import { Queue } from '../../lib/session/messages/queue.ts';
 import { memoryStore } from '../../lib/store/memory-store.ts';
 import type { Store } from '../../lib/store/store.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
@@ -165,7 +165,7 @@ for (const [kind, storeOf] of Object.entries(KINDS))
         const payload = 'x'.repeat(100);
         const all = Array.from({ length: 20_000 }, (_, at) => broker.publish('a', `${at} ${payload}`, { qos: 1 }));
         await Promise.all(all);
-        const lists = t.mock.method(Backlog.prototype, 'lists');
+        const lists = t.mock.method(Queue.prototype, 'lists');
         let passed = 0;
         let isDone = false;
         const count = () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Message } from '../../lib/packets/message.ts';
-import { Backlog } from '../../lib/session/messages/backlog.ts';
-import { TotalBacklog } from '../../lib/session/messages/total-backlog.ts';
+import type { Queue } from '../../lib/session/messages/queue.ts';
+import { TotalBacklog } from '../../lib/session/total-backlog.ts';
 import { PersistedMessage } from '../../lib/store/segment.ts';
+import { queueAlone } from '../support/queue.ts';
 
 const KB = 1024;
 const UNBOUNDED = {
@@ -20,8 +21,8 @@ const message = (topic: string, size = KB) =>
 function backlogs(limit: number, ...names: string[]) {
   const total = new TotalBacklog(limit);
   const drops: string[] = [];
-  const all = names.map(
-    (name) => new Backlog(UNBOUNDED, ({ topic }, reason) => drops.push(`${name} ${topic} ${reason}`), total)
+  const all = names.map((name) =>
+    queueAlone(UNBOUNDED, ({ topic }, reason) => drops.push(`${name} ${topic} ${reason}`), total)
   );
   return { total, drops, all };
 }
@@ -84,7 +85,7 @@ describe('All backlogs together', () => {
   it('drops only the initial excess, even if listeners add messages in the meantime', () => {
     const total = new TotalBacklog(10 * KB);
     let dropped = 0;
-    const backlog: Backlog = new Backlog(
+    const backlog: Queue = queueAlone(
       UNBOUNDED,
       () => {
         dropped++;

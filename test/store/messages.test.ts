@@ -349,7 +349,7 @@ describe('Persisted messages', () => {
     assert.ok(session);
     let pumps = 0;
     session.outlet.pump = () => {
-      if (++pumps === 1) session.log?.page();
+      if (++pumps === 1) session.outlet.queue?.page();
       else throw new Error('out of order');
     };
     const { client } = await lives.listen({ clientId: 'a' });

@@ -240,11 +240,11 @@ describe('The queues that a broker finds in its store after a crash', () => {
   /** Checks that the counted bytes are the sum of those of the sessions. */
   function insistOnBytes({ kit }: Lives): void {
     const { sessions, pressure } = engineOf(kit.broker);
-    const { storedBacklog } = pressure;
+    const { inStore } = pressure.totalBacklog;
     let bytes = 0;
-    for (const { log } of sessions.values()) bytes += log?.messages.bytes ?? 0;
+    for (const { log } of sessions.values()) bytes += log?.bytes ?? 0;
     assert.ok(bytes > 2 * COUNT * KB, `${bytes} bytes`);
-    assert.equal(storedBacklog.bytes, bytes);
+    assert.equal(inStore.bytes, bytes);
   }
 
   it('counts queues after a crash once', async () => {
@@ -313,7 +313,7 @@ describe('The reason of a drop while the queues of all sessions are shortened', 
     const log = engineOf(broker).sessions.get('away')?.log;
     assert.ok(log !== undefined);
     lives.store.turnsToRead = () => 20;
-    const shortened = log.queue.shorten(log.queue.limitedBytes - 10 * KB);
+    const shortened = log.shorten(log.session.outlet.ensureQueue().limitedBytes - 10 * KB);
     await turns(5);
     const published = Array.from({ length: 300 }, (_, n) => broker.publish(`${900 + n}`, Buffer.alloc(KB), { qos: 1 }));
     await Promise.all([shortened, ...published]);
@@ -528,7 +528,7 @@ describe('Queues of share groups in a store that is nearly full', () => {
 describe('The count of queued bytes in the store', () => {
   it('excludes messages in flight, even while their client reconnects; the count of used space includes them', async () => {
     await using lives = await new Lives().begin();
-    const { storedBacklog } = engineOf(lives.kit.broker).pressure;
+    const { totalBacklog } = engineOf(lives.kit.broker).pressure;
     await lives.leave('away', 'jobs/#');
     for (let n = 0; n < 3; n++) await lives.kit.broker.publish('jobs/a', Buffer.alloc(100 * KB), { qos: 1 });
     const away = await rawClient(lives.kit.broker, {
@@ -543,7 +543,8 @@ describe('The count of queued bytes in the store', () => {
     const back = lives.connect({ clientId: 'away', ...PERSISTENT });
     await turns(10);
     await lives.kit.broker.publish('jobs/b', Buffer.alloc(KB), { qos: 1 });
-    const { bytes, storedBytes } = storedBacklog;
+    const { inStore, storedBytes } = totalBacklog;
+    const { bytes } = inStore;
     lives.store.turnsToRead = () => 0;
     await back;
     assert.ok(bytes >= KB && bytes < 2 * KB, `${bytes} bytes are queued`);
@@ -575,6 +576,6 @@ describe('The count of queued bytes in memory', () => {
     await back;
     await lives.kit.clock.advance('5s');
     assert.equal(engineOf(lives.kit.broker).pressure.totalBacklog.bytes, 0);
-    assert.equal(engineOf(lives.kit.broker).pressure.storedBacklog.storedBytes, 0);
+    assert.equal(engineOf(lives.kit.broker).pressure.totalBacklog.storedBytes, 0);
   });
 });

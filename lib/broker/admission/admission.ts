@@ -452,7 +452,7 @@ export class Admission {
         if (!isCurrent()) return;
         lifecycle.decidedBy(undefined);
         entitle(this.#host.access, client, { isSuperuser: client.isSuperuser, clientData: client.data, ...approval });
-        connection.reader.forgetVerdicts();
+        connection.reader.knownTopics?.forgetVerdicts();
         session.timers.authenticated(approval.expiresAt);
         sendAuth(session, connection, ReasonCode.success, authMethod, approval.data);
         this.#host.sourceReview.askAgain(client.clientId);

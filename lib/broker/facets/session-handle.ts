@@ -15,9 +15,9 @@ import { COUNTER_FIELDS, type SessionCounters } from '../../records/session-coun
 import { SUBSCRIPTION_FIELDS, type SubscriptionRecord } from '../../records/subscription-record.ts';
 import { type PageQuery, readQuery } from '../../routing/directory-queries.ts';
 import { Subscription } from '../../routing/subscription.ts';
-import type { SessionLog } from '../../session/log/log.ts';
-import { CLEARED_AT_ONCE } from '../../session/log/session-queue.ts';
-import { type QueuePage, QueueView, type SessionFlights } from '../../session/messages/queue-view.ts';
+import { CLEARED_AT_ONCE } from '../../session/messages/queue.ts';
+import { flightsOf, type QueuePage, queuePage, type SessionFlights } from '../../session/messages/queue-view.ts';
+import type { SessionLog } from '../../session/messages/session-log.ts';
 import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import { checkTopicFilter, mountedFilter, mountedName } from '../../topics/topic.ts';
@@ -58,8 +58,7 @@ function inTurn(session: Session, clear: () => Promise<number>): Promise<number>
 
 async function clearMemory({ outlet, ports }: Session, end: number): Promise<number> {
   for (let count = 0; ; ) {
-    const { removed = 0, dropped = 0 } = outlet.backlog?.dropUntil(end, Infinity, CLEARED_AT_ONCE) ?? {};
-    outlet.updateFastPath();
+    const { removed = 0, dropped = 0 } = outlet.queue?.dropUntil(end, Infinity) ?? {};
     count += dropped;
     if (removed < CLEARED_AT_ONCE) return count;
     await ports.turn.pause();
@@ -67,7 +66,7 @@ async function clearMemory({ outlet, ports }: Session, end: number): Promise<num
 }
 
 async function clearStored(log: SessionLog, ledger: Ledger): Promise<number> {
-  const count = await log.queue.clear();
+  const count = await log.session.outlet.ensureQueue().clear();
   if (count > 0) {
     log.flowChanged();
     await ledger.committed(ledger.ticketOf(log));
@@ -170,13 +169,13 @@ export class SessionHandle<Data = unknown> {
    */
   async queue(query: PageQuery = {}): Promise<QueuePage & { readonly count: number }> {
     const { cursor, limit, skip } = readQuery<never, PageQuery>(query, {});
-    const page = await new QueueView(this.#session).page(limit, cursor, skip);
+    const page = await queuePage(this.#session, { limit, cursor, skip });
     return { ...page, count: this.counters().mqueueLen };
   }
 
   /** The messages in flight between the session and its client. */
   flights(): SessionFlights {
-    return new QueueView(this.#session).flights();
+    return flightsOf(this.#session);
   }
 
   /**
@@ -191,7 +190,7 @@ export class SessionHandle<Data = unknown> {
     this.#checkBegun();
     const { ledger } = ports;
     if (log !== undefined && ledger !== undefined) return inTurn(this.#session, () => clearStored(log, ledger));
-    const end = outlet.backlog?.end ?? 0; // later messages stay
+    const end = outlet.queue?.end ?? 0; // later messages stay
     return inTurn(this.#session, () => clearMemory(this.#session, end));
   }
 

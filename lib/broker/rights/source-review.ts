@@ -479,5 +479,5 @@ function isBeingAsked(reviewed: Reviewed): reviewed is Reviewed & { asked: Quest
 
 /** Tell whether messages wait for the client. If so, subscriptions must stay: a revoked subscription withholds its messages. */
 export function hasQueue({ outlet, log }: Session): boolean {
-  return (outlet.backlog?.length ?? 0) > 0 || (log !== undefined && !log.messages.isCaughtUp);
+  return (outlet.queue?.length ?? 0) > 0 || (log !== undefined && !log.isCaughtUp);
 }

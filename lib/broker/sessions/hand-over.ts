@@ -20,8 +20,8 @@ import type { Message } from '../../packets/message.ts';
 import type { Group } from '../../routing/route.ts';
 import type { Routing } from '../../routing/routing.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
-import type { HandOverQueue } from '../../session/log/hand-over-queue.ts';
-import type { SessionLog } from '../../session/log/log.ts';
+import type { HandOverPosition } from '../../session/messages/queue.ts';
+import type { SessionLog } from '../../session/messages/session-log.ts';
 import type { HandOverPort } from '../../session/ports.ts';
 import type { Session } from '../../session/session.ts';
 import { afterCommit } from '../../store/after-commit.ts';
@@ -88,7 +88,7 @@ export class StoredHandOver {
   readonly #ledger: Ledger;
   readonly #session: Session;
   readonly #log: SessionLog;
-  readonly #queue: HandOverQueue;
+  readonly #position: HandOverPosition;
   readonly #handOver: HandOver;
   readonly #reason: DropReason;
   /** Number of consecutive failures without a successful record in between. */
@@ -110,7 +110,7 @@ export class StoredHandOver {
     this.#log = log;
     this.#handOver = handOver;
     this.#reason = reason;
-    this.#queue = log.beginHandOver();
+    this.#position = log.beginHandOver();
   }
 
   /**
@@ -125,12 +125,12 @@ export class StoredHandOver {
       if (!this.#services.life.isRunning) return false;
       work.begin();
       try {
-        const page = await this.#queue.next();
+        const page = await this.#session.outlet.ensureQueue().nextToHandOver(this.#position);
         if (page === undefined) return true;
         await this.#giveAll(page);
         this.#failures = 0;
       } catch (error) {
-        this.#queue.repeat();
+        this.#position.from = this.#position.last; // what is not done is returned again
         throw error;
       } finally {
         work.end();
@@ -162,7 +162,7 @@ export class StoredHandOver {
       }
       // Called once, because a group chooses another member each time.
       const member = this.#handOver.choose(message);
-      const flightQos = this.#queue.flightQos(record);
+      const flightQos = this.#position.flights.get(record.seq);
       if (message.qos === 2 && flightQos === undefined && member?.subscriber.isPersisted === false) {
         taken.push([message, member]);
       } else {
@@ -228,7 +228,7 @@ export class HandOvers implements HandOverPort<Session> {
   begin(session: Session, reason: DropReason): boolean {
     const { log } = session;
     const ledger = this.#ledger;
-    const handOver = log === undefined || log.messages.count === 0 ? undefined : this.#of(session);
+    const handOver = log === undefined || log.count === 0 ? undefined : this.#of(session);
     if (log === undefined || handOver === undefined || ledger === undefined) return false;
     const stored = new StoredHandOver(this.#services, this.#routing, ledger, session, log, handOver, reason);
     this.#stored?.add(session, stored);

@@ -152,7 +152,7 @@ export class SessionIndex {
 
   /** Drop all queued QoS 0 messages, because memory is short. */
   shedQos0(): void {
-    for (const session of this.#sessions.values()) session.outlet.backlog?.shed('qos0_msg');
+    for (const session of this.#sessions.values()) session.outlet.queue?.shed('qos0_msg');
   }
 
   /** Note whether a session is persistent, for `persistentCount`. */

@@ -1,5 +1,5 @@
 import type { WillState } from '../../session/life/will.ts';
-import { SessionLog } from '../../session/log/log.ts';
+import { SessionLog } from '../../session/messages/session-log.ts';
 import type { Session } from '../../session/session.ts';
 import type { Ledger } from '../../store/ledger.ts';
 import type { Services } from '../services.ts';

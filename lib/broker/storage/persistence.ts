@@ -12,8 +12,8 @@ import type { OutboxRecord } from '../../outbox/outboxes.ts';
 import { type PendingFeed, RetainedFeed } from '../../retained/retained-feed.ts';
 import { RequestedFilters } from '../../routing/requested-filters.ts';
 import { ASKED_SUBSCRIPTIONS, Subscription } from '../../routing/subscription.ts';
-import { SessionLog } from '../../session/log/log.ts';
 import type { FlowRecord } from '../../session/messages/flow-record.ts';
+import { SessionLog } from '../../session/messages/session-log.ts';
 import type { SessionEntry } from '../../session/messages/session-record.ts';
 import type { Session } from '../../session/session.ts';
 import { type Commits, readAll } from '../../store/commits.ts';
@@ -218,7 +218,7 @@ export class Persistence {
     for (const session of sessions.values()) {
       if (content.handingOver.has(session)) continue;
       host.sessions.add(session, session.createdAt);
-      session.log?.queue.resized();
+      session.log?.resized();
       host.sessions.notePersistence(session, session.client.isPersistent);
     }
     for (const { session, subscription } of subscriptions) {

@@ -6,8 +6,7 @@ import { BrokerError } from '../../base/errors.ts';
 import type { TimingWheel } from '../../base/timing-wheel.ts';
 import type { Announcer } from '../../events/announcer.ts';
 import { Metric, type Metrics } from '../../events/metrics.ts';
-import { StoredBacklog } from '../../session/log/stored-backlog.ts';
-import { TotalBacklog } from '../../session/messages/total-backlog.ts';
+import { TotalBacklog } from '../../session/total-backlog.ts';
 import type { Alarms } from '../alarms.ts';
 import type { SysNotices } from '../sys-notices.ts';
 import { Memory } from './memory.ts';
@@ -41,10 +40,8 @@ interface Relief {
 export class Pressure {
   /** True if the reserve of the store is in use. Operations that would make the store grow are refused. */
   isSpaceLow = false;
-  /** The backlogs of all sessions in memory. */
+  /** The queues of all sessions. */
   readonly totalBacklog: TotalBacklog;
-  /** The backlogs of all sessions in the store. */
-  readonly storedBacklog = new StoredBacklog();
   readonly #services: PressureServices;
   readonly #relief: Relief;
   readonly #memory: Memory;

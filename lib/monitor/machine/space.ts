@@ -188,7 +188,6 @@ export class Space extends BaseTimer {
   async #setLimits(): Promise<void> {
     const { pressure } = this.#host;
     const store = this.#store;
-    const { storedBacklog } = pressure;
     const configured = this.#configured;
     this.#limit = configured;
     this.#target = configured * SHORTENED;
@@ -211,7 +210,7 @@ export class Space extends BaseTimer {
       this.#leftToWrite = Math.max(LEAST_WRITTEN, Math.min(free, this.#allowed) / 8);
     }
     if (configured < Infinity) this.#leftToWrite = Math.min(this.#leftToWrite, Math.max(LEAST_WRITTEN, configured / 8));
-    if (storedBacklog.bytes > this.#limit) this.#shortenSoon();
+    if (pressure.totalBacklog.inStore.bytes > this.#limit) this.#shortenSoon();
   }
 
   /**
@@ -224,7 +223,8 @@ export class Space extends BaseTimer {
    * @param grown by how many bytes the store has grown since the last measurement
    */
   #limitBySpace(most: number, ratio: number, grown: number): void {
-    const { bytes: waiting, storedBytes: bytes } = this.#host.pressure.storedBacklog;
+    const { inStore, storedBytes: bytes } = this.#host.pressure.totalBacklog;
+    const { bytes: waiting } = inStore;
     const others = this.#kept - bytes;
     const share = Math.max(0, most - others * ratio) * QUEUE_SHARE;
     this.#allowed = Math.max(share, Math.min(this.#allowed, bytes * ratio));
@@ -297,10 +297,10 @@ export class Space extends BaseTimer {
 
   /** Shorten the largest queues in turn, each at most by half. */
   async #shorten(): Promise<void> {
-    const { storedBacklog } = this.#host.pressure;
+    const { inStore } = this.#host.pressure.totalBacklog;
     for (let stuck = 0; stuck < MAX_STUCK && !this.#isClosed; ) {
-      const excess = storedBacklog.bytes - this.#target;
-      const log = excess > 0 ? storedBacklog.largest() : undefined;
+      const excess = inStore.bytes - this.#target;
+      const log = excess > 0 ? inStore.largest() : undefined;
       if (log === undefined) return;
       const { listedBytes: bytes } = log;
       await log.shorten(Math.max(Math.floor(bytes / 2), bytes - excess));
@@ -312,7 +312,7 @@ export class Space extends BaseTimer {
   get #kept(): number {
     const { pressure, sessions, retainer, delayed } = this.#host;
     const sessionBytes = sessions.persistentCount * SESSION_BYTES;
-    return pressure.storedBacklog.storedBytes + sessionBytes + retainer.messages.bytes + delayed.bytes;
+    return pressure.totalBacklog.storedBytes + sessionBytes + retainer.messages.bytes + delayed.bytes;
   }
 }
 

@@ -450,7 +450,7 @@ function mappedName({ ports, client }: Session, given: string): string | undefin
 
 /** Map the topics that a client has published to before again, because rewriting has been started or stopped. */
 export function remapTopics(session: Session): void {
-  session.connection?.reader.remapTopics((given) => mappedName(session, given));
+  session.connection?.reader.knownTopics?.remap((given) => mappedName(session, given));
 }
 
 function routeOfAlias(

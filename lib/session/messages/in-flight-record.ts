@@ -15,6 +15,18 @@ import { Awaiting, type Inflight, UNSENT } from './inflight.ts';
 const FLIGHT_BYTES = 10;
 const ID_BYTES = 2;
 
+/** The packet ids of a session whose client is away. Their messages are only in the store. */
+export interface OfflineFlights {
+  /** The packet ids as in the flow record, see `encodeInFlight`. */
+  readonly record: Buffer;
+  /** Number of messages that wait for PUBACK or PUBREC. */
+  readonly unacknowledged: number;
+  /** Bytes of these messages, as far as known. After a start they are known once the messages have been read in order to drop some. */
+  bytes: number;
+  /** The load of the messages in progress, because the client returns. */
+  loading: Promise<void> | undefined;
+}
+
 /** The encoding of a session without any of these packet ids. */
 export const NOTHING_IN_FLIGHT: Buffer = Buffer.alloc(4);
 
@@ -75,8 +87,18 @@ export function forEachInFlight(
   }
 }
 
+/**
+ * The packet ids of a client that is away.
+ * @param inFlight as in the flow record; the object keeps this buffer
+ * @param bytes bytes of the messages that wait for PUBACK or PUBREC; 0 if they are not known
+ */
+export function offlineFlights(inFlight: Buffer, bytes: number): OfflineFlights {
+  const record = inFlight.length > NOTHING_IN_FLIGHT.length ? inFlight : NOTHING_IN_FLIGHT;
+  return { record, unacknowledged: countUnacknowledged(record), bytes, loading: undefined };
+}
+
 /** Count the packet ids in flight that wait for PUBACK or PUBREC. */
-export function countUnacknowledged(inFlight: Buffer): number {
+function countUnacknowledged(inFlight: Buffer): number {
   let count = 0;
   forEachInFlight(inFlight, (_id, state) => {
     if (state !== Awaiting.pubcomp) count++;

@@ -575,7 +575,7 @@ export class Inflight {
    * @returns true if nothing is left: no hook decides on a message, and no time of an expiry is noted
    */
   unload(): boolean {
-    this.unloadRel();
+    this.awaitingRel = undefined;
     this.resending = this.#persisted = this.#subscriptionIds = undefined;
     this.count = this.unacknowledged = this.bytes = this.#mask = this.#last = 0;
     this.#ids = NO_IDS;
@@ -583,11 +583,6 @@ export class Inflight {
     this.#order = NO_ORDER;
     this.#messages = NO_MESSAGES;
     return this.deciding === undefined && (this.#since?.size ?? 0) === 0;
-  }
-
-  /** Remove the incoming packet ids from memory. */
-  unloadRel(): void {
-    this.awaitingRel = undefined;
   }
 }
 

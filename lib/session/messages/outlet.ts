@@ -31,13 +31,14 @@ import type { Ledger } from '../../store/ledger.ts';
 import type { PersistedMessage } from '../../store/segment.ts';
 import { matches, parseSharedFilter } from '../../topics/topic.ts';
 import type { Agreement } from '../life/agreement.ts';
-import type { SessionLog } from '../log/log.ts';
 import type { SessionPorts } from '../ports.ts';
 import type { Session } from '../session.ts';
 import type { SessionClient } from '../session-client.ts';
-import { Backlog, type Queued } from './backlog.ts';
 import { askDeliverHooks, changedQosOf } from './deliver-hooks.ts';
 import { Inflight } from './inflight.ts';
+import type { Queued } from './priority-list.ts';
+import { Queue } from './queue.ts';
+import type { SessionLog } from './session-log.ts';
 
 /** Maximum number of messages of a persisted session that wait in memory; more wait only in the store. */
 const MAX_IN_MEMORY = 2_000;
@@ -90,8 +91,8 @@ export class Outlet implements Subscriber, Waiter {
   log: SessionLog | undefined = undefined;
   /** The packet ids in use; undefined until the first one. */
   inflight: Inflight | undefined = undefined;
-  /** Messages that wait until the client is connected, reads, or acknowledges earlier ones; undefined until one has to wait. */
-  backlog: Backlog | undefined = undefined;
+  /** The messages that wait; undefined until one has to wait. */
+  queue: Queue | undefined = undefined;
   /** Retained messages that are still to be sent for new subscriptions; undefined if there are none. */
   feeds: RetainedFeeds | undefined = undefined;
   /** Layout of the QoS 0 frames that may be forwarded unchanged to this client; 0: none. */
@@ -170,7 +171,7 @@ export class Outlet implements Subscriber, Waiter {
     const { ids } = subscription;
     const { writer, log } = this;
     let persisted: PersistedMessage | undefined;
-    if (log !== undefined && (qos > 0 || writer === undefined || log.messages.qos0Count > 0)) {
+    if (log !== undefined && (qos > 0 || writer === undefined || log.qos0Count > 0)) {
       const kept = this.#persist(log, message, qos, retain, ids, isFirst);
       if (typeof kept === 'boolean') return kept;
       persisted = kept;
@@ -201,14 +202,14 @@ export class Outlet implements Subscriber, Waiter {
     }
     const isInMemory =
       this.writer !== undefined &&
-      log.messages.isCaughtUp &&
-      (this.#hasRoomInBacklog(MAX_IN_MEMORY) || this.agreement.zone.mqueuePriorities !== undefined);
+      log.isCaughtUp &&
+      (this.#hasRoomInQueue(MAX_IN_MEMORY) || this.agreement.zone.mqueuePriorities !== undefined);
     const persisted = log.append(message, qos, retain, ids, isInMemory, isFirst);
     if (isInMemory) return persisted;
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
     this.#reportQueued(message);
-    if (this.ports.ledger?.isFailed) log.queue.trim(); // there may be no commit for a long time
+    if (this.ports.ledger?.isFailed) this.ensureQueue().trimStore(); // there may be no commit for a long time
     return true;
   }
 
@@ -219,8 +220,8 @@ export class Outlet implements Subscriber, Waiter {
   }
 
   /** Tell whether the queue has room for more persisted messages, which can wait in the store. */
-  #hasRoomInBacklog(most: number): boolean {
-    const length = this.backlog?.length ?? 0;
+  #hasRoomInQueue(most: number): boolean {
+    const length = this.queue === undefined ? 0 : this.queue.length;
     return length === 0 || (length < most && !this.ports.pressure.totalBacklog.isNearlyFull);
   }
 
@@ -228,8 +229,8 @@ export class Outlet implements Subscriber, Waiter {
   #maySend(writer: Writer<Session>, message: Message, qos: QoS): boolean {
     if (writer.isBlocked || writer.isClosed) return false;
     if (qos > 0 && this.room() < message.bytes) return false;
-    const { backlog } = this;
-    return backlog === undefined || (qos === 0 ? backlog.qos0Count === 0 : backlog.length === backlog.qos0Count);
+    const { queue } = this;
+    return queue === undefined || (qos === 0 ? queue.qos0Count === 0 : queue.length === queue.qos0Count);
   }
 
   /** Queue a message. @param isFirst see `Queued` @returns false if it was dropped */
@@ -248,10 +249,10 @@ export class Outlet implements Subscriber, Waiter {
     this.enqueued++;
     detachFromPublisher(message);
     if (qos === 0) this.outboundFastPath = 0;
-    const backlog = this.ensureBacklog();
+    const queue = this.ensureQueue();
     // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
     const isLimited = persisted === undefined || this.ports.ledger?.isFailed === true;
-    const isQueued = isLimited ? backlog.push(message, qos, retain, ids, persisted, isFirst) : backlog.add(persisted);
+    const isQueued = isLimited ? queue.push(message, qos, retain, ids, persisted, isFirst) : queue.add(persisted);
     if (isQueued) this.#reportQueued(message);
     return isQueued;
   }
@@ -262,12 +263,9 @@ export class Outlet implements Subscriber, Waiter {
     return pressure.isShedding || (pressure.isSpaceLow && this.log !== undefined);
   }
 
-  ensureBacklog(): Backlog {
-    return (this.backlog ??= new Backlog(
-      this.agreement.zone,
-      (message, reason, persisted) => this.drop(message, reason, persisted),
-      this.ports.pressure.totalBacklog
-    ));
+  /** The messages that wait; created at the first use. */
+  ensureQueue(): Queue {
+    return (this.queue ??= new Queue(this));
   }
 
   /** The packet ids in use; created at the first use. */
@@ -561,30 +559,29 @@ export class Outlet implements Subscriber, Waiter {
 
   /** Send waiting messages, as far as the window and the stream allow. */
   pump(): void {
-    const { writer, log, backlog } = this;
+    const { writer, log, queue, feeds } = this;
     if (writer === undefined || this.isScheduled) return;
-    const { feeds } = this;
+    const isUsed = queue?.isUsed === true;
     if (this.inflight?.resending !== undefined) this.inflight.resendSome();
-    if (log !== undefined && !log.messages.isCaughtUp) {
+    if (log !== undefined && !log.isCaughtUp) {
       const hasPriorities = this.agreement.zone.mqueuePriorities !== undefined;
-      const { messages } = log;
-      if (hasPriorities || messages.hasUnreadFirst || this.#hasRoomInBacklog(MAX_IN_MEMORY / 2)) log.page();
+      if (hasPriorities || log.hasUnreadFirst || this.#hasRoomInQueue(MAX_IN_MEMORY / 2)) this.ensureQueue().page();
       // the order by priority is known only when all messages are in memory, and that of messages to be sent first only when all of these
       // are
-      if ((!messages.isCaughtUp && hasPriorities) || messages.hasUnreadFirst) return;
+      if ((!log.isCaughtUp && hasPriorities) || log.hasUnreadFirst) return;
     }
-    // a queue that was created for a page of the store just now is sent when the page has been read
-    if (backlog !== undefined || feeds !== undefined) this.#sendWaiting(writer, backlog);
+    // messages of a first page that was read just now are sent when the page ends
+    if (isUsed || feeds !== undefined) this.#sendWaiting(writer, isUsed ? queue : undefined);
   }
 
   /** Pump after an acknowledgement if anything but the store can have a message for the client. */
   pumpWaiting(): void {
-    if (this.backlog !== undefined || this.feeds !== undefined || this.inflight?.resending !== undefined) this.pump();
+    if (this.queue?.isUsed || this.feeds !== undefined || this.inflight?.resending !== undefined) this.pump();
   }
 
-  #sendWaiting(writer: Writer<Session>, backlog: Backlog | undefined): void {
+  #sendWaiting(writer: Writer<Session>, queue: Queue | undefined): void {
     let left = MAX_PUMPED;
-    if (backlog !== undefined) left = this.#sendBacklog(backlog, writer, left);
+    if (queue !== undefined) left = this.#sendQueue(queue, writer, left);
     if (this.feeds !== undefined) {
       left = this.#sendRetained(this.feeds, writer, left);
       if (this.feeds?.isDone) this.feeds = undefined;
@@ -595,11 +592,11 @@ export class Outlet implements Subscriber, Waiter {
   }
 
   /** @param left number of messages that may be sent @returns the rest of this number */
-  #sendBacklog(backlog: Backlog, writer: Writer<Session>, left: number): number {
+  #sendQueue(queue: Queue, writer: Writer<Session>, left: number): number {
     const { ledger, rights } = this.ports;
-    while (backlog.length > 0 && this.writer === writer && !writer.isBlocked && left > 0 && !this.#hasDeferredMost) {
+    while (queue.length > 0 && this.writer === writer && !writer.isBlocked && left > 0 && !this.#hasDeferredMost) {
       const room = this.room();
-      const queued = backlog.shift(room > 0, room);
+      const queued = queue.shift(room > 0, room);
       if (queued === undefined) break;
       const { message, qos, retain, ids, persisted } = queued;
       if (persisted?.isDone || isRefused(message, ledger)) continue;
@@ -644,8 +641,8 @@ export class Outlet implements Subscriber, Waiter {
       !zone.upgradeQos &&
       this.feeds === undefined &&
       this.#deferred === undefined &&
-      (this.backlog === undefined || this.backlog.qos0Count === 0) &&
-      (log === undefined || log.messages.qos0Count === 0);
+      (this.queue === undefined || this.queue.qos0Count === 0) &&
+      (log === undefined || log.qos0Count === 0);
     this.outboundFastPath = isClear ? layout : 0;
   }
 
@@ -672,7 +669,7 @@ export class Outlet implements Subscriber, Waiter {
         continue;
       }
       const feed = feeds.choose(this.#hasQuota);
-      if (feed === undefined || (this.backlog !== undefined && this.backlog.qos0Count > 0)) break;
+      if (feed === undefined || (this.queue !== undefined && this.queue.qos0Count > 0)) break;
       left--;
       const message = feeds.next(feed);
       if (message !== undefined) this.#handOut(feed, message);
@@ -682,7 +679,7 @@ export class Outlet implements Subscriber, Waiter {
 
   /** True if a retained message of QoS 1 or 2 may be sent now. Messages in the queue are sent first. */
   get #hasQuota(): boolean {
-    const isFirst = (this.backlog?.length ?? 0) === 0 && (this.log === undefined || this.log.messages.isCaughtUp);
+    const isFirst = (this.queue?.length ?? 0) === 0 && (this.log === undefined || this.log.isCaughtUp);
     return isFirst && this.room() > 0;
   }
 
@@ -726,7 +723,7 @@ export class Outlet implements Subscriber, Waiter {
   attach(writer: Writer<Session>): void {
     const { agreement } = this.client;
     const { topicAliases, zone } = agreement;
-    if (zone !== this.agreement.zone) this.backlog = this.backlog?.withLimits(zone);
+    if (zone !== this.agreement.zone) this.queue?.limit(zone);
     this.writer = writer;
     this.agreement = agreement;
     this.#aliases = topicAliases > 0 ? new TopicAliases(topicAliases, zone.outboundAliasAfter) : undefined;
@@ -743,7 +740,7 @@ export class Outlet implements Subscriber, Waiter {
     else this.feeds = undefined;
     if (this.feeds?.isDone) this.feeds = undefined;
     if (log === undefined) return;
-    for (const { message, qos, retain, ids, isFirst } of this.backlog?.take(isUnpersisted) ?? [])
+    for (const { message, qos, retain, ids, isFirst } of this.queue?.take(isUnpersisted) ?? [])
       if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, ids, false, isFirst);
     log.detached();
   }
@@ -755,8 +752,7 @@ export class Outlet implements Subscriber, Waiter {
 
   /** Remove all messages from memory without dropping them, because they are in the store. */
   unload(): void {
-    this.backlog?.empty();
-    this.backlog = undefined;
+    this.queue?.empty();
     if (this.inflight?.unload()) this.inflight = undefined;
   }
 
@@ -775,7 +771,7 @@ export class Outlet implements Subscriber, Waiter {
         if (message !== undefined && isFree && !isRefused(message, this.ports.ledger)) giveAway(originalOf(message));
       }
     }
-    if (reason !== undefined) this.backlog?.clear(reason, giveAway);
+    if (reason !== undefined) this.queue?.dropAll(reason, giveAway);
     this.feeds = undefined;
     this.unload();
   }

@@ -5,14 +5,13 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { Message } from '../../packets/message.ts';
 import type { QoS } from '../../packets/types.ts';
-import { Kind, numberKey } from '../../store/keys.ts';
 import { RecordError } from '../../store/record.ts';
 import { type PersistedMessage, readSegment, segmentFirst } from '../../store/segment.ts';
-import type { SessionLog } from '../log/log.ts';
 import type { Session } from '../session.ts';
-import type { Queued } from './backlog.ts';
 import { awaitedIds, forEachInFlight } from './in-flight-record.ts';
 import { Awaiting, UNSENT } from './inflight.ts';
+import type { Queued } from './priority-list.ts';
+import type { SessionLog } from './session-log.ts';
 
 /** Number of messages in memory that are examined in one slice. Of the store, one segment is read in a slice; it has up to 128 KB. */
 const MESSAGES_AT_ONCE = 1_000;
@@ -75,146 +74,139 @@ interface Placed {
 
 const AWAITED = { [Awaiting.puback]: 'puback', [Awaiting.pubrec]: 'pubrec', [Awaiting.pubcomp]: 'pubcomp' } as const;
 
-/** Lists the waiting messages of a client, and those in flight, without changing anything: messages of the store are read and not kept. */
-export class QueueView {
-  readonly #session: Session;
-
-  constructor(session: Session) {
-    this.#session = session;
-  }
-
-  /**
-   * A page of the waiting messages, in order of arrival; if the session is persisted, those only in memory come first.
-   * @throws InvalidInput CURSOR_INVALID; the error of the store
-   */
-  async page(limit: number, cursor?: string, skip = 0): Promise<QueuePage> {
-    const place = readPlace(cursor);
-    const { slices } = this.#session.ports;
-    let had = 0;
+/**
+ * A page of the waiting messages of a client, in order of arrival; if the session is persisted, those only in memory come first. Nothing is
+ * changed: messages of the store are read and not kept.
+ * @throws InvalidInput CURSOR_INVALID; the error of the store
+ */
+export async function queuePage(
+  session: Session,
+  {
+    limit,
+    cursor,
+    skip = 0
+  }: { readonly limit: number; readonly cursor?: string | undefined; readonly skip?: number | undefined }
+): Promise<QueuePage> {
+  const place = readPlace(cursor);
+  const { slices } = session.ports;
+  let had = 0;
+  await slices.next(had++);
+  const entries: QueuedMessage[] = [];
+  let left = skip;
+  let last: Placed | undefined;
+  for await (const slice of slicesAfter(session, place)) {
+    const from = Math.min(left, slice.length);
+    left -= from;
+    for (const placed of slice.slice(from)) {
+      if (entries.length === limit) return { entries, cursor: last && cursorOf(last) };
+      const { message, qos, retain, ids } = placed.queued;
+      entries.push({ message, qos, retain, ids });
+      last = placed;
+    }
     await slices.next(had++);
-    const entries: QueuedMessage[] = [];
-    let left = skip;
-    let last: Placed | undefined;
-    for await (const slice of this.#slices(place)) {
-      const from = Math.min(left, slice.length);
-      left -= from;
-      for (const placed of slice.slice(from)) {
-        if (entries.length === limit) return { entries, cursor: last && cursorOf(last) };
-        const { message, qos, retain, ids } = placed.queued;
-        entries.push({ message, qos, retain, ids });
-        last = placed;
-      }
-      await slices.next(had++);
-    }
-    return { entries, cursor: undefined };
   }
+  return { entries, cursor: undefined };
+}
 
-  /** The messages after a position, in slices. The queue may change between them. */
-  async *#slices(place: Place): AsyncGenerator<readonly Placed[]> {
-    if (place.kind === 'memory') {
-      for (const slice of this.#inMemory(place.after)) {
-        const unstored = slice.filter(({ persisted }) => persisted === undefined);
-        yield unstored.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
-      }
-    }
-    const { log } = this.#session;
-    if (log === undefined || log.messages.isEnded) return;
-    yield* this.#persisted(log, place.kind === 'store' ? place : { kind: 'store', after: 0, from: 0 });
+/** The messages in flight of a client. */
+export function flightsOf({ log, outlet }: Session): SessionFlights {
+  if (log?.offline !== undefined) {
+    const { record } = log.offline;
+    const inflight: InFlightMessage[] = [];
+    forEachInFlight(record, (packetId, state, flags) => inflight.push(flight(packetId, state, flags, undefined)));
+    return { inflight, awaitingRel: [...awaitedIds(record).values()] };
   }
+  const known = outlet.inflight;
+  const inflight = (known?.inOrder() ?? []).map((id) => {
+    const flags = (known?.flagsOf(id) ?? 0) | (known?.wasSent(id) ? 0 : UNSENT);
+    return flight(id, known?.stateOf(id) ?? 0, flags, known?.messageOf(id));
+  });
+  return { inflight, awaitingRel: [...(known?.awaitingRel?.values() ?? [])] };
+}
 
-  /** The messages of the backlog after a sequence number, in order of arrival, in slices. */
-  *#inMemory(after: number): Generator<readonly Queued[]> {
-    for (let last = after; ; ) {
-      const found: Queued[] = [];
-      for (const list of this.#session.outlet.backlog?.lists(last) ?? []) {
-        let left = MESSAGES_AT_ONCE;
-        for (const queued of list) {
-          if (left-- === 0) break;
-          found.push(queued);
-        }
-      }
-      const slice = found.sort((a, b) => a.sequence - b.sequence).slice(0, MESSAGES_AT_ONCE);
-      if (slice.length > 0) yield slice;
-      if (slice.length < MESSAGES_AT_ONCE) return;
-      last = slice[slice.length - 1].sequence;
+/** The messages after a position, in slices. The queue may change between them. */
+async function* slicesAfter(session: Session, place: Place): AsyncGenerator<readonly Placed[]> {
+  if (place.kind === 'memory') {
+    for (const slice of inMemory(session, place.after)) {
+      const unstored = slice.filter(({ persisted }) => persisted === undefined);
+      yield unstored.map((queued) => ({ queued, at: queued.sequence, from: undefined }));
     }
   }
+  const { log } = session;
+  if (log === undefined || log.isEnded) return;
+  yield* inLog(log, place.kind === 'store' ? place : { kind: 'store', after: 0, from: 0 });
+}
 
-  /** The messages that the store has, or will have, in order: those in memory, those in segments, and those in no segment yet. */
-  async *#persisted(
-    log: SessionLog,
-    { after, from: least }: Place & { readonly kind: 'store' }
-  ): AsyncGenerator<readonly Placed[]> {
-    const { messages } = log;
-    const isNext = (persisted: PersistedMessage) =>
-      !persisted.isDone && persisted.seq > after && !messages.done.has(persisted.seq);
-    const placed = (queued: PersistedMessage, from: number): Placed => ({ queued, at: queued.seq, from });
-    const { found, pageFrom } = await this.#collected(log);
-    for (let at = 0; at < found.length; at += MESSAGES_AT_ONCE) {
-      const some = found.slice(at, at + MESSAGES_AT_ONCE);
-      yield some.filter((one) => one.seq < pageFrom && isNext(one)).map((one) => placed(one, least));
-    }
-    const inFlight = new Set<number>();
-    if (log.offline !== undefined) forEachInFlight(log.offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
-    const isWaiting = (persisted: PersistedMessage) => isNext(persisted) && !inFlight.has(persisted.seq);
-    let from = Math.max(least, pageFrom);
-    while (from < messages.unwritten && !messages.isEnded) {
-      const { unwritten } = messages;
-      const { ledger, number, session } = log;
-      const [entry] = await ledger.read(
-        numberKey(Kind.segment, number, from),
-        numberKey(Kind.segment, number, unwritten),
-        1
-      );
-      session.ports.time.read();
-      if (entry === undefined) {
-        from = unwritten; // more messages may have got into segments in the meantime
-        continue;
+/** The messages in memory after a sequence number, in order of arrival, in slices. */
+function* inMemory({ outlet }: Session, after: number): Generator<readonly Queued[]> {
+  for (let last = after; ; ) {
+    const found: Queued[] = [];
+    for (const list of outlet.queue?.lists(last) ?? []) {
+      let left = MESSAGES_AT_ONCE;
+      for (const queued of list) {
+        if (left-- === 0) break;
+        found.push(queued);
       }
-      const first = segmentFirst(entry.key);
-      const read = messagesIn(entry, session.ports.time);
-      yield read.filter(isWaiting).map((one) => placed(one, first));
-      from = first + 1;
     }
-    const { unwritten } = messages;
-    yield messages
-      .outsideSegments(from)
-      .filter(isWaiting)
-      .map((one) => placed(one, unwritten));
+    const slice = found.sort((a, b) => a.sequence - b.sequence).slice(0, MESSAGES_AT_ONCE);
+    if (slice.length > 0) yield slice;
+    if (slice.length < MESSAGES_AT_ONCE) return;
+    last = slice[slice.length - 1].sequence;
   }
+}
 
-  /**
-   * The persisted messages that are in memory, in the order of their numbers, and the number below which all messages were in memory or done.
-   */
-  async #collected({ messages }: SessionLog) {
-    for (;;) {
-      const { pageFrom } = messages;
-      const found: PersistedMessage[] = [];
-      for (const slice of this.#inMemory(-1)) {
-        for (const { persisted } of slice) if (persisted !== undefined) found.push(persisted);
-        if (slice.length === MESSAGES_AT_ONCE) await this.#session.ports.slices.next();
-      }
-      found.sort((a, b) => a.seq - b.seq);
-      // if the client has disconnected in the meantime, messages have been removed from memory
-      if (messages.pageFrom >= pageFrom) return { found, pageFrom };
-    }
+/** The messages that the store has, or will have, in order: those in memory, those in segments, and those in no segment yet. */
+async function* inLog(
+  log: SessionLog,
+  { after, from: least }: Place & { readonly kind: 'store' }
+): AsyncGenerator<readonly Placed[]> {
+  const isNext = (persisted: PersistedMessage) =>
+    !persisted.isDone && persisted.seq > after && !log.done.has(persisted.seq);
+  const placed = (queued: PersistedMessage, from: number): Placed => ({ queued, at: queued.seq, from });
+  const { found, pageFrom } = await collected(log);
+  for (let at = 0; at < found.length; at += MESSAGES_AT_ONCE) {
+    const some = found.slice(at, at + MESSAGES_AT_ONCE);
+    yield some.filter((one) => one.seq < pageFrom && isNext(one)).map((one) => placed(one, least));
   }
-
-  /** The messages in flight. */
-  flights(): SessionFlights {
-    const { log, outlet } = this.#session;
-    if (log?.offline !== undefined) {
-      const { record } = log.offline;
-      const inflight: InFlightMessage[] = [];
-      forEachInFlight(record, (packetId, state, flags) => inflight.push(flight(packetId, state, flags, undefined)));
-      return { inflight, awaitingRel: [...awaitedIds(record).values()] };
+  const inFlight = new Set<number>();
+  if (log.offline !== undefined) forEachInFlight(log.offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
+  const isWaiting = (persisted: PersistedMessage) => isNext(persisted) && !inFlight.has(persisted.seq);
+  const { time } = log.session.ports;
+  let from = Math.max(least, pageFrom);
+  while (from < log.unwritten && !log.isEnded) {
+    const { unwritten } = log;
+    const [entry] = await log.records(from, unwritten, 1);
+    time.read();
+    if (entry === undefined) {
+      from = unwritten; // more messages may have got into segments in the meantime
+      continue;
     }
-    const known = outlet.inflight;
-    const inflight = (known?.inOrder() ?? []).map((id) => {
-      const flags = (known?.flagsOf(id) ?? 0) | (known?.wasSent(id) ? 0 : UNSENT);
-      return flight(id, known?.stateOf(id) ?? 0, flags, known?.messageOf(id));
-    });
-    return { inflight, awaitingRel: [...(known?.awaitingRel?.values() ?? [])] };
+    const first = segmentFirst(entry.key);
+    const read = messagesIn(entry, time);
+    yield read.filter(isWaiting).map((one) => placed(one, first));
+    from = first + 1;
+  }
+  const { unwritten } = log;
+  yield log
+    .outsideSegments(from)
+    .filter(isWaiting)
+    .map((one) => placed(one, unwritten));
+}
+
+/**
+ * The persisted messages that are in memory, in the order of their numbers, and the number below which all messages were in memory or done.
+ */
+async function collected(log: SessionLog) {
+  for (;;) {
+    const { pageFrom, session } = log;
+    const found: PersistedMessage[] = [];
+    for (const slice of inMemory(session, -1)) {
+      for (const { persisted } of slice) if (persisted !== undefined) found.push(persisted);
+      if (slice.length === MESSAGES_AT_ONCE) await session.ports.slices.next();
+    }
+    found.sort((a, b) => a.seq - b.seq);
+    // if the client has disconnected in the meantime, messages have been removed from memory
+    if (log.pageFrom >= pageFrom) return { found, pageFrom };
   }
 }
 

@@ -5,7 +5,7 @@ import type { SessionClient } from '../session-client.ts';
 import { writeSessionRecord } from './session-record.ts';
 
 /** The persisted data of a session, except its subscriptions and messages. */
-export interface PersistedSession {
+interface PersistedSession {
   readonly ports: { readonly node: string; readonly time: TimeReading };
   readonly client: SessionClient;
   readonly lifecycle: {

@@ -5,9 +5,9 @@
 // offline sessions with a watermark of 220 MB: 280 MB resident instead of 1,460, every publish acknowledged
 // (`test/queue-flood.ts`).
 
-import { BySize, Sized } from '../../base/collections/by-size.ts';
-import type { DropReason } from '../../events/reasons.ts';
-import { addedToBacklog, type Message, removedFromBacklog } from '../../packets/message.ts';
+import { BySize, Sized } from '../base/collections/by-size.ts';
+import type { DropReason } from '../events/reasons.ts';
+import { addedToBacklog, type Message, removedFromBacklog } from '../packets/message.ts';
 
 /** Approximate memory of an entry of a backlog, without the message. */
 const ENTRY_BYTES = 96;
@@ -16,14 +16,20 @@ const MESSAGE_BYTES = 256;
 /** Above this share of the limit, persisted messages are not read into memory ahead of their turn. */
 const NEARLY = 7 / 8;
 
-/** A backlog from which messages can be dropped. */
+/** The messages of a session in memory, as the limit on those of all sessions sees them. */
 export abstract class Shortenable extends Sized {
   /** Drop the oldest message of the lowest priority that is not persisted. @returns false if there is none */
   abstract dropOldestUnpersisted(reason: DropReason): boolean;
 }
 
+/** The queue of a session in the store, as the limit on all queues sees it. */
+export abstract class StoredQueue extends Sized {
+  /** Drop the oldest committed messages of the lowest priority until at most `mostBytes` of them wait, as far as this is possible now. */
+  abstract shorten(mostBytes: number): Promise<void>;
+}
+
 /**
- * The memory of the backlogs of all sessions, and its limit `maxTotalMqueueBytes`.
+ * The queues of all sessions: their memory, with its limit `maxTotalMqueueBytes`, and their bytes in the store.
  *
  * A message that waits in several backlogs is in memory once, and counts once. Above the limit, messages are dropped from the largest
  * backlogs.
@@ -31,6 +37,10 @@ export abstract class Shortenable extends Sized {
 export class TotalBacklog {
   /** Approximate memory of all backlogs. */
   bytes = 0;
+  /** Bytes of all persisted messages, including those in flight and those that are being handed over. */
+  storedBytes = 0;
+  /** The queues in the store, by the bytes that wait in each. */
+  readonly inStore = new BySize<StoredQueue>();
   /** 0: unlimited. */
   #limit: number;
   /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
@@ -67,6 +77,12 @@ export class TotalBacklog {
     this.bytes -= freed;
     this.#excess -= freed;
     this.#bySize.resize(backlog, unpersistedBytes);
+  }
+
+  /** Count a change of a queue in the store. @param more bytes that were added @param waitingBytes the bytes that wait now */
+  stored(queue: StoredQueue, more: number, waitingBytes: number): void {
+    this.storedBytes += more;
+    this.inStore.resize(queue, waitingBytes);
   }
 
   /**
