@@ -153,7 +153,6 @@ export class Engine {
       alarmTable: () => this.kept.tables.own('$alarms') as never
     });
     const { services } = this;
-    const { announcer } = services;
 
     // Limits, subscriptions, sessions, and the writers of the store.
     this.pressure = new Pressure(services, {
@@ -205,7 +204,7 @@ export class Engine {
     this.admission = new Admission(services, { ...admitting, sourceReview });
 
     // Connections and sessions, and the sessions that the store has.
-    this.actors = new Actors((error) => announcer.failed(error, 'an actor', undefined));
+    this.actors = new Actors((error) => services.failed(error, 'an actor'));
     this.connections = new Connections(services, (...arrival) => sessionFactory.begin(...arrival));
     const { admission, actors, connections } = this;
     this.bans = new Bans(services, access, ledger, connections);
@@ -352,7 +351,7 @@ export class Engine {
   }
 
   #makeOutboxes(): Outboxes {
-    const { wheel, life, turn, work, clock, metrics, alarms, announcer } = this.services;
+    const { wheel, life, turn, work, clock, metrics, alarms } = this.services;
     const counters = { sent: Metric.outboxSent, failed: Metric.outboxFailed, dropped: Metric.outboxDropped };
     return new Outboxes({
       wheel,
@@ -366,18 +365,18 @@ export class Engine {
       },
       raise: (id, title, summary) => alarms.raise({ id, title, summary }),
       clear: (id) => alarms.clear(id),
-      failed: (error, during) => announcer.failed(error, during, undefined)
+      failed: (error, during) => this.services.failed(error, during)
     });
   }
 
   #makeConnectors(tables: Tables, broker: object): Connectors {
-    const { settings, life, announcer } = this.services;
+    const { settings, life } = this.services;
     return new Connectors({
       kinds: settings.connectors,
       table: tables.own(CONNECTORS_TABLE) as never,
       broker,
       isStarted: () => life.isRunning,
-      failed: (error, during) => announcer.failed(error, during, undefined),
+      failed: (error, during) => this.services.failed(error, during),
       discard: (name) => this.kept.outboxes.delete(name)
     });
   }
@@ -410,7 +409,7 @@ export class Engine {
 
   #configuration(): Configuration {
     const { services, kept, publishing, bans } = this;
-    const { settings, clock, announcer, events } = services;
+    const { settings, clock, events } = services;
     // A virtual clock does not measure the machine.
     const measureMachine = () => clock === systemClock && this.#machine.start();
     const effects = effectsOf(this, measureMachine);
@@ -425,7 +424,7 @@ export class Engine {
         this.#hooksChanged();
       },
       changed: (key) => events.emit('configuration.changed', { key }),
-      failed: (error, during) => announcer.failed(error, during, undefined)
+      failed: (error, during) => this.services.failed(error, during)
     });
   }
 
