@@ -1,4 +1,9 @@
 // The TypeScript declarations of the operations of an OpenAPI document, for the typed clients.
+//
+// Types that the compiler infers from the rows would need no generator. Tried with 20 rows (clients and connections in the cluster and on a node,
+// publish, a batch, the stream of events), compiled without skipLibCheck, in TypeScript 5.9 and 5.4: both compile, but the check of an app that sends six
+// requests took 30 to 41 s and 25 to 32 s instead of 2.8 s (3,600,000 and 4,900,000 instantiations instead of 5,000; 620 MB instead of 83), and
+// that of the rows alone 17 s. The inferred fields have no documentation in an editor, because descriptions are strings of schemas and not comments.
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const PRIMITIVES = { string: 'string', integer: 'number', number: 'number', boolean: 'boolean', null: 'null' };
