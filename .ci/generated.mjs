@@ -1,5 +1,5 @@
-// The files that are written from the rows of the REST interfaces: the OpenAPI documents, and the types of the clients. They are not in git. Tests,
-// builds and `npm run check` write them first: in 0.8 s if a source that the rows import has changed, otherwise in 20 ms.
+// The files that are written from the rows of the REST interfaces: the OpenAPI documents, the types of the clients, and the requests of `ctl`. They
+// are not in git. Tests, builds and `npm run check` write them first: in 0.8 s if a source that the rows import has changed, otherwise in 20 ms.
 //
 // A file is written under another name and renamed, and only if its content changes. So concurrent runs do not interfere, and what was built from
 // the file stays up to date.
@@ -8,10 +8,17 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { typesOf } from './client-types.mjs';
+import { ctlActionsOf } from './ctl-actions.mjs';
 
 const root = join(import.meta.dirname, '..');
 const STATE = '.cache/generated/state.json';
-const OWN_SOURCES = ['.ci/generated.mjs', '.ci/client-types.mjs', 'package.json', 'package-lock.json'];
+const OWN_SOURCES = [
+  '.ci/generated.mjs',
+  '.ci/client-types.mjs',
+  '.ci/ctl-actions.mjs',
+  'package.json',
+  'package-lock.json'
+];
 
 /** Write the files that are missing or out of date. */
 export async function writeGenerated() {
@@ -25,7 +32,9 @@ export async function writeGenerated() {
         contents: `
           export { createBroker } from './lib/index.ts';
           export { managementApi } from './adapters/management/index.ts';
-          export { streamsApi } from './adapters/streams-api/index.ts';`,
+          export { OPERATIONS as managementRows } from './adapters/management/operations/index.ts';
+          export { streamsApi } from './adapters/streams-api/index.ts';
+          export { OPERATIONS as streamsRows } from './adapters/streams-api/operations/all.ts';`,
         resolveDir: root
       },
       outfile: bundle,
@@ -48,10 +57,11 @@ export async function writeGenerated() {
 }
 
 /** The content of the files, by their paths. */
-function filesOf({ createBroker, managementApi, streamsApi }) {
+function filesOf({ createBroker, managementApi, managementRows, streamsApi, streamsRows }) {
   const broker = createBroker();
   const of = (revision) => managementApi(broker, { revision }).openapi();
   const [earlier, later, hosted, streams] = [of('earlier'), of('later'), of('hosted'), streamsApi(broker).openapi()];
+  const laterRows = managementRows.filter((row) => row.in === undefined || row.in.includes('later'));
   const json = (document) => `${JSON.stringify(document, null, 1)}\n`;
   return {
     'adapters/management/openapi/earlier.json': json(earlier),
@@ -59,6 +69,7 @@ function filesOf({ createBroker, managementApi, streamsApi }) {
     'adapters/management/openapi/hosted.json': json(hosted),
     'adapters/management/client/earlier.ts': typesOf(earlier, 'EarlierOperations'),
     'adapters/management/client/later.ts': typesOf(later, 'LaterOperations'),
+    'adapters/cli/ctl/requests.ts': ctlActionsOf([...laterRows, ...streamsRows]),
     'adapters/streams-api/openapi/streams.json': json(streams),
     'adapters/streams-api/client/operations.ts': typesOf(streams, 'StreamsOperations')
   };

@@ -1,4 +1,3 @@
-import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import type { ManagementClient } from '../../management/client/index.ts';
 import type { StreamsClient } from '../../streams-api/client/index.ts';
 import { type FlagValues, flag, listFlag } from '../flags.ts';
@@ -34,8 +33,12 @@ export const ACTION_FLAGS = {
     choices: ['none', 'text', 'hex', 'base64'],
     value: 'none|text|hex|base64'
   }),
-  ask: flag('boolean', false, 'also ask hooks of the app, and sources that ask a server or database'),
-  records: flag('boolean', false, 'count the records by kind, which reads the whole store'),
+  ask: flag(
+    'boolean',
+    undefined as boolean | undefined,
+    'also ask hooks of the app, and sources that ask a server or database'
+  ),
+  records: flag('boolean', undefined as boolean | undefined, 'count the records by kind, which reads the whole store'),
   failed: flag('boolean', undefined as boolean | undefined, 'only refused and failed changes'),
   threshold: flag('integer', undefined as number | undefined, 'shorter latencies are not considered [500]', {
     value: 'MS',
@@ -112,33 +115,39 @@ export interface ActionContext {
   interruption(): AbortSignal;
 }
 
-/** An action of `embermq ctl`. */
-export interface Action extends RowForm {
+/** An operation, as the requests of an action need it. */
+export interface ActionOperation {
+  readonly method: string;
+  /** The path behind the prefix, with parameters in braces. */
+  readonly path: string;
+  readonly hasBody?: true;
+  /** Fields that are parameters of the query although the operation has a body. */
+  readonly query?: readonly string[];
+  /** Set for lists with pages. */
+  readonly isList?: true;
+}
+
+/** The request of an action, made from the rows of the REST interfaces; see `ctl` of `Guarded`. */
+export interface ActionRequest {
   /**
    * The words of the command line: `clients show ID`. Words in capitals are arguments; those in brackets are optional.
    */
   readonly usage: string;
-  readonly about: string;
+  readonly columns?: readonly string[];
+  /** The fields that the arguments set, in their order. `FILE`: the body is the JSON in this file. */
+  readonly args?: readonly string[];
   /** The flags that it takes in addition to those of all actions. */
   readonly flags?: readonly ActionFlag[];
-  run(context: ActionContext, args: readonly string[]): Promise<Output> | Output;
+  /** The fields that flags set, if they have other names. */
+  readonly fields?: Readonly<Partial<Record<ActionFlag, string>>>;
+  readonly constants?: Readonly<Record<string, unknown>>;
+  /** Several, if the arguments decide which one is used, or if the output consists of several lists. */
+  readonly operations: readonly ActionOperation[];
 }
 
-/**
- * The output for a record.
- * @throws BrokerError NOT_FOUND if there is none
- */
-export function one(found: readonly object[], what: string): Output {
-  if (found.length === 0) throw new BrokerError('NOT_FOUND', `there is no ${what}`);
-  return { record: found[0] };
-}
-
-/**
- * Check that a string is one of several words.
- * @throws InvalidInput OPTION_INVALID
- */
-export function choice<T extends string>(text: string, choices: readonly T[], field: string): T {
-  const found = choices.find((candidate) => candidate === text);
-  if (found === undefined) throw new InvalidInput('OPTION_INVALID', field, choices.join(', '), text);
-  return found;
+/** An action of `embermq ctl`. */
+export interface Action extends ActionRequest {
+  /** The fixed words: `clients show`. */
+  readonly name: string;
+  readonly about: string;
 }

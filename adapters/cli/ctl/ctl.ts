@@ -1,4 +1,4 @@
-// `ctl` talks to a running broker over its REST interfaces only. Actions are rows in tables by subject; this file
+// `ctl` talks to a running broker over its REST interfaces only. The actions are the column `ctl` of the rows of these interfaces; this file
 // reads the flags, makes the clients when an action uses them, and prints the output. A flag belongs to the actions
 // that name it, and is refused for others. The secret of an application is better passed in the environment, since
 // other users of the machine see flags.
@@ -15,6 +15,7 @@ import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from '
 import { ACTION_GROUPS, actionOf, actionsOf, helpWords } from './actions.ts';
 import { connectionRemedy, fetchTrusting } from './fetch.ts';
 import { print } from './output.ts';
+import { formOf, perform } from './perform.ts';
 
 /** The environment variable with the application, which also gives a broker its application. */
 const APP_VARIABLE = spelledAsVariable('app');
@@ -77,10 +78,9 @@ export const ctl: Command = {
     const interruption: { signal?: AbortSignal } = {};
     try {
       const clients = await clientsOf(flags, shell, isForStreams);
-      const output = await action.run(contextOf(clients, flags, shell, interruption), given);
-      const { columns, line, times } = action;
+      const output = await perform(action, contextOf(clients, flags, shell, interruption), given);
       const json = flags.json ?? shell.stdout.isTTY !== true;
-      await print(shell, output, { json, limit: flags.limit, columns, line, times });
+      await print(shell, output, { json, limit: flags.limit, ...formOf(action) });
       return 0;
     } catch (error) {
       if (interruption.signal?.aborted) return INTERRUPTED;

@@ -140,6 +140,7 @@ export const ACL: readonly Operation[] = [
     name: 'list_clientid',
     method: 'GET',
     path: '/acl/clientid',
+    ctl: { 'acl list': 'clientid username all topic action access' },
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_SENSOR, result: 'ok' }] },
     paged: 'max',
@@ -150,6 +151,7 @@ export const ACL: readonly Operation[] = [
     name: 'list_username',
     method: 'GET',
     path: '/acl/username',
+    ctl: 'acl list',
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_SENSORS, result: 'ok' }] },
     paged: 'max',
@@ -160,6 +162,7 @@ export const ACL: readonly Operation[] = [
     name: 'list_all',
     method: 'GET',
     path: '/acl/$all',
+    ctl: 'acl list',
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_EVERYONE, result: 'ok' }] },
     paged: 'max',
@@ -189,6 +192,7 @@ export const ACL: readonly Operation[] = [
     name: 'add',
     method: 'POST',
     path: '/acl',
+    ctl: 'acl add ACCESS=access ACTION=action TOPIC=topic --client=clientid --user=username',
     descr: 'Add mnesia in the cluster',
     example: {
       body: { clientid: 'sensor-3', topic: 'sensors/3/#', action: 'pub', access: 'allow' },
@@ -210,6 +214,7 @@ export const ACL: readonly Operation[] = [
     name: 'delete_clientid',
     method: 'DELETE',
     path: '/acl/clientid/:clientid/topic/:topic',
+    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
     descr: 'Delete mnesia in the cluster',
     example: { params: { clientid: 'sensor-1', topic: 'commands/sensor-1' } },
     run: (context, { params: { clientid: clientId, topic } }) => remove(context, { clientId }, topic)
@@ -218,6 +223,7 @@ export const ACL: readonly Operation[] = [
     name: 'delete_username',
     method: 'DELETE',
     path: '/acl/username/:username/topic/:topic',
+    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
     descr: 'Delete mnesia in the cluster',
     example: { params: { username: 'sensors', topic: 'sensors/#' } },
     run: (context, { params: { username, topic } }) => remove(context, { username }, topic)
@@ -226,6 +232,7 @@ export const ACL: readonly Operation[] = [
     name: 'delete_all',
     method: 'DELETE',
     path: '/acl/$all/topic/:topic',
+    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
     descr: 'Delete mnesia in the cluster',
     example: { params: { topic: 'secret/#' } },
     run: (context, { params: { topic } }) => remove(context, 'all', topic)

@@ -89,6 +89,7 @@ export const APPLICATIONS: readonly Operation[] = [
     name: 'add_app',
     method: 'POST',
     path: '/apps',
+    ctl: 'apps add ID=app_id --name',
     descr: 'Add Application',
     example: {
       body: { app_id: 'billing', name: 'Billing', secret: 'a long and random secret' },
@@ -108,6 +109,7 @@ export const APPLICATIONS: readonly Operation[] = [
     name: 'del_app',
     method: 'DELETE',
     path: '/apps/:appid',
+    ctl: 'apps remove ID',
     descr: 'Delete Application',
     example: { params: { appid: 'reports' } },
     isForApplications: true,
@@ -118,6 +120,7 @@ export const APPLICATIONS: readonly Operation[] = [
     name: 'list_apps',
     method: 'GET',
     path: '/apps',
+    ctl: { 'apps list': 'app_id name desc status expired' },
     descr: 'List Applications',
     example: { data: [{ ...REPORTS, app_id: 'app', name: 'Examples', desc: '' }, REPORTS] },
     isForApplications: true,

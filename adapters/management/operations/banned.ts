@@ -152,6 +152,7 @@ export const BANNED: readonly Operation[] = [
     name: 'list_banned',
     method: 'GET',
     path: '/banned',
+    ctl: { 'ban list': 'who as reason by at until' },
     descr: 'List banned',
     example: (revision) => ({ data: [intruder(revision)] }),
     paged: 'max',
@@ -165,6 +166,7 @@ export const BANNED: readonly Operation[] = [
     name: 'create_banned',
     method: 'POST',
     path: '/banned',
+    ctl: 'ban add WHO=who --as --reason --seconds=until',
     descr: 'Create banned',
     example: ({ bannedKinds: { address } }) => {
       const ban = { who: '192.0.2.66', as: address, reason: 'scans ports', until: 1_798_761_600 };
@@ -207,6 +209,7 @@ export const BANNED: readonly Operation[] = [
     name: 'delete_banned',
     method: 'DELETE',
     path: '/banned/:as/:who',
+    ctl: 'ban remove WHO=who --as',
     descr: 'Delete banned',
     example: ({ bannedKinds: { clientId } }) => ({ params: { as: clientId, who: 'intruder' } }),
     in: LATER,

@@ -141,6 +141,12 @@ export const CLIENTS = [
     {
       method: 'GET',
       path: '/clients',
+      ctl: {
+        'clients list [PART=_like_clientid]':
+          'clientid username ip_address port connected proto_ver subscriptions_cnt mqueue_len',
+        'sessions list [PART=_like_clientid]':
+          'clientid connected created_at expiry_interval subscriptions_cnt inflight awaiting_rel mqueue_len mqueue_dropped'
+      },
       example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
       in: LATER,
       data: DATA,
@@ -158,6 +164,7 @@ export const CLIENTS = [
     {
       method: 'GET',
       path: '/clients/:clientid',
+      ctl: 'clients show ID',
       example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
       in: LATER,
       data: DATA,
@@ -186,6 +193,7 @@ export const CLIENTS = [
     {
       method: 'DELETE',
       path: '/clients/:clientid',
+      ctl: 'clients kick ID',
       example: { params: { clientid: 'sensor-1' } },
       in: LATER,
       run: (context, { params }) => kick(context, params.clientid)

@@ -180,6 +180,7 @@ export const CONFIGS: readonly Operation[] = [
     name: 'update_config',
     method: 'PUT',
     path: '/configs/:app',
+    ctl: 'config set KEY=key VALUE=value app=emqx',
     descr: 'Update config of an application in the cluster',
     body: CHANGE,
     shown: CONFIG,

@@ -61,6 +61,7 @@ export const LISTENERS = [
     name: 'list_listeners',
     method: 'GET',
     path: '/listeners',
+    ctl: { listeners: 'protocol listen_on current_conns max_conns' },
     descr: 'A list of listeners in the cluster',
     example: { data: [{ node: NODE, listeners: [EXAMPLE] }] },
     data: Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), listeners: DATA })),

@@ -217,6 +217,7 @@ export const MESSAGES = [
     name: 'mqtt_subscribe',
     method: 'POST',
     path: '/mqtt/subscribe',
+    ctl: 'sub ID=clientid TOPIC=topic --qos',
     descr: 'Subscribe a topic',
     example: ({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'commands/all', qos: 1 } }),
     body: SUBSCRIBE,
@@ -226,6 +227,7 @@ export const MESSAGES = [
     name: 'mqtt_publish',
     method: 'POST',
     path: '/mqtt/publish',
+    ctl: 'pub TOPIC=topic PAYLOAD=payload --qos --retain',
     isFrequent: true,
     descr: 'Publish a MQTT message',
     example: ({ clientIdName }) => ({
@@ -244,6 +246,7 @@ export const MESSAGES = [
     name: 'mqtt_unsubscribe',
     method: 'POST',
     path: '/mqtt/unsubscribe',
+    ctl: 'unsub ID=clientid TOPIC=topic',
     descr: 'Unsubscribe a topic',
     example: ({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'commands/sensor-1' } }),
     body: UNSUBSCRIBE,

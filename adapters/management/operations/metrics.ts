@@ -72,6 +72,7 @@ export const METRICS = [
     name: 'list_all_metrics',
     method: 'GET',
     path: '/metrics',
+    ctl: 'metrics',
     descr: 'A list of metrics of all nodes in the cluster',
     example: { data: [{ node: NODE_NAME, metrics: METRICS_EXAMPLE }] },
     data: Type.Array(Type.Object({ node: NODE, metrics: METRICS_DATA })),
@@ -97,6 +98,7 @@ export const STATS = [
     name: 'list_stats',
     method: 'GET',
     path: '/stats',
+    ctl: 'stats',
     descr: 'A list of stats of all nodes in the cluster',
     example: ({ hasFlatStats }) => ({
       data: [hasFlatStats ? { node: NODE_NAME, ...STATS_EXAMPLE } : { node: NODE_NAME, stats: STATS_EXAMPLE }]

@@ -146,6 +146,7 @@ export const NODES = [
     name: 'list_nodes',
     method: 'GET',
     path: '/nodes',
+    ctl: { nodes: 'node node_status version uptime connections memory_used load1' },
     descr: 'A list of nodes in the cluster',
     example: { data: [{ ...NODE_EXAMPLE, memory_total: '64.00M', memory_used: '26.50M' }] },
     data: Type.Array(LISTED_NODE),

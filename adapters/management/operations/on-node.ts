@@ -16,7 +16,7 @@ interface Forms {
 
 /**
  * Make two rows of an operation: one for the cluster and one for a single node. They differ in the name, in
- * `/nodes/:node` before the path, and in the check of the node.
+ * `/nodes/:node` before the path, and in the check of the node; `ctl` uses the first one.
  * @returns the row for the cluster, and the one for a node
  */
 export function inClusterAndOnNode<const P extends string, Q extends TObject, B extends TSchema>(
@@ -26,8 +26,9 @@ export function inClusterAndOnNode<const P extends string, Q extends TObject, B 
   }
 ): [Operation, Operation] {
   const { path, example, run } = row as unknown as Operation;
-  const onNode: Pick<Operation, 'path' | 'run'> = {
+  const onNode: Pick<Operation, 'path' | 'ctl' | 'run'> = {
     path: `/nodes/:node${path}`,
+    ctl: undefined,
     run: (context, input) => {
       checkNode(context, (input as Input<':node'>).params.node);
       return run(context, input);

@@ -68,6 +68,7 @@ export const PLUGINS: readonly Operation[] = [
     name: 'list_node_plugins',
     method: 'GET',
     path: '/nodes/:node/plugins',
+    ctl: { 'plugins list': 'name active type description' },
     descr: 'List all plugins on a node',
     data: Type.Array(PLUGIN),
     example: { params: { node: 'embermq@127.0.0.1' } },
@@ -80,6 +81,7 @@ export const PLUGINS: readonly Operation[] = [
     name: 'load_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/load',
+    ctl: 'plugins load NAME=plugin',
     descr: 'Load a plugin',
     data: Type.Optional(Type.Array(Type.String(), { description: 'Earlier: the names of what has been started' })),
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_rewrite' } },
@@ -92,6 +94,7 @@ export const PLUGINS: readonly Operation[] = [
     name: 'unload_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/unload',
+    ctl: 'plugins unload NAME=plugin',
     descr: 'Unload a plugin',
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_delayed_publish' } },
     run: (context, { params }) => {
@@ -103,6 +106,7 @@ export const PLUGINS: readonly Operation[] = [
     name: 'reload_plugin',
     method: 'PUT',
     path: '/nodes/:node/plugins/:plugin/reload',
+    ctl: 'plugins reload NAME=plugin',
     descr: 'Reload a plugin',
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_presence' } },
     run: (context, { params }) => {

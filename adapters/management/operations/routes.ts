@@ -34,6 +34,7 @@ export const ROUTES = [
     name: 'list_routes',
     method: 'GET',
     path: '/routes',
+    ctl: { routes: 'topic node' },
     descr: 'List routes',
     example: { data: [{ topic: 'alerts/#', node: NODE }] },
     data: DATA,

@@ -125,6 +125,10 @@ export const RULES: readonly Operation[] = [
     name: 'create_rule',
     method: 'POST',
     path: '/rules',
+    ctl: {
+      'rules add [FILE] --id --sql=rawsql --action=actions --description': '',
+      'rules test [FILE] test=true --sql=rawsql --ctx': ''
+    },
     descr: 'Create a rule',
     query: Type.Object({
       test: Type.Optional(Type.Boolean({ description: 'Evaluate the statement for an event, and make no rule' })),
@@ -169,6 +173,7 @@ export const RULES: readonly Operation[] = [
     name: 'list_rules',
     method: 'GET',
     path: '/rules',
+    ctl: { 'rules list [PART=_like_id]': 'id enabled state for matched passed failed description' },
     descr: 'A list of all rules',
     query: CONDITIONS,
     paged: 'max',
@@ -196,6 +201,7 @@ export const RULES: readonly Operation[] = [
     name: 'show_rule',
     method: 'GET',
     path: '/rules/:id',
+    ctl: 'rules show ID',
     descr: 'Show a rule',
     data: RULE,
     example: { params, data: examples.RULE },
@@ -206,6 +212,11 @@ export const RULES: readonly Operation[] = [
     name: 'update_rule',
     method: 'PUT',
     path: '/rules/:id',
+    ctl: {
+      'rules change ID [FILE] --sql=rawsql --action=actions --description': '',
+      'rules enable ID enabled=true': '',
+      'rules disable ID enabled=false': ''
+    },
     descr: 'Update a rule',
     body: CHANGE,
     data: RULE,
@@ -230,6 +241,7 @@ export const RULES: readonly Operation[] = [
     name: 'delete_rule',
     method: 'DELETE',
     path: '/rules/:id',
+    ctl: 'rules remove ID',
     descr: 'Delete a rule',
     example: { params },
     faultOf: ruleFault,
@@ -241,6 +253,7 @@ export const RULES: readonly Operation[] = [
     name: 'reset_metrics',
     method: 'PUT',
     path: '/rules/:id/reset_metrics',
+    ctl: 'rules reset ID',
     descr: 'Set the metrics of a rule and its actions to 0',
     example: { params },
     faultOf: ruleFault,

@@ -101,6 +101,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       {
         method: 'GET',
         path: '/subscriptions',
+        ctl: { 'subs [ID=clientid]': 'clientid topic qos' },
         example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
         in: revisions,
         data,

@@ -44,6 +44,7 @@ export const USERS: readonly Operation[] = [
     name: 'create_user',
     method: 'POST',
     path: '/users',
+    ctl: 'users add NAME=username --tags',
     descr: 'Create an user',
     grantsAccess: true,
     example: { body: { username: 'eve', password: 'password of eve', tags: 'viewer' } },
@@ -66,6 +67,7 @@ export const USERS: readonly Operation[] = [
     name: 'list_users',
     method: 'GET',
     path: '/users',
+    ctl: { 'users list': 'username tags' },
     descr: 'List users',
     example: {
       data: [
@@ -92,6 +94,7 @@ export const USERS: readonly Operation[] = [
     name: 'delete_user',
     method: 'DELETE',
     path: '/users/:name',
+    ctl: 'users remove NAME',
     descr: 'Delete an user',
     example: { params: { name: 'bob' } },
     originalAnswer,

@@ -162,6 +162,7 @@ export const SERVICE: readonly Operation[] = [
     name: 'exportRuleset',
     method: 'POST',
     path: '/ruleset/export',
+    ctl: 'stream export',
     // contains the secrets of rules, so viewers may not use it
     descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
     errorPrefix: 'export error',
@@ -177,6 +178,7 @@ export const SERVICE: readonly Operation[] = [
     name: 'importRuleset',
     method: 'POST',
     path: '/ruleset/import',
+    ctl: 'stream import FILE=content',
     descr: 'Create or replace the streams, tables and rules of an export',
     errorPrefix: 'import error',
     body: Type.Object({

@@ -36,6 +36,7 @@ export const AUDIT: readonly Operation[] = [
     name: 'list_audit',
     method: 'GET',
     path: '/x/audit',
+    ctl: { 'audit [OPERATION=operation] --failed': 'at caller.id address operation status count parameters' },
     descr: 'List the last 1,000 changes made through management interfaces, the newest first',
     paged: 100,
     hasCursor: true,

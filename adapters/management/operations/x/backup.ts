@@ -8,6 +8,7 @@ export const BACKUP: readonly Operation[] = [
     name: 'backup_store',
     method: 'POST',
     path: '/x/backup',
+    ctl: 'backup FILE --force',
     descr: 'Back up the store while the broker runs: lines of JSON for "embermq store import"',
     isForAdministrators: true,
     isForApplications: true,

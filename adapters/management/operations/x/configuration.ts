@@ -94,6 +94,7 @@ export const CONFIGURATION: readonly Operation[] = [
     name: 'export_configuration',
     method: 'GET',
     path: '/x/export',
+    ctl: 'export [FILE] --force',
     descr:
       'Export credentials, access rules, bans, applications, users, features, settings and stopped sources as one document, with hashes only',
     isForAdministrators: true,
@@ -108,6 +109,7 @@ export const CONFIGURATION: readonly Operation[] = [
     name: 'import_configuration',
     method: 'POST',
     path: '/x/import',
+    ctl: { 'import FILE --mode': 'section added replaced removed skipped' },
     descr: 'Import such a document: check all of it, then change the sections that it has',
     grantsAccess: true,
     query: Type.Object({

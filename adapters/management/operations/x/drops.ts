@@ -35,6 +35,7 @@ export const DROPS: readonly Operation[] = [
     name: 'list_drops',
     method: 'GET',
     path: '/x/drops',
+    ctl: { 'drops list --client=clientid --topic --reason': 'at topic qos from_clientid clientid reason count' },
     descr: 'List the last 1,000 dropped messages, the newest first',
     paged: 100,
     hasCursor: true,
@@ -63,6 +64,7 @@ export const DROPS: readonly Operation[] = [
     name: 'clear_drops',
     method: 'DELETE',
     path: '/x/drops',
+    ctl: 'drops clear',
     descr: 'Forget the dropped messages',
     example: {},
     run: ({ broker }) => broker.monitor.drops.clear()

@@ -43,6 +43,7 @@ export const EVENT_STREAM: readonly Operation[] = [
     name: 'stream_events',
     method: 'GET',
     path: '/x/events',
+    ctl: 'events [NAMES=names] --client=clientid --topic --payload',
     descr: 'Stream events of the broker as server-sent events',
     query: SELECTION,
     isStream: true,

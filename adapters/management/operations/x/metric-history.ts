@@ -39,6 +39,7 @@ export const METRIC_HISTORY: readonly Operation[] = [
     name: 'list_figures',
     method: 'GET',
     path: '/x/figures',
+    ctl: 'figures [NAMES=names]',
     descr: 'Counters and gauges of the last hour, every ten seconds',
     query: SELECTION,
     data: SERIES,

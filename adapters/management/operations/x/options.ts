@@ -51,6 +51,7 @@ export const OPTIONS: readonly Operation[] = [
     name: 'list_options',
     method: 'GET',
     path: '/x/options',
+    ctl: { 'config list --source': 'key value source origin takes_effect' },
     descr: 'List the options of the broker with their sources, by key',
     paged: 100,
     hasCursor: true,
@@ -70,6 +71,7 @@ export const OPTIONS: readonly Operation[] = [
     name: 'lookup_option',
     method: 'GET',
     path: '/x/options/:key',
+    ctl: 'config get KEY',
     descr: 'Look up an option by any spelling of its name',
     example: { params: { key: 'sysInterval' } },
     data: OPTION,
@@ -85,6 +87,7 @@ export const OPTIONS: readonly Operation[] = [
     name: 'reset_option',
     method: 'DELETE',
     path: '/x/options/:key',
+    ctl: 'config reset KEY',
     descr: 'Remove what was set for an option at run time',
     example: { params: { key: 'broker.sys_interval' } },
     run: async ({ broker: { configuration } }, { params: { key } }) => {

@@ -24,6 +24,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     name: 'list_retained',
     method: 'GET',
     path: '/x/retained',
+    ctl: { 'retained list [FILTER=topic]': 'topic qos payload_size at expires_at from_clientid' },
     descr: 'List the retained messages, without their payloads, in the order of their topics',
     paged: 100,
     hasCursor: true,
@@ -47,6 +48,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     name: 'lookup_retained',
     method: 'GET',
     path: '/x/retained/:topic',
+    ctl: 'retained show TOPIC',
     descr: 'Look up the retained message of a topic, with its payload',
     query: Type.Object({ encoding: ENCODING }),
     data: Type.Object({ ...MESSAGE_FIELDS, ...EXPIRES_AT }),
@@ -75,6 +77,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     name: 'delete_retained',
     method: 'DELETE',
     path: '/x/retained/:topic',
+    ctl: 'retained remove TOPIC',
     descr: 'Delete the retained message of a topic; subscribers are not notified',
     example: { params: { topic: 'sensors/1/temperature' } },
     run: async ({ broker }, { params: { topic } }) => {

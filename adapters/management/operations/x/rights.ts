@@ -53,6 +53,7 @@ export const RIGHTS: readonly Operation[] = [
     name: 'explain_rights',
     method: 'GET',
     path: '/x/rights',
+    ctl: 'rights ACTION=action TOPIC=topic --client=clientid --user=username --address=ip_address --ask',
     descr: 'Check whether a client may publish to a topic or subscribe to a topic filter, and report what decides',
     query: Type.Object({
       clientid: text('The client id. If it has a session, the rights of the client of the session are checked'),

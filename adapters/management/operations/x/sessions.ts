@@ -78,6 +78,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     name: 'lookup_session_state',
     method: 'GET',
     path: '/x/sessions/:clientid',
+    ctl: 'sessions show ID',
     descr: 'Look up a session: its client, subscriptions with their options, and what is in flight',
     data: Type.Object({
       client: CLIENT,
@@ -108,6 +109,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     name: 'list_session_queue',
     method: 'GET',
     path: '/x/sessions/:clientid/queue',
+    ctl: { 'sessions queue ID': 'at topic qos retain from_clientid expires_at payload_size payload' },
     descr: 'List the queued messages of a client, connected or not, in order of arrival',
     paged: 100,
     hasCursor: true,
@@ -129,6 +131,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     name: 'clear_session_queue',
     method: 'DELETE',
     path: '/x/sessions/:clientid/queue',
+    ctl: 'sessions clear ID',
     descr: 'Drop the queued messages of a client',
     data: Type.Object({ dropped: Type.Integer({ description: 'Number of messages that were dropped' }) }),
     example: { params: { clientid: 'sensor-2' }, data: { dropped: 0 } },

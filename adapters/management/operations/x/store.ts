@@ -37,6 +37,7 @@ export const STORE_METRICS: readonly Operation[] = [
     name: 'lookup_store',
     method: 'GET',
     path: '/x/store',
+    ctl: 'store --records',
     descr: 'The size of the store, and what is written to it',
     example: {},
     query: Type.Object({

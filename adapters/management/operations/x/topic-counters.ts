@@ -34,6 +34,10 @@ export const TOPIC_METRICS: readonly Operation[] = [
     name: 'list_topic_figures',
     method: 'GET',
     path: '/x/topic_figures',
+    ctl: {
+      'topic-figures list':
+        'topic since messages.in.count messages.in.rate messages.out.count messages.out.rate messages.dropped.count messages.dropped.rate'
+    },
     descr: 'List the counters of all topic filters whose messages are counted',
     example: {},
     paged: 'max',
@@ -48,6 +52,7 @@ export const TOPIC_METRICS: readonly Operation[] = [
     name: 'add_topic_figures',
     method: 'POST',
     path: '/x/topic_figures',
+    ctl: 'topic-figures add FILTER=topic',
     descr: 'Count the messages whose topic matches a topic filter',
     body: Type.Object({ topic: TOPIC }),
     shown: COUNTS,
@@ -58,6 +63,7 @@ export const TOPIC_METRICS: readonly Operation[] = [
     name: 'lookup_topic_figures',
     method: 'GET',
     path: '/x/topic_figures/:topic',
+    ctl: 'topic-figures show FILTER',
     descr: 'Look up the counters of a topic filter',
     example: { params: { topic: 'sensors/#' } },
     data: COUNTS,
@@ -71,6 +77,7 @@ export const TOPIC_METRICS: readonly Operation[] = [
     name: 'delete_topic_figures',
     method: 'DELETE',
     path: '/x/topic_figures/:topic',
+    ctl: 'topic-figures remove FILTER',
     descr: 'Stop counting for a topic filter',
     example: { params: { topic: 'sensors/#' } },
     run: ({ broker }, { params: { topic } }) => {

@@ -31,6 +31,7 @@ export const TOPICS: readonly Operation[] = [
     name: 'list_topic_levels',
     method: 'GET',
     path: '/x/topics',
+    ctl: { 'topics [PREFIX=prefix]': 'level topic retained subscribed retained_below subscribed_below' },
     descr: 'List one level of the topic tree: topics that are retained, and topic filters that are subscribed to',
     paged: 100,
     hasCursor: true,
