@@ -112,7 +112,7 @@ const PUBLIC = [
 ];
 
 /** The entry points of adapters; sources of authentication, sources and sinks of streams, and clients each have one. */
-const ENTRY_POINT = /^adapters\/(auth\/|management\/|streams\/|streams-api\/)?[^/]+\/index\.ts$/;
+const ENTRY_POINT = /^adapters\/(auth\/|management\/|rest\/|streams\/|streams-api\/)?[^/]+\/index\.ts$/;
 
 /** Modules that lib does not use: it opens no port, reads no file and communicates with no other process. */
 const OUTSIDE_WORLD =

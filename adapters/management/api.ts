@@ -21,7 +21,7 @@ import {
   type Service,
   withCors
 } from '../rest/index.ts';
-import { checkQuery, loadChecks, readQuery } from '../rest-checks/index.ts';
+import { checkQuery, loadChecks, readQuery } from '../rest/kit/index.ts';
 import { Audit, type ChangeRequest } from './audit.ts';
 import { faultOf } from './codes.ts';
 import { EventStreams } from './event-stream.ts';

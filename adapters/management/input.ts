@@ -2,7 +2,7 @@ import type { TObject, TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { nearest } from '../../lib/adapter.ts';
 import { type Body, documentedAs, Fault, parseJson } from '../rest/index.ts';
-import { check } from '../rest-checks/index.ts';
+import { check } from '../rest/kit/index.ts';
 import type { PageRequest } from './listing.ts';
 import { type Operation, requestOf } from './operation.ts';
 

@@ -14,7 +14,7 @@ import {
   type Service,
   withCors
 } from '../rest/index.ts';
-import { check, checkQuery, loadChecks, readQuery } from '../rest-checks/index.ts';
+import { check, checkQuery, loadChecks, readQuery } from '../rest/kit/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { auditChange, type ChangeRequest } from './audit.ts';
 import { bodyOf, noBody } from './body.ts';

@@ -9,7 +9,7 @@ import { BANNED } from '../../adapters/management/operations/banned.ts';
 import { CREDENTIALS } from '../../adapters/management/operations/credentials.ts';
 import { USERS } from '../../adapters/management/operations/users.ts';
 import { Router } from '../../adapters/rest/index.ts';
-import { check } from '../../adapters/rest-checks/index.ts';
+import { check } from '../../adapters/rest/kit/index.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
 const REVISIONS: readonly RevisionName[] = ['earlier', 'later', 'hosted'];

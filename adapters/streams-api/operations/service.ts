@@ -6,7 +6,7 @@ import * as Type from 'typebox';
 import type { PropertyField } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
 import { recordOf } from '../../rest/index.ts';
-import { check } from '../../rest-checks/index.ts';
+import { check } from '../../rest/kit/index.ts';
 import { StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';

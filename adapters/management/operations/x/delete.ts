@@ -1,6 +1,6 @@
 import * as Type from 'typebox';
 import { Fault, Router } from '../../../rest/index.ts';
-import { checkQuery, readQuery } from '../../../rest-checks/index.ts';
+import { checkQuery, readQuery } from '../../../rest/kit/index.ts';
 import { checkNames } from '../../input.ts';
 import { type Operation, operation } from '../../operation.ts';
 

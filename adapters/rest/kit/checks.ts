@@ -4,7 +4,7 @@
  */
 
 import type { Validator } from 'typebox/compile';
-import { Fault } from '../rest/index.ts';
+import { Fault } from '../fault.ts';
 import type { compile } from './compile.ts';
 
 let compiler: typeof compile | undefined;
