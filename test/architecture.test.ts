@@ -348,6 +348,28 @@ describe('exports', () => {
   });
 });
 
+/** Parts of the kit of REST interfaces, which adapters declare once. Aliases of its types are allowed. */
+const OF_KIT = ['Operation', 'Input', 'Example', 'Guard', 'RestService', 'Audit', 'operation', 'openApi'];
+
+describe('the kit of REST interfaces', () => {
+  it('declares operations, their input, the guard, the answer to a call and the document once for all interfaces', () => {
+    const inRest = packageSources.filter((file) => /^adapters\/(rest|management|streams-api)\/(?!client)/.test(file));
+    const declared = inRest.flatMap((file) =>
+      syntaxOf(file)
+        .statements.filter(
+          (node) => ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node) || ts.isFunctionDeclaration(node)
+        )
+        .map(({ name }) => ({ file, name: name?.text ?? '' }))
+    );
+    const found = declared.filter(({ name }) => OF_KIT.includes(name));
+    assert.deepEqual(found.map(({ name }) => name).sort(), [...OF_KIT].sort());
+    assert.deepEqual(
+      found.filter(({ file }) => !file.startsWith('adapters/rest/')),
+      []
+    );
+  });
+});
+
 describe('import directions', () => {
   it('reads the imports of all sources', () => {
     assert.ok(

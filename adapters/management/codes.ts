@@ -1,5 +1,8 @@
-import { BrokerError, InvalidInput, NotFound } from '../../lib/index.ts';
-import { Fault, type FaultKind } from '../rest/index.ts';
+import { InvalidInput } from '../../lib/index.ts';
+import { Fault, type FaultKind, faultFor, type StreamFaultKind } from '../rest/index.ts';
+
+/** The kinds of faults of the management interface. */
+export type ManagementFaultKind = Exclude<FaultKind, StreamFaultKind>;
 
 /** The answer to a fault. */
 interface CodeEntry {
@@ -19,7 +22,7 @@ interface CodeEntry {
 const ok = (code?: number) => ({ status: 200, code }) as const;
 
 /** The statuses and codes of faults. `original` is used with the option `errors: 'original'`. */
-export const CODES: Readonly<Record<FaultKind, CodeEntry>> = {
+export const CODES: Readonly<Record<ManagementFaultKind, CodeEntry>> = {
   unknownPath: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
   notJson: { status: 400, code: 109, original: { status: 400, text: 'Bad Request' } },
   missingParameter: { status: 400, code: 107, original: { status: 500, text: 'Internal Error' } },
@@ -55,6 +58,11 @@ export const CODES: Readonly<Record<FaultKind, CodeEntry>> = {
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
 };
 
+/** The row of a fault. */
+export function codesOf({ kind }: Fault): CodeEntry {
+  return (CODES as Readonly<Partial<Record<FaultKind, CodeEntry>>>)[kind] ?? CODES.failed;
+}
+
 /** The faults for errors of the broker, by error code. */
 const FAULTS: Readonly<Record<string, FaultKind>> = {
   TOPIC_NAME_INVALID: 'wrongTopic',
@@ -84,20 +92,9 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   OPTION_FIXED: 'wrongParameter'
 };
 
-/**
- * The fault for an error.
- * @returns undefined for an unexpected error
- */
+/** The fault for an error; undefined: it is unexpected. */
 export function faultOf(error: unknown): Fault | undefined {
-  if (error instanceof Fault) return error;
-  if (!(error instanceof BrokerError)) return undefined;
-  const kind =
-    FAULTS[error.code] ??
-    (error instanceof InvalidInput ? 'wrongParameter' : error instanceof NotFound ? 'unknownRecord' : undefined);
-  // the remedy in the message is meant for the app, not for an HTTP client
-  const message =
-    error.code === 'BROKER_NOT_STARTED' ? 'the broker is stopping, or has not started; try again later' : error.message;
-  return kind && new Fault(kind, message);
+  return faultFor(error, { codes: FAULTS, notFound: 'unknownRecord' });
 }
 
 /**

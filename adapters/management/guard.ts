@@ -1,14 +1,6 @@
 import type { OptionValues } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  type Credentials,
-  type GUARD_OPTIONS,
-  Guard,
-  hostsFor,
-  type Service
-} from '../rest/index.ts';
+import { type Answer, type Call, type Credentials, type GUARD_OPTIONS, Guard, type Service } from '../rest/index.ts';
 import { faultOf } from './codes.ts';
 import { answerTo } from './reply.ts';
 
@@ -27,7 +19,7 @@ export interface GuardOptions {
 
 /** The guard of read-only handlers, which pages of all origins may read. */
 export function pageGuard(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>): Guard {
-  return new Guard(broker, { ...settings, origins: 'any', hosts: hostsFor(settings) }, { name: 'management' });
+  return new Guard(broker, { ...settings, origins: 'any' }, { name: 'management' });
 }
 
 /** A read-only page behind a guard. */

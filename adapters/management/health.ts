@@ -1,6 +1,14 @@
-import { checkBroker, type OptionValues, readOptions } from '../../lib/adapter.ts';
+import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../rest/index.ts';
+import {
+  type Answer,
+  type Call,
+  GUARD_OPTIONS,
+  type HttpMounts,
+  mountsOf,
+  prefixRow,
+  readMountOptions
+} from '../rest/index.ts';
 import { GuardedPage, type GuardOptions, pageGuard } from './guard.ts';
 
 /** Options of `healthHandler`. */
@@ -61,7 +69,7 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
  */
 export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
   checkBroker(broker, 'healthHandler');
-  const settings = readOptions(HEALTH_OPTIONS, options, 'healthHandler') as OptionValues<typeof HEALTH_OPTIONS>;
+  const settings = readMountOptions(HEALTH_OPTIONS, options, 'healthHandler');
   const guard = pageGuard(broker, settings);
   const pages = (['livez', 'readyz'] as const).map((name) => {
     const paths = settings.prefix.map((prefix) => `${prefix}/${name}`);

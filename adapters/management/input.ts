@@ -1,10 +1,8 @@
 import type { TObject, TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { nearest } from '../../lib/adapter.ts';
-import { type Body, documentedAs, Fault, parseJson } from '../rest/index.ts';
-import { check } from '../rest/kit/index.ts';
-import type { PageRequest } from './listing.ts';
-import { type Operation, requestOf } from './operation.ts';
+import { type Body, Fault, parseJson } from '../rest/index.ts';
+import { check, documentedAs, type Operation, type PageRequest, requestOf } from '../rest/kit/index.ts';
 
 /** The query parameters of lists. */
 const PAGING = ['_page', '_limit', 'cursor'];

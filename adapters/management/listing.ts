@@ -4,20 +4,8 @@
 
 import type { PageEnd, PageParts } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
+import type { PageRequest } from '../rest/kit/index.ts';
 import type { Revision } from './revisions.ts';
-
-/** The part of a list that is requested. */
-export interface PageRequest {
-  /** The page number, from 1. */
-  readonly number: number;
-  readonly limit: number;
-  /** Number of rows on the previous pages. */
-  readonly skip: number;
-  /** The end of the previous page; undefined: this page begins after `skip` rows. */
-  readonly cursor?: string | undefined;
-  /** True if the request has a paging parameter. */
-  readonly isGiven?: boolean;
-}
 
 /** Information about the whole list in an answer. */
 export interface Whole {

@@ -1,13 +1,6 @@
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
-import { type AuditEntry, type Duration, InvalidInput, type Size } from '../../lib/index.ts';
-import {
-  type BrowserSettings,
-  type Credentials,
-  GUARD_OPTIONS,
-  hostsFor,
-  prefixRow,
-  readOrigins
-} from '../rest/index.ts';
+import { type OptionValues, optionField as row } from '../../lib/adapter.ts';
+import type { AuditEntry, Duration, Size } from '../../lib/index.ts';
+import { type Credentials, MOUNT_OPTIONS, prefixRow, readMountOptions } from '../rest/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from './revisions.ts';
 
 /** Options of `managementApi`. */
@@ -79,17 +72,6 @@ export type OptionOrigin = (name: string, zone?: string) => string | undefined;
 export const MANAGEMENT_OPTIONS = {
   revision: row('choice', 'later' as RevisionName, 'The revision that is served.', { choices: REVISIONS }),
   prefix: prefixRow(undefined),
-  unmatched: row(
-    'object',
-    404 as 404 | 'next',
-    'The answer to unknown paths below the prefix: 404; "next": the request is left to the app.',
-    {
-      check: (value, field) => {
-        if (value === 404 || value === 'next') return value;
-        throw new InvalidInput('OPTION_INVALID', field, '404 or "next"', value);
-      }
-    }
-  ),
   errors: row(
     'choice',
     'documented' as 'documented' | 'original',
@@ -98,38 +80,15 @@ export const MANAGEMENT_OPTIONS = {
       choices: ['documented', 'original']
     }
   ),
-  ...GUARD_OPTIONS,
-  credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
+  ...MOUNT_OPTIONS,
   appOperations: row('boolean', true, 'Allow the operations for applications and backups.'),
-  origins: row(
-    'object',
-    new Set<string>() as BrowserSettings['origins'],
-    'Origins whose pages may use the interface; "any": all of them. They get CORS headers.',
-    {
-      check: readOrigins
-    }
-  ),
   maxRowLimit: row('integer', 10_000, 'Maximum _limit of a list, and its default.', { min: 1, max: 10_000 }),
   audit: row(
-    'object',
+    'function',
     undefined as ((entry: AuditEntry) => void) | undefined,
-    'Called with each entry of the audit log.',
-    {
-      check: (value, field) => {
-        if (typeof value === 'function') return value as (entry: AuditEntry) => void;
-        throw new InvalidInput('OPTION_INVALID', field, 'a function', value);
-      }
-    }
+    'Called with each entry of the audit log.'
   ),
   maxEventStreams: row('integer', 16, 'Maximum number of event streams (/x/events) open at a time.', { min: 0 }),
-  maxBodyBytes: row('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
-    unit: 'bytes',
-    min: 1
-  }),
-  bodyTimeout: row('duration', 15_000, 'Time from the first look at a request body to its end.', {
-    unit: 'ms',
-    min: 1
-  }),
   optionSource: row(
     'function',
     undefined as OptionOrigin | undefined,
@@ -138,11 +97,10 @@ export const MANAGEMENT_OPTIONS = {
 };
 
 /** The checked options. */
-export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { readonly prefixes: readonly string[] };
+export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { readonly prefix: readonly string[] };
 
 /** Read the options of `managementApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readManagementOptions(given: ManagementOptions): ManagementSettings {
-  const settings = readOptions(MANAGEMENT_OPTIONS, given, 'managementApi') as unknown as ManagementSettings;
-  const { prefix, revision } = settings;
-  return { ...settings, prefixes: prefix ?? REVISION_ROWS[revision].prefixes, hosts: hostsFor(settings) };
+  const settings = readMountOptions(MANAGEMENT_OPTIONS, given, 'managementApi');
+  return { ...settings, prefix: settings.prefix ?? REVISION_ROWS[settings.revision].prefixes };
 }

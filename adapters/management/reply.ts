@@ -1,9 +1,9 @@
-import { type Answer, type Fault, type FaultKind, shortened } from '../rest/index.ts';
-import { CODES } from './codes.ts';
+import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts';
+import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
+import { codesOf } from './codes.ts';
 import { Download } from './download.ts';
 import { EventStream } from './event-stream.ts';
-import { Listing, type PageRequest, type Whole } from './listing.ts';
-import type { OriginalAnswer } from './operation.ts';
+import { Listing, type Whole } from './listing.ts';
 
 /** Rows of `Rows` that are written in one slice. */
 const ROWS_AT_ONCE = 200;
@@ -15,17 +15,6 @@ const STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no'
-};
-/** Requests HTTP Basic credentials. */
-const CHALLENGE = { 'www-authenticate': 'Basic realm="embermq", charset="UTF-8"' };
-/** Time after which failed logins are forgotten, in seconds. */
-const RETRY = { 'retry-after': '60' };
-/** Time after which a broker that stops, or whose store has failed, may serve again, in seconds. */
-const RETRY_SOON = { 'retry-after': '5' };
-const HEADERS: Partial<Record<FaultKind, Readonly<Record<string, string>>>> = {
-  unauthorized: CHALLENGE,
-  tooManyLogins: RETRY,
-  unavailable: RETRY_SOON
 };
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
@@ -160,24 +149,14 @@ function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageReques
   return { page: number, limit, count, hasnext: hasNext, cursor };
 }
 
-/** Faults after which the remaining body is not read. */
-const CLOSING: ReadonlySet<FaultKind> = new Set([
-  'unauthorized',
-  'notPermitted',
-  'tooManyLogins',
-  'bodyTooLarge',
-  'bodyTooSlow'
-]);
-
 /**
  * The answer of a failed operation.
  * @param isOriginal answer like the original products
  * @param said their answer, if it differs from the table
  */
 export function answerTo(fault: Fault, isOriginal: boolean, said?: OriginalAnswer): Answer {
-  const { status, code, original } = CODES[fault.kind];
-  const headers = { ...HEADERS[fault.kind], ...fault.headers };
-  const closes = CLOSING.has(fault.kind);
+  const { status, code, original } = codesOf(fault);
+  const { headers, closes } = faultParts(fault);
   if (!isOriginal) return { ...json(status, { code, message: shortened(fault.message) }, headers), closes };
   if (said !== undefined) return json(200, said);
   if ('text' in original)

@@ -5,9 +5,9 @@ export const REVISIONS = ['earlier', 'later', 'hosted'] as const satisfies reado
 export type RevisionName = 'earlier' | 'later' | 'hosted';
 
 /** The revisions with connections and sessions. */
-export const EARLIER: readonly RevisionName[] = ['earlier'];
+export const EARLIER = ['earlier'] as const satisfies readonly RevisionName[];
 /** The revisions with clients, and with conditions in lists. */
-export const LATER: readonly RevisionName[] = ['later', 'hosted'];
+export const LATER = ['later', 'hosted'] as const satisfies readonly RevisionName[];
 
 /** The capabilities and names of a revision. Code tests these, never the name of a revision. */
 export interface Revision {

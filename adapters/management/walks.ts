@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock, PageParts } from '../../lib/index.ts';
 import { type Caller, crypto } from '../rest/index.ts';
-import type { PageRequest } from './listing.ts';
+import type { PageRequest } from '../rest/kit/index.ts';
 
 /** Time within which the next page of a list must be requested, in milliseconds. */
 const WALK_MS = 60_000;

@@ -3,6 +3,11 @@
 // with `Retry-After` keeps the code 101, and `errors: 'original'` answers 200 with this code, as before. A path that
 // is asked for with another method is 404 with code 102, as documented, with the header `Allow`.
 
+import { BrokerError, InvalidInput, NotFound, StateError } from '../../lib/index.ts';
+
+/** The kinds of faults that only the interface of streams has. */
+export type StreamFaultKind = 'syntax' | 'plan' | 'rule' | 'stream' | 'ioFailed' | 'storeFailed' | 'wrongMethod';
+
 /**
  * The kinds of faults of a request, or reasons why it cannot be answered. Each interface has a table with their
  * statuses and codes.
@@ -37,7 +42,8 @@ export type FaultKind =
   | 'bodyTooSlow'
   | 'bodyIncomplete'
   | 'unavailable'
-  | 'failed';
+  | 'failed'
+  | StreamFaultKind;
 
 /** A request that is answered with an error. */
 export class Fault extends Error {
@@ -46,13 +52,53 @@ export class Fault extends Error {
   readonly original: string | undefined;
   /** Headers of the answer. */
   readonly headers: Readonly<Record<string, string>>;
+  /** True if the message is complete: no prefix of the operation is put in front of it. */
+  readonly isWhole: boolean;
 
   /** @param message for people: names the parameter or object, and the remedy */
-  constructor(kind: FaultKind, message: string, original?: string, headers: Readonly<Record<string, string>> = {}) {
+  constructor(
+    kind: FaultKind,
+    message: string,
+    original?: string,
+    { headers = {}, isWhole = false }: Partial<Pick<Fault, 'headers' | 'isWhole'>> = {}
+  ) {
     super(message);
     this.name = 'Fault';
     this.kind = kind;
     this.original = original;
     this.headers = headers;
+    this.isWhole = isWhole;
   }
+}
+
+/** The kinds of faults that errors of the broker are in an interface. */
+interface FaultKinds {
+  /** By error code; they take precedence over the classes of errors. */
+  readonly codes: Readonly<Record<string, FaultKind>>;
+  readonly notFound: FaultKind;
+  /** Default: such errors are unexpected. */
+  readonly state?: FaultKind;
+}
+
+/** Replacements for messages whose remedy is meant for the app, not for an HTTP client. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  BROKER_NOT_STARTED: 'the broker is stopping, or has not started; try again later',
+  STREAMS_STOPPED: 'the stream service is stopped'
+};
+
+/**
+ * The fault for an error.
+ * @returns undefined for an unexpected error
+ */
+export function faultFor(error: unknown, kinds: FaultKinds): Fault | undefined {
+  if (error instanceof Fault) return error;
+  if (!(error instanceof BrokerError)) return undefined;
+  const kind = kinds.codes[error.code] ?? kindOfClass(error, kinds);
+  return kind && new Fault(kind, MESSAGES[error.code] ?? error.message);
+}
+
+function kindOfClass(error: BrokerError, { notFound, state }: FaultKinds): FaultKind | undefined {
+  if (error instanceof InvalidInput) return 'wrongParameter';
+  if (error instanceof NotFound) return notFound;
+  return error instanceof StateError ? state : undefined;
 }

@@ -1,4 +1,11 @@
-import { isNetwork, networkOf, type OptionValues, optionField as row } from '../../lib/adapter.ts';
+import {
+  isNetwork,
+  networkOf,
+  type OptionTable,
+  type OptionValues,
+  readOptions,
+  optionField as row
+} from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
@@ -22,12 +29,50 @@ export const GUARD_OPTIONS = {
   })
 };
 
-/** The names that the `Host` header may have; undefined: not checked. */
-export function hostsFor({
-  credentials,
-  hosts
-}: Pick<OptionValues<typeof GUARD_OPTIONS>, 'credentials' | 'hosts'>): ReadonlySet<string> | undefined {
-  return hosts ?? (credentials === 'none' ? new Set() : undefined);
+/** Options of interfaces that may change something. */
+export const MOUNT_OPTIONS = {
+  unmatched: row(
+    'object',
+    404 as 404 | 'next',
+    'The answer to unknown paths below the prefix: 404; "next": the request is left to the app.',
+    {
+      check: (value, field) => {
+        if (value === 404 || value === 'next') return value;
+        throw new InvalidInput('OPTION_INVALID', field, '404 or "next"', value);
+      }
+    }
+  ),
+  ...GUARD_OPTIONS,
+  credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
+  origins: row(
+    'object',
+    new Set<string>() as BrowserSettings['origins'],
+    'Origins whose pages may use the interface; "any": all of them. They get CORS headers.',
+    { check: readOrigins }
+  ),
+  maxBodyBytes: row('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
+    unit: 'bytes',
+    min: 1
+  }),
+  bodyTimeout: row('duration', 15_000, 'Time from the first look at a request body to its end.', {
+    unit: 'ms',
+    min: 1
+  })
+};
+
+/**
+ * Read the options of a mount. With `credentials: 'none'`, the `Host` header is checked although `hosts` is not given.
+ * @param what the function of the options, for errors
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readMountOptions<T extends OptionTable & typeof GUARD_OPTIONS>(
+  table: T,
+  given: object,
+  what: string
+): OptionValues<T> {
+  const settings = readOptions(table, given, what) as unknown as OptionValues<T>;
+  const { credentials, hosts } = settings as OptionValues<typeof GUARD_OPTIONS>;
+  return { ...settings, hosts: hosts ?? (credentials === 'none' ? new Set() : undefined) };
 }
 
 /** The row of the option for the paths of a mount. */

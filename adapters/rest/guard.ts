@@ -18,13 +18,6 @@ export interface Guarded {
    * same requirement.
    */
   readonly grantsAccess?: true;
-  /**
-   * The action of `embermq ctl` that sends the request; or actions, each with the columns of its table on a terminal. Words in capitals are
-   * arguments; in brackets, optional ones. Arguments are the parameters of the path in their order, unless they name another one, as in
-   * `subs [ID=clientid]`; `FILE` is a JSON file with the body. Flags name the parameter that they set, if it has another name: `--client=clientid`.
-   * Words such as `enabled=true` are sent as they are.
-   */
-  readonly ctl?: string | Readonly<Record<string, string>> | undefined;
 }
 
 /** Settings of a guard. */

@@ -15,7 +15,6 @@ export {
   type Identities
 } from './credentials.ts';
 export type { Json, OpenApiDocument } from './document.ts';
-export { type Documented, DocumentSchemas, documentedAs } from './document-schemas.ts';
 export {
   type FastifyInstance,
   type FastifyPlugin,
@@ -23,10 +22,17 @@ export {
   type FastifyRequest,
   toFastify
 } from './fastify.ts';
-export { Fault, type FaultKind } from './fault.ts';
+export { Fault, type FaultKind, faultFor, type StreamFaultKind } from './fault.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
 export { Guard, type Guarded } from './guard.ts';
-export { GUARD_OPTIONS, hostsFor, prefixRow, readCredentials, readOrigins } from './guard-options.ts';
+export {
+  GUARD_OPTIONS,
+  MOUNT_OPTIONS,
+  prefixRow,
+  readCredentials,
+  readMountOptions,
+  readOrigins
+} from './guard-options.ts';
 export { type KoaContext, type KoaMiddleware, toKoa } from './koa.ts';
 export { MountedServices } from './mounted-services.ts';
 export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
@@ -35,5 +41,6 @@ export { parseJson } from './parse-json.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';
 /** @internal */
 export { recordOf } from './record-of.ts';
+export { faultParts } from './replies.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

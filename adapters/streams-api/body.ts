@@ -1,55 +1,55 @@
+import * as Type from 'typebox';
 import { parseStreamJson } from '../../lib/adapter.ts';
-import { type Body, parseJson } from '../rest/index.ts';
-import { StreamFault } from './faults.ts';
-import type { Operation } from './operation.ts';
+import { type Body, Fault, parseJson } from '../rest/index.ts';
+import { check, type Operation } from '../rest/kit/index.ts';
 
 /** Maximum length of the part of a body that a message repeats. */
 const SHOWN = 1_024;
 
-/**
- * The JSON object in a body, independent of the content type.
- * @returns undefined if the body is absent
- * @throws StreamFault with the message of the operation
- */
-export function bodyOf(
-  sent: Body,
-  row: Operation,
-  { params, maxDepth }: { readonly params: Readonly<Record<string, string>>; readonly maxDepth: number }
-): Readonly<Record<string, unknown>> | undefined {
-  const refuse = (text: string, reason: string): StreamFault => {
-    const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text;
-    const message = row.notJson?.(shown, reason, params);
-    return new StreamFault(
-      400,
-      'encoding',
-      message ?? `the body is not a JSON object: ${reason}`,
-      message !== undefined
-    );
-  };
-  let value: unknown;
-  if ('value' in sent) value = sent.value;
-  else if (sent.text.trim() === '') return undefined;
-  else {
-    try {
-      value = parseJson(sent.text);
-      if (row.hasExactNumbers === true) value = parseStreamJson(sent.text);
-    } catch (error) {
-      throw refuse(sent.text, (error as Error).message);
-    }
-  }
-  if (value === undefined) return undefined;
-  const text = () => ('text' in sent ? sent.text : JSON.stringify(value));
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refuse(text(), 'it is not an object');
-  if (isDeeper(value, maxDepth))
-    throw refuse(text(), `it has more than ${maxDepth} levels of objects and arrays (option maxDepth)`);
-  return value as Readonly<Record<string, unknown>>;
+/** The limits and texts of the check of a body. */
+interface BodyChecks {
+  readonly params: Readonly<Record<string, string>>;
+  readonly maxDepth: number;
 }
 
-/** The refusal of a request without a body. */
-export function noBody(row: Operation, params: Readonly<Record<string, string>>): StreamFault {
-  const reason = 'the request has no body';
-  const message = row.notJson?.('', reason, params);
-  return new StreamFault(400, 'encoding', message ?? `${reason}: send JSON`, message !== undefined);
+/**
+ * Read and check the JSON object in a body, independent of the content type. An optional schema allows a request without a
+ * body.
+ * @throws Fault with the message of the operation
+ */
+export function checkedBody(row: Operation, sent: Body, { params, maxDepth }: BodyChecks): unknown {
+  const refuse = (text: string, reason: string, general: string): Fault => {
+    const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text;
+    const message = row.notJson?.(shown, reason, params);
+    return new Fault('notJson', message ?? general, undefined, { isWhole: message !== undefined });
+  };
+  const notObject = (text: string, reason: string) => refuse(text, reason, `the body is not a JSON object: ${reason}`);
+  const value = parsed(row, sent, notObject);
+  const schema = row.body as NonNullable<typeof row.body>;
+  if (value === undefined) {
+    if (Type.IsOptional(schema)) return undefined;
+    const reason = 'the request has no body';
+    throw refuse('', reason, `${reason}: send JSON`);
+  }
+  const text = () => ('text' in sent ? sent.text : JSON.stringify(value));
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw notObject(text(), 'it is not an object');
+  if (isDeeper(value, maxDepth))
+    throw notObject(text(), `it has more than ${maxDepth} levels of objects and arrays (option maxDepth)`);
+  row.first?.(value as Readonly<Record<string, unknown>>);
+  return check(schema, value, 'body');
+}
+
+/** @returns undefined if the body is absent */
+function parsed(row: Operation, sent: Body, refuse: (text: string, reason: string) => Fault): unknown {
+  if ('value' in sent) return sent.value;
+  if (sent.text.trim() === '') return undefined;
+  try {
+    const value = parseJson(sent.text);
+    return row.hasExactNumbers === true ? parseStreamJson(sent.text) : value;
+  } catch (error) {
+    throw refuse(sent.text, (error as Error).message);
+  }
 }
 
 /** Check whether a value has more levels than allowed. Recursion could overflow the stack. */

@@ -1,103 +1,69 @@
-import { BrokerError, InvalidInput, NotFound, StateError } from '../../lib/index.ts';
-import { Fault, type FaultKind } from '../rest/index.ts';
+import { BrokerError } from '../../lib/index.ts';
+import { type Fault, type FaultKind, faultFor } from '../rest/index.ts';
 
-/** The codes of errors in JSON [stream rules 1.1]. */
-export const CODES = {
-  undefined: 1000,
-  notFound: 1002,
-  io: 1003,
-  encoding: 1004,
-  syntax: 2001,
-  plan: 2101,
-  executor: 2201,
-  stream: 3000,
-  rule: 4000,
-  configuration: 5000
-} as const;
-
-export type CodeName = keyof typeof CODES;
-
-/** HTTP statuses of faults. */
-type FaultStatus = 400 | 401 | 403 | 404 | 408 | 413 | 422 | 429 | 500 | 503;
-
-/** A request that is answered with an error. */
-export class StreamFault extends Error {
-  readonly status: FaultStatus;
-  readonly code: CodeName;
-  /** True if the message is complete: nothing is put in front of it. */
-  readonly isWhole: boolean;
-
-  /** @param message for people, without the prefix of the operation */
-  constructor(status: FaultStatus, code: CodeName, message: string, isWhole = false) {
-    super(message);
-    this.name = 'StreamFault';
-    this.status = status;
-    this.code = code;
-    this.isWhole = isWhole;
-  }
+/** The answer to a fault. */
+interface CodeEntry {
+  /** HTTP status. */
+  readonly status: number;
+  /** The code of the error in JSON [stream rules 1.1]. */
+  readonly code: number;
+  /** True if nothing is put in front of messages. */
+  readonly isWhole?: true;
 }
 
-type FaultEntry = readonly [status: FaultStatus, code: CodeName];
+const failed: CodeEntry = { status: 500, code: 1000 };
+
+/** The statuses and codes of faults. */
+const CODES: Readonly<Partial<Record<FaultKind, CodeEntry>>> = {
+  refused: { status: 400, code: 1000 },
+  unauthorized: { status: 401, code: 1000, isWhole: true },
+  notPermitted: { status: 403, code: 1000, isWhole: true },
+  tooManyLogins: { status: 429, code: 1000, isWhole: true },
+  failed,
+  unknownPath: { status: 404, code: 1002, isWhole: true },
+  wrongMethod: { status: 405, code: 1002, isWhole: true },
+  notFound: { status: 404, code: 1002 },
+  ioFailed: { status: 400, code: 1003 },
+  bodyTooLarge: { status: 413, code: 1003, isWhole: true },
+  bodyTooSlow: { status: 408, code: 1003, isWhole: true },
+  bodyIncomplete: { status: 400, code: 1003 },
+  storeFailed: { status: 503, code: 1003 },
+  notJson: { status: 400, code: 1004 },
+  syntax: { status: 400, code: 2001 },
+  plan: { status: 400, code: 2101 },
+  unavailable: { status: 503, code: 2201 },
+  stream: { status: 400, code: 3000 },
+  rule: { status: 400, code: 4000 },
+  missingParameter: { status: 400, code: 5000 },
+  wrongParameter: { status: 400, code: 5000 }
+};
+
+/** The row of a fault. */
+export function codesOf({ kind }: Fault): CodeEntry {
+  return CODES[kind] ?? failed;
+}
 
 /** The faults for errors of the broker, by error code. */
-const ERRORS: Readonly<Record<string, FaultEntry>> = {
-  STREAM_RULE_NOT_FOUND: [404, 'notFound'],
-  STREAM_NOT_FOUND: [404, 'notFound'],
-  FUNCTION_NOT_FOUND: [404, 'notFound'],
-  SQL_INVALID: [400, 'syntax'],
-  SOURCE_NOT_FOUND: [400, 'plan'],
-  SINK_NOT_FOUND: [400, 'plan'],
-  STREAM_RULE_INVALID: [400, 'plan'],
-  PROPERTY_INVALID: [400, 'plan'],
-  STREAM_RULE_EXISTS: [400, 'rule'],
-  STREAM_RULE_NOT_STARTED: [400, 'rule'],
-  STREAM_INVALID: [400, 'stream'],
-  STREAM_EXISTS: [400, 'stream'],
-  STREAM_IN_USE: [400, 'stream'],
-  STREAMS_STOPPED: [503, 'executor'],
-  BROKER_NOT_STARTED: [503, 'executor'],
-  STORE_FAILED: [503, 'io'],
-  STORE_CLOSED: [503, 'io']
+const FAULTS: Readonly<Record<string, FaultKind>> = {
+  SQL_INVALID: 'syntax',
+  SOURCE_NOT_FOUND: 'plan',
+  SINK_NOT_FOUND: 'plan',
+  STREAM_RULE_INVALID: 'plan',
+  PROPERTY_INVALID: 'plan',
+  STREAM_RULE_EXISTS: 'rule',
+  STREAM_RULE_NOT_STARTED: 'rule',
+  STREAM_INVALID: 'stream',
+  STREAM_EXISTS: 'stream',
+  STREAM_IN_USE: 'stream',
+  STREAMS_STOPPED: 'unavailable',
+  BROKER_NOT_STARTED: 'unavailable',
+  STORE_FAILED: 'storeFailed',
+  STORE_CLOSED: 'storeFailed'
 };
 
-/** Replacements for messages whose remedy is meant for the app, not for an HTTP client. */
-const MESSAGES: Readonly<Record<string, string>> = {
-  BROKER_NOT_STARTED: 'the broker is stopping, or has not started; try again later',
-  STREAMS_STOPPED: 'the stream service is stopped'
-};
-
-/** The faults for errors of the mount: those of bodies and of credentials. */
-const KINDS: Partial<Record<FaultKind, FaultEntry>> = {
-  notJson: [400, 'encoding'],
-  missingParameter: [400, 'configuration'],
-  wrongParameter: [400, 'configuration'],
-  unauthorized: [401, 'undefined'],
-  notPermitted: [403, 'undefined'],
-  tooManyLogins: [429, 'undefined'],
-  bodyTooLarge: [413, 'io'],
-  bodyTooSlow: [408, 'io'],
-  bodyIncomplete: [400, 'io']
-};
-
-/**
- * The fault for an error.
- * @returns undefined for an unexpected error
- */
-export function faultOf(error: unknown): StreamFault | undefined {
-  if (error instanceof StreamFault) return error;
-  if (error instanceof Fault) {
-    const row = KINDS[error.kind];
-    return row && new StreamFault(...row, error.message, row[0] !== 400);
-  }
-  if (!(error instanceof BrokerError)) return undefined;
-  const row = ERRORS[error.code] ?? rowOfClass(error);
-  return row && new StreamFault(...row, MESSAGES[error.code] ?? error.message);
-}
-
-function rowOfClass(error: BrokerError): FaultEntry | undefined {
-  if (error instanceof NotFound) return [404, 'notFound'];
-  if (error instanceof InvalidInput) return [400, 'configuration'];
-  return error instanceof StateError ? [400, 'undefined'] : undefined;
+/** The fault for an error; undefined: it is unexpected. */
+export function faultOf(error: unknown): Fault | undefined {
+  return faultFor(error, { codes: FAULTS, notFound: 'notFound', state: 'refused' });
 }
 
 /** Check whether an error has one of some codes. */

@@ -1,14 +1,6 @@
-import * as Type from 'typebox';
-import { type Credentials, DocumentSchemas, type Json, type OpenApiDocument } from '../rest/index.ts';
-import type { Operation } from './operation.ts';
-
-/** Facts about a mount that its document contains. */
-interface Mount {
-  readonly prefixes: readonly string[];
-  readonly credentials: Credentials;
-  /** Version of the broker. */
-  readonly version: string;
-}
+import type { Json } from '../rest/index.ts';
+import { type DocumentSchemas, type DocumentStyle, type Example, type Operation, shown } from '../rest/kit/index.ts';
+import type { StreamsSettings } from './options.ts';
 
 const TEXT: Json = { type: 'string' };
 const FAULT: Json = {
@@ -22,6 +14,10 @@ const FAULT: Json = {
     },
     message: { type: 'string', description: 'The description of the fault, for people' }
   }
+};
+const FAULT_CONTENT = {
+  'text/plain': { schema: TEXT },
+  'application/json': { schema: { $ref: '#/components/schemas/Fault' } }
 };
 
 /** The answers to faults, by status. */
@@ -38,116 +34,36 @@ const FAULTS: Readonly<Record<number, string>> = {
   503: 'The stream service is stopped, or the store has failed'
 };
 
-/** Make the OpenAPI 3.1 document of the operations. Requests are validated against the same schemas. */
-export function openApi(operations: readonly Operation[], mount: Mount): OpenApiDocument {
-  const schemas = new DocumentSchemas('streams');
-  const asks = mount.credentials !== 'none' && mount.credentials !== 'host';
-  const paths: Record<string, Record<string, Json>> = {};
-  for (const row of operations) {
-    const path = row.path.replace(/:([^/]+)/g, '{$1}');
-    paths[path] ??= {};
-    paths[path][row.method.toLowerCase()] = operationObject(row, schemas);
-  }
-  // requests of this machine need no credentials
-  const security = mount.credentials === 'remote' ? [{}, { basic: [] }] : [{ basic: [] }];
+/** The parts of the OpenAPI document of a mount that are the same for all operations. */
+export function documentStyle({ credentials, prefix }: StreamsSettings, version: string): DocumentStyle {
+  const asks = credentials !== 'none' && credentials !== 'host';
+  // with `remote`, requests of this machine need no credentials
+  const security = credentials === 'remote' ? [{}, { basic: [] }] : [{ basic: [] }];
   return {
-    openapi: '3.1.0',
     info: {
       title: 'Stream rules',
-      version: mount.version,
+      version,
       description:
         'Commands are answered with a sentence in text, queries with JSON. Errors are text, "PREFIX: MESSAGE"; with "Accept: application/json" an object with a code.'
     },
-    servers: mount.prefixes.map((url) => ({ url: url === '' ? '/' : url })),
+    prefixes: prefix,
+    revision: undefined,
+    isOriginal: false,
     security: asks ? security : [],
-    paths,
-    components: {
-      schemas: { ...schemas.components, Fault: FAULT },
-      responses: faultResponses(),
-      ...(asks ? { securitySchemes: { basic: { type: 'http', scheme: 'basic' } } } : {})
-    }
+    basic: { type: 'http', scheme: 'basic' },
+    maxRowLimit: 0,
+    schemas: { Fault: FAULT },
+    faults: Object.fromEntries(
+      Object.entries(FAULTS).map(([status, description]) => [status, { description, content: FAULT_CONTENT }])
+    ),
+    tagOf: ({ path }) => path.split('/').find((segment) => segment !== '' && segment !== 'v2') ?? 'service',
+    contentOf,
+    hasFault: ({ errorPrefix }, status) => (status === 503 ? errorPrefix !== undefined : undefined)
   };
 }
 
-function operationObject(row: Operation, schemas: DocumentSchemas): Json {
-  const parameters = [...pathParameters(row), ...queryParameters(row, schemas)];
-  const { example } = row;
-  return {
-    operationId: row.name,
-    summary: row.descr,
-    tags: [row.path.split('/').find((segment) => segment !== '' && segment !== 'v2') ?? 'service'],
-    ...(parameters.length === 0 ? {} : { parameters }),
-    ...(row.body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: !Type.IsOptional(row.body),
-            content: { 'application/json': { schema: schemas.of(row.body), ...shown(example?.body) } }
-          }
-        }),
-    responses: {
-      [row.status ?? 200]: { description: 'Success', content: contentOf(row, schemas) },
-      ...Object.fromEntries(
-        statusesOf(row).map((status) => [status, { $ref: `#/components/responses/Fault${status}` }])
-      )
-    }
-  };
-}
-
-function contentOf({ answer, isTextByDefault, example }: Operation, schemas: DocumentSchemas): Json {
-  const text = { 'text/plain': { schema: TEXT, ...(answer === 'text' ? shown(example?.answer) : {}) } };
-  if (answer === 'text') return text;
-  const json = { 'application/json': { schema: schemas.of(answer), ...shown(example?.answer) } };
-  return isTextByDefault === true ? { ...text, ...json } : json;
-}
-
-function shown(example: unknown): Json {
-  return example === undefined ? {} : { example };
-}
-
-function pathParameters({ path, example }: Operation): Json[] {
-  return [...path.matchAll(/:([^/]+)/g)].map(([, name]) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: TEXT,
-    ...shown(example?.params?.[name])
-  }));
-}
-
-function queryParameters({ query, example }: Operation, schemas: DocumentSchemas): Json[] {
-  if (query === undefined) return [];
-  return Object.entries(schemas.properties(query)).map(([name, property]) => {
-    const { description, ...schema } = schemas.of(property);
-    return {
-      name,
-      in: 'query',
-      ...(description === undefined ? {} : { description }),
-      schema,
-      ...shown(example?.query?.[name])
-    };
-  });
-}
-
-/** The statuses of faults that an operation may have. */
-function statusesOf({ name, path, query, body, errorPrefix }: Operation): number[] {
-  return Object.keys(FAULTS)
-    .map(Number)
-    .filter((status) => {
-      if (status === 400) return path.includes(':') || query !== undefined || body !== undefined;
-      if (status === 404) return path.includes(':');
-      if (status === 408 || status === 413) return body !== undefined;
-      if (status === 422) return name === 'validateRule';
-      return status === 503 ? errorPrefix !== undefined : true;
-    });
-}
-
-function faultResponses(): Record<string, Json> {
-  const schema = { $ref: '#/components/schemas/Fault' };
-  return Object.fromEntries(
-    Object.entries(FAULTS).map(([status, description]) => [
-      `Fault${status}`,
-      { description, content: { 'text/plain': { schema: TEXT }, 'application/json': { schema } } }
-    ])
-  );
+function contentOf({ data, contentType }: Operation, schemas: DocumentSchemas, example: Example | undefined): Json {
+  if (data === undefined) return { 'text/plain': { schema: TEXT, ...shown(example?.data) } };
+  const text = contentType === undefined ? {} : { 'text/plain': { schema: TEXT } };
+  return { ...text, 'application/json': { schema: schemas.of(data), ...shown(example?.data) } };
 }

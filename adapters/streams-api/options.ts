@@ -1,13 +1,6 @@
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
+import { type OptionValues, optionField as row } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
-import {
-  type BrowserSettings,
-  type Credentials,
-  GUARD_OPTIONS,
-  hostsFor,
-  prefixRow,
-  readOrigins
-} from '../rest/index.ts';
+import { type Credentials, MOUNT_OPTIONS, prefixRow, readMountOptions } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 
 /** Options of `streamsApi`. */
@@ -42,27 +35,15 @@ export interface StreamsApiOptions {
 
 const STREAMS_OPTIONS = {
   prefix: prefixRow(['']),
-  unmatched: row('object', 404 as 404 | 'next', 'Answer to unknown paths.', {
-    check: (value, field) => {
-      if (value === 404 || value === 'next') return value;
-      throw new InvalidInput('OPTION_INVALID', field, '404 or "next"', value);
-    }
-  }),
   errors: row('choice', 'text' as 'text' | 'json', 'The bodies of errors.', { choices: ['text', 'json'] }),
-  ...GUARD_OPTIONS,
-  credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
-  origins: row('object', new Set<string>() as BrowserSettings['origins'], 'Origins whose pages may use it.', {
-    check: readOrigins
-  }),
+  ...MOUNT_OPTIONS,
   plugins: row('object', undefined as PluginsApi | undefined, 'The plugins.', {
     check: (value, field) => {
       if (typeof value === 'object' && value !== null) return value as PluginsApi;
       throw new InvalidInput('OPTION_INVALID', field, 'the plugins that streamPlugins() has made', value);
     }
   }),
-  maxBodyBytes: row('size', 1_048_576, 'Maximum size of a request body.', { unit: 'bytes', min: 1 }),
-  maxDepth: row('integer', 64, 'Maximum depth of a body.', { min: 1, max: 1_000 }),
-  bodyTimeout: row('duration', 15_000, 'Time limit for a request body.', { unit: 'ms', min: 1 })
+  maxDepth: row('integer', 64, 'Maximum depth of a body.', { min: 1, max: 1_000 })
 };
 
 /** The checked options. */
@@ -70,6 +51,5 @@ export type StreamsSettings = OptionValues<typeof STREAMS_OPTIONS>;
 
 /** Read the options of `streamsApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readStreamsOptions(given: StreamsApiOptions): StreamsSettings {
-  const settings = readOptions(STREAMS_OPTIONS, given, 'streamsApi') as unknown as StreamsSettings;
-  return { ...settings, hosts: hostsFor(settings) };
+  return readMountOptions(STREAMS_OPTIONS, given, 'streamsApi');
 }

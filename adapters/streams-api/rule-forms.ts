@@ -12,8 +12,8 @@ import {
   type StreamRuleStatus,
   type StreamsApi
 } from '../../lib/index.ts';
-import { recordOf } from '../rest/index.ts';
-import { faultOf, hasCode, StreamFault } from './faults.ts';
+import { Fault, type FaultKind, recordOf } from '../rest/index.ts';
+import { faultOf, hasCode } from './faults.ts';
 import { sorted } from './reply.ts';
 
 const ACTION = recordOf(Type.Unknown(), {
@@ -84,7 +84,7 @@ const NO_QUERY = /^\s*(create|show|describe|explain|drop|insert|update|delete)\b
 
 /**
  * Check the required fields of a rule, with the documented messages.
- * @throws StreamFault
+ * @throws Fault
  */
 export function checkRule(body: Readonly<Record<string, unknown>>, needsId = true): void {
   const { id, sql, actions, options } = body;
@@ -117,8 +117,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function fault(code: StreamFault['code'], message: string): StreamFault {
-  return new StreamFault(400, code, message);
+function fault(kind: FaultKind, message: string): Fault {
+  return new Fault(kind, message);
 }
 
 /** The rule that a body describes. Other members are ignored. */
@@ -144,17 +144,17 @@ export function isNotFound(id: string): string {
 /** Make the `faultOf` of operations on a rule: the answer if the rule does not exist. */
 export const unknownRule =
   (sentence: (id: string) => string) =>
-  (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): StreamFault | undefined =>
-    hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new StreamFault(404, 'notFound', sentence(id)) : undefined;
+  (error: unknown, { params: { id } }: { readonly params: { readonly id: string } }): Fault | undefined =>
+    hasCode(error, 'STREAM_RULE_NOT_FOUND') ? new Fault('notFound', sentence(id)) : undefined;
 
 /** The fault for a rule that cannot be created or started: always 400, whatever is missing. */
-export function planFault(error: unknown, sql: string | undefined): StreamFault | undefined {
+export function planFault(error: unknown, sql: string | undefined): Fault | undefined {
   if (error instanceof SqlError) {
     const text = sql === undefined ? '' : ` ${sql}`;
     return fault('syntax', `Parse SQL${text} error: ${error.message}`);
   }
   const found = faultOf(error);
-  return found?.status === 404 ? fault('plan', found.message) : found;
+  return found?.kind === 'notFound' ? fault('plan', found.message) : found;
 }
 
 /** The options whose order is documented; the others follow. */

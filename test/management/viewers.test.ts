@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Broker, exportConfiguration } from 'embermq';
-import { exampleOf } from '../../adapters/management/openapi.ts';
 import type { Operation } from '../../adapters/management/operation.ts';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from '../../adapters/management/revisions.ts';
+import { exampleOf } from '../../adapters/rest/kit/index.ts';
 import { serveManagement } from '../support/management.ts';
 import { startExampleBroker } from '../support/management-fixture.ts';
 

@@ -1,9 +1,8 @@
 import { MOVED_SETTINGS } from '../../adapters/cli/serve/moved-settings.ts';
-import { CODES } from '../../adapters/management/codes.ts';
+import { CODES, type ManagementFaultKind } from '../../adapters/management/codes.ts';
 import { OPERATIONS } from '../../adapters/management/operations/index.ts';
 import { MANAGEMENT_OPTIONS } from '../../adapters/management/options.ts';
-import { REVISIONS, type RevisionName } from '../../adapters/management/revisions.ts';
-import type { FaultKind } from '../../adapters/rest/index.ts';
+import { REVISIONS } from '../../adapters/management/revisions.ts';
 import { createBroker } from '../../lib/index.ts';
 import { code, markdown } from './table-parts.ts';
 
@@ -44,10 +43,10 @@ function isExtension(path: string): boolean {
 
 /** The documented operations: a row for each path, with the methods that each revision has. */
 function operations(): string {
-  const paths = new Map<string, Map<RevisionName, string[]>>();
+  const paths = new Map<string, Map<string, string[]>>();
   for (const { path, method, in: revisions = REVISIONS } of OPERATIONS) {
     if (isExtension(path)) continue;
-    const methods = paths.get(path) ?? new Map<RevisionName, string[]>();
+    const methods = paths.get(path) ?? new Map<string, string[]>();
     paths.set(path, methods);
     for (const revision of revisions) methods.set(revision, [...(methods.get(revision) ?? []), method]);
   }
@@ -68,7 +67,7 @@ function extensions(): string {
 }
 
 /** The meaning of each fault for a caller; undefined: no caller sees it. */
-const MEANINGS: Readonly<Record<FaultKind, string | undefined>> = {
+const MEANINGS: Readonly<Record<ManagementFaultKind, string | undefined>> = {
   unknownPath: 'The interface has no such operation.',
   notJson: 'The body is not JSON.',
   missingParameter: 'A parameter is missing.',
@@ -103,7 +102,7 @@ const MEANINGS: Readonly<Record<FaultKind, string | undefined>> = {
 
 function codes(): string {
   const rows = Object.entries(CODES).flatMap(([kind, { status, code: number, original }]) => {
-    const meaning = MEANINGS[kind as FaultKind];
+    const meaning = MEANINGS[kind as ManagementFaultKind];
     if (meaning === undefined) return [];
     const there = 'text' in original ? `${original.status}, text` : `200, ${original.code ?? 'no code'}`;
     return [{ number, cells: [meaning, String(status), String(number), there] }];

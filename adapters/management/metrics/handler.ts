@@ -1,6 +1,14 @@
-import { checkBroker, type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
+import { checkBroker, optionField as row } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
-import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, mountsOf, prefixRow } from '../../rest/index.ts';
+import {
+  type Answer,
+  type Call,
+  GUARD_OPTIONS,
+  type HttpMounts,
+  mountsOf,
+  prefixRow,
+  readMountOptions
+} from '../../rest/index.ts';
 import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import type { MetricEntry } from './metric-row.ts';
@@ -38,7 +46,7 @@ const METRICS_OPTIONS = {
  */
 export function metricsHandler(broker: Broker, options: MetricsOptions = {}): HttpMounts {
   checkBroker(broker, 'metricsHandler');
-  const settings = readOptions(METRICS_OPTIONS, options, 'metricsHandler') as OptionValues<typeof METRICS_OPTIONS>;
+  const settings = readMountOptions(METRICS_OPTIONS, options, 'metricsHandler');
   const process = (settings.processFigures ?? settings.processMetrics) ? new ProcessMetrics() : undefined;
   const show = async (call: Call): Promise<Answer> => {
     const { contentType, write } = expositionFor(call.header('accept'));

@@ -3,7 +3,7 @@ import { dateTimeText } from '../../../lib/adapter.ts';
 import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import type { RevisionName } from '../revisions.ts';
+import { EARLIER } from '../revisions.ts';
 import { checkNode } from './on-node.ts';
 
 const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
@@ -34,8 +34,6 @@ const OPEN_DOOR = {
   desc: { severity: 'notice', title: 'Door is open', summary: 'The door of the pump room', timestamp: TIME },
   clear_at: TIME
 };
-
-const EARLIER: readonly RevisionName[] = ['earlier'];
 
 function shown({ id, severity, title, summary, raisedAt }: PresentAlarm): Record<string, unknown> {
   return { id, desc: { severity, title, summary, timestamp: dateTimeText(raisedAt) } };

@@ -5,7 +5,8 @@
 
 import * as Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
-import { documentedAs, Fault } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { documentedAs } from '../../rest/kit/index.ts';
 import { Listing } from '../listing.ts';
 import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';

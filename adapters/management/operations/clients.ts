@@ -134,11 +134,10 @@ async function kick({ broker }: Context, clientId: string): Promise<void> {
 /** Clients, in the later revisions. */
 export const CLIENTS = [
   ...inClusterAndOnNode(
-    {
-      cluster: ['list_clients', 'A list of clients on current node'],
-      node: ['list_node_clients', 'A list of clients on specified node']
-    },
-    {
+    ['list_node_clients', 'A list of clients on specified node'],
+    operation({
+      name: 'list_clients',
+      descr: 'A list of clients on current node',
       method: 'GET',
       path: '/clients',
       ctl: {
@@ -154,14 +153,13 @@ export const CLIENTS = [
       query: CONDITIONS,
       originalQuery: ORIGINAL_CONDITIONS,
       run: (context, { query }) => list(context, query)
-    }
+    })
   ),
   ...inClusterAndOnNode(
-    {
-      cluster: ['lookup_client', 'Lookup a client in the cluster'],
-      node: ['lookup_node_client', 'Lookup a client on the node']
-    },
-    {
+    ['lookup_node_client', 'Lookup a client on the node'],
+    operation({
+      name: 'lookup_client',
+      descr: 'Lookup a client in the cluster',
       method: 'GET',
       path: '/clients/:clientid',
       ctl: 'clients show ID',
@@ -169,35 +167,33 @@ export const CLIENTS = [
       in: LATER,
       data: DATA,
       run: (context, { params }) => lookUp(context, params.clientid)
-    }
+    })
   ),
   ...inClusterAndOnNode(
-    {
-      cluster: ['lookup_client_via_username', 'Lookup a client via username in the cluster'],
-      node: ['lookup_node_client_via_username', 'Lookup a client via username on the node']
-    },
-    {
+    ['lookup_node_client_via_username', 'Lookup a client via username on the node'],
+    operation({
+      name: 'lookup_client_via_username',
+      descr: 'Lookup a client via username in the cluster',
       method: 'GET',
       path: '/clients/username/:username',
       example: { params: { username: 'sensors' }, data: [EXAMPLE] },
       in: LATER,
       data: DATA,
       run: (context, { params }) => byUsername(context, params.username)
-    }
+    })
   ),
   ...inClusterAndOnNode(
-    {
-      cluster: ['kickout_client', 'Kick out the client in the cluster'],
-      node: ['kickout_node_client', 'Kick out the client on the node']
-    },
-    {
+    ['kickout_node_client', 'Kick out the client on the node'],
+    operation({
+      name: 'kickout_client',
+      descr: 'Kick out the client in the cluster',
       method: 'DELETE',
       path: '/clients/:clientid',
       ctl: 'clients kick ID',
       example: { params: { clientid: 'sensor-1' } },
       in: LATER,
       run: (context, { params }) => kick(context, params.clientid)
-    }
+    })
   ),
   operation({
     name: 'clean_acl_cache',

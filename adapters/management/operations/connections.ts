@@ -44,11 +44,10 @@ async function kick({ broker: { sessions } }: Context, clientId: string): Promis
 /** The connections of clients, in the earlier revision. */
 export const CONNECTIONS = [
   ...inClusterAndOnNode(
-    {
-      cluster: ['list_connections', 'A list of connections in the cluster'],
-      node: ['list_node_connections', 'A list of connections on a node']
-    },
-    {
+    ['list_node_connections', 'A list of connections on a node'],
+    operation({
+      name: 'list_connections',
+      descr: 'A list of connections in the cluster',
       method: 'GET',
       path: '/connections',
       example: { data: [EXAMPLE] },
@@ -56,36 +55,34 @@ export const CONNECTIONS = [
       data: DATA,
       paged: 'max',
       run: (context) => list(context)
-    }
+    })
   ),
   ...inClusterAndOnNode(
-    {
-      cluster: ['lookup_connections', 'Lookup a connection in the cluster'],
-      node: ['lookup_node_connections', 'Lookup a connection on node']
-    },
-    {
+    ['lookup_node_connections', 'Lookup a connection on node'],
+    operation({
+      name: 'lookup_connections',
+      descr: 'Lookup a connection in the cluster',
       method: 'GET',
       path: '/connections/:clientid',
       example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
       in: EARLIER,
       data: DATA,
       run: (context, { params }) => lookUp(context, params.clientid)
-    }
+    })
   ),
   // the documentation lists the form for a node first, and has swapped the two descriptions
   ...inClusterAndOnNode(
-    {
-      cluster: ['lookup_connection_via_username', 'Lookup a connection via username on a node'],
-      node: ['lookup_node_connection_via_username', 'Lookup a connection via username in the cluster']
-    },
-    {
+    ['lookup_node_connection_via_username', 'Lookup a connection via username in the cluster'],
+    operation({
+      name: 'lookup_connection_via_username',
+      descr: 'Lookup a connection via username on a node',
       method: 'GET',
       path: '/connection/username/:username',
       example: { params: { username: 'sensors' }, data: [EXAMPLE] },
       in: EARLIER,
       data: DATA,
       run: (context, { params }) => byUsername(context, params.username)
-    }
+    })
   ).reverse(),
   operation({
     name: 'kickout_connection',

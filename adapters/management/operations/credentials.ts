@@ -6,15 +6,13 @@
 import type { TString } from 'typebox';
 import * as Type from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
-import type { Fault } from '../../rest/index.ts';
-import { recordOf } from '../../rest/index.ts';
+import { type Fault, recordOf } from '../../rest/index.ts';
+import type { OriginalAnswer, PageRequest } from '../../rest/kit/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
-import { Listing, type PageRequest } from '../listing.ts';
-import { type Context, type Operation, type OriginalAnswer, operation } from '../operation.ts';
+import { Listing } from '../listing.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, checkName, checkNotEmpty, entryWord, errorTerm, lookedUp, resultOf } from '../records.ts';
-import type { RevisionName } from '../revisions.ts';
-
-const LATER: readonly RevisionName[] = ['later', 'hosted'];
+import { LATER } from '../revisions.ts';
 
 /** A batch whose entries are all refused yields to other work after this many entries. */
 const ENTRIES_AT_ONCE = 100;

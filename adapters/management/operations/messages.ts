@@ -6,8 +6,9 @@
 import type { TObject } from 'typebox';
 import * as Type from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
-import { documentedAs, Fault, shortened } from '../../rest/index.ts';
-import { CODES, faultOf } from '../codes.ts';
+import { Fault, shortened } from '../../rest/index.ts';
+import { documentedAs } from '../../rest/kit/index.ts';
+import { codesOf, faultOf } from '../codes.ts';
 import { batchOf, checkEntry } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision } from '../revisions.ts';
@@ -189,7 +190,7 @@ async function each<T extends Names & { readonly topic?: string; readonly topics
     } catch (error) {
       const fault = faultOf(error);
       if (fault === undefined) throw error;
-      return { code: CODES[fault.kind].code, message: context.isOriginal ? undefined : shortened(fault.message) };
+      return { code: codesOf(fault).code, message: context.isOriginal ? undefined : shortened(fault.message) };
     }
   };
   const resultOf = RESULTS[context.revision.clientIdName];

@@ -7,7 +7,8 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
-import { documentedAs, recordOf } from '../../rest/index.ts';
+import { recordOf } from '../../rest/index.ts';
+import { documentedAs } from '../../rest/kit/index.ts';
 import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER, type Revision } from '../revisions.ts';

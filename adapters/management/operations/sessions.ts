@@ -4,7 +4,7 @@ import type { SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { SESSION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';
-import type { Context } from '../operation.ts';
+import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
@@ -38,11 +38,10 @@ async function clean({ broker: { sessions } }: Context, clientId: string): Promi
 /** The sessions of clients, in the earlier revision. */
 export const SESSIONS = [
   ...inClusterAndOnNode(
-    {
-      cluster: ['list_sessions', 'A list of sessions in the cluster'],
-      node: ['list_node_sessions', 'A list of sessions on a node']
-    },
-    {
+    ['list_node_sessions', 'A list of sessions on a node'],
+    operation({
+      name: 'list_sessions',
+      descr: 'A list of sessions in the cluster',
       method: 'GET',
       path: '/sessions',
       example: { data: [EXAMPLE] },
@@ -50,34 +49,32 @@ export const SESSIONS = [
       data: DATA,
       paged: 'max',
       run: (context) => list(context)
-    }
+    })
   ),
   ...inClusterAndOnNode(
-    {
-      cluster: ['lookup_session', 'Lookup a session in the cluster'],
-      node: ['lookup_node_session', 'Lookup a session on the node']
-    },
-    {
+    ['lookup_node_session', 'Lookup a session on the node'],
+    operation({
+      name: 'lookup_session',
+      descr: 'Lookup a session in the cluster',
       method: 'GET',
       path: '/sessions/:clientid',
       example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
       in: EARLIER,
       data: DATA,
       run: (context, { params }) => lookUp(context, params.clientid)
-    }
+    })
   ),
   // "presisent" is the documented spelling
   ...inClusterAndOnNode(
-    {
-      cluster: ['clean_presisent_session', 'Clean a persistent session in the cluster'],
-      node: ['clean_node_presisent_session', 'Clean a persistent session on the node']
-    },
-    {
+    ['clean_node_presisent_session', 'Clean a persistent session on the node'],
+    operation({
+      name: 'clean_presisent_session',
+      descr: 'Clean a persistent session in the cluster',
       method: 'DELETE',
       path: '/sessions/persistent/:clientid',
       example: { params: { clientid: 'sensor-2' } },
       in: EARLIER,
       run: (context, { params }) => clean(context, params.clientid)
-    }
+    })
   )
 ];

@@ -4,7 +4,7 @@ import { recordNames } from '../../../lib/adapter.ts';
 import type { Broker, PageParts, QoS, SubscriptionQuery, SubscriptionRecord } from '../../../lib/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
-import type { Context, Operation } from '../operation.ts';
+import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
 import { listedFilter, writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
@@ -94,11 +94,10 @@ function exampleOf(clientIdName: string): object {
 function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
   return [
     ...inClusterAndOnNode(
-      {
-        cluster: ['list_subscriptions', 'A list of subscriptions in the cluster'],
-        node: ['list_node_subscriptions', 'A list of subscriptions on a node']
-      },
-      {
+      ['list_node_subscriptions', 'A list of subscriptions on a node'],
+      operation({
+        name: 'list_subscriptions',
+        descr: 'A list of subscriptions in the cluster',
         method: 'GET',
         path: '/subscriptions',
         ctl: { 'subs [ID=clientid]': 'clientid topic qos' },
@@ -108,14 +107,13 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
         paged: 'max',
         query: ofAll,
         run: (context, { query }) => list(context, query as Conditions)
-      }
+      })
     ),
     ...inClusterAndOnNode(
-      {
-        cluster: ['lookup_client_subscriptions', 'A list of subscriptions of a client'],
-        node: ['lookup_client_subscriptions_with_node', 'A list of subscriptions of a client on the node']
-      },
-      {
+      ['lookup_client_subscriptions_with_node', 'A list of subscriptions of a client on the node'],
+      operation({
+        name: 'lookup_client_subscriptions',
+        descr: 'A list of subscriptions of a client',
         method: 'GET',
         path: '/subscriptions/:clientid',
         example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
@@ -124,7 +122,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
         paged: 'max',
         query: one,
         run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
-      }
+      })
     )
   ];
 }

@@ -1,6 +1,7 @@
 import * as Type from 'typebox';
 import { Fault } from '../../rest/index.ts';
-import { type Operation, type OriginalAnswer, operation } from '../operation.ts';
+import type { OriginalAnswer } from '../../rest/kit/index.ts';
+import { type Operation, operation } from '../operation.ts';
 import { checkName, checkNotEmpty } from '../records.ts';
 
 const USERNAME = Type.String({ description: 'The name of the user' });

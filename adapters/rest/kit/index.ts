@@ -1,6 +1,27 @@
 /**
- * The kit of REST interfaces. Separate from `adapters/rest`, which `serve` loads, because the package of schemas takes
- * 9 MB of memory.
+ * The kit of REST interfaces: rows of operations, their checks and documents. Separate from `adapters/rest`, which `serve`
+ * loads, because the package of schemas takes 9 MB of memory.
  */
 
 export { check, checkQuery, loadChecks, readQuery } from './checks.ts';
+export { type Documented, DocumentSchemas, documentedAs } from './document-schemas.ts';
+export { type DocumentStyle, openApi, shown } from './openapi.ts';
+export {
+  type AuditedNames,
+  type CallContext,
+  type Context,
+  type DefineOperation,
+  type Example,
+  type ExampleOf,
+  exampleOf,
+  type Input,
+  type LiteralRow,
+  type Operation,
+  type OriginalAnswer,
+  operation,
+  type PageRequest,
+  type ParamNames,
+  type RowTypes,
+  requestOf
+} from './operation.ts';
+export { type ReplyStyle, type RestInterface, RestService } from './service.ts';

@@ -3,9 +3,8 @@
 
 import * as Type from 'typebox';
 import { BrokerError } from '../../../lib/index.ts';
-import { recordOf } from '../../rest/index.ts';
+import { Fault, type FaultKind, recordOf } from '../../rest/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
-import { type CodeName, StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
 
@@ -35,30 +34,29 @@ const SCRIPT_ROW = Type.Object(
   { title: 'Script' }
 );
 
-/** Codes of errors that are not those of a rule. Refusals of plugins are 400, except for missing objects. */
-const CODES: Readonly<Record<string, CodeName>> = {
+/** Kinds of errors of plugins. Other refusals of plugins are 400, except for missing objects. */
+const KINDS: Readonly<Record<string, FaultKind>> = {
   PLUGIN_NOT_FOUND: 'notFound',
   SCRIPT_NOT_FOUND: 'notFound',
   FUNCTION_NOT_FOUND: 'notFound',
-  PLUGIN_DOWNLOAD_FAILED: 'io',
-  PLUGIN_HOST_FAILED: 'io',
-  PLUGINS_STATE_FAILED: 'io',
-  PLUGIN_HOSTS_MISSING: 'configuration'
+  PLUGIN_DOWNLOAD_FAILED: 'ioFailed',
+  PLUGIN_HOST_FAILED: 'ioFailed',
+  PLUGINS_STATE_FAILED: 'ioFailed',
+  PLUGIN_HOSTS_MISSING: 'wrongParameter'
 };
 
 /** Errors of plugins already have the documented messages. */
-function faultOf(error: unknown): StreamFault | undefined {
+function faultOf(error: unknown): Fault | undefined {
   if (!(error instanceof BrokerError)) return undefined;
   const { code, message } = error;
   if (!/^(PLUGINS?_|SCRIPTS?_|FUNCTION_|PACKAGE_MISSING)/.test(code)) return undefined;
-  const named = Object.hasOwn(CODES, code) ? CODES[code] : 'undefined';
-  return new StreamFault(named === 'notFound' ? 404 : 400, named, message);
+  return new Fault(KINDS[code] ?? 'refused', message);
 }
 
-/** @throws StreamFault if the type is unknown, as for an unknown path */
+/** @throws Fault if the type is unknown, as for an unknown path */
 function typeOf(type: string): PluginType {
   const found = PLUGIN_TYPES.find((one) => one === type);
-  if (found === undefined) throw new StreamFault(404, 'notFound', '404 page not found', true);
+  if (found === undefined) throw new Fault('unknownPath', '404 page not found');
   return found;
 }
 
@@ -90,7 +88,7 @@ const PLUGINS: readonly Operation[] = [
     body: NEW,
     notJson,
     status: 201,
-    answer: 'text',
+    contentType: 'text/plain',
     loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params, body }) => {
@@ -106,7 +104,7 @@ const PLUGINS: readonly Operation[] = [
     ctl: { 'stream plugins TYPE': 'name version functions' },
     descr: 'List the names of the plugins of a type, also of those that are dropped but still in effect',
     errorPrefix: ({ type }) => `${type} plugins list command error`,
-    answer: Type.Array(Type.String()),
+    data: Type.Array(Type.String()),
     faultOf,
     run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.list(typeOf(type)))
   }),
@@ -117,7 +115,7 @@ const PLUGINS: readonly Operation[] = [
     ctl: 'stream plugins TYPE',
     descr: 'Describe a plugin',
     errorPrefix: ({ type, name }) => `describe ${type} plugin ${name} error`,
-    answer: PLUGIN,
+    data: PLUGIN,
     faultOf,
     run: async ({ plugins }, { params: { type, name } }) => {
       const { name: shown, version, functions } = await plugins.get(typeOf(type), name);
@@ -132,13 +130,13 @@ const PLUGINS: readonly Operation[] = [
     errorPrefix: ({ type }) => `${type} plugins update command error`,
     body: Type.Object({ name: Type.Optional(Type.String({ description: 'The same as in the path' })), ...FIELDS }),
     notJson,
-    answer: 'text',
+    contentType: 'text/plain',
     loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
       if (body.name !== undefined && body.name !== params.name)
-        throw new StreamFault(400, 'undefined', `invalid name ${body.name}: the path has ${params.name}`);
+        throw new Fault('refused', `invalid name ${body.name}: the path has ${params.name}`);
       await plugins.update(type, inputOf(params.name, body));
       return `${type} plugin ${params.name} is updated`;
     }
@@ -151,7 +149,7 @@ const PLUGINS: readonly Operation[] = [
     descr: 'Drop a plugin, which takes effect when the stream service restarts',
     errorPrefix: ({ type, name }) => `delete ${type} plugin ${name} error`,
     query: Type.Object({ restart: FLAG, stop: FLAG }),
-    answer: 'text',
+    contentType: 'text/plain',
     faultOf,
     run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
       const isStopped = restart === '1' || stop === '1';
@@ -167,7 +165,7 @@ const PLUGINS: readonly Operation[] = [
     path: '/plugins/:type/prebuild',
     descr: 'The plugins of a type that can be downloaded, with their addresses',
     errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
-    answer: recordOf(Type.String()),
+    data: recordOf(Type.String()),
     faultOf,
     run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.prebuild(typeOf(type)))
   })
@@ -187,14 +185,14 @@ const UDFS: readonly Operation[] = [
       `Invalid body: Error decoding the functions of plugin ${name}: ${reason}`,
     first: ({ functions }) => {
       if (functions === undefined || functions === null)
-        throw new StreamFault(400, 'undefined', "property 'functions' must not be empty");
+        throw new Fault('refused', "property 'functions' must not be empty");
     },
-    answer: 'text',
+    contentType: 'text/plain',
     loadsCode: true,
     faultOf: (error, { params: { plugin_name: name } }) => {
       const fault = faultOf(error);
-      if (fault?.status !== 404) return fault;
-      return new StreamFault(404, 'notFound', `register functions plugin ${name} error: not found`, true);
+      if (fault?.kind !== 'notFound') return fault;
+      return new Fault('notFound', `register functions plugin ${name} error: not found`, undefined, { isWhole: true });
     },
     run: async ({ plugins }, { params: { plugin_name: name }, body: { functions } }) => {
       await plugins.register(name, functions);
@@ -208,7 +206,7 @@ const UDFS: readonly Operation[] = [
     ctl: { 'stream functions': 'name plugin' },
     descr: 'List the names of the functions of plugins',
     errorPrefix: 'udfs list command error',
-    answer: Type.Array(Type.String()),
+    data: Type.Array(Type.String()),
     faultOf,
     run: async ({ plugins }) => new JsonReply(await plugins.udfs())
   }),
@@ -219,7 +217,7 @@ const UDFS: readonly Operation[] = [
     ctl: 'stream functions',
     descr: 'The plugin that defines a function',
     errorPrefix: ({ name }) => `describe function ${name} error`,
-    answer: Type.Object({ name: Type.String(), plugin: Type.String() }, { title: 'PluginFunction' }),
+    data: Type.Object({ name: Type.String(), plugin: Type.String() }, { title: 'PluginFunction' }),
     faultOf,
     run: async ({ plugins }, { params: { name } }) => {
       const found = await plugins.udf(name);
@@ -241,7 +239,7 @@ const SCRIPTS: readonly Operation[] = [
     body: SCRIPT,
     notJson: NOT_SCRIPT,
     status: 201,
-    answer: 'text',
+    contentType: 'text/plain',
     loadsCode: true,
     faultOf,
     run: async ({ plugins }, { body }) => {
@@ -255,7 +253,7 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript',
     descr: 'List the names of the functions in JavaScript',
     errorPrefix: 'javascript functions list command error',
-    answer: Type.Array(Type.String()),
+    data: Type.Array(Type.String()),
     faultOf,
     run: async ({ plugins }) => new JsonReply(await plugins.scripts.list())
   }),
@@ -265,7 +263,7 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript/:id',
     descr: 'Describe a function in JavaScript',
     errorPrefix: ({ id }) => `describe javascript function ${id} error`,
-    answer: SCRIPT_ROW,
+    data: SCRIPT_ROW,
     faultOf,
     run: async ({ plugins }, { params }) => {
       const { id, description, script, isAgg } = await plugins.scripts.get(params.id);
@@ -283,12 +281,12 @@ const SCRIPTS: readonly Operation[] = [
       id: Type.Optional(Type.String({ description: 'The same as in the path' }))
     }),
     notJson: NOT_SCRIPT,
-    answer: 'text',
+    contentType: 'text/plain',
     loadsCode: true,
     faultOf,
     run: async ({ plugins }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== id)
-        throw new StreamFault(400, 'undefined', `invalid id ${body.id}: the path has ${id}`);
+        throw new Fault('refused', `invalid id ${body.id}: the path has ${id}`);
       await plugins.scripts.replace({ ...body, id });
       return `javascript function ${id} is updated`;
     }
@@ -299,7 +297,7 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript/:id',
     descr: 'Drop a function in JavaScript',
     errorPrefix: ({ id }) => `delete javascript function ${id} error`,
-    answer: 'text',
+    contentType: 'text/plain',
     faultOf,
     run: async ({ plugins }, { params: { id } }) => {
       await plugins.scripts.delete(id);

@@ -1,6 +1,7 @@
 import * as Type from 'typebox';
 import type { StreamsApi } from '../../../lib/index.ts';
-import { faultOf, StreamFault } from '../faults.ts';
+import { Fault } from '../../rest/index.ts';
+import { faultOf } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
 import { isNotFound, unknownRule } from '../rule-forms.ts';
@@ -24,10 +25,10 @@ interface Tagged {
   readonly keys?: readonly string[];
 }
 
-/** @throws StreamFault if the body has no tags */
+/** @throws Fault if the body has no tags */
 function tagsOf({ tags, keys }: Tagged): readonly string[] {
   const given = tags ?? keys;
-  if (given === undefined) throw new StreamFault(400, 'rule', 'the parameter "tags" is missing: a list of strings');
+  if (given === undefined) throw new Fault('rule', 'the parameter "tags" is missing: a list of strings');
   return given;
 }
 
@@ -45,8 +46,8 @@ function change(
     descr,
     errorPrefix: 'update rule tags error',
     body: BODY,
-    answer: 'text',
-    example: { params: { id: 'r1' }, body: { tags: ['a'] }, answer: 'Rule r1 tags were updated.' },
+    contentType: 'text/plain',
+    example: { params: { id: 'r1' }, body: { tags: ['a'] }, data: 'Rule r1 tags were updated.' },
     faultOf: unknownRule(isNotFound),
     run: async ({ streams }, { params: { id }, body }) => {
       const given = tagsOf(body);
@@ -71,8 +72,8 @@ function bulk(command: 'start' | 'stop'): Operation {
     descr: `${command === 'start' ? 'Start' : 'Stop'} the rules that have all of the tags`,
     errorPrefix: `bulk ${command} error`,
     body: BODY,
-    answer: OUTCOMES,
-    example: { body: { tags: ['a'] }, answer: [{ ruleId: 'r1', success: true }] },
+    data: OUTCOMES,
+    example: { body: { tags: ['a'] }, data: [{ ruleId: 'r1', success: true }] },
     run: async ({ streams }, { body }) => {
       const outcomes: object[] = [];
       for (const ruleId of await matching(streams, tagsOf(body))) {
@@ -104,8 +105,8 @@ export const RULE_TAGS: readonly Operation[] = [
       tags: Type.Optional(Type.String({ description: 'The tags, separated by commas; or in the body' }))
     }),
     body: Type.Optional(BODY),
-    answer: Type.Object({ rules: Type.Array(Type.String()) }),
-    example: { query: { tags: 'a' }, answer: { rules: ['r1'] } },
+    data: Type.Object({ rules: Type.Array(Type.String()) }),
+    example: { query: { tags: 'a' }, data: { rules: ['r1'] } },
     run: async ({ streams }, { query: { tags }, body }) => {
       const wanted = tags === undefined ? tagsOf(body ?? {}) : tags.split(',').map((tag) => tag.trim());
       return new JsonReply({ rules: await matching(streams, wanted) });

@@ -3,8 +3,8 @@
 
 import * as Type from 'typebox';
 import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
-import { recordOf } from '../../rest/index.ts';
-import { hasCode, StreamFault } from '../faults.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
+import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { indentedJson, JsonReply, jsonText, sorted } from '../reply.ts';
 import {
@@ -29,8 +29,8 @@ const RULE_BODY = { id: ID, sql: 'SELECT * FROM demo', actions: [{ log: {} }] };
 const isNotFoundShort = (id: string) => `Rule ${id} is not found`;
 
 /** The fault for creating or changing a rule with the statement of the body. */
-function planFaultOf(error: unknown, sql: string, id: string): StreamFault | undefined {
-  if (hasCode(error, 'STREAM_RULE_EXISTS')) return new StreamFault(400, 'rule', `Item ${id} already exists`);
+function planFaultOf(error: unknown, sql: string, id: string): Fault | undefined {
+  if (hasCode(error, 'STREAM_RULE_EXISTS')) return new Fault('rule', `Item ${id} already exists`);
   return planFault(error, sql);
 }
 
@@ -47,8 +47,8 @@ function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (i
     ctl: `stream ${name} ID`,
     descr,
     errorPrefix: `${name} rule error`,
-    answer: 'text',
-    example: { params: { id: ID }, answer: sentence(ID) },
+    contentType: 'text/plain',
+    example: { params: { id: ID }, data: sentence(ID) },
     faultOf: (error, input) =>
       unknownRule(isNotFound)(error, input) ?? (name === 'stop' ? undefined : planFault(error, undefined)),
     run: async ({ streams }, { params: { id } }) => {
@@ -60,11 +60,11 @@ function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (i
 
 /**
  * Get a rule.
- * @throws StreamFault with the message of the operation
+ * @throws Fault with the message of the operation
  */
 async function ruleOf(streams: StreamsApi, id: string, sentence: string) {
   const rule = await streams.rules.get(id);
-  if (rule === undefined) throw new StreamFault(404, 'notFound', sentence);
+  if (rule === undefined) throw new Fault('notFound', sentence);
   return rule;
 }
 
@@ -87,8 +87,8 @@ export const RULES: readonly Operation[] = [
     notJson: (body, reason) => `Create rule error: ${notJson(body, reason)}`,
     first: checkRule,
     status: 201,
-    answer: 'text',
-    example: { body: RULE_BODY, answer: 'Rule r1 was created successfully.' },
+    contentType: 'text/plain',
+    example: { body: RULE_BODY, data: 'Rule r1 was created successfully.' },
     faultOf: (error, { body: { sql, id } }) => planFaultOf(error, sql, id),
     run: async ({ streams }, { body }) => {
       const { id } = await streams.rules.create(ruleInput(body, body.id));
@@ -101,8 +101,8 @@ export const RULES: readonly Operation[] = [
     path: '/rules',
     ctl: { 'stream list': 'id status name tags' },
     descr: 'List the rules with their status, sorted by id',
-    answer: Type.Array(RULE_ROW),
-    example: { answer: [{ id: ID, status: 'Running' }] },
+    data: Type.Array(RULE_ROW),
+    example: { data: [{ id: ID, status: 'Running' }] },
     run: async ({ streams }) =>
       new JsonReply((await streams.rules.list()).map((rule) => ({ id: rule.id, status: rule.status, ...extras(rule) })))
   }),
@@ -113,7 +113,7 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream show ID',
     descr: 'Describe a rule',
     errorPrefix: 'describe rule error',
-    answer: RULE,
+    data: RULE,
     example: { params: { id: ID } },
     run: async ({ streams }, { params: { id } }) => new JsonReply(shownRule(await ruleOf(streams, id, isNotFound(id))))
   }),
@@ -127,15 +127,15 @@ export const RULES: readonly Operation[] = [
     body: CHANGED_RULE,
     notJson: (body, reason) => `Update rule error: ${notJson(body, reason)}`,
     first: (body) => checkRule(body, false),
-    answer: 'text',
-    example: { params: { id: ID }, body: RULE_BODY, answer: 'Rule r1 was updated successfully.' },
+    contentType: 'text/plain',
+    example: { params: { id: ID }, body: RULE_BODY, data: 'Rule r1 was updated successfully.' },
     faultOf: (error, { params: { id }, body }) =>
       hasCode(error, 'STREAM_RULE_NOT_FOUND')
-        ? new StreamFault(404, 'notFound', `not found this rule: ${isNotFound(id)}`, true)
+        ? new Fault('notFound', `not found this rule: ${isNotFound(id)}`, undefined, { isWhole: true })
         : planFaultOf(error, body.sql, id),
     run: async ({ streams }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== '' && body.id !== id)
-        throw new StreamFault(400, 'rule', 'Name is not consistent with rule id.');
+        throw new Fault('rule', 'Name is not consistent with rule id.');
       await streams.rules.update(id, ruleInput(body, id));
       return `Rule ${id} was updated successfully.`;
     }
@@ -147,8 +147,8 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream remove ID',
     descr: 'Drop a rule',
     errorPrefix: 'delete rule error',
-    answer: 'text',
-    example: { params: { id: ID }, answer: 'Rule r1 is dropped.' },
+    contentType: 'text/plain',
+    example: { params: { id: ID }, data: 'Rule r1 is dropped.' },
     faultOf: unknownRule((id) => `${id} is not found`),
     run: async ({ streams }, { params: { id } }) => {
       await streams.rules.delete(id);
@@ -164,7 +164,7 @@ export const RULES: readonly Operation[] = [
     path: '/rules/:id/status',
     descr: 'The metrics of a rule as JSON in text; if it does not run, "Stopped: REASON"',
     errorPrefix: 'get rule status error',
-    answer: 'text',
+    contentType: 'text/plain',
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
     run: async ({ streams }, { params: { id } }) => {
@@ -179,7 +179,7 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream status ID',
     descr: 'The state and the metrics of a rule',
     errorPrefix: 'get rule status error',
-    answer: METRICS,
+    data: METRICS,
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
     run: async ({ streams }, { params: { id } }) => new JsonReply(shownStatus(await streams.rules.status(id)))
@@ -190,7 +190,7 @@ export const RULES: readonly Operation[] = [
     path: '/rules/status/all',
     descr: 'The state and the metrics of all rules, by id',
     errorPrefix: 'get rules status error',
-    answer: recordOf(METRICS),
+    data: recordOf(METRICS),
     example: {},
     run: async ({ streams }) => {
       const entries: [string, object][] = [];
@@ -212,7 +212,7 @@ export const RULES: readonly Operation[] = [
     ctl: { 'stream topology ID': 'node next' },
     descr: 'The nodes of a rule and the successors of each',
     errorPrefix: 'get rule topo error',
-    answer: Type.Object(
+    data: Type.Object(
       {
         sources: Type.Array(Type.String(), { description: 'The entry points' }),
         edges: recordOf(Type.Array(Type.String()), { description: 'The successors of each node' })
@@ -222,11 +222,7 @@ export const RULES: readonly Operation[] = [
     example: { params: { id: ID } },
     faultOf: (error, input) =>
       hasCode(error, 'STREAM_RULE_NOT_STARTED')
-        ? new StreamFault(
-            400,
-            'rule',
-            `Fail to get rule ${input.params.id}'s topo, make sure the rule has been started before`
-          )
+        ? new Fault('rule', `Fail to get rule ${input.params.id}'s topo, make sure the rule has been started before`)
         : unknownRule(isNotFoundShort)(error, input),
     run: async ({ streams }, { params: { id } }) => {
       const { sources, edges } = await streams.rules.topology(id);
@@ -244,16 +240,13 @@ export const RULES: readonly Operation[] = [
     notJson: (body, reason) => `validate rule error: ${notJson(body, reason)}`,
     first: checkRule,
     isReading: true,
-    answer: Type.Object({
+    refusal: 422,
+    data: Type.Object({
       sources: Type.Array(Type.String(), { description: 'The streams and tables of the rule' }),
       valid: Type.Literal(true)
     }),
-    example: { body: { ...RULE_BODY, id: 'r2' }, answer: { sources: ['demo'], valid: true } },
-    faultOf: (error, { body }) => {
-      const found = planFaultOf(error, body.sql, body.id);
-      const isRule = found?.status === 400 && found.code !== 'encoding' && found.code !== 'configuration';
-      return isRule ? new StreamFault(422, found.code, found.message) : found;
-    },
+    example: { body: { ...RULE_BODY, id: 'r2' }, data: { sources: ['demo'], valid: true } },
+    faultOf: (error, { body }) => planFaultOf(error, body.sql, body.id),
     run: async ({ streams }, { body }) => {
       const { sources } = await streams.rules.validate(ruleInput(body, body.id));
       return new JsonReply({ sources, valid: true });
@@ -266,7 +259,7 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream explain ID',
     descr: 'The plan of a rule, a line of JSON for each node; with "Accept: application/json" as a tree',
     errorPrefix: 'explain rule error',
-    answer: Type.Object(
+    data: Type.Object(
       {
         name: Type.String({ description: 'Name of the node in the status' }),
         about: Type.String({ description: 'The operation of the node' }),
@@ -274,7 +267,7 @@ export const RULES: readonly Operation[] = [
       },
       { title: 'PlanNode' }
     ),
-    isTextByDefault: true,
+    contentType: 'text/plain',
     example: { params: { id: ID } },
     faultOf: (error, input) => unknownRule(isNotFound)(error, input) ?? planFault(error, undefined),
     run: async ({ streams, wantsJson }, { params: { id } }) => {
@@ -322,7 +315,7 @@ export const RULES: readonly Operation[] = [
         )
       )
     }),
-    answer: Type.Object(
+    data: Type.Object(
       {
         emissions: Type.Array(Type.Array(recordOf(Type.Unknown())), {
           description: 'The rows of each emission'
@@ -333,7 +326,7 @@ export const RULES: readonly Operation[] = [
     ),
     example: {
       body: { sql: 'SELECT * FROM demo', rows: [{ stream: 'demo', values: { a: 1 } }] },
-      answer: { emissions: [[{ a: 1 }]], errors: [] }
+      data: { emissions: [[{ a: 1 }]], errors: [] }
     },
     faultOf: (error, { body }) => planFault(error, body.sql),
     run: async ({ streams }, { body: { sql, options, rows, mockSource } }) => {

@@ -5,9 +5,8 @@ import { arch, platform } from 'node:os';
 import * as Type from 'typebox';
 import type { PropertyField } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
-import { recordOf } from '../../rest/index.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
 import { check } from '../../rest/kit/index.ts';
-import { StreamFault } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
 
@@ -28,7 +27,7 @@ function service(method: 'GET' | 'POST'): Operation {
     path: '/',
     descr: 'Version, operating system and uptime',
     isReading: true,
-    answer: VERSION,
+    data: VERSION,
     example: {},
     run: ({ broker }) =>
       new JsonReply({
@@ -52,20 +51,20 @@ const RULESET = Type.Object(
 
 /**
  * The ruleset in the body, or in the text of its field `content`.
- * @throws StreamFault, Fault
+ * @throws Fault, Fault
  */
 function rulesetOf(body: Readonly<Record<string, unknown>>): Ruleset {
   const { content, file } = body;
   if (file !== undefined) {
     const remedy = 'send its text in the parameter "content"';
-    throw new StreamFault(400, 'configuration', `the parameter "file" is not supported: ${remedy}`);
+    throw new Fault('wrongParameter', `the parameter "file" is not supported: ${remedy}`);
   }
   if (content === undefined) return filled(body);
   let value: unknown = content;
   try {
     if (typeof content === 'string') value = JSON.parse(content);
   } catch (error) {
-    throw new StreamFault(400, 'encoding', `the parameter "content" is not JSON: ${(error as Error).message}`);
+    throw new Fault('notJson', `the parameter "content" is not JSON: ${(error as Error).message}`);
   }
   return filled(value);
 }
@@ -74,7 +73,7 @@ function filled(value: unknown): Ruleset {
   const given = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
   const hasNone = given.streams === undefined && given.tables === undefined && given.rules === undefined;
   if (hasNone && Object.keys(given).length > 0)
-    throw new StreamFault(400, 'configuration', 'it is not an export: it has no streams, tables or rules');
+    throw new Fault('wrongParameter', 'it is not an export: it has no streams, tables or rules');
   const { streams = {}, tables = {}, rules = {} } = given;
   return { streams, tables, rules };
 }
@@ -113,7 +112,7 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
       method: 'GET',
       path: `/metadata/${what}` as '/metadata/sources',
       descr: `The types of ${what}`,
-      answer: Type.Array(TYPE),
+      data: Type.Array(TYPE),
       example: {},
       run: async ({ streams }) => new JsonReply((await streams[what]()).map(shownType))
     }),
@@ -123,10 +122,10 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
       path: `/metadata/${what}/:name` as '/metadata/sources/:name',
       descr: `A type of ${what} with its properties`,
       errorPrefix: ({ name }) => `describe ${what} ${name} error`,
-      answer: DETAILS,
+      data: DETAILS,
       run: async ({ streams }, { params: { name } }) => {
         const found = (await streams[what]()).find((one) => one.name === name);
-        if (found === undefined) throw new StreamFault(404, 'notFound', 'not found');
+        if (found === undefined) throw new Fault('notFound', 'not found');
         return new JsonReply({
           ...shownType(found),
           properties: Object.entries(found.properties ?? {}).map(shownProperty)
@@ -145,8 +144,8 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/ping',
     descr: 'An empty answer',
-    answer: 'text',
-    example: { answer: '' },
+    contentType: 'text/plain',
+    example: { data: '' },
     run: () => ''
   }),
   operation({
@@ -154,9 +153,9 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/openapi.json',
     descr: 'The OpenAPI document of this interface',
-    answer: recordOf(Type.Unknown()),
+    data: recordOf(Type.Unknown()),
     example: {},
-    run: (context) => new JsonReply(context.document(context.mountedAt))
+    run: (context) => new JsonReply(context.document())
   }),
   operation({
     name: 'exportRuleset',
@@ -166,7 +165,7 @@ export const SERVICE: readonly Operation[] = [
     // contains the secrets of rules, so viewers may not use it
     descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
     errorPrefix: 'export error',
-    answer: RULESET,
+    data: RULESET,
     example: {},
     run: async ({ streams }) => {
       const { streams: defined, tables, rules } = await streams.export();
@@ -186,10 +185,10 @@ export const SERVICE: readonly Operation[] = [
       content: Type.Optional(Type.Unknown({ description: 'The export, or its text, instead of the other fields' }))
     }),
     notJson: (_body, reason) => `Invalid body: Error decoding json: ${reason}`,
-    answer: 'text',
+    contentType: 'text/plain',
     example: {
       body: { content: '{"streams":{},"tables":{},"rules":{}}' },
-      answer: 'imported 0 streams, 0 tables and 0 rules'
+      data: 'imported 0 streams, 0 tables and 0 rules'
     },
     run: async ({ streams }, { body }) => {
       const counts = await streams.import(rulesetOf(body));
@@ -201,7 +200,7 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/metadata/functions',
     descr: 'The functions of statements',
-    answer: Type.Array(
+    data: Type.Array(
       Type.Object(
         {
           name: Type.String(),

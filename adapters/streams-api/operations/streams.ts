@@ -5,7 +5,8 @@
 import * as Type from 'typebox';
 import { describeStream, describeStreamText } from '../../../lib/adapter.ts';
 import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
-import { hasCode, StreamFault } from '../faults.ts';
+import { Fault } from '../../rest/index.ts';
+import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { JsonReply } from '../reply.ts';
 import { type Ddl, ddlOf, STREAM } from '../stream-forms.ts';
@@ -20,8 +21,8 @@ const NAMES: Readonly<Record<StreamKind, { readonly title: string; readonly exam
     }
   };
 
-function missing(message: string): StreamFault {
-  return new StreamFault(404, 'notFound', message);
+function missing(message: string): Fault {
+  return new Fault('notFound', message);
 }
 
 function other(kind: StreamKind): StreamKind {
@@ -30,7 +31,7 @@ function other(kind: StreamKind): StreamKind {
 
 /**
  * Drop a stream or a table.
- * @throws StreamFault with the documented message
+ * @throws Fault with the documented message
  */
 async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: boolean): Promise<string> {
   try {
@@ -42,14 +43,14 @@ async function drop(streams: StreamsApi, kind: StreamKind, name: string, force: 
     }
     if (!hasCode(error, 'STREAM_IN_USE')) throw error;
     const message = `${kind} ${name} has been referenced by other rules; "?force=true" drops it nevertheless`;
-    throw new StreamFault(400, 'stream', message);
+    throw new Fault('stream', message);
   }
   return `${NAMES[kind].title} ${name} is dropped.`;
 }
 
 /**
  * Get a definition.
- * @throws StreamFault
+ * @throws Fault
  */
 async function definitionOf(streams: StreamsApi, kind: StreamKind, name: string) {
   const found = await streams.get(kind, name);
@@ -59,9 +60,9 @@ async function definitionOf(streams: StreamsApi, kind: StreamKind, name: string)
 
 /** The fault for an error of CREATE. */
 function createFault(error: unknown, { kind, name }: Ddl, verb: 'Create' | 'Replace'): unknown {
-  if (error instanceof SqlError) return new StreamFault(400, 'syntax', error.message);
+  if (error instanceof SqlError) return new Fault('syntax', error.message);
   if (!hasCode(error, 'STREAM_EXISTS')) return error;
-  return new StreamFault(400, 'stream', `${verb} ${kind} fails: Item ${name} already exists.`);
+  return new Fault('stream', `${verb} ${kind} fails: Item ${name} already exists.`);
 }
 
 /**
@@ -112,10 +113,10 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       body: BODY,
       notJson,
       status: 201,
-      answer: 'text',
-      example: { body: { sql }, answer: `${title} ${example} is created.` },
-      audited: ({ sql }) => {
-        const ddl = ddlOf(String(sql));
+      contentType: 'text/plain',
+      example: { body: { sql }, data: `${title} ${example} is created.` },
+      audited: ({ body: { sql } }) => {
+        const ddl = ddlOf(sql);
         return { statement: ddl && `${ddl.verb} ${ddl.kind} ${ddl.name}` };
       },
       run: ({ streams }, { body }) => executed(streams, body.sql)
@@ -130,8 +131,8 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       query: Type.Object({
         kind: Type.Optional(Type.String({ description: 'Only those of this kind (option KIND): scan or lookup' }))
       }),
-      answer: Type.Array(Type.String()),
-      example: { answer: [example] },
+      data: Type.Array(Type.String()),
+      example: { data: [example] },
       run: async ({ streams }, { query }) => {
         const wanted = query.kind?.toLowerCase();
         const found = await streams.list(kind);
@@ -147,7 +148,7 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       ctl: `stream ${kind} NAME`,
       descr: `Describe a ${kind}`,
       errorPrefix: `describe ${kind} error`,
-      answer: STREAM,
+      data: STREAM,
       example: { params: { name: example } },
       run: async ({ streams }, { params: { name } }) => {
         const definition = await definitionOf(streams, kind, name);
@@ -171,13 +172,12 @@ function changesOf(kind: StreamKind): readonly Operation[] {
       errorPrefix: `${title} command error`,
       body: BODY,
       notJson,
-      answer: 'text',
-      example: { params: { name: example }, body: { sql }, answer: `${title} ${example} is replaced.` },
+      contentType: 'text/plain',
+      example: { params: { name: example }, body: { sql }, data: `${title} ${example} is replaced.` },
       run: async ({ streams }, { body }) => {
         const ddl = ddlOf(body.sql);
         if (ddl !== undefined && ddl.verb !== 'create')
-          throw new StreamFault(
-            400,
+          throw new Fault(
             'syntax',
             `a ${kind} is replaced by CREATE ${kind.toUpperCase()}, not by ${ddl.verb.toUpperCase()}`
           );
@@ -198,8 +198,8 @@ function changesOf(kind: StreamKind): readonly Operation[] {
       query: Type.Object({
         force: Type.Optional(Type.Boolean({ default: false, description: 'Also if rules use it' }))
       }),
-      answer: 'text',
-      example: { params: { name: example }, query: { force: true }, answer: `${title} ${example} is dropped.` },
+      contentType: 'text/plain',
+      example: { params: { name: example }, query: { force: true }, data: `${title} ${example} is dropped.` },
       run: ({ streams }, { params: { name }, query: { force = false } }) => drop(streams, kind, name, force)
     })
   ];

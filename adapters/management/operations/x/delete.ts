@@ -29,10 +29,11 @@ export const DELETE: readonly Operation[] = [
         throw new Fault('unknownRecord', `there is no operation DELETE ${place.slice(0, 200)}`, 'not_found');
       const { row, params } = found;
       checkNames(row, text);
+      const input = { params, query: checkQuery(row.query, readQuery(text)), body: undefined };
       try {
-        return await row.run(context, { params, query: checkQuery(row.query, readQuery(text)), body: undefined });
+        return await row.run(context, input);
       } catch (error) {
-        throw row.faultOf?.(error) ?? error;
+        throw row.faultOf?.(error, input) ?? error;
       }
     }
   })

@@ -1,7 +1,7 @@
 import * as Type from 'typebox';
 import { NotFound } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
-import { CODES, faultOf } from '../../codes.ts';
+import { codesOf, faultOf } from '../../codes.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 import { CONDITIONS, type Conditions, queryOf } from '../clients.ts';
 
@@ -39,7 +39,7 @@ async function kickEach({ broker }: Context, clientIds: readonly string[]): Prom
     } catch (error) {
       const fault = error instanceof NotFound ? faultOf(error) : undefined;
       if (fault === undefined) throw error;
-      return { clientid, code: CODES[fault.kind].code };
+      return { clientid, code: codesOf(fault).code };
     }
   };
   for (let from = 0; from < clientIds.length; from += ENTRIES_AT_ONCE) {

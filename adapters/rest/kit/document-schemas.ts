@@ -1,4 +1,4 @@
-import type { Json } from './document.ts';
+import type { Json } from '../document.ts';
 
 /**
  * The documentation of a schema where it differs from the check of requests: its keyword `documented`. A property that

@@ -1,0 +1,208 @@
+// The steps of a request have a fixed order: find the row of method and path, checks of browsers, credentials, what a
+// viewer may do, input, `run`, audit. The one catch makes a fault of an error of any step. An interface is rows, and a
+// style: functions that read requests and write answers, and change nothing.
+
+import type { AuditEntry, Broker } from '../../../lib/index.ts';
+import type { BrowserSettings } from '../browser-checks.ts';
+import type { Answer, Body, Call, Service } from '../call.ts';
+import { withCors } from '../cors.ts';
+import type { Caller, Credentials } from '../credentials.ts';
+import type { OpenApiDocument } from '../document.ts';
+import { Fault } from '../fault.ts';
+import { Guard } from '../guard.ts';
+import type { TrustedProxies } from '../proxies.ts';
+import { Router } from '../router.ts';
+import { Audit, type RestRequest } from './audit.ts';
+import { checkQuery, loadChecks, readQuery } from './checks.ts';
+import {
+  type CallContext,
+  type Context,
+  type Input,
+  type Operation,
+  type PageRequest,
+  requestOf
+} from './operation.ts';
+
+/** The form of requests and answers of an interface. */
+export interface ReplyStyle {
+  /** Requests are checked by the columns `originalQuery` and `originalBody`. */
+  readonly isOriginal: boolean;
+  /**
+   * The query and body parameters that the audit log contains in addition to those of paths. All others are left out:
+   * passwords, secrets, payloads, statements, the values of options. A parameter that may have a secret must not be added.
+   */
+  readonly recorded: ReadonlySet<string>;
+  /**
+   * Tell whether a request without an operation is left to the host app.
+   * @param methods those of its path
+   */
+  isLeft(call: Call, methods: readonly string[]): boolean;
+  /** The fault for a request without an operation. */
+  unknown(call: Call, methods: readonly string[]): Fault;
+  /** The fault for an error; undefined: it is unexpected. */
+  faultOf(error: unknown): Fault | undefined;
+  /** Read the parameters of pages. @throws Fault */
+  page(row: Operation, call: Call, given: Readonly<Record<string, string>>): PageRequest;
+  /** Read and check a body. @throws Fault */
+  body(row: Operation, sent: Body, params: Readonly<Record<string, string>>): unknown;
+  /** The answer with the value that `run` has returned. */
+  success(result: unknown, row: Operation, context: CallContext): Answer;
+  fault(fault: Fault, request: RestRequest): Answer;
+  /** The status and the code of a fault in the audit log. */
+  codesOf(fault: Fault, row: Operation | undefined): { readonly status: number; readonly code: number };
+}
+
+/** The settings of a mount that are the same in all interfaces. */
+interface RestSettings extends BrowserSettings {
+  readonly prefix: readonly string[];
+  readonly credentials: Credentials;
+  readonly trustedProxies: TrustedProxies;
+  readonly maxBodyBytes: number;
+  readonly bodyTimeout: number;
+  readonly audit?: ((entry: AuditEntry) => void) | undefined;
+}
+
+/** A REST interface. */
+export interface RestInterface<M> {
+  readonly name: 'management' | 'streams';
+  /** A function of the app also gets bearer tokens, with the id ''. */
+  readonly acceptsBearer?: boolean;
+  /** The remedy for a caller without credentials, appended to the message. */
+  readonly hint?: string;
+  readonly settings: RestSettings;
+  readonly operations: readonly Operation<M>[];
+  readonly style: ReplyStyle;
+  /** Tell why an operation is refused in this mount; undefined: it is not. */
+  refusal?(row: Operation): Fault | undefined;
+  /** Replace names in the path by ids. */
+  resolve?(row: Operation, params: Input['params']): Promise<Input['params']>;
+  contextOf(shared: CallContext): Context<M>;
+  /** Make the OpenAPI document. */
+  document(): OpenApiDocument;
+}
+
+/** A REST interface of a broker, ready to be mounted. */
+export class RestService<M> implements Service {
+  readonly #broker: Broker;
+  readonly #interface: RestInterface<M>;
+  readonly #router: Router<Operation<M>>;
+  readonly #guard: Guard;
+  readonly #audit: Audit;
+  /** Created on first use. */
+  #document: OpenApiDocument | undefined = undefined;
+
+  constructor(broker: Broker, given: RestInterface<M>) {
+    const { settings, style } = given;
+    this.#broker = broker;
+    this.#interface = given;
+    this.#router = new Router(given.operations);
+    this.#guard = new Guard(broker, settings, given);
+    this.#audit = new Audit(broker, { ...settings, recorded: style.recorded });
+  }
+
+  get prefixes(): readonly string[] {
+    return this.#interface.settings.prefix;
+  }
+
+  get document(): OpenApiDocument {
+    return (this.#document ??= this.#interface.document());
+  }
+
+  methods(path: string): readonly string[] {
+    return this.#router.methods(path);
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    const { settings, style } = this.#interface;
+    const found = this.#router.find(call.method === 'HEAD' ? 'GET' : call.method, call.path);
+    const methods = found === undefined ? this.methods(call.path) : [];
+    if (found === undefined && style.isLeft(call, methods)) return undefined;
+    const isAsked = call.method === 'OPTIONS' && methods.length > 0;
+    const answer: Answer = isAsked
+      ? { status: 204, headers: { allow: ['OPTIONS', ...methods].join(', ') }, body: '' }
+      : await this.#answered({ call, row: found?.row, params: found?.params ?? {} }, methods);
+    return withCors(call, answer, { origins: settings.origins, methods });
+  }
+
+  async #answered(request: RestRequest, methods: readonly string[]): Promise<Answer> {
+    const { call, row, params } = request;
+    const { style } = this.#interface;
+    try {
+      const admitted = this.#guard.admit(call, isChange(call), row);
+      const caller = admitted instanceof Promise ? await admitted : admitted;
+      request.caller = caller;
+      checkViewer(caller, request);
+      if (row === undefined) throw style.unknown(call, methods);
+      const refusal = this.#interface.refusal?.(row);
+      if (refusal !== undefined) throw refusal;
+      const run = () => this.#run(request, row, caller);
+      const isOwnChange = caller.scope === 'viewer' && row.isForViewer !== undefined;
+      const answer = await (isOwnChange
+        ? this.#guard.limited(call, caller, { run, isWrong: (error) => this.#isWrongPassword(error) })
+        : run());
+      this.#audit.add(request, { status: row.status ?? 200, code: 0 });
+      return answer;
+    } catch (error) {
+      const input = request.input ?? ({ params, query: {}, body: {} } as Input);
+      const expected = row?.faultOf?.(error, input) ?? style.faultOf(error);
+      if (expected === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
+      const fault = expected ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
+      this.#audit.add(request, style.codesOf(fault, row));
+      return style.fault(fault, request);
+    }
+  }
+
+  async #run(request: RestRequest, row: Operation, caller: Caller): Promise<Answer> {
+    const { call, params } = request;
+    const { settings, style, resolve, contextOf } = this.#interface;
+    const given = readQuery(call.query);
+    const page = style.page(row, call, given);
+    const loading = loadChecks();
+    if (loading !== undefined) await loading;
+    const query = checkQuery(requestOf(row, style.isOriginal).query, given);
+    const maxBytes = Math.max(settings.maxBodyBytes, row.maxBodyBytes ?? 0);
+    const sent = row.body && (await call.body({ maxBytes, timeoutMs: settings.bodyTimeout }));
+    const body = sent && style.body(row, sent, params);
+    const input = { params: resolve === undefined ? params : await resolve(row, params), query, body };
+    request.input = input;
+    const shared: CallContext = {
+      broker: this.#broker,
+      call,
+      caller,
+      page,
+      text: sent !== undefined && 'text' in sent ? sent.text : undefined,
+      document: () => this.#documentAt(call.mountedAt)
+    };
+    return style.success(await row.run(contextOf(shared), input), row, shared);
+  }
+
+  /** The document for a client that calls the interface below a path. */
+  #documentAt(path: string): OpenApiDocument {
+    return { ...this.document, servers: [{ url: path === '' ? '/' : path }] };
+  }
+
+  #isWrongPassword(error: unknown): boolean {
+    const kind = this.#interface.style.faultOf(error)?.kind;
+    return kind === 'unauthorized' || kind === 'wrongOldPassword';
+  }
+}
+
+function isChange({ method }: Call): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+/**
+ * Check what a viewer may request: what only reads, except password hashes, and changes of the viewer's own password.
+ * @throws Fault notPermitted
+ */
+function checkViewer(caller: Caller, { call, row, params }: RestRequest): void {
+  if (caller.scope !== 'viewer') return;
+  const isReading = !isChange(call) || row?.isReading === true;
+  if (isReading ? row?.isForAdministrators !== true : row?.isForViewer?.(caller, params) === true) return;
+  throw new Fault(
+    'notPermitted',
+    row?.isForAdministrators === true
+      ? 'only administrators may use this operation: its answer contains password hashes'
+      : 'these credentials may only read'
+  );
+}
