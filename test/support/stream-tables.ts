@@ -28,7 +28,7 @@ const builtIn = {
 };
 
 /** The types of each entry point below `embermq/streams`. */
-const CONNECTORS: Readonly<Record<string, { readonly sources?: SourceType[]; readonly sinks?: SinkType[] }>> = {
+export const CONNECTORS: Readonly<Record<string, { readonly sources?: SourceType[]; readonly sinks?: SinkType[] }>> = {
   file: { sources: [fileSource()], sinks: [fileSink()] },
   http: { sources: [httpPullSource(), httpPushSource()], sinks: [restSink()] },
   influx: { sinks: [influxSink(), influx2Sink()] },

@@ -19,6 +19,11 @@ export class TcpProxy {
     return this.#port;
   }
 
+  /** Number of open connections of clients. */
+  get connections(): number {
+    return this.#sockets.size / 2;
+  }
+
   /** A URL with the port of the proxy. */
   replaceIn(url: string): string {
     const changed = new URL(url);
