@@ -74,7 +74,8 @@ const FOLD_RETRY_MS = 1_000;
  */
 export class Ledger {
   /**
-   * Incremented by every change that an acknowledgement must wait for. Compare it before and after an operation to know whether to wait.
+   * Number of changes so far that an acknowledgement must wait for. To know whether to wait after an operation, pass the number before it to
+   * `ticketSince`.
    */
   promises = 0;
   /** Ticket of the last successful commit. */
@@ -450,6 +451,11 @@ export class Ledger {
     }
     if (isLost) throw new BrokerError('STORE_FAILED', `${this.store.name}: ${LAST_LOST}`);
   }
+}
+
+/** Ticket of the commit to wait for if changes were promised since `promises` had this value; 0 if none were. */
+export function ticketSince(ledger: Ledger, promises: number): number {
+  return ledger.promises === promises ? 0 : ledger.ticket;
 }
 
 /** Tell whether the store has refused a commit before it wrote anything; see `Store.commit`. */

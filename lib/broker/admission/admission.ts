@@ -27,7 +27,7 @@ import { Will, type WillState } from '../../session/life/will.ts';
 import { resumeAfterHook, type Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
 import { checkControls } from '../../session/topic-checks.ts';
-import type { Ledger } from '../../store/ledger.ts';
+import { type Ledger, ticketSince } from '../../store/ledger.ts';
 import { checkTopicName, faultOfLevel, mountedName } from '../../topics/topic.ts';
 import { BRIDGE_PREFIX, isBridgeZone } from '../rights/bridge-access.ts';
 import type { Judgement, SourceReview } from '../rights/source-review.ts';
@@ -309,13 +309,13 @@ export class Admission {
         return;
       }
     }
-    const promises = ledger?.promises;
+    const promises = ledger === undefined ? 0 : ledger.promises;
     const welcome = { connack, sessionPresent: resumes, expiresAt: approval.expiresAt };
     const owner = resumes ? stored : session;
     let superseded: WillState | undefined;
     if (resumes) superseded = this.#resume(stored, session, connection);
     else this.#begin(session, stored);
-    if (ledger === undefined || ledger.promises === promises) {
+    if (ledger === undefined || ticketSince(ledger, promises) === 0) {
       this.#serve(owner, connection, welcome, superseded);
       return;
     }

@@ -2,6 +2,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import type { Message } from '../../packets/message.ts';
 import type { Page, RetainedRecord } from '../../routing/directory.ts';
 import type { RetainedQuery } from '../../routing/directory-queries.ts';
+import { ticketSince } from '../../store/ledger.ts';
 import { checkTopicName, matches } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { checkFilter } from './app-subscriptions.ts';
@@ -75,9 +76,10 @@ export class Retained {
   async #change(change: () => number): Promise<number> {
     const { ledger } = this.#engine;
     if (ledger?.isFailed) throw ledger.refusal();
-    const promises = ledger?.promises;
+    const promises = ledger === undefined ? 0 : ledger.promises;
     const result = change();
-    if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
+    const ticket = ledger === undefined ? 0 : ticketSince(ledger, promises);
+    if (ticket > 0) await ledger?.committed(ticket);
     return result;
   }
 

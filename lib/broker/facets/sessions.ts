@@ -2,6 +2,7 @@ import { NotFound } from '../../base/errors.ts';
 import type { SessionRecord } from '../../records/session-records.ts';
 import type { Page } from '../../routing/directory.ts';
 import type { ClientQuery } from '../../routing/directory-queries.ts';
+import { ticketSince } from '../../store/ledger.ts';
 import type { Engine } from '../engine.ts';
 import { type KickOptions, SessionHandle } from './session-handle.ts';
 
@@ -92,9 +93,10 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
   /** Make a change and wait until it is persisted, if it has to be. */
   async #change(change: () => void): Promise<void> {
     const { ledger } = this.#engine;
-    const promises = ledger?.promises;
+    const promises = ledger === undefined ? 0 : ledger.promises;
     change();
     await undefined; // a listener that is called during a transition of the session: the change follows it
-    if (ledger !== undefined && ledger.promises !== promises) await ledger.committed(ledger.ticket);
+    const ticket = ledger === undefined ? 0 : ticketSince(ledger, promises);
+    if (ticket > 0) await ledger?.committed(ticket);
   }
 }

@@ -17,6 +17,7 @@ import { type Route, TopicKind } from '../../routing/route.ts';
 import type { WillState } from '../../session/life/will.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import type { Session } from '../../session/session.ts';
+import { ticketSince } from '../../store/ledger.ts';
 import type { PreparedMessage } from '../../streams/host.ts';
 import { newMessage, publisherOf, retopic } from '../new-message.ts';
 import type { MessageHooks } from '../rights/message-hooks.ts';
@@ -248,7 +249,8 @@ export class OwnMessages {
     const { promises } = ledger;
     awaitCommit(changed, ledger.ticket);
     const taken = this.#act(outcome);
-    if (ledger.promises !== promises) return ledger.committed(ledger.ticket).then(() => taken);
+    const ticket = ticketSince(ledger, promises);
+    if (ticket > 0) return ledger.committed(ticket).then(() => taken);
     awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later must not refuse it
     return taken;
   }

@@ -9,6 +9,7 @@
 import { ProtocolError } from '../../base/errors.ts';
 import type { AckSender } from '../../connection/ack-queue.ts';
 import type { Connection } from '../../connection/connection.ts';
+import type { PacketHandler } from '../../connection/ports.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import { PUBACK, PUBCOMP, PUBREC, PUBREL, shortAck } from '../../packets/acks.ts';
@@ -41,14 +42,7 @@ function readAck(
   return (reasonCode << 16) | messageId;
 }
 
-export function onPuback(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onPuback: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const id = readAck(session, 'puback', buf, body, end) & 0xffff;
   const { outlet } = session;
   const state = outlet.inflight === undefined ? Awaiting.nothing : outlet.inflight.acknowledged(id, Awaiting.puback);
@@ -58,16 +52,9 @@ export function onPuback(
     return;
   }
   outlet.pumpWaiting();
-}
+};
 
-export function onPubrec(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onPubrec: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const ack = readAck(session, 'pubrec', buf, body, end);
   const id = ack & 0xffff;
   const code = ack >>> 16;
@@ -90,16 +77,9 @@ export function onPubrec(
   else session.ports.metrics.counts[Metric.packetsPubrecInuse]++; // a repeated PUBREC: PUBREL has been sent
   answer(session, connection, PUBREL, id, 0, session.log?.ticket ?? 0);
   if (client.agreement.zone.maxInflightBytes > 0) outlet.pump(); // the bytes of the message no longer count
-}
+};
 
-export function onPubrel(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onPubrel: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const id = readAck(session, 'pubrel', buf, body, end) & 0xffff;
   const isKnown = session.outlet.inflight?.forgetRel(id) === true;
   const { log } = session;
@@ -107,16 +87,9 @@ export function onPubrel(
   else log?.flowChanged();
   const code = isKnown ? 0 : ReasonCode.packetIdentifierNotFound;
   answer(session, session.connection as Connection<Session>, PUBCOMP, id, code, log?.ticket ?? 0); // [MQTT-4.3.3-11]
-}
+};
 
-export function onPubcomp(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onPubcomp: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const id = readAck(session, 'pubcomp', buf, body, end) & 0xffff;
   const { outlet } = session;
   const { inflight } = outlet;
@@ -128,7 +101,7 @@ export function onPubcomp(
   }
   inflight?.completed(id);
   outlet.pumpWaiting();
-}
+};
 
 /** Count an acknowledgement for a packet id that is not in flight, or that waits for another kind of acknowledgement. */
 function countUnexpected(session: Session, state: number, missed: number, inUse: number): void {

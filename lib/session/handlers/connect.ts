@@ -1,5 +1,6 @@
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
+import type { PacketHandler } from '../../connection/ports.ts';
 import {
   checkConnectHeader,
   decodeAuth,
@@ -11,14 +12,7 @@ import {
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { Session } from '../session.ts';
 
-export function onConnect(
-  session: Session,
-  flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onConnect: PacketHandler<Session> = (session, flags, buf, _start, body, end) => {
   const connection = session.connection as Connection<Session>;
   const version = peekConnectVersion(buf, body, end);
   checkConnectHeader(flags, version);
@@ -31,16 +25,9 @@ export function onConnect(
     if (error instanceof UnsupportedVersion) connection.connectReceived(error.answerAs); // [MQTT-3.1.2-2]
     throw error;
   }
-}
+};
 
-export function onDisconnect(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onDisconnect: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const packet = decodeDisconnect(buf, body, end, session.protocolVersion);
   const { client, lifecycle } = session;
   const expiry = packet.properties?.sessionExpiryInterval;
@@ -58,21 +45,14 @@ export function onDisconnect(
   if (reasonCode === ReasonCode.success)
     lifecycle.lost({ reason: 'normal', reasonCode, will: 'drop', isAbrupt: false });
   else lifecycle.lost({ reason: 'disconnect_with_will', reasonCode, will: 'publish', isAbrupt: false });
-}
+};
 
 /** Handle a DISCONNECT before CONNACK: the provisional session ends. */
 export function onDisconnectWhileConnecting(session: Session): void {
   session.lifecycle.send('closed');
 }
 
-export function onAuthWhileConnecting(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onAuthWhileConnecting: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   if (session.protocolVersion !== 5)
     throw new ProtocolError(
       ReasonCode.malformedPacket,
@@ -91,9 +71,9 @@ export function onAuthWhileConnecting(
   }
   session.connection?.packetTaken();
   auth.receive(packet.properties.authenticationData);
-}
+};
 
-export function onAuth(session: Session, _flags: number, buf: Buffer, _start: number, body: number, end: number): void {
+export const onAuth: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   if (session.protocolVersion !== 5)
     throw new ProtocolError(
       ReasonCode.malformedPacket,
@@ -101,4 +81,4 @@ export function onAuth(session: Session, _flags: number, buf: Buffer, _start: nu
     );
   const packet = decodeAuth(buf, body, end);
   session.ports.admission.reauthenticate(session, packet);
-}
+};

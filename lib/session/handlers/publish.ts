@@ -12,6 +12,7 @@ import { isUtf8 } from '../../base/builtins.ts';
 import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
+import type { PacketHandler } from '../../connection/ports.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import { PUBACK, PUBREC } from '../../packets/acks.ts';
@@ -24,6 +25,7 @@ import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { Zone } from '../../records/zone.ts';
 import { type Route, TopicKind } from '../../routing/route.ts';
+import { ticketSince } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import { resumeAfterHook, type Session } from '../session.ts';
@@ -33,14 +35,7 @@ import { answer, refuseTemporarily } from './acknowledgements.ts';
 const scan = newPublishScan();
 
 /** Handle a PUBLISH that cannot use the fast path: QoS 1 or 2, retained, with properties, or needed by a hook or listener. */
-export function onPublish(
-  session: Session,
-  flags: number,
-  buf: Buffer,
-  start: number,
-  body: number,
-  end: number
-): void {
+export const onPublish: PacketHandler<Session> = (session, flags, buf, start, body, end) => {
   const { ports, client } = session;
   const { zone } = client.agreement;
   const connection = session.connection as Connection<Session>;
@@ -112,7 +107,7 @@ export function onPublish(
   if (route.kind !== TopicKind.system && !ports.publishing.hooks.hasHooks)
     finish(session, connection, message, route, id, qos, 0);
   else decide(session, connection, message, route, id, qos);
-}
+};
 
 function checkResponseTopic(zone: Zone, buf: Buffer): void {
   checkControls(zone, buf.toString('utf8', scan.responseTopicAt, scan.responseTopicEnd), 'response topic');
@@ -218,11 +213,8 @@ function finish(
   if (route.kind === TopicKind.delayed) code = publishing.delay(message);
   else if (publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
   if (code >= 0x80) ports.metrics.counts[Metric.packetsPublishError]++;
-  let ticket = 0;
-  if (mayPersist) {
-    if (ledger.promises !== promises) ticket = ledger.ticket;
-    else awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later must not refuse it
-  }
+  const ticket = mayPersist ? ticketSince(ledger, promises) : 0;
+  if (mayPersist && ticket === 0) awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later must not refuse it
   acknowledge(session, connection, qos, id, code, ticket);
   if (ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
 }

@@ -1,4 +1,5 @@
 import { ProtocolError } from '../../base/errors.ts';
+import type { PacketHandler } from '../../connection/ports.ts';
 import { Metric } from '../../events/metrics.ts';
 import { decodeSubscribe, decodeUnsubscribe } from '../../packets/decode.ts';
 import { PINGRESP } from '../../packets/encode.ts';
@@ -10,31 +11,17 @@ import { checkControls } from '../topic-checks.ts';
 /** Shared by all connections, so that an answer to PINGREQ allocates nothing. */
 const PINGRESP_FRAME = { buf: PINGRESP, start: 0, end: PINGRESP.length, packetIdAt: 0 };
 
-export function onSubscribe(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onSubscribe: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const packet = decodeSubscribe(buf, body, end, session.protocolVersion);
   for (const { topic } of packet.subscriptions) mustBeWellFormed(session, topic);
   session.ports.subscribing.subscribe(session, packet);
-}
+};
 
-export function onUnsubscribe(
-  session: Session,
-  _flags: number,
-  buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onUnsubscribe: PacketHandler<Session> = (session, _flags, buf, _start, body, end) => {
   const packet = decodeUnsubscribe(buf, body, end, session.protocolVersion);
   for (const filter of packet.unsubscriptions) mustBeWellFormed(session, filter);
   session.ports.subscribing.unsubscribe(session, packet);
-}
+};
 
 /**
  * Check the syntax of a topic filter. An invalid filter ends the connection [MQTT-4.7.1-1] to [MQTT-4.8.2-2]; the reason code 0x8F of
@@ -48,16 +35,9 @@ function mustBeWellFormed(session: Session, filter: string): void {
 }
 
 /** Answer a PINGREQ [MQTT-3.12.4-1]. */
-export function onPingreq(
-  session: Session,
-  _flags: number,
-  _buf: Buffer,
-  _start: number,
-  body: number,
-  end: number
-): void {
+export const onPingreq: PacketHandler<Session> = (session, _flags, _buf, _start, body, end) => {
   if (end !== body) throw new ProtocolError(ReasonCode.malformedPacket, 'PINGREQ: the remaining length must be 0');
   session.connection?.writer.sendFrame(PINGRESP_FRAME, Metric.packetsPingrespSent);
   const { events } = session.ports;
   if (events.heard['client.ping']) events.emit('client.ping', { client: session.client });
-}
+};
