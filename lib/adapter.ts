@@ -37,7 +37,7 @@ export {
   type Values as OptionValues
 } from './base/fields.ts';
 export { Newcomers } from './base/newcomers.ts';
-export { shownUrl } from './base/shown-url.ts';
+export { shownUrl } from './base/url-secrets.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';
 export { checkConnectorName } from './broker/configuration/connector-name.ts';

@@ -109,7 +109,7 @@ export {
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   shownUrl
-} from './base/shown-url.ts';
+} from './base/url-secrets.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   bridgeAccessOf

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { shownUrl } from '../../lib/base/shown-url.ts';
+import { shownUrl } from '../../lib/base/url-secrets.ts';
 
 describe('A URL in messages', () => {
   const rows: [url: string, shown: string][] = [
