@@ -138,12 +138,12 @@ export class Broker<Data = unknown> {
     this.access = new Access(engine);
     this.sessions = new Sessions(engine);
     this.retained = new Retained(engine);
-    this.directory = engine.directory;
     ({ features: this.features, configuration: this.configuration } = engine.operated);
-    ({ outboxes: this.outboxes, connectors: this.connectors, rules: this.rules, streams: this.streams } = engine.kept);
-    this.applications = engine.access.applications;
-    this.users = engine.access.users;
-    this.monitor = engine.monitor;
+    ({ outboxes: this.outboxes, connectors: this.connectors } = engine.kept);
+    this.rules = engine.kept.rules.api;
+    this.streams = engine.kept.streams.api;
+    ({ applications: this.applications, users: this.users } = engine.access);
+    ({ directory: this.directory, monitor: this.monitor } = engine);
     this.#subscriptions = new AppSubscriptions(engine);
     this.#lifecycle = new BrokerLifecycle(engine, () => this.#subscriptions.endMessages());
     this.actor = this.#lifecycle.actor;

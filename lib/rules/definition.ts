@@ -67,6 +67,21 @@ export function checkRuleId(given: unknown, kind: 'rule' | 'resource' = 'rule'):
   throw new InvalidInput(code, 'id', '1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."', given);
 }
 
+/** The rules or resources of the options by their ids. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID; `exists` for an id that occurs twice */
+export function byId<T extends { readonly id?: string }>(
+  given: readonly T[],
+  kind: 'rule' | 'resource',
+  exists: (id: string) => Error
+): Map<string, T> {
+  const all = new Map<string, T>();
+  for (const input of given) {
+    const id = checkRuleId(input.id, kind);
+    if (all.has(id)) throw exists(id);
+    all.set(id, input);
+  }
+  return all;
+}
+
 /** The given id, or a new one. @throws InvalidInput RULE_INVALID, RESOURCE_INVALID */
 export function idOf(given: unknown, kind: 'rule' | 'resource', isTaken: (id: string) => boolean): string {
   if (given !== undefined) return checkRuleId(given, kind);

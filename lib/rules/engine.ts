@@ -16,7 +16,7 @@ import { ownActions } from './actions/index.ts';
 import type { RulesApi } from './api.ts';
 import { checkFunction } from './app-function.ts';
 import {
-  checkRuleId,
+  byId,
   fixedActionIds,
   hasFunctions,
   idOf,
@@ -119,13 +119,15 @@ export class RuleEngine
     return this.#kinds.actions().length;
   }
 
-  /** Create the resources and rules of the options and of the store. Called once, when the store is open. */
+  /**
+   * Create the resources and rules of the options and of the store. Called when the store is open, and again after a failure: what exists already
+   * is kept.
+   */
   async restore(): Promise<void> {
     const { options, rules } = this.#host;
     this.resources.restore((options.resources ?? []).filter((given): given is ResourceInput => !('make' in given)));
-    for (const input of options.rules ?? []) {
-      const id = checkRuleId(input.id);
-      if (this.#rules.has(id)) throw exists(id);
+    for (const [id, input] of byId(options.rules ?? [], 'rule', exists)) {
+      if (this.#rules.has(id)) continue;
       const rule = await this.#ruleOfOptions(id, input);
       await rule.start();
     }

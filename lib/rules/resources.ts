@@ -7,7 +7,7 @@
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/fields.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';
-import { checkRuleId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
+import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, keepSecrets } from './params.ts';
@@ -63,14 +63,11 @@ export class Resources implements ResourcesApi {
     return this.#all.get(id);
   }
 
-  /** Create the resources of the options and the store. */
+  /** Create the resources of the options and the store that do not exist yet. */
   restore(given: readonly ResourceInput[]): void {
     const { broker } = this.#host;
-    for (const input of given) {
-      const id = checkRuleId(input.id, 'resource');
-      if (this.#all.has(id)) throw exists(id);
-      this.#restore(id, { ...readResource(input), ...this.#place() }, false);
-    }
+    for (const [id, input] of byId(given, 'resource', exists))
+      if (!this.#all.has(id)) this.#restore(id, { ...readResource(input), ...this.#place() }, false);
     const stored = [...broker.resources].sort(([, a], [, b]) => a.number - b.number);
     for (const [id, definition] of stored) {
       this.#lastNumber = Math.max(this.#lastNumber, definition.number);

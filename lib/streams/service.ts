@@ -35,7 +35,10 @@ import { StreamFailure, type StreamValueObject } from './values/values.ts';
 /** The loaded stream service of a broker, called by `broker.streams`. */
 export class StreamService
   implements
-    Omit<StreamsApi, 'rules' | 'define' | 'drop' | 'defineFunction' | 'defineSource' | 'defineSink' | 'undefine'>
+    Omit<
+      StreamsApi,
+      'rules' | 'beforeStart' | 'define' | 'drop' | 'defineFunction' | 'defineSource' | 'defineSink' | 'undefine'
+    >
 {
   readonly rules: StreamRules;
   readonly #host: StreamsHost;
@@ -43,7 +46,7 @@ export class StreamService
   readonly #catalogue: Catalogue;
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
-  readonly #beforeStart: Set<() => Promise<void>>;
+  readonly #beforeStart: ReadonlySet<() => Promise<void>>;
   /** Reports errors of items, with repetitions suppressed. */
   readonly #reports: ErrorReports;
   /** The streams that rules with `qos` above 0 read; undefined if not computed since the last change. */
@@ -54,7 +57,7 @@ export class StreamService
   #last: Promise<unknown> = Promise.resolve();
 
   /** @param beforeStart functions that are called in turn before rules start */
-  constructor(host: StreamsHost, beforeStart: Set<() => Promise<void>>) {
+  constructor(host: StreamsHost, beforeStart: ReadonlySet<() => Promise<void>>) {
     this.#host = host;
     this.#beforeStart = beforeStart;
     const { options } = host;
@@ -265,11 +268,6 @@ export class StreamService
       rules: this.rules,
       replace: (sql) => this.replace(sql)
     });
-  }
-
-  beforeStart(run: () => Promise<void>): () => void {
-    this.#beforeStart.add(run);
-    return () => void this.#beforeStart.delete(run);
   }
 
   // ------------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createBroker } from '../../lib/index.ts';
 import { compileRule } from '../../lib/rules/index.ts';
 import type { ActionType, ResourceType } from '../../lib/rules/types.ts';
 import type { SqlFunction } from '../../lib/sql/functions/function.ts';
@@ -50,6 +51,23 @@ describe('A function of the app for statements', () => {
       const rule = await compileRule('SELECT f() as v FROM "a"', { functions: [returning(() => value)] });
       assert.deepEqual(rule.run().outputs, [value === undefined ? {} : { v: value }]);
     }
+  });
+
+  it('lets the broker start after a start has failed because a rule of the options needs the function', async () => {
+    const rule = (id: string, sql: string) => ({ id, sql, actions: ['inspect'] });
+    const rules = [rule('first', 'SELECT 1 as v FROM "a"'), rule('second', 'SELECT f() as v FROM "a"')];
+    const resources = [new FakeTarget().type(), { id: 'target', type: 'fake', config: { url: 'x' } }];
+    const broker = createBroker({ rules: { rules, resources } });
+    await assert.rejects(broker.start(), { code: 'SQL_INVALID', message: /^rule "second": unknown function f\(\)/ });
+    await broker.rules.createFunction(returning(() => 1));
+    await broker.start();
+    const states = (await broker.rules.list()).map(({ id, state }) => [id, state]);
+    assert.deepEqual(states, [
+      ['first', 'connected'],
+      ['second', 'connected']
+    ]);
+    assert.equal((await broker.rules.resources.list()).length, 1);
+    await broker.stop();
   });
 
   it('refuses a function with a parameter of an unknown type', async () => {

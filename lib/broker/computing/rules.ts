@@ -1,12 +1,12 @@
 // The engine of rules is imported when it is needed, so that a broker without rules does not load it: every member
-// loads it, and those that need the rules of the store also restore them, once. Functions of the app (actions,
+// loads it, and those that need the rules of the store also restore them, once; what failed is tried again by the next call. Functions of the app (actions,
 // resource types, SQL functions) can be defined before the start. After a start the engine is loaded if anything is
 // stored, configured, or was loaded before. Exported rules have no numbers; an import gives them new ones.
 
-import type { ActorRef } from '../../base/actor.ts';
 import { StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
-import type { ResourceChange, ResourcesApi, RulesApi } from '../../rules/api.ts';
+import { lazy, lazyIterator, onceMade } from '../../base/lazy.ts';
+import type { RulesApi } from '../../rules/api.ts';
 import {
   checkRuleId,
   newActionIds,
@@ -17,22 +17,6 @@ import {
 } from '../../rules/definition.ts';
 import type { RuleEngine } from '../../rules/engine.ts';
 import type { RulesHost } from '../../rules/host.ts';
-import type {
-  ActionInfo,
-  ActionType,
-  ResourceInput,
-  ResourceState,
-  ResourceType,
-  ResourceTypeInfo,
-  RuleChange,
-  RuleEventInfo,
-  RuleInput,
-  RuleOutput,
-  RuleQuery,
-  RuleState,
-  RuleTest
-} from '../../rules/types.ts';
-import type { SqlFunction } from '../../sql/functions/function.ts';
 
 /** The tables in the store. */
 export const RULES_TABLE = '$rules';
@@ -55,126 +39,54 @@ interface RulesFacetHost extends RulesHost {
 }
 
 /**
- * The rules of a broker: `broker.rules`. The engine is loaded by the first call, or by the start of the broker if there is a rule or a
- * resource in the store or in the options.
+ * The rules of a broker. The engine is loaded by the first call, or by the start of the broker if there is a rule or a resource in the store
+ * or in the options.
  */
-export class Rules implements RulesApi {
-  readonly resources: ResourcesApi;
+export class Rules {
+  /** `broker.rules`. */
+  readonly api: RulesApi;
   readonly #host: RulesFacetHost;
   #engine: RuleEngine | undefined;
-  #loading: Promise<RuleEngine> | undefined;
-  #restored: Promise<void> | undefined;
+  readonly #load = onceMade(async () => {
+    const { RuleEngine } = await import('../../rules/engine.ts');
+    this.#engine = new RuleEngine(this.#host);
+    return this.#engine;
+  });
+  readonly #restored = onceMade(async () => {
+    const engine = await this.#load();
+    await engine.restore();
+    if (this.#host.isStarted) engine.begin();
+  });
 
-  /** @internal */
   constructor(host: RulesFacetHost) {
     this.#host = host;
-    this.resources = new RuleResources(() => this.#loaded());
+    this.api = this.#methods();
   }
 
-  create(input: RuleInput): Promise<RuleState> {
-    return this.#loaded().then((engine) => engine.create(input));
-  }
-
-  update(id: string, change: RuleChange): Promise<RuleState> {
-    return this.#loaded().then((engine) => engine.update(id, change));
-  }
-
-  delete(id: string): Promise<boolean> {
-    return this.#loaded().then((engine) => engine.delete(id));
-  }
-
-  get(id: string): Promise<RuleState | undefined> {
-    return this.#loaded().then((engine) => engine.get(id));
-  }
-
-  actor(id: string): Promise<ActorRef> {
-    return this.#loaded().then((engine) => engine.actor(id));
-  }
-
-  list(query?: RuleQuery): Promise<RuleState[]> {
-    return this.#loaded().then((engine) => engine.list(query));
-  }
-
-  resetCounters(id: string): Promise<void> {
-    return this.#loaded().then((engine) => engine.resetCounters(id));
-  }
-
-  /** @deprecated Use `resetCounters`. */
-  resetFigures(id: string): Promise<void> {
-    return this.resetCounters(id);
-  }
-
-  test(sql: string, event?: Readonly<Record<string, unknown>>): Promise<RuleTest> {
-    return this.#load().then((engine) => engine.test(sql, event));
-  }
-
-  outputs(id?: string): AsyncIterableIterator<RuleOutput> {
-    return this.#engine?.outputs(id) ?? this.#outputsLater(id);
-  }
-
-  actions(): Promise<ActionInfo[]> {
-    return this.#load().then((engine) => engine.actions());
-  }
-
-  resourceTypes(): Promise<ResourceTypeInfo[]> {
-    return this.#load().then((engine) => engine.resourceTypes());
-  }
-
-  events(): Promise<RuleEventInfo[]> {
-    return this.#load().then((engine) => engine.events());
-  }
-
-  createAction(type: ActionType): Promise<void> {
-    return this.#load().then((engine) => engine.createAction(type));
-  }
-
-  /** @deprecated Use `createAction`. */
-  defineAction(type: ActionType): Promise<void> {
-    return this.createAction(type);
-  }
-
-  createResourceType(type: ResourceType): Promise<void> {
-    return this.#load().then((engine) => engine.createResourceType(type));
-  }
-
-  /** @deprecated Use `createResourceType`. */
-  defineResourceType(type: ResourceType): Promise<void> {
-    return this.createResourceType(type);
-  }
-
-  createFunction(definition: SqlFunction): Promise<void> {
-    return this.#load().then((engine) => engine.createFunction(definition));
-  }
-
-  /** @deprecated Use `createFunction`. */
-  defineFunction(definition: SqlFunction): Promise<void> {
-    return this.createFunction(definition);
-  }
-
-  /** Numbers of rules, kinds of actions and resources, as far as the engine is loaded. @internal */
+  /** Numbers of rules, kinds of actions and resources, as far as the engine is loaded. */
   get counts(): { readonly rules: number; readonly actions: number; readonly resources: number } {
     const engine = this.#engine;
     return { rules: engine?.ruleCount ?? 0, actions: engine?.actionCount ?? 0, resources: engine?.resources.size ?? 0 };
   }
 
-  /** The persisted rules, for an export. @internal */
+  /** The persisted rules, for an export. */
   exportedRules(): ExportedRule[] {
     return exported(this.#host.rules);
   }
 
-  /** The persisted resources, for an export. @internal */
+  /** The persisted resources, for an export. */
   exportedResources(): ExportedResource[] {
     return exported(this.#host.resources);
   }
 
-  /** Create a rule in its exported form, or change it. @internal */
+  /** Create a rule in its exported form, or change it. */
   async putRule({ id, createdAt: _, ...rule }: ExportedRule): Promise<void> {
     const engine = await this.#loaded();
     if ((await engine.get(id)) === undefined) await engine.create({ id, ...rule });
     else await engine.update(id, rule);
   }
 
-  /** Create a resource in its exported form, or change it. @internal */
+  /** Create a resource in its exported form, or change it. */
   async putResource({ id, createdAt: _, type, config, description }: ExportedResource): Promise<void> {
     const { resources } = await this.#loaded();
     const before = await resources.get(id);
@@ -183,12 +95,12 @@ export class Rules implements RulesApi {
     else await resources.create({ id, type, config, description });
   }
 
-  /** Delete a resource, even if a rule uses it. @internal */
+  /** Delete a resource, even if a rule uses it. */
   async removeResource(id: string): Promise<void> {
     await (await this.#loaded()).resources.remove(id);
   }
 
-  /** Called when the store is open, and the broker is about to accept connections. @internal */
+  /** Called when the store is open, and the broker is about to accept connections. */
   async restore(): Promise<void> {
     const { options, rules, resources } = this.#host;
     const isNeeded =
@@ -198,22 +110,41 @@ export class Rules implements RulesApi {
       (options.rules ?? []).length > 0 ||
       (options.resources ?? []).some((given) => !('make' in given)) ||
       Object.keys(options.events ?? {}).length > 0;
-    if (isNeeded) await this.#restore(await this.#load());
+    if (isNeeded) await this.#restored();
   }
 
-  /** Called when the broker has started. @internal */
+  /** Called when the broker has started. */
   begin(): void {
     this.#engine?.begin();
   }
 
-  /** Called when the broker no longer sends. Resolves when the connections of resources are closed. @internal */
+  /** Called when the broker no longer sends. Resolves when the connections of resources are closed. */
   async halt(): Promise<void> {
     await this.#engine?.halt();
   }
 
-  /** Called when the broker has stopped. @internal */
+  /** Called when the broker has stopped. */
   end(): void {
     this.#engine?.end();
+  }
+
+  #methods(): RulesApi {
+    const loaded = () => this.#loaded();
+    const methods = {
+      ...lazy(loaded, 'create', 'update', 'delete', 'get', 'actor', 'list', 'resetCounters'),
+      ...lazy(this.#load, 'test', 'actions', 'resourceTypes', 'events'),
+      ...lazy(this.#load, 'createAction', 'createResourceType', 'createFunction')
+    };
+    const resources = async () => (await loaded()).resources;
+    return {
+      ...methods,
+      resources: lazy(resources, 'create', 'update', 'delete', 'get', 'list', 'test', 'start', 'check'),
+      outputs: (id) => this.#engine?.outputs(id) ?? lazyIterator(this.#load().then((engine) => engine.outputs(id))),
+      resetFigures: methods.resetCounters,
+      defineAction: methods.createAction,
+      defineResourceType: methods.createResourceType,
+      defineFunction: methods.createFunction
+    };
   }
 
   /** The engine, with the rules of the store. @throws StateError BROKER_NOT_STARTED */
@@ -221,81 +152,8 @@ export class Rules implements RulesApi {
     const engine = await this.#load();
     if (!this.#host.isOpen)
       throw new StateError('BROKER_NOT_STARTED', 'the broker is not started, so its rules are not known yet');
-    await this.#restore(engine);
+    await this.#restored();
     return engine;
-  }
-
-  /** The outputs from now on, even though the engine is not loaded. */
-  #outputsLater(id: string | undefined): AsyncIterableIterator<RuleOutput> {
-    const loading = this.#load().then((engine) => engine.outputs(id));
-    loading.catch(() => undefined); // `next` throws it
-    return {
-      next: () => loading.then((outputs) => outputs.next()),
-      return: () => loading.then((outputs) => outputs.return!()),
-      [Symbol.asyncIterator]() {
-        return this;
-      }
-    };
-  }
-
-  #restore(engine: RuleEngine): Promise<void> {
-    this.#restored ??= engine.restore().then(() => {
-      if (this.#host.isStarted) engine.begin();
-    });
-    return this.#restored;
-  }
-
-  #load(): Promise<RuleEngine> {
-    this.#loading ??= import('../../rules/engine.ts').then(({ RuleEngine }) => {
-      this.#engine = new RuleEngine(this.#host);
-      return this.#engine;
-    });
-    return this.#loading;
-  }
-}
-
-/** `broker.rules.resources`. */
-class RuleResources implements ResourcesApi {
-  readonly #loaded: () => Promise<RuleEngine>;
-
-  constructor(loaded: () => Promise<RuleEngine>) {
-    this.#loaded = loaded;
-  }
-
-  create(input: ResourceInput): Promise<ResourceState> {
-    return this.#all().then((all) => all.create(input));
-  }
-
-  update(id: string, change: ResourceChange): Promise<ResourceState> {
-    return this.#all().then((all) => all.update(id, change));
-  }
-
-  delete(id: string): Promise<boolean> {
-    return this.#all().then((all) => all.delete(id));
-  }
-
-  get(id: string): Promise<ResourceState | undefined> {
-    return this.#all().then((all) => all.get(id));
-  }
-
-  list(type?: string): Promise<ResourceState[]> {
-    return this.#all().then((all) => all.list(type));
-  }
-
-  test(input: ResourceInput): Promise<void> {
-    return this.#all().then((all) => all.test(input));
-  }
-
-  start(id: string): Promise<void> {
-    return this.#all().then((all) => all.start(id));
-  }
-
-  check(id: string): Promise<boolean> {
-    return this.#all().then((all) => all.check(id));
-  }
-
-  async #all(): Promise<ResourcesApi> {
-    return (await this.#loaded()).resources;
   }
 }
 
