@@ -14,6 +14,7 @@ export type {
   KoaContext,
   KoaMiddleware,
   MountedFetch as ManagementFetch,
+  MountOptions,
   NodeHandler,
   OpenApiDocument,
   Scope

@@ -1,10 +1,10 @@
 import { type OptionValues, optionField as row } from '../../lib/adapter.ts';
-import type { AuditEntry, Duration, Size } from '../../lib/index.ts';
-import { type Credentials, MOUNT_OPTIONS, prefixRow, readMountOptions } from '../rest/index.ts';
+import type { AuditEntry } from '../../lib/index.ts';
+import { MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from './revisions.ts';
 
 /** Options of `managementApi`. */
-export interface ManagementOptions {
+export interface ManagementOptions extends MountOptions {
   /** The revision that is served. Default `later`. */
   revision?: RevisionName;
   /**
@@ -12,36 +12,13 @@ export interface ManagementOptions {
    * (later), `/api` (hosted). An app that serves earlier and later on one server gives later `/api/v4`.
    */
   prefix?: string | readonly string[];
-  /**
-   * The answer to paths below the prefix that the interface does not have: 404 (default), or none (`next`): they are
-   * left to the host app, before credentials are checked.
-   */
-  unmatched?: 404 | 'next';
   /** Statuses and codes as documented (default), or as the original products actually answer (`original`). */
   errors?: 'documented' | 'original';
-  /** Access control. Default `applications`: the applications of the broker. */
-  credentials?: Credentials;
-  /**
-   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. Failed
-   * logins are limited by the address in their header `X-Forwarded-For`. Default: none.
-   */
-  trustedProxies?: string | readonly string[];
   /**
    * False: the operations for applications, and the backup, which has the hashes of their secrets, are refused with 403 and not listed. The
    * section `applications` is left out of exports, and imports that have it are refused. Default true.
    */
   appOperations?: boolean;
-  /**
-   * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS
-   * headers, and their preflight requests are answered. Requests that change something and have another `Origin` header
-   * are refused with 403, unless it is that of the server itself, taken from the `Host` header. Default: none.
-   */
-  origins?: string | readonly string[];
-  /**
-   * Names of the server. Requests with another `Host` header are refused with 403, except IP addresses and `localhost`.
-   * It is checked if this option is given, or with `credentials: 'none'`. Default there: none.
-   */
-  hosts?: string | readonly string[];
   /** Maximum `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
   /**
@@ -51,10 +28,6 @@ export interface ManagementOptions {
   audit?: (entry: AuditEntry) => void;
   /** Maximum number of event streams (`/x/events`) open at a time. Default 16. */
   maxEventStreams?: number;
-  /** Maximum size of a request body. Default 1 MB. An import (`POST /x/import`) may always have 64 MB. */
-  maxBodyBytes?: Size;
-  /** Time for reading a request body. Default 15 s. */
-  bodyTimeout?: Duration;
   /** Returns the source of an option's value in the app, for `GET /x/options`. Default: the source is not shown. */
   optionSource?: OptionOrigin;
 }

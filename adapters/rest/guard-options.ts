@@ -6,7 +6,7 @@ import {
   readOptions,
   optionField as row
 } from '../../lib/adapter.ts';
-import { InvalidInput } from '../../lib/index.ts';
+import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
 import type { TrustedProxies } from './proxies.ts';
@@ -28,6 +28,42 @@ export const GUARD_OPTIONS = {
     check: readHosts
   })
 };
+
+/** Options of all REST interfaces. */
+export interface MountOptions {
+  /** The path under which the interface is mounted, or several. Default: none. */
+  prefix?: string | readonly string[];
+  /**
+   * The answer to paths below the prefix that the interface does not have: 404 (default), or none (`next`): they are
+   * left to the host app, before credentials are checked.
+   */
+  unmatched?: 404 | 'next';
+  /**
+   * Access control. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens for the
+   * interface of streams, with the id ''.
+   */
+  credentials?: Credentials;
+  /**
+   * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. Failed
+   * logins are limited by the address in their header `X-Forwarded-For`. Default: none.
+   */
+  trustedProxies?: string | readonly string[];
+  /**
+   * Origins such as `https://app.example` whose pages may use the interface; `any` for all of them. They get CORS
+   * headers, and their preflight requests are answered. Requests that change something and have another `Origin` header
+   * are refused with 403, unless it is that of the server itself, taken from the `Host` header. Default: none.
+   */
+  origins?: string | readonly string[];
+  /**
+   * Names of the server. Requests with another `Host` header are refused with 403, except IP addresses and `localhost`.
+   * It is checked if this option is given, or with `credentials: 'none'`. Default there: none.
+   */
+  hosts?: string | readonly string[];
+  /** Maximum size of a request body. Default 1 MB. An import (`POST /x/import`) may always have 64 MB. */
+  maxBodyBytes?: Size;
+  /** Time for reading a request body. Default 15 s. */
+  bodyTimeout?: Duration;
+}
 
 /** Options of interfaces that may change something. */
 export const MOUNT_OPTIONS = {

@@ -28,6 +28,7 @@ export { Guard, type Guarded } from './guard.ts';
 export {
   GUARD_OPTIONS,
   MOUNT_OPTIONS,
+  type MountOptions,
   prefixRow,
   readCredentials,
   readMountOptions,

@@ -1,16 +1,5 @@
 import { encodeJson, type Value } from '../../lib/index.ts';
 
-/** A value that is sent as JSON. */
-export class JsonReply {
-  readonly value: unknown;
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(value: unknown, headers: Readonly<Record<string, string>> = {}) {
-    this.value = value;
-    this.headers = headers;
-  }
-}
-
 /** JSON in the form of the original: HTML characters are escaped. Integers keep their digits. */
 export function jsonText(value: unknown): string {
   return escaped(encodeJson(value as Value));

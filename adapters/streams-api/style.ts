@@ -3,7 +3,7 @@ import type { Operation, PageRequest, ReplyStyle } from '../rest/kit/index.ts';
 import { checkedBody } from './body.ts';
 import { codesOf, faultOf } from './faults.ts';
 import type { StreamsSettings } from './options.ts';
-import { type JsonReply, jsonText, wantsJson } from './reply.ts';
+import { jsonText, wantsJson } from './reply.ts';
 
 const NO_PAGE: PageRequest = { number: 1, limit: Infinity, skip: 0 };
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
@@ -45,10 +45,10 @@ export function sentences({ errors, maxDepth, unmatched }: StreamsSettings): Rep
     faultOf,
     page: () => NO_PAGE,
     body: (row, sent, params) => checkedBody(row, sent, { params, maxDepth }),
-    success: (result, { status = 200 }) => {
+    success: (result, { filename, status = 200 }) => {
       if (typeof result === 'string') return { status, headers: TEXT, body: result };
-      const { value, headers } = result as JsonReply;
-      return { status, headers: { ...JSON_TYPE, ...headers }, body: `${jsonText(value)}\n` };
+      const disposition = filename && { 'content-disposition': `attachment; filename="${filename}"` };
+      return { status, headers: { ...JSON_TYPE, ...disposition }, body: `${jsonText(result)}\n` };
     },
     fault: (fault, { call, row, params }) => {
       const { status, code } = statusAndCode(fault, row);

@@ -58,7 +58,8 @@ export const STREAM_TABLES: Readonly<Record<string, () => string>> = {
   'memory sink': () => properties(builtInSinkNamed('memory').properties),
   'simulator source': () => properties(builtIn.sources.find(({ name }) => name === 'simulator')?.properties),
   connectors,
-  'streams api options': () => fields('adapters/streams-api/options.ts', 'StreamsApiOptions'),
+  'streams api options': () =>
+    fields('adapters/rest/guard-options.ts', 'MountOptions', 'adapters/streams-api/options.ts', 'StreamsApiOptions'),
   'streams api operations': operations,
   'websocket limits': () => fields('adapters/streams/websocket/options.ts', 'WebSocketLimits'),
   'plugin options': () => fields('adapters/streams-plugins/options.ts', 'PluginOptions'),
@@ -74,9 +75,11 @@ function builtInSinkNamed(name: string): SinkType {
   return builtIn.sinks.find((type) => type.name === name) ?? assert.fail(`there is no sink ${name}`);
 }
 
-/** A row for each member of an interface, with the text of its docstring. */
-function fields(file: string, name: string): string {
-  const rows = interfaceMembers(file, name).map((member) => [code(member.name), member.about]);
+/** A row for each member of interfaces, given by file and name, with the text of its docstring. */
+function fields(...parts: readonly string[]): string {
+  const rows = parts.flatMap((name, at) =>
+    at % 2 === 0 ? [] : interfaceMembers(parts[at - 1], name).map((member) => [code(member.name), member.about])
+  );
   return markdown(['option', 'purpose'], rows);
 }
 

@@ -189,6 +189,8 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
    * JSON, or becomes JSON for clients that ask for it.
    */
   readonly contentType?: string;
+  /** The name under which browsers save the answer. Default: they show it. */
+  readonly filename?: string;
   /** Status of success. Default 200. */
   readonly status?: 201;
   /** Status of faults of the object in the body, instead of 400. */

@@ -6,7 +6,6 @@ import { BrokerError } from '../../../lib/index.ts';
 import { Fault, type FaultKind, recordOf } from '../../rest/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
 import { type Operation, operation } from '../operation.ts';
-import { JsonReply } from '../reply.ts';
 
 const FUNCTIONS = Type.Array(Type.String(), { description: 'The functions that the library exports' });
 const FIELDS = {
@@ -106,7 +105,7 @@ const PLUGINS: readonly Operation[] = [
     errorPrefix: ({ type }) => `${type} plugins list command error`,
     data: Type.Array(Type.String()),
     faultOf,
-    run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.list(typeOf(type)))
+    run: ({ plugins }, { params: { type } }) => plugins.list(typeOf(type))
   }),
   operation({
     name: 'describePlugin',
@@ -119,7 +118,7 @@ const PLUGINS: readonly Operation[] = [
     faultOf,
     run: async ({ plugins }, { params: { type, name } }) => {
       const { name: shown, version, functions } = await plugins.get(typeOf(type), name);
-      return new JsonReply({ name: shown, version, ...(functions === undefined ? {} : { functions }) });
+      return { name: shown, version, ...(functions === undefined ? {} : { functions }) };
     }
   }),
   operation({
@@ -167,7 +166,7 @@ const PLUGINS: readonly Operation[] = [
     errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
     data: recordOf(Type.String()),
     faultOf,
-    run: async ({ plugins }, { params: { type } }) => new JsonReply(await plugins.prebuild(typeOf(type)))
+    run: ({ plugins }, { params: { type } }) => plugins.prebuild(typeOf(type))
   })
 ];
 
@@ -208,7 +207,7 @@ const UDFS: readonly Operation[] = [
     errorPrefix: 'udfs list command error',
     data: Type.Array(Type.String()),
     faultOf,
-    run: async ({ plugins }) => new JsonReply(await plugins.udfs())
+    run: ({ plugins }) => plugins.udfs()
   }),
   operation({
     name: 'describeFunction',
@@ -221,7 +220,7 @@ const UDFS: readonly Operation[] = [
     faultOf,
     run: async ({ plugins }, { params: { name } }) => {
       const found = await plugins.udf(name);
-      return new JsonReply({ name: found.name, plugin: found.plugin });
+      return { name: found.name, plugin: found.plugin };
     }
   })
 ];
@@ -255,7 +254,7 @@ const SCRIPTS: readonly Operation[] = [
     errorPrefix: 'javascript functions list command error',
     data: Type.Array(Type.String()),
     faultOf,
-    run: async ({ plugins }) => new JsonReply(await plugins.scripts.list())
+    run: ({ plugins }) => plugins.scripts.list()
   }),
   operation({
     name: 'describeScript',
@@ -267,7 +266,7 @@ const SCRIPTS: readonly Operation[] = [
     faultOf,
     run: async ({ plugins }, { params }) => {
       const { id, description, script, isAgg } = await plugins.scripts.get(params.id);
-      return new JsonReply({ id, description, script, isAgg });
+      return { id, description, script, isAgg };
     }
   }),
   operation({

@@ -3,7 +3,6 @@ import type { StreamsApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { faultOf } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
-import { JsonReply } from '../reply.ts';
 import { isNotFound, unknownRule } from '../rule-forms.ts';
 
 const TAGS = Type.Array(Type.String(), { maxItems: 100, description: 'The tags' });
@@ -85,7 +84,7 @@ function bulk(command: 'start' | 'stop'): Operation {
           outcomes.push({ ruleId, success: false, error: (error as Error).message });
         }
       }
-      return new JsonReply(outcomes);
+      return outcomes;
     }
   });
 }
@@ -109,7 +108,7 @@ export const RULE_TAGS: readonly Operation[] = [
     example: { query: { tags: 'a' }, data: { rules: ['r1'] } },
     run: async ({ streams }, { query: { tags }, body }) => {
       const wanted = tags === undefined ? tagsOf(body ?? {}) : tags.split(',').map((tag) => tag.trim());
-      return new JsonReply({ rules: await matching(streams, wanted) });
+      return { rules: await matching(streams, wanted) };
     }
   }),
   bulk('start'),

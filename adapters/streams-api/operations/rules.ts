@@ -6,7 +6,7 @@ import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
 import { Fault, recordOf } from '../../rest/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
-import { indentedJson, JsonReply, jsonText, sorted } from '../reply.ts';
+import { indentedJson, jsonText, sorted } from '../reply.ts';
 import {
   CHANGED_RULE,
   checkRule,
@@ -104,7 +104,7 @@ export const RULES: readonly Operation[] = [
     data: Type.Array(RULE_ROW),
     example: { data: [{ id: ID, status: 'Running' }] },
     run: async ({ streams }) =>
-      new JsonReply((await streams.rules.list()).map((rule) => ({ id: rule.id, status: rule.status, ...extras(rule) })))
+      (await streams.rules.list()).map((rule) => ({ id: rule.id, status: rule.status, ...extras(rule) }))
   }),
   operation({
     name: 'describeRule',
@@ -115,7 +115,7 @@ export const RULES: readonly Operation[] = [
     errorPrefix: 'describe rule error',
     data: RULE,
     example: { params: { id: ID } },
-    run: async ({ streams }, { params: { id } }) => new JsonReply(shownRule(await ruleOf(streams, id, isNotFound(id))))
+    run: async ({ streams }, { params: { id } }) => shownRule(await ruleOf(streams, id, isNotFound(id)))
   }),
   operation({
     name: 'updateRule',
@@ -182,7 +182,7 @@ export const RULES: readonly Operation[] = [
     data: METRICS,
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
-    run: async ({ streams }, { params: { id } }) => new JsonReply(shownStatus(await streams.rules.status(id)))
+    run: async ({ streams }, { params: { id } }) => shownStatus(await streams.rules.status(id))
   }),
   operation({
     name: 'allRuleStatus',
@@ -202,7 +202,7 @@ export const RULES: readonly Operation[] = [
         });
         if (status !== undefined) entries.push([id, shownStatus(status)]);
       }
-      return new JsonReply(Object.fromEntries(entries));
+      return Object.fromEntries(entries);
     }
   }),
   operation({
@@ -226,7 +226,7 @@ export const RULES: readonly Operation[] = [
         : unknownRule(isNotFoundShort)(error, input),
     run: async ({ streams }, { params: { id } }) => {
       const { sources, edges } = await streams.rules.topology(id);
-      return new JsonReply({ sources, edges: sorted(edges) });
+      return { sources, edges: sorted(edges) };
     }
   }),
   operation({
@@ -249,7 +249,7 @@ export const RULES: readonly Operation[] = [
     faultOf: (error, { body }) => planFaultOf(error, body.sql, body.id),
     run: async ({ streams }, { body }) => {
       const { sources } = await streams.rules.validate(ruleInput(body, body.id));
-      return new JsonReply({ sources, valid: true });
+      return { sources, valid: true };
     }
   }),
   operation({
@@ -272,7 +272,7 @@ export const RULES: readonly Operation[] = [
     faultOf: (error, input) => unknownRule(isNotFound)(error, input) ?? planFault(error, undefined),
     run: async ({ streams, wantsJson }, { params: { id } }) => {
       const plan = await streams.rules.explain(id);
-      return wantsJson ? new JsonReply(plan) : planText(plan);
+      return wantsJson ? plan : planText(plan);
     }
   }),
   operation({
@@ -338,7 +338,7 @@ export const RULES: readonly Operation[] = [
         { sql, ...(options === undefined ? {} : { options }) },
         given
       );
-      return new JsonReply({ emissions, errors });
+      return { emissions, errors };
     }
   })
 ];

@@ -8,7 +8,6 @@ import type { Ruleset } from '../../../lib/index.ts';
 import { Fault, recordOf } from '../../rest/index.ts';
 import { check } from '../../rest/kit/index.ts';
 import { type Operation, operation } from '../operation.ts';
-import { JsonReply } from '../reply.ts';
 
 const VERSION = Type.Object(
   {
@@ -29,13 +28,12 @@ function service(method: 'GET' | 'POST'): Operation {
     isReading: true,
     data: VERSION,
     example: {},
-    run: ({ broker }) =>
-      new JsonReply({
-        version: broker.version,
-        os: platform(),
-        arch: arch(),
-        upTimeSeconds: Math.floor(process.uptime())
-      })
+    run: ({ broker }) => ({
+      version: broker.version,
+      os: platform(),
+      arch: arch(),
+      upTimeSeconds: Math.floor(process.uptime())
+    })
   });
 }
 
@@ -114,7 +112,7 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
       descr: `The types of ${what}`,
       data: Type.Array(TYPE),
       example: {},
-      run: async ({ streams }) => new JsonReply((await streams[what]()).map(shownType))
+      run: async ({ streams }) => (await streams[what]()).map(shownType)
     }),
     operation({
       name: `describe${what === 'sources' ? 'Source' : 'Sink'}Type`,
@@ -126,10 +124,10 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
       run: async ({ streams }, { params: { name } }) => {
         const found = (await streams[what]()).find((one) => one.name === name);
         if (found === undefined) throw new Fault('notFound', 'not found');
-        return new JsonReply({
+        return {
           ...shownType(found),
           properties: Object.entries(found.properties ?? {}).map(shownProperty)
-        });
+        };
       }
     })
   ];
@@ -155,7 +153,7 @@ export const SERVICE: readonly Operation[] = [
     descr: 'The OpenAPI document of this interface',
     data: recordOf(Type.Unknown()),
     example: {},
-    run: (context) => new JsonReply(context.document())
+    run: (context) => context.document()
   }),
   operation({
     name: 'exportRuleset',
@@ -166,11 +164,11 @@ export const SERVICE: readonly Operation[] = [
     descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
     errorPrefix: 'export error',
     data: RULESET,
+    filename: 'ruleset.json',
     example: {},
     run: async ({ streams }) => {
       const { streams: defined, tables, rules } = await streams.export();
-      const headers = { 'content-disposition': 'attachment; filename="ruleset.json"' };
-      return new JsonReply({ streams: defined, tables, rules }, headers);
+      return { streams: defined, tables, rules };
     }
   }),
   operation({
@@ -214,15 +212,13 @@ export const SERVICE: readonly Operation[] = [
     ),
     example: {},
     run: async ({ streams }) =>
-      new JsonReply(
-        (await streams.functions()).map(({ name, family, kind, params, about }) => ({
-          name,
-          family,
-          kind,
-          params,
-          about
-        }))
-      )
+      (await streams.functions()).map(({ name, family, kind, params, about }) => ({
+        name,
+        family,
+        kind,
+        params,
+        about
+      }))
   }),
   ...typesOf('sources'),
   ...typesOf('sinks')

@@ -8,7 +8,6 @@ import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.t
 import { Fault } from '../../rest/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
-import { JsonReply } from '../reply.ts';
 import { type Ddl, ddlOf, STREAM } from '../stream-forms.ts';
 
 const NAMES: Readonly<Record<StreamKind, { readonly title: string; readonly example: string; readonly sql: string }>> =
@@ -138,7 +137,7 @@ function readingOf(kind: StreamKind): readonly Operation[] {
         const found = await streams.list(kind);
         const kindOf = (options: Readonly<Record<string, string>>) => (options.KIND ?? 'scan').toLowerCase();
         const shown = wanted === undefined ? found : found.filter(({ options }) => kindOf(options) === wanted);
-        return new JsonReply(shown.map(({ name }) => name));
+        return shown.map(({ name }) => name);
       }
     }),
     operation({
@@ -152,7 +151,7 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       example: { params: { name: example } },
       run: async ({ streams }, { params: { name } }) => {
         const definition = await definitionOf(streams, kind, name);
-        return new JsonReply({ ...describeStream(definition), sql: definition.sql });
+        return { ...describeStream(definition), sql: definition.sql };
       }
     })
   ];
