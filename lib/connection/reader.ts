@@ -12,14 +12,15 @@ import { BaseTimer } from '../base/timing-wheel.ts';
 import { Metric } from '../events/metrics.ts';
 import { checkFlags, peekConnectVersion } from '../packets/decode.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
-import { PacketType, type ProtocolVersion } from '../packets/types.ts';
+import { PacketType } from '../packets/types.ts';
 import { varintLength } from '../packets/varint.ts';
 import type { Route } from '../routing/route.ts';
 import { isSameTopic } from '../topics/topic.ts';
+import type { Connection } from './connection.ts';
 import { INCOMPLETE, malformedLength, remainingLength, topicEndOf } from './frames.ts';
 import { detachFrom, PartialPacket } from './partial-packet.ts';
 import { Pause } from './pause.ts';
-import type { ConnectionCore, ConnectionOwner, HandlerTable } from './ports.ts';
+import type { ConnectionOwner, HandlerTable } from './ports.ts';
 import { PublishedTopics } from './published-topics.ts';
 import type { RateLimits } from './rate-limit.ts';
 import { RECEIVED } from './received-counters.ts';
@@ -55,17 +56,6 @@ const NO_BYTES = Buffer.alloc(0);
 /** The first byte of a PUBLISH with QoS 0 that is neither retained nor a duplicate. */
 const PLAIN_PUBLISH = 0x30;
 
-/** The part of a connection that its reader uses. */
-interface ReaderHost<S extends ConnectionOwner> extends ConnectionCore<S> {
-  readonly isConnackSent: boolean;
-  /** True if the peer has ended the stream, and `readToEnd` is to be called when all bytes are handled. */
-  readonly hasPeerEnded: boolean;
-  readToEnd(): void;
-  /** Called for bytes that have arrived after the connection was closed. */
-  discarded(bytes: number): void;
-  connectReceived(version: ProtocolVersion | undefined): void;
-}
-
 /**
  * The bytes from one client.
  *
@@ -73,7 +63,7 @@ interface ReaderHost<S extends ConnectionOwner> extends ConnectionCore<S> {
  * type. It stops reading while there is a reason to (`Pause`), or when the connection has used its share of a turn.
  */
 export class Reader<S extends ConnectionOwner> {
-  readonly #connection: ReaderHost<S>;
+  readonly #connection: Connection<S>;
   /** The current handlers, by packet type. */
   #table: HandlerTable<S>;
   /** Maximum packet size in bytes. Until the CONNECT is accepted, the zone's `maxConnectSize` applies as well. */
@@ -104,7 +94,7 @@ export class Reader<S extends ConnectionOwner> {
   #isCatchingUp = false;
   #pendingHooks = 0;
 
-  constructor(connection: ReaderHost<S>, maxPacketSize: number) {
+  constructor(connection: Connection<S>, maxPacketSize: number) {
     this.#connection = connection;
     this.#table = connection.ports.handlers.beforeConnect;
     this.#maxPacketSize = maxPacketSize;

@@ -22,7 +22,7 @@ import type { StreamBounds } from '../types.ts';
 import type { StreamRow } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { within } from '../values/within.ts';
-import type { LoggedRow, LogOwner, RuleLog } from './rule-log.ts';
+import type { LoggedRow, RuleLog } from './rule-log.ts';
 import type { RuleMessages, TakenMessages } from './rule-messages.ts';
 
 /** Version of the checkpoint format. Checkpoints of other versions are not used. */
@@ -107,7 +107,7 @@ interface CheckpointSetup {
  * their arrival, and reach the operators in slices, one in each turn. With `qos` 2, a row reaches the operators when it
  * is committed, and messages at this broker are published in the commit of the next checkpoint.
  */
-export class Checkpoints implements LogOwner {
+export class Checkpoints {
   readonly #setup: CheckpointSetup;
   readonly #graph: Graph;
   /**

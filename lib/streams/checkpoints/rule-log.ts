@@ -9,6 +9,7 @@ import { deserialize, serialize } from 'node:v8';
 import type { KeptStreamRecord, StreamRecordStore } from '../host.ts';
 import { loadTuple, type SavedTuple, saveTuple } from '../operators/saved-tuples.ts';
 import type { StreamRow } from '../values/tuple.ts';
+import type { Checkpoints } from './checkpoints.ts';
 
 /** Size of the parts of a checkpoint in the store, in bytes. */
 const PART_BYTES = 131_072;
@@ -37,12 +38,6 @@ interface ReplayedRow {
   readonly rows: readonly StreamRow[];
 }
 
-/** The current run of the rule. */
-export interface LogOwner {
-  /** Called when rows have been committed or refused. */
-  committed(): void;
-}
-
 interface LogContent {
   readonly parts: readonly KeptStreamRecord[];
   readonly rows: readonly LoggedRow[];
@@ -50,7 +45,7 @@ interface LogContent {
 
 /** The stored state of a rule: its last checkpoint, and the rows that arrived since. */
 export class RuleLog {
-  #owner: LogOwner | undefined;
+  #owner: Checkpoints | undefined;
   readonly #rule: string;
   readonly #store: StreamRecordStore;
   #parts: KeptStreamRecord[] = [];
@@ -76,11 +71,11 @@ export class RuleLog {
   }
 
   /** Set the current run, or none. A run that ended while writing no longer changes the log. */
-  ownedBy(owner: LogOwner | undefined): void {
+  ownedBy(owner: Checkpoints | undefined): void {
     this.#owner = owner;
   }
 
-  isOwnedBy(owner: LogOwner): boolean {
+  isOwnedBy(owner: Checkpoints): boolean {
     return this.#owner === owner;
   }
 
