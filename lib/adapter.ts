@@ -23,21 +23,23 @@ export { authenticateByScram, type ScramLookup } from './access/scram-login.ts';
 export type { AuthSource, SourceContext } from './access/source.ts';
 export { isCausedByPeer } from './base/errors.ts';
 export {
+  type Defaulted,
   documentedName,
   durationMs,
+  type Field,
+  type FieldTable,
+  type FieldType,
+  field,
   nearest,
-  type OptionField,
-  type OptionTable,
   optionName,
   parseDuration,
   parseSize,
-  readOptions,
-  row as optionField,
   unknownKey,
-  type Values as OptionValues
+  type Values as FieldValues
 } from './base/fields.ts';
 export { Newcomers } from './base/newcomers.ts';
-export { shownUrl } from './base/url-secrets.ts';
+export { readOptions } from './base/read-fields.ts';
+export { shownUrl } from './base/secrets.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';
 export { checkConnectorName } from './broker/configuration/connector-name.ts';

@@ -83,23 +83,21 @@ export {
   durationMs,
   /** @deprecated Import it from `embermq/adapter`. */
   nearest,
-  /** @deprecated Use `OptionField` of `embermq/adapter`. */
-  type OptionField as OptionRow,
-  /** @deprecated Import it from `embermq/adapter`. */
+  /** @deprecated Use `Field` of `embermq/adapter`. */
+  type OptionRow,
+  /** @deprecated Use `FieldTable` of `embermq/adapter`. */
   type OptionTable,
   /** @deprecated Import it from `embermq/adapter`. */
   optionName,
+  /** @deprecated Use `field` of `embermq/adapter`. */
+  optionRow,
   /** @deprecated Import it from `embermq/adapter`. */
   parseDuration,
   /** @deprecated Import it from `embermq/adapter`. */
   parseSize,
   /** @deprecated Import it from `embermq/adapter`. */
-  readOptions,
-  /** @deprecated Use `optionField` of `embermq/adapter`. */
-  row as optionRow,
-  /** @deprecated Import it from `embermq/adapter`. */
   unknownKey,
-  /** @deprecated Import it from `embermq/adapter`. */
+  /** @deprecated Use `FieldValues` of `embermq/adapter`. */
   type Values as OptionValues
 } from './base/fields.ts';
 export {
@@ -108,8 +106,12 @@ export {
 } from './base/newcomers.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
+  readOptions
+} from './base/read-fields.ts';
+export {
+  /** @deprecated Import it from `embermq/adapter`. */
   shownUrl
-} from './base/url-secrets.ts';
+} from './base/secrets.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   bridgeAccessOf

@@ -1,9 +1,9 @@
 import {
   BRIDGE_PREFIX,
   checkConnectorName,
-  type OptionValues,
+  type FieldValues,
+  field,
   readOptions,
-  optionField as row,
   shownUrl
 } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
@@ -62,50 +62,54 @@ export interface BridgeOptions extends OutgoingTls {
 
 /** The options of a bridge. */
 export const BRIDGE_OPTIONS = {
-  url: row('object', undefined as unknown as URL, 'The remote server, as mqtt, mqtts, ws or wss URL.', {
+  url: field('object', undefined as unknown as URL, 'The remote server, as mqtt, mqtts, ws or wss URL.', {
     check: checkUrl
   }),
-  name: row('text', 'default', 'Name of the bridge, if there are several.', { check: checkConnectorName }),
-  out: row('object', [] as readonly BridgeTopic[], 'What is forwarded from this broker to the remote server.', {
+  name: field('string', 'default', 'Name of the bridge, if there are several.', { check: checkConnectorName }),
+  out: field('object', [] as readonly BridgeTopic[], 'What is forwarded from this broker to the remote server.', {
     check: (value, field) => readRules(value, field, true)
   }),
-  in: row('object', [] as readonly BridgeTopic[], 'What is forwarded from the remote server to this broker.', {
+  in: field('object', [] as readonly BridgeTopic[], 'What is forwarded from the remote server to this broker.', {
     check: (value, field) => readRules(value, field, false)
   }),
-  version: row('integer', 5, 'Version of MQTT at the remote server: 4 (MQTT 3.1.1) or 5.', { min: 4, max: 5 }),
-  clientId: row(
-    'text',
+  version: field('integer', 5, 'Version of MQTT at the remote server: 4 (MQTT 3.1.1) or 5.', { min: 4, max: 5 }),
+  clientId: field(
+    'string',
     undefined as string | undefined,
     'Client id at the remote server. Default: the host name, the node name of the broker and the name of the bridge.',
     { check: checkClientId }
   ),
-  username: row('text', undefined as string | undefined, 'User name at the remote server.'),
-  password: row('text', undefined as string | undefined, 'Password at the remote server.'),
-  isPersisted: row('boolean', false, 'Keep queued messages, and the packet ids in flight, in the store of the broker.'),
-  clean: row('boolean', false, 'Start a new session at the remote server with each connection.'),
-  bridgeBit: row('boolean', false, 'MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does.'),
-  hops: row(
+  username: field('string', undefined as string | undefined, 'User name at the remote server.'),
+  password: field('string', undefined as string | undefined, 'Password at the remote server.'),
+  isPersisted: field(
+    'boolean',
+    false,
+    'Keep queued messages, and the packet ids in flight, in the store of the broker.'
+  ),
+  clean: field('boolean', false, 'Start a new session at the remote server with each connection.'),
+  bridgeBit: field('boolean', false, 'MQTT 3.1.1: tell the server that the client is a bridge, as mosquitto does.'),
+  hops: field(
     'boolean',
     true,
     'Add a user property to each message, so that no message passes the bridge twice in a ring of servers.'
   ),
-  keepAlive: row('duration', 60, 'Keep alive; 0: none.', { unit: 's', max: 65_535 }),
-  connectTimeout: row('duration', 30_000, 'Time limit for connecting, including the subscriptions.', {
+  keepAlive: field('duration', 60, 'Keep alive; 0: none.', { unit: 's', max: 65_535 }),
+  connectTimeout: field('duration', 30_000, 'Time limit for connecting, including the subscriptions.', {
     unit: 'ms',
     min: 1
   }),
-  backOff: row('duration', 1_000, 'Delay after the first failure. It doubles with each further one.', {
+  backOff: field('duration', 1_000, 'Delay after the first failure. It doubles with each further one.', {
     unit: 'ms',
     min: 1
   }),
-  maxBackOff: row('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 }),
-  alarmAfter: row('duration', 10_000, 'Time without a connection after which an alarm is raised.', { unit: 'ms' }),
-  maxQueue: row(
+  maxBackOff: field('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 }),
+  alarmAfter: field('duration', 10_000, 'Time without a connection after which an alarm is raised.', { unit: 'ms' }),
+  maxQueue: field(
     'integer',
     10_000,
     'Maximum number of queued messages. Beyond it the oldest one is dropped. 0: unlimited.'
   ),
-  maxQueueBytes: row(
+  maxQueueBytes: field(
     'size',
     33_554_432,
     'Maximum size of queued messages. Beyond it the oldest messages are dropped.',
@@ -113,22 +117,22 @@ export const BRIDGE_OPTIONS = {
       unit: 'bytes'
     }
   ),
-  queueQos0: row('boolean', true, 'Queue messages with QoS 0 while there is no connection.'),
-  maxInflight: row('integer', 100, 'Maximum number of unacknowledged messages in each direction.', {
+  queueQos0: field('boolean', true, 'Queue messages with QoS 0 while there is no connection.'),
+  maxInflight: field('integer', 100, 'Maximum number of unacknowledged messages in each direction.', {
     min: 1,
     max: 65_535
   }),
-  maxPacketSize: row('size', 1_048_576, 'Largest packet that is accepted from the remote server.', {
+  maxPacketSize: field('size', 1_048_576, 'Largest packet that is accepted from the remote server.', {
     unit: 'bytes',
     min: 1024,
     max: 268_435_460
   }),
-  start: row('boolean', true, 'Connect as soon as the broker is started.'),
+  start: field('boolean', true, 'Connect as soon as the broker is started.'),
   ...OUTGOING_TLS_OPTIONS
 };
 
 /** The checked options. */
-export type BridgeSettings = OptionValues<typeof BRIDGE_OPTIONS>;
+export type BridgeSettings = FieldValues<typeof BRIDGE_OPTIONS>;
 
 /** Read the options of `bridge`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING */
 export function readBridgeOptions(given: BridgeOptions): BridgeSettings {

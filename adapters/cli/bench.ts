@@ -32,7 +32,7 @@ const OWN_FLAGS = {
   qos: qosFlag('QoS of messages and subscriptions'),
   size: flag('size', 64, 'size of the payload', { short: 's', value: 'BYTES' }),
   window: flag('integer', 20, 'number of unacknowledged QoS 1 and 2 messages per client', { value: 'N', min: 1 }),
-  topic: flag('text', 'embermq-bench', 'first levels of the topics', { short: 't', value: 'TOPIC' }),
+  topic: flag('string', 'embermq-bench', 'first levels of the topics', { short: 't', value: 'TOPIC' }),
   json: flag('boolean', false, 'print the result as JSON, also on a terminal')
 };
 

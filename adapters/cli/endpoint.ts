@@ -8,7 +8,7 @@ import { type FlagValues, flag } from './flags.ts';
 /** The flags that give the address of the broker. The letters are those of mosquitto_pub. */
 export const ENDPOINT_FLAGS = {
   url: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'URL of the broker: mqtt://, mqtts://, ws:// or wss:// user:password@host:port/path, or unix:/path',
     {
@@ -16,29 +16,36 @@ export const ENDPOINT_FLAGS = {
       value: 'URL'
     }
   ),
-  host: flag('text', 'localhost', 'host of the broker', { short: 'h', value: 'HOST' }),
+  host: flag('string', 'localhost', 'host of the broker', { short: 'h', value: 'HOST' }),
   port: flag('integer', undefined as number | undefined, 'port of the broker; default 1883, with TLS 8883', {
     short: 'p',
     value: 'PORT',
     max: 65_535
   }),
-  username: flag('text', undefined as string | undefined, 'user name', {
+  username: flag('string', undefined as string | undefined, 'user name', {
     short: 'u',
     value: 'NAME',
     aliases: ['user']
   }),
-  password: flag('text', undefined as string | undefined, 'password', {
+  password: flag('string', undefined as string | undefined, 'password', {
     short: 'P',
     value: 'PASSWORD',
     aliases: ['pw']
   }),
   tls: flag('boolean', false, 'use TLS and trust the certificate authorities of the system'),
-  ca: flag('text', undefined as string | undefined, 'use TLS and trust the certificate authorities in this PEM file', {
-    value: 'FILE',
-    aliases: ['cafile']
+  ca: flag(
+    'string',
+    undefined as string | undefined,
+    'use TLS and trust the certificate authorities in this PEM file',
+    {
+      value: 'FILE',
+      aliases: ['cafile']
+    }
+  ),
+  cert: flag('string', undefined as string | undefined, 'client certificate (PEM)', { value: 'FILE' }),
+  key: flag('string', undefined as string | undefined, 'private key of the client certificate (PEM)', {
+    value: 'FILE'
   }),
-  cert: flag('text', undefined as string | undefined, 'client certificate (PEM)', { value: 'FILE' }),
-  key: flag('text', undefined as string | undefined, 'private key of the client certificate (PEM)', { value: 'FILE' }),
   insecure: flag('boolean', false, 'do not check the certificate of the broker')
 };
 

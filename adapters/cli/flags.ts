@@ -1,15 +1,13 @@
 import { parseArgs } from 'node:util';
-import { documentedName, durationMs, nearest, type OptionField, readOptions } from '../../lib/adapter.ts';
+import { type Defaulted, documentedName, durationMs, type FieldType, nearest, readOptions } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 
 /** A flag: an option that can be given on the command line, for example `maxPacketSize` as `--max-packet-size`. */
-export interface FlagField<T = unknown> extends OptionField<T> {
+export interface FlagField<T = unknown> extends Defaulted<T> {
   /** The short form: `p` for `-p`. */
   readonly short?: string;
-  /** The placeholder for the value in the help, such as `PORT`. Flags of the kind boolean have none. */
+  /** The placeholder for the value in the help, such as `PORT`. Flags of the type boolean have none. */
   readonly value?: string;
-  /** True if the flag may be given several times; its value is a list. */
-  readonly isList?: boolean;
 }
 
 export type FlagTable = Readonly<Record<string, FlagField>>;
@@ -19,12 +17,12 @@ export type FlagValues<T> = { readonly [N in keyof T]: T[N] extends FlagField<in
 
 /** Create the row of a flag. */
 export function flag<V>(
-  kind: OptionField['kind'],
+  type: FieldType,
   value: V,
   about: string,
   more: Partial<Omit<FlagField, 'default'>> = {}
 ): FlagField<V> {
-  return { kind, default: value, about, ...more };
+  return { type, default: value, about, ...more };
 }
 
 /**
@@ -36,7 +34,7 @@ export function timeFlag(
   about: string,
   more: Partial<Omit<FlagField, 'default'>> = {}
 ): FlagField<number> {
-  return { kind: 'object', default: valueMs, about, value: 'SECONDS', check: checkTime, ...more };
+  return { type: 'object', default: valueMs, about, value: 'SECONDS', check: checkTime, ...more };
 }
 
 function checkTime(value: unknown, field: string): number {
@@ -46,7 +44,7 @@ function checkTime(value: unknown, field: string): number {
 
 /** Create a flag that may be given several times. */
 export function listFlag(about: string, more: Partial<Omit<FlagField, 'default'>> = {}): FlagField<readonly string[]> {
-  return { kind: 'object', default: [], about, isList: true, ...more };
+  return { type: 'array', default: [], about, ...more };
 }
 
 /** The spelling of an option as a flag: `--max-packet-size` for `maxPacketSize`. */
@@ -67,9 +65,9 @@ export function gatherFlags(
 ): { given: Record<string, unknown>; words: string[] } {
   const names = new Map(Object.keys(table).map((name) => [spelledAsFlag(name), name]));
   const options: Record<string, { type: 'string' | 'boolean'; short?: string; multiple: true }> = {};
-  for (const [name, { kind, short }] of Object.entries(table)) {
+  for (const [name, { type, short }] of Object.entries(table)) {
     options[spelledAsFlag(name).slice(2)] = {
-      type: kind === 'boolean' ? 'boolean' : 'string',
+      type: type === 'boolean' ? 'boolean' : 'string',
       multiple: true,
       ...(short === undefined ? {} : { short })
     };
@@ -89,7 +87,7 @@ export function gatherFlags(
     const isOff = !names.has(token.rawName) && token.rawName.startsWith('--no-');
     const spelling = isOff ? `--${token.rawName.slice(5)}` : `--${token.name}`;
     const name = names.get(spelling);
-    if (name === undefined || (isOff && table[name].kind !== 'boolean'))
+    if (name === undefined || (isOff && table[name].type !== 'boolean'))
       throw unknownFlag(token.rawName, [...names.keys()]);
     given[name] = flagValue(name, table[name], token.rawName, isOff ? 'false' : token.value, given[name]);
     if (given[name] === true) booleanFlag = name;
@@ -114,11 +112,11 @@ function flagValue(
   value: string | undefined,
   before: unknown
 ): unknown {
-  if (row.kind === 'boolean') return value === undefined ? true : value;
+  if (row.type === 'boolean') return value === undefined ? true : value;
   if (value === undefined) {
     throw new InvalidInput('FLAG_INVALID', name, 'a value', undefined, `${spelling} needs a value: ${row.about}`);
   }
-  return row.isList === true ? [...((before as string[] | undefined) ?? []), value] : value;
+  return row.type === 'array' ? [...((before as string[] | undefined) ?? []), value] : value;
 }
 
 function unknownFlag(spelling: string, known: readonly string[]): InvalidInput {
@@ -162,7 +160,7 @@ export function readAs(
 export function describeFlags(table: FlagTable): string {
   const rows = Object.entries(table).map(([name, row]) => {
     const short = row.short === undefined ? '    ' : `-${row.short}, `;
-    const value = row.kind === 'boolean' ? '' : ` ${row.value ?? 'VALUE'}`;
+    const value = row.type === 'boolean' ? '' : ` ${row.value ?? 'VALUE'}`;
     return { left: `  ${short}${spelledAsFlag(name)}${value}`, right: row.about + shownDefault(row) };
   });
   const width = Math.max(...rows.map(({ left }) => left.length)) + 2;

@@ -63,7 +63,7 @@ export function flagLayer(table: FlagTable, flags: Readonly<Record<string, unkno
 
 /** Parse lists and objects, which flags and environment variables give as JSON. */
 function fromText(table: FlagTable, name: string, text: string, place: string): unknown {
-  if (!['object', 'rate'].includes(table[name].kind) || !/^\s*[[{]/.test(text)) return text;
+  if (!['object', 'array', 'rate'].includes(table[name].type) || !/^\s*[[{]/.test(text)) return text;
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -8,13 +8,13 @@ import { describeFlags, type FlagValues, flag, readFlags, refuseWords, timeFlag 
 import { MESSAGE_PROPERTY_FLAGS, messageProperties, qosFlag } from './session-flags.ts';
 
 const OWN_FLAGS = {
-  topic: flag('text', undefined as string | undefined, 'topic to publish to', { short: 't', value: 'TOPIC' }),
-  message: flag('text', undefined as string | undefined, 'payload of the message', {
+  topic: flag('string', undefined as string | undefined, 'topic to publish to', { short: 't', value: 'TOPIC' }),
+  message: flag('string', undefined as string | undefined, 'payload of the message', {
     short: 'm',
     value: 'TEXT',
     max: Number.MAX_SAFE_INTEGER
   }),
-  file: flag('text', undefined as string | undefined, 'publish the contents of this file', {
+  file: flag('string', undefined as string | undefined, 'publish the contents of this file', {
     short: 'f',
     value: 'FILE'
   }),

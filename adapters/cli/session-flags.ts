@@ -13,7 +13,7 @@ import { type FlagValues, flag, listFlag, timeFlag } from './flags.ts';
 
 /** The flags that describe the session and the will of a client. The letters are those of mosquitto_pub. */
 export const SESSION_FLAGS = {
-  id: flag('text', undefined as string | undefined, 'client id; by default the broker assigns one', {
+  id: flag('string', undefined as string | undefined, 'client id; by default the broker assigns one', {
     short: 'i',
     value: 'ID'
   }),
@@ -29,8 +29,8 @@ export const SESSION_FLAGS = {
     unit: 's',
     max: 65_535
   }),
-  willTopic: flag('text', undefined as string | undefined, 'topic of the will', { value: 'TOPIC' }),
-  willPayload: flag('text', undefined as string | undefined, 'payload of the will', { value: 'TEXT' }),
+  willTopic: flag('string', undefined as string | undefined, 'topic of the will', { value: 'TOPIC' }),
+  willPayload: flag('string', undefined as string | undefined, 'payload of the will', { value: 'TEXT' }),
   willQos: flag('integer', 0, 'QoS of the will', { value: 'QOS', max: 2 }),
   willRetain: flag('boolean', false, 'publish the will as a retained message'),
   connectTimeout: timeFlag(30_000, 'maximum time for connecting')
@@ -43,9 +43,9 @@ export function qosFlag(about: string) {
 
 /** The flags for the MQTT 5.0 properties of a message. */
 export const MESSAGE_PROPERTY_FLAGS = {
-  contentType: flag('text', undefined as string | undefined, 'Content Type', { value: 'TEXT' }),
-  responseTopic: flag('text', undefined as string | undefined, 'Response Topic', { value: 'TOPIC' }),
-  correlationData: flag('text', undefined as string | undefined, 'Correlation Data', { value: 'TEXT' }),
+  contentType: flag('string', undefined as string | undefined, 'Content Type', { value: 'TEXT' }),
+  responseTopic: flag('string', undefined as string | undefined, 'Response Topic', { value: 'TOPIC' }),
+  correlationData: flag('string', undefined as string | undefined, 'Correlation Data', { value: 'TEXT' }),
   messageExpiry: flag('duration', undefined as number | undefined, 'Message Expiry Interval', {
     value: 'SECONDS',
     unit: 's',

@@ -30,7 +30,7 @@ export const STORE_FLAGS = {
   ),
   json: flag('boolean', false, 'check, stats: print JSON; after an error {"error": {"code", "message"}}'),
   scratch: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'check, stats, export: write the files that opening a folder needs to DIR; for a folder that is read-only or on a full disk',
     { value: 'DIR' }

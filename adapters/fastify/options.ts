@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { type Broker, type BrokerOptions, type Duration, InvalidInput } from '../../lib/index.ts';
 import type { ManagementOptions } from '../management/index.ts';
 import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';
@@ -33,25 +33,27 @@ export interface FastifyMqttOptions {
 const MAX_MS = 2 ** 31 - 1;
 
 const OPTIONS = {
-  broker: row('object', {} as Broker | BrokerOptions, 'The broker, or its options.', {
+  broker: field('object', {} as Broker | BrokerOptions, 'The broker, or its options.', {
     check: (value, field) => objectOf(value, field, 'a broker, or options of createBroker')
   }),
-  webSocket: row('object', { path: '/mqtt' } as AttachOptions | false, 'MQTT over WebSocket.', {
+  webSocket: field('object', { path: '/mqtt' } as AttachOptions | false, 'MQTT over WebSocket.', {
     check: (value, field) => {
       if (value === false) return false;
       if (value === true) return {};
       return typeof value === 'string' ? { path: value } : objectOf(value, field, 'a path, options, or false');
     }
   }),
-  listen: row('object', [] as readonly FastifyMqttListener[], 'Separate ports.', { check: listOf }),
-  management: row('object', [] as readonly ManagementOptions[], 'The management interface.', { check: mountsOf }),
-  streamsApi: row('object', [] as readonly StreamsApiOptions[], 'The interface of stream rules.', { check: mountsOf }),
-  webhooks: row('object', [] as readonly WebhookOptions[], 'Webhooks.', { check: listOf }),
-  closeTimeout: row('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: MAX_MS })
+  listen: field('object', [] as readonly FastifyMqttListener[], 'Separate ports.', { check: listOf }),
+  management: field('object', [] as readonly ManagementOptions[], 'The management interface.', { check: mountsOf }),
+  streamsApi: field('object', [] as readonly StreamsApiOptions[], 'The interface of stream rules.', {
+    check: mountsOf
+  }),
+  webhooks: field('object', [] as readonly WebhookOptions[], 'Webhooks.', { check: listOf }),
+  closeTimeout: field('duration', 2_000, 'Time for HTTP requests in progress.', { unit: 'ms', max: MAX_MS })
 };
 
 /** The checked options. */
-export type FastifyMqttSettings = OptionValues<typeof OPTIONS>;
+export type FastifyMqttSettings = FieldValues<typeof OPTIONS>;
 
 /** Read the options of the plugin. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
 export function readFastifyOptions(given: FastifyMqttOptions): FastifyMqttSettings {

@@ -5,8 +5,8 @@ import { resolve } from 'node:path';
 import {
   type Batch,
   type Entry,
-  type OptionValues,
-  optionField,
+  type FieldValues,
+  field,
   readOptions,
   type Store,
   type StoreSnapshot
@@ -68,7 +68,7 @@ export interface LevelStoreOptions {
 
 /** The options of `levelStore`. */
 export const LEVEL_OPTIONS = {
-  durability: optionField(
+  durability: field(
     'choice',
     'process',
     'Failures that a commit survives: a crash of the process; or also a loss of power, for which each commit waits for the disk.',
@@ -76,22 +76,14 @@ export const LEVEL_OPTIONS = {
       choices: ['process', 'power']
     }
   ),
-  verify: optionField(
-    'boolean',
-    true,
-    'Verify the checksums of all files of a folder when it is opened (about 300 MB/s).'
-  ),
-  reserve: optionField<number | undefined>(
-    'size',
-    undefined,
-    'Disk space that a folder keeps for a full disk; 0: none.'
-  ),
-  scratch: optionField<string | undefined>(
-    'text',
+  verify: field('boolean', true, 'Verify the checksums of all files of a folder when it is opened (about 300 MB/s).'),
+  reserve: field<number | undefined>('size', undefined, 'Disk space that a folder keeps for a full disk; 0: none.'),
+  scratch: field<string | undefined>(
+    'string',
     undefined,
     'Folder on another disk for files that LevelDB writes when a store is only read. Commits are refused (`STORE_READ_ONLY`).'
   ),
-  onWarning: optionField<LevelStoreOptions['onWarning']>(
+  onWarning: field<LevelStoreOptions['onWarning']>(
     'function',
     undefined,
     'Called with a text if other users of the machine may use the folder. Default: a process warning.'
@@ -109,7 +101,7 @@ export const LEVEL_OPTIONS = {
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID
  */
 export function levelStore(where: string | LevelDatabase, options: LevelStoreOptions = {}): Store {
-  const settings = readOptions(LEVEL_OPTIONS, options, 'levelStore') as OptionValues<typeof LEVEL_OPTIONS>;
+  const settings = readOptions(LEVEL_OPTIONS, options, 'levelStore') as FieldValues<typeof LEVEL_OPTIONS>;
   const { durability, verify, reserve, scratch, onWarning = warn } = settings;
   const sync = durability === 'power';
   if (scratch === '' || (scratch !== undefined && typeof where !== 'string'))

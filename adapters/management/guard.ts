@@ -1,4 +1,4 @@
-import type { OptionValues } from '../../lib/adapter.ts';
+import type { FieldValues } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
 import { type Answer, type Call, type Credentials, type GUARD_OPTIONS, Guard, type Service } from '../rest/index.ts';
 import { faultOf } from './codes.ts';
@@ -18,7 +18,7 @@ export interface GuardOptions {
 }
 
 /** The guard of read-only handlers, which pages of all origins may read. */
-export function pageGuard(broker: Broker, settings: OptionValues<typeof GUARD_OPTIONS>): Guard {
+export function pageGuard(broker: Broker, settings: FieldValues<typeof GUARD_OPTIONS>): Guard {
   return new Guard(broker, { ...settings, origins: 'any' }, { name: 'management' });
 }
 

@@ -1,4 +1,4 @@
-import { type OptionValues, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field } from '../../lib/adapter.ts';
 import type { AuditEntry } from '../../lib/index.ts';
 import { MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from './revisions.ts';
@@ -43,9 +43,9 @@ export type OptionOrigin = (name: string, zone?: string) => string | undefined;
 
 /** The options of `managementApi`. */
 export const MANAGEMENT_OPTIONS = {
-  revision: row('choice', 'later' as RevisionName, 'The revision that is served.', { choices: REVISIONS }),
+  revision: field('choice', 'later' as RevisionName, 'The revision that is served.', { choices: REVISIONS }),
   prefix: prefixRow(undefined),
-  errors: row(
+  errors: field(
     'choice',
     'documented' as 'documented' | 'original',
     'Statuses and codes of errors: as EMQX documents them, or as it actually answers.',
@@ -54,15 +54,15 @@ export const MANAGEMENT_OPTIONS = {
     }
   ),
   ...MOUNT_OPTIONS,
-  appOperations: row('boolean', true, 'Allow the operations for applications and backups.'),
-  maxRowLimit: row('integer', 10_000, 'Maximum _limit of a list, and its default.', { min: 1, max: 10_000 }),
-  audit: row(
+  appOperations: field('boolean', true, 'Allow the operations for applications and backups.'),
+  maxRowLimit: field('integer', 10_000, 'Maximum _limit of a list, and its default.', { min: 1, max: 10_000 }),
+  audit: field(
     'function',
     undefined as ((entry: AuditEntry) => void) | undefined,
     'Called with each entry of the audit log.'
   ),
-  maxEventStreams: row('integer', 16, 'Maximum number of event streams (/x/events) open at a time.', { min: 0 }),
-  optionSource: row(
+  maxEventStreams: field('integer', 16, 'Maximum number of event streams (/x/events) open at a time.', { min: 0 }),
+  optionSource: field(
     'function',
     undefined as OptionOrigin | undefined,
     'Returns the source of an option of the broker in the app, for GET /x/options.'
@@ -70,7 +70,7 @@ export const MANAGEMENT_OPTIONS = {
 };
 
 /** The checked options. */
-export type ManagementSettings = OptionValues<typeof MANAGEMENT_OPTIONS> & { readonly prefix: readonly string[] };
+export type ManagementSettings = FieldValues<typeof MANAGEMENT_OPTIONS> & { readonly prefix: readonly string[] };
 
 /** Read the options of `managementApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readManagementOptions(given: ManagementOptions): ManagementSettings {

@@ -9,10 +9,10 @@ import type { Server as HttpsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import {
   checkBroker,
+  type FieldValues,
   type ListenerAddress,
   type ListenerCounters,
   type ListenerProtocol,
-  type OptionValues,
   readOptions,
   verifiedCertificate
 } from '../../lib/adapter.ts';
@@ -62,7 +62,7 @@ export function attachWebSocket(
     const expected = 'a server of node:http or node:https, such as listen() of an Express app returns';
     throw new InvalidInput('OPTION_INVALID', 'server', expected, server);
   }
-  const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as OptionValues<typeof ATTACH_OPTIONS>;
+  const read = readOptions(ATTACH_OPTIONS, options, 'attached WebSocket') as FieldValues<typeof ATTACH_OPTIONS>;
   const http = server as HttpServer;
   if (read.usernameFrom !== undefined && !isSecure(http)) {
     const text = 'usernameFrom needs client certificates, so attach to an HTTPS server; this one is HTTP';
@@ -85,7 +85,7 @@ export function attachWebSocket(
  */
 export function upgradeHandler(broker: Acceptor, options: UpgradeOptions = {}): UpgradeListener {
   checkBroker(broker, 'upgradeHandler');
-  const read = readOptions(UPGRADE_OPTIONS, options, 'upgrade handler') as OptionValues<typeof UPGRADE_OPTIONS>;
+  const read = readOptions(UPGRADE_OPTIONS, options, 'upgrade handler') as FieldValues<typeof UPGRADE_OPTIONS>;
   return new UpgradeListener(broker, new ForwardedListener(broker, { ...read, path: undefined }));
 }
 
@@ -122,7 +122,7 @@ class ForwardedListener implements Listener {
 
   constructor(
     acceptor: Acceptor,
-    options: OptionValues<typeof UPGRADE_OPTIONS> & WebSocketRead,
+    options: FieldValues<typeof UPGRADE_OPTIONS> & WebSocketRead,
     base = 'ws:upgrade',
     protocol: ListenerProtocol = 'mqtt:ws'
   ) {
@@ -206,7 +206,7 @@ class AttachedListener extends ForwardedListener implements Claimant {
   readonly path: string;
   readonly #http: HttpServer;
 
-  constructor(acceptor: Acceptor, http: HttpServer, options: OptionValues<typeof ATTACH_OPTIONS>) {
+  constructor(acceptor: Acceptor, http: HttpServer, options: FieldValues<typeof ATTACH_OPTIONS>) {
     const kind = isSecure(http) ? 'wss' : 'ws';
     super(acceptor, options, `${kind}:${options.path}`, `mqtt:${kind}`);
     this.path = options.path;

@@ -1,4 +1,4 @@
-import { optionField as row, ZONE_OPTIONS } from '../../lib/adapter.ts';
+import { field, ZONE_OPTIONS } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type ProtocolVersion } from '../../lib/index.ts';
 
 /** Options of every listener. Durations are numbers in milliseconds or strings such as `10s`. */
@@ -46,10 +46,10 @@ export interface ListenerOptions {
 }
 
 export const LISTENER_OPTIONS = {
-  name: row('text', undefined as string | undefined, 'Name in logs, events and the management interface.'),
-  zone: row('text', undefined as string | undefined, 'Zone whose settings apply to its connections.'),
-  mountpoint: row(
-    'text',
+  name: field('string', undefined as string | undefined, 'Name in logs, events and the management interface.'),
+  zone: field('string', undefined as string | undefined, 'Zone whose settings apply to its connections.'),
+  mountpoint: field(
+    'string',
     undefined as string | undefined,
     'Prefix of all topics of its connections; `%c` and `%u` stand for client id and user name, as in the option of the zone, which it overrides.'
   ),
@@ -58,7 +58,7 @@ export const LISTENER_OPTIONS = {
     default: undefined as readonly ProtocolVersion[] | undefined,
     about: 'Accepted protocol versions: 3 (MQTT 3.1), 4 (3.1.1), 5. Overrides those of the zone.'
   },
-  maxConnections: row(
+  maxConnections: field(
     'integer',
     1_024_000,
     'Maximum number of concurrent connections; further MQTT clients are closed if no place becomes free within 0.5 s. 0: unlimited.',
@@ -67,18 +67,18 @@ export const LISTENER_OPTIONS = {
       aliases: ['maxConns', 'max_conns']
     }
   ),
-  maxConnRate: row(
+  maxConnRate: field(
     'number',
     0,
     'Connections accepted per second, with a burst of one second; further ones are closed at once. 0: unlimited.',
     { unit: 'connections' }
   ),
-  reservedDescriptors: row(
+  reservedDescriptors: field(
     'integer',
     64,
     'File descriptors that connections leave free for the files of a store, on Linux; at most a quarter of the limit. 0: none.'
   ),
-  handshakeTimeout: row(
+  handshakeTimeout: field(
     'duration',
     10_000,
     'Time limit for PROXY header, TLS handshake and WebSocket upgrade together.',
@@ -87,14 +87,14 @@ export const LISTENER_OPTIONS = {
       min: 1
     }
   ),
-  proxyProtocol: row('boolean', false, 'Every connection begins with a PROXY protocol header, version 1 or 2.'),
-  trustedProxies: row(
+  proxyProtocol: field('boolean', false, 'Every connection begins with a PROXY protocol header, version 1 or 2.'),
+  trustedProxies: field(
     'object',
     [] as readonly string[],
     'Addresses and networks whose PROXY headers are trusted. Needed with `proxyProtocol`, except on a Unix socket.',
     { check: checkTexts }
   ),
-  usernameFrom: row(
+  usernameFrom: field(
     'choice',
     undefined as 'cn' | 'subject' | undefined,
     'Take the user name from the client certificate: its common name or its whole subject. A connection without one is closed.',
@@ -129,15 +129,19 @@ const KEEP_ALIVE_MAX_MS = 32_767_000;
 
 export const TCP_OPTIONS = {
   ...LISTENER_OPTIONS,
-  port: row('integer', undefined as number | undefined, 'Port; 0 for a free one.', { max: 65_535 }),
-  host: row('text', '127.0.0.1', 'Address or host name to bind. `0.0.0.0`: every IPv4 address; `::`: every address.'),
-  ipv6Only: row('boolean', false, 'With the host `::`, do not bind IPv4.'),
-  backlog: row('integer', 1024, 'Number of connections that the kernel holds until they are accepted.', {
+  port: field('integer', undefined as number | undefined, 'Port; 0 for a free one.', { max: 65_535 }),
+  host: field(
+    'string',
+    '127.0.0.1',
+    'Address or host name to bind. `0.0.0.0`: every IPv4 address; `::`: every address.'
+  ),
+  ipv6Only: field('boolean', false, 'With the host `::`, do not bind IPv4.'),
+  backlog: field('integer', 1024, 'Number of connections that the kernel holds until they are accepted.', {
     min: 1,
     max: 2 ** 31 - 1
   }),
-  noDelay: row('boolean', true, 'Send small packets at once (TCP_NODELAY).', { aliases: ['nodelay'] }),
-  tcpKeepAlive: row(
+  noDelay: field('boolean', true, 'Send small packets at once (TCP_NODELAY).', { aliases: ['nodelay'] }),
+  tcpKeepAlive: field(
     'duration',
     0,
     'Idle time after which the kernel probes a peer, rounded up to whole seconds; 0: never.',
@@ -160,10 +164,10 @@ export interface UnixOptions extends ListenerOptions {
 
 export const UNIX_OPTIONS = {
   ...LISTENER_OPTIONS,
-  path: row('text', undefined as string | undefined, 'Path of the socket; on Windows the name of a pipe.', {
+  path: field('string', undefined as string | undefined, 'Path of the socket; on Windows the name of a pipe.', {
     check: checkSocketPath
   }),
-  mode: row(
+  mode: field(
     'object',
     0o600,
     'File mode of the socket, which decides who may connect, such as `0o660`. By default only the user of the process may.',

@@ -4,7 +4,7 @@
 // documentation for apps: a new row needs a member there.
 
 import type { SecureVersion } from 'node:tls';
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput } from '../../lib/index.ts';
 import { checkTexts } from './options.ts';
 import { keyLookup, type PresharedKeys } from './psk.ts';
@@ -73,26 +73,26 @@ export interface TlsSettings extends TlsMaterial {
 }
 
 const CERTIFICATE_OPTIONS = {
-  cert: row(
+  cert: field(
     'object',
     undefined as Pem | undefined,
     'Certificate of the server with its chain, without the root, as PEM.',
     { check: checkPem }
   ),
-  certFile: row('text', undefined as string | undefined, 'File of the certificate.', { aliases: ['certfile'] }),
-  key: row('object', undefined as Pem | undefined, 'Private key of the certificate, as PEM.', { check: checkPem }),
-  keyFile: row('text', undefined as string | undefined, 'File of the private key.', { aliases: ['keyfile'] }),
-  passphrase: row('object', undefined as string | undefined, 'Passphrase of an encrypted key.', {
+  certFile: field('string', undefined as string | undefined, 'File of the certificate.', { aliases: ['certfile'] }),
+  key: field('object', undefined as Pem | undefined, 'Private key of the certificate, as PEM.', { check: checkPem }),
+  keyFile: field('string', undefined as string | undefined, 'File of the private key.', { aliases: ['keyfile'] }),
+  passphrase: field('object', undefined as string | undefined, 'Passphrase of an encrypted key.', {
     check: checkPassphrase
   })
 };
 
 /** The checked options of a certificate. */
-export type CertificateRead = OptionValues<typeof CERTIFICATE_OPTIONS>;
+export type CertificateRead = FieldValues<typeof CERTIFICATE_OPTIONS>;
 
 const MATERIAL_OPTIONS = {
   ...CERTIFICATE_OPTIONS,
-  serverNames: row(
+  serverNames: field(
     'object',
     new Map() as ReadonlyMap<string, CertificateRead>,
     'Certificates by the server name that clients send (SNI): `{ name: { certFile, keyFile } }`. `*` stands for one level.',
@@ -100,7 +100,7 @@ const MATERIAL_OPTIONS = {
       check: checkServerNames
     }
   ),
-  ca: row(
+  ca: field(
     'object',
     undefined as Pem | undefined,
     'Certificate authorities for client certificates, as PEM, instead of those of Node.',
@@ -108,35 +108,35 @@ const MATERIAL_OPTIONS = {
       check: checkPem
     }
   ),
-  caFile: row('object', [] as readonly string[], 'Files of certificate authorities.', {
+  caFile: field('object', [] as readonly string[], 'Files of certificate authorities.', {
     check: checkTexts,
     aliases: ['cacertfile']
   }),
-  crl: row(
+  crl: field(
     'object',
     undefined as Pem | undefined,
     'Certificate revocation lists, as PEM. Every authority in the chain of a client needs one.',
     { check: checkPem }
   ),
-  crlFile: row('object', [] as readonly string[], 'Files of certificate revocation lists.', { check: checkTexts }),
-  psk: row(
+  crlFile: field('object', [] as readonly string[], 'Files of certificate revocation lists.', { check: checkTexts }),
+  psk: field(
     'object',
     undefined as PresharedKeys | undefined,
     'Pre-shared keys by identity, as bytes or hexadecimal strings; or a function that returns the key of an identity.',
     { check: checkKeys }
   ),
-  pskFile: row('text', undefined as string | undefined, 'File of pre-shared keys, with lines `identity:KEY`.', {
+  pskFile: field('string', undefined as string | undefined, 'File of pre-shared keys, with lines `identity:KEY`.', {
     aliases: ['psk.file.path']
   })
 };
 
 export const TLS_OPTIONS = {
   ...MATERIAL_OPTIONS,
-  pskDelimiter: row('text', ':', 'Delimiter between identity and key in `pskFile`.', {
+  pskDelimiter: field('string', ':', 'Delimiter between identity and key in `pskFile`.', {
     aliases: ['psk.file.delimiter']
   }),
-  requestCert: row('boolean', undefined as boolean | undefined, 'Ask clients for a certificate.'),
-  rejectUnauthorized: row(
+  requestCert: field('boolean', undefined as boolean | undefined, 'Ask clients for a certificate.'),
+  rejectUnauthorized: field(
     'boolean',
     undefined as boolean | undefined,
     'Close connections without a valid client certificate.',
@@ -144,20 +144,20 @@ export const TLS_OPTIONS = {
       aliases: ['failIfNoPeerCert', 'fail_if_no_peer_cert']
     }
   ),
-  ciphers: row('text', undefined as string | undefined, 'Cipher suites in the format of OpenSSL.'),
-  minVersion: row('choice', 'TLSv1.2' as SecureVersion, 'Lowest TLS version.', {
+  ciphers: field('string', undefined as string | undefined, 'Cipher suites in the format of OpenSSL.'),
+  minVersion: field('choice', 'TLSv1.2' as SecureVersion, 'Lowest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  maxVersion: row('choice', undefined as SecureVersion | undefined, 'Highest TLS version.', {
+  maxVersion: field('choice', undefined as SecureVersion | undefined, 'Highest TLS version.', {
     choices: ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']
   }),
-  alpn: row(
+  alpn: field(
     'object',
     undefined as readonly string[] | undefined,
     'Protocols that a client may name in the handshake (ALPN). A client may also name none.',
     { check: checkAlpn }
   ),
-  watchInterval: row(
+  watchInterval: field(
     'duration',
     0,
     'Interval at which the files are checked; they are loaded again if one has changed. 0: never.',
@@ -166,7 +166,7 @@ export const TLS_OPTIONS = {
 };
 
 /** The checked TLS options, with the defaults that depend on other options. */
-export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
+export type TlsRead = FieldValues<typeof TLS_OPTIONS> & {
   readonly requestCert: boolean;
   readonly rejectUnauthorized: boolean;
   readonly alpn: readonly string[];
@@ -177,7 +177,7 @@ export type TlsRead = OptionValues<typeof TLS_OPTIONS> & {
  * @throws InvalidInput OPTION_MISSING if there is neither a certificate with its key nor a pre-shared key
  */
 export function completeTlsOptions(
-  read: OptionValues<typeof TLS_OPTIONS>,
+  read: FieldValues<typeof TLS_OPTIONS>,
   needsCertificate: boolean,
   alpn: readonly string[]
 ): TlsRead {

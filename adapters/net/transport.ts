@@ -1,5 +1,5 @@
 import type { BlockList } from 'node:net';
-import { type OptionTable, type OptionValues, readOptions } from '../../lib/adapter.ts';
+import { type FieldTable, type FieldValues, readOptions } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import type { Place } from './bind.ts';
 import { exposedHostOf } from './exposure.ts';
@@ -8,7 +8,7 @@ import { trustedSources } from './proxy-stage.ts';
 import { completeTlsOptions, TLS_OPTIONS, type TlsRead, type TlsSettings } from './tls-options.ts';
 import { WEBSOCKET_OPTIONS, type WebSocketRead, type WebSocketSettings } from './websocket.ts';
 
-type Common = OptionValues<typeof LISTENER_OPTIONS>;
+type Common = FieldValues<typeof LISTENER_OPTIONS>;
 type Kind = Transport['kind'];
 
 /** Options of `tls`. */
@@ -114,19 +114,19 @@ export function unix(where: string | UnixOptions): Transport {
   return new Transport('unix', read, { path: read.path as string, mode: read.mode, backlog: read.backlog });
 }
 
-function readFor<T extends OptionTable>(
+function readFor<T extends FieldTable>(
   table: T,
   options: object,
   kind: Kind,
   needed: keyof T & string
-): OptionValues<T> {
-  const read = readOptions(table, options, `${kind} listener`) as OptionValues<T>;
+): FieldValues<T> {
+  const read = readOptions(table, options, `${kind} listener`) as FieldValues<T>;
   if (read[needed] === undefined)
     throw new InvalidInput('OPTION_MISSING', needed, `the ${needed} to listen on`, undefined);
   return read;
 }
 
-function portPlace(read: OptionValues<typeof TCP_OPTIONS>): Place {
+function portPlace(read: FieldValues<typeof TCP_OPTIONS>): Place {
   const { port, host, ipv6Only, backlog, noDelay, tcpKeepAlive } = read;
   return { port: port as number, host, ipv6Only, backlog, noDelay, tcpKeepAlive };
 }

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import { type OptionValues, optionField as row, shownUrl } from '../../lib/adapter.ts';
+import { type FieldValues, field, shownUrl } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, ProtocolError, ReasonCode, type Size } from '../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck, pathOf, respond } from '../upgrades/index.ts';
 import type { ZoneSizes } from './acceptor.ts';
@@ -49,26 +49,26 @@ export interface WebSocketSettings {
 }
 
 export const WEBSOCKET_OPTIONS = {
-  path: row(
-    'text',
+  path: field(
+    'string',
     '/mqtt',
     'Path of the URL as in requests: with a leading slash, percent-encoded, without a query.',
     { aliases: ['mqttPath', 'mqtt_path'], check: checkPath }
   ),
-  origins: row('object', LOOPBACK_ORIGINS, 'Web pages that may connect in addition to those of loopback origins.', {
+  origins: field('object', LOOPBACK_ORIGINS, 'Web pages that may connect in addition to those of loopback origins.', {
     check: checkOrigins
   }),
-  requireSubprotocol: row('boolean', true, 'Refuse clients that offer none of the subprotocols of MQTT.'),
-  maxPayload: row(
+  requireSubprotocol: field('boolean', true, 'Refuse clients that offer none of the subprotocols of MQTT.'),
+  maxPayload: field(
     'size',
     undefined as number | undefined,
     'Maximum size of a WebSocket message; a larger one closes the connection with 1009.',
     { unit: 'bytes', min: 16 }
   ),
-  perMessageDeflate: row('boolean', false, 'Compress frames, which costs memory and time for each connection.', {
+  perMessageDeflate: field('boolean', false, 'Compress frames, which costs memory and time for each connection.', {
     aliases: ['compress']
   }),
-  pingInterval: row(
+  pingInterval: field(
     'duration',
     0,
     'Interval of pings; a connection that answers none is closed. 0: never, because MQTT has a keep alive.',
@@ -80,7 +80,7 @@ export const WEBSOCKET_OPTIONS = {
  * The checked WebSocket options, with `noDelay` if the listener owns the socket. Without `path`, requests for any path
  * are accepted.
  */
-export type WebSocketRead = Omit<OptionValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
+export type WebSocketRead = Omit<FieldValues<typeof WEBSOCKET_OPTIONS>, 'path'> & {
   readonly path: string | undefined;
   readonly noDelay?: boolean;
 };

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { optionField as row } from '../../lib/adapter.ts';
+import { field } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 
 /** PEM as string or bytes, or a list of these. */
@@ -22,16 +22,16 @@ export interface OutgoingTls {
 
 /** Rows of these options. */
 export const OUTGOING_TLS_OPTIONS = {
-  ca: row('object', undefined as Pem | undefined, 'Certificate authorities, instead of those of Node.', {
+  ca: field('object', undefined as Pem | undefined, 'Certificate authorities, instead of those of Node.', {
     check: checkPem
   }),
-  cert: row('object', undefined as Pem | undefined, 'Certificate of the broker, for servers that ask for one.', {
+  cert: field('object', undefined as Pem | undefined, 'Certificate of the broker, for servers that ask for one.', {
     check: checkPem
   }),
-  key: row('object', undefined as Pem | undefined, 'Private key of `cert`.', { check: checkPem }),
-  passphrase: row('text', undefined as string | undefined, 'Passphrase of the key.'),
-  servername: row(
-    'text',
+  key: field('object', undefined as Pem | undefined, 'Private key of `cert`.', { check: checkPem }),
+  passphrase: field('string', undefined as string | undefined, 'Passphrase of the key.'),
+  servername: field(
+    'string',
     undefined as string | undefined,
     'Name that the certificate of the server must have, and that is sent to it (SNI). Default: the host name.'
   )

@@ -1,11 +1,4 @@
-import {
-  isNetwork,
-  networkOf,
-  type OptionTable,
-  type OptionValues,
-  readOptions,
-  optionField as row
-} from '../../lib/adapter.ts';
+import { type FieldTable, type FieldValues, field, isNetwork, networkOf, readOptions } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import { type BrowserSettings, hostName } from './browser-checks.ts';
 import type { Credentials } from './credentials.ts';
@@ -13,10 +6,10 @@ import type { TrustedProxies } from './proxies.ts';
 
 /** Access options, common to all mounts. */
 export const GUARD_OPTIONS = {
-  credentials: row('object', 'host' as Credentials, 'Credentials that the interface accepts.', {
+  credentials: field('object', 'host' as Credentials, 'Credentials that the interface accepts.', {
     check: (value, field) => readCredentials(value, field)
   }),
-  trustedProxies: row(
+  trustedProxies: field(
     'object',
     { networks: [], isUnixTrusted: false } as TrustedProxies,
     'Proxies in front of the server: IP addresses, networks, or "unix".',
@@ -24,7 +17,7 @@ export const GUARD_OPTIONS = {
       check: readProxies
     }
   ),
-  hosts: row('object', undefined as ReadonlySet<string> | undefined, 'Names of the server.', {
+  hosts: field('object', undefined as ReadonlySet<string> | undefined, 'Names of the server.', {
     check: readHosts
   })
 };
@@ -67,7 +60,7 @@ export interface MountOptions {
 
 /** Options of interfaces that may change something. */
 export const MOUNT_OPTIONS = {
-  unmatched: row(
+  unmatched: field(
     'object',
     404 as 404 | 'next',
     'The answer to unknown paths below the prefix: 404; "next": the request is left to the app.',
@@ -80,17 +73,17 @@ export const MOUNT_OPTIONS = {
   ),
   ...GUARD_OPTIONS,
   credentials: { ...GUARD_OPTIONS.credentials, default: 'applications' as Credentials },
-  origins: row(
+  origins: field(
     'object',
     new Set<string>() as BrowserSettings['origins'],
     'Origins whose pages may use the interface; "any": all of them. They get CORS headers.',
     { check: readOrigins }
   ),
-  maxBodyBytes: row('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
+  maxBodyBytes: field('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
     unit: 'bytes',
     min: 1
   }),
-  bodyTimeout: row('duration', 15_000, 'Time from the first look at a request body to its end.', {
+  bodyTimeout: field('duration', 15_000, 'Time from the first look at a request body to its end.', {
     unit: 'ms',
     min: 1
   })
@@ -101,19 +94,19 @@ export const MOUNT_OPTIONS = {
  * @param what the function of the options, for errors
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function readMountOptions<T extends OptionTable & typeof GUARD_OPTIONS>(
+export function readMountOptions<T extends FieldTable & typeof GUARD_OPTIONS>(
   table: T,
   given: object,
   what: string
-): OptionValues<T> {
-  const settings = readOptions(table, given, what) as unknown as OptionValues<T>;
-  const { credentials, hosts } = settings as OptionValues<typeof GUARD_OPTIONS>;
+): FieldValues<T> {
+  const settings = readOptions(table, given, what) as unknown as FieldValues<T>;
+  const { credentials, hosts } = settings as FieldValues<typeof GUARD_OPTIONS>;
   return { ...settings, hosts: hosts ?? (credentials === 'none' ? new Set() : undefined) };
 }
 
 /** The row of the option for the paths of a mount. */
 export function prefixRow<D extends readonly string[] | undefined>(paths: D) {
-  return row('object', paths as readonly string[] | D, 'Paths at which the interface is mounted.', {
+  return field('object', paths as readonly string[] | D, 'Paths at which the interface is mounted.', {
     check: readPrefixes
   });
 }

@@ -1,4 +1,4 @@
-import { type OptionValues, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import { MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
@@ -15,19 +15,19 @@ export interface StreamsApiOptions extends MountOptions {
 
 const STREAMS_OPTIONS = {
   prefix: prefixRow(['']),
-  errors: row('choice', 'text' as 'text' | 'json', 'The bodies of errors.', { choices: ['text', 'json'] }),
+  errors: field('choice', 'text' as 'text' | 'json', 'The bodies of errors.', { choices: ['text', 'json'] }),
   ...MOUNT_OPTIONS,
-  plugins: row('object', undefined as PluginsApi | undefined, 'The plugins.', {
+  plugins: field('object', undefined as PluginsApi | undefined, 'The plugins.', {
     check: (value, field) => {
       if (typeof value === 'object' && value !== null) return value as PluginsApi;
       throw new InvalidInput('OPTION_INVALID', field, 'the plugins that streamPlugins() has made', value);
     }
   }),
-  maxDepth: row('integer', 64, 'Maximum depth of a body.', { min: 1, max: 1_000 })
+  maxDepth: field('integer', 64, 'Maximum depth of a body.', { min: 1, max: 1_000 })
 };
 
 /** The checked options. */
-export type StreamsSettings = OptionValues<typeof STREAMS_OPTIONS>;
+export type StreamsSettings = FieldValues<typeof STREAMS_OPTIONS>;
 
 /** Read the options of `streamsApi`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readStreamsOptions(given: StreamsApiOptions): StreamsSettings {

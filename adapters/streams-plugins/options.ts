@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { type Clock, type Duration, InvalidInput, type Size, type StreamsApi } from '../../lib/index.ts';
 
 /** The part of the broker that plugins use; implemented by `Broker`. */
@@ -76,46 +76,58 @@ export interface PluginOptions {
 
 /** The options of plugins. */
 export const PLUGIN_OPTIONS = {
-  dataDir: row('text', '', 'Folder of the stream service, in which plugins are kept.', { max: 4096, check: checkPath }),
-  autoLoad: row('boolean', true, 'Load libraries that were put manually into the folder of plugins.'),
-  autoLoadName: row('text', 'autoLoad', 'Name of this option in the report of a library that is not loaded.'),
-  installScripts: row(
+  dataDir: field('string', '', 'Folder of the stream service, in which plugins are kept.', {
+    max: 4096,
+    check: checkPath
+  }),
+  autoLoad: field('boolean', true, 'Load libraries that were put manually into the folder of plugins.'),
+  autoLoadName: field('string', 'autoLoad', 'Name of this option in the report of a library that is not loaded.'),
+  installScripts: field(
     'boolean',
     true,
     'Run install.sh of archives. With false, an archive that has one is refused; JavaScript in an archive still runs.'
   ),
-  pluginHosts: row('object', [] as readonly string[], 'Servers that offer plugins.', { check: readHosts }),
-  pluginVersion: row('text', undefined as string | undefined, 'The version in the path of these offers.', {
+  pluginHosts: field('object', [] as readonly string[], 'Servers that offer plugins.', { check: readHosts }),
+  pluginVersion: field('string', undefined as string | undefined, 'The version in the path of these offers.', {
     check: checkSegment
   }),
-  pluginOs: row('text', 'debian', 'The operating system in that path.', { check: checkSegment }),
-  exitOnPluginDrop: row('boolean', false, 'End the process with code 100 after a plugin was deleted with restart=1.'),
-  onStop: row('function', undefined as PluginOptions['onStop'], 'Called when such a deletion has stopped the service.'),
-  onLog: row(
+  pluginOs: field('string', 'debian', 'The operating system in that path.', { check: checkSegment }),
+  exitOnPluginDrop: field('boolean', false, 'End the process with code 100 after a plugin was deleted with restart=1.'),
+  onStop: field(
+    'function',
+    undefined as PluginOptions['onStop'],
+    'Called when such a deletion has stopped the service.'
+  ),
+  onLog: field(
     'function',
     undefined as PluginOptions['onLog'],
     'Receives what functions in JavaScript log, and why an archive cannot be read.'
   ),
-  maxPlugins: row('integer', 1000, 'Maximum number of plugins of all types.', { min: 1, max: 100_000 }),
-  maxArchiveSize: row('size', 64 * 1024 ** 2, 'Maximum size of an archive.', { min: 1, max: 2 ** 30 }),
-  maxUnpackedSize: row('size', 256 * 1024 ** 2, 'Maximum size of all files of an archive.', { min: 1, max: 2 ** 34 }),
-  maxEntries: row('integer', 2000, 'Maximum number of files and folders of an archive.', { min: 1, max: 65_535 }),
-  downloadTimeout: row('duration', 300_000, 'Time limit for downloading an archive.', { unit: 'ms', min: 1 }),
-  maxRedirects: row('integer', 5, 'Maximum number of redirects of a download.', { max: 20 }),
-  installTimeout: row('duration', 300_000, 'Time limit for install.sh, and for loading a library.', {
+  maxPlugins: field('integer', 1000, 'Maximum number of plugins of all types.', { min: 1, max: 100_000 }),
+  maxArchiveSize: field('size', 64 * 1024 ** 2, 'Maximum size of an archive.', { min: 1, max: 2 ** 30 }),
+  maxUnpackedSize: field('size', 256 * 1024 ** 2, 'Maximum size of all files of an archive.', { min: 1, max: 2 ** 34 }),
+  maxEntries: field('integer', 2000, 'Maximum number of files and folders of an archive.', { min: 1, max: 65_535 }),
+  downloadTimeout: field('duration', 300_000, 'Time limit for downloading an archive.', { unit: 'ms', min: 1 }),
+  maxRedirects: field('integer', 5, 'Maximum number of redirects of a download.', { max: 20 }),
+  installTimeout: field('duration', 300_000, 'Time limit for install.sh, and for loading a library.', {
     unit: 'ms',
     min: 1
   }),
-  maxScripts: row('integer', 100, 'Maximum number of functions in JavaScript.', { max: 10_000 }),
-  scriptTime: row('duration', 100, 'Time limit of one call of a function in JavaScript.', { unit: 'ms', min: 1 }),
-  scriptMemory: row('size', 32 * 1024 ** 2, 'Memory limit of each function in JavaScript, including the interpreter.', {
-    min: 17 * 1024 ** 2,
-    max: 1024 ** 3
-  })
+  maxScripts: field('integer', 100, 'Maximum number of functions in JavaScript.', { max: 10_000 }),
+  scriptTime: field('duration', 100, 'Time limit of one call of a function in JavaScript.', { unit: 'ms', min: 1 }),
+  scriptMemory: field(
+    'size',
+    32 * 1024 ** 2,
+    'Memory limit of each function in JavaScript, including the interpreter.',
+    {
+      min: 17 * 1024 ** 2,
+      max: 1024 ** 3
+    }
+  )
 };
 
 /** The checked options. */
-export type PluginSettings = OptionValues<typeof PLUGIN_OPTIONS>;
+export type PluginSettings = FieldValues<typeof PLUGIN_OPTIONS>;
 
 /** Read the options of `streamPlugins`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readPluginOptions(given: PluginOptions): PluginSettings {

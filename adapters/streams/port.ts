@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type OptionValues, readOptions, optionField as row } from '../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import type { Clock } from '../../lib/index.ts';
 import { type Answer, type Call, MountedServices, type Service, toNode } from '../rest/index.ts';
 import { DescriptorReserve, HttpPlaces } from '../upgrades/index.ts';
@@ -26,10 +26,10 @@ export interface StreamsPortOptions {
 }
 
 const PORT_OPTIONS = {
-  port: row('integer', 10_081, 'Port; 0: any free port.', { max: 65_535 }),
-  host: row('text', '127.0.0.1', 'Address that the port is bound to.'),
-  maxConnections: row('integer', 1024, 'Maximum number of concurrent connections, without WebSockets; 0: unlimited.'),
-  reservedDescriptors: row('integer', 64, 'File descriptors of the process that connections leave free; 0: none.')
+  port: field('integer', 10_081, 'Port; 0: any free port.', { max: 65_535 }),
+  host: field('string', '127.0.0.1', 'Address that the port is bound to.'),
+  maxConnections: field('integer', 1024, 'Maximum number of concurrent connections, without WebSockets; 0: unlimited.'),
+  reservedDescriptors: field('integer', 64, 'File descriptors of the process that connections leave free; 0: none.')
 };
 
 /** A service at a port. */
@@ -72,7 +72,7 @@ interface Use {
  */
 export class StreamsPort {
   readonly prefixes = [''];
-  readonly #settings: OptionValues<typeof PORT_OPTIONS>;
+  readonly #settings: FieldValues<typeof PORT_OPTIONS>;
   readonly #uses = new Map<PortUser, Use>();
   #server: Server | undefined;
   #places: HttpPlaces | undefined;
@@ -82,7 +82,7 @@ export class StreamsPort {
 
   /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
   constructor(options: StreamsPortOptions = {}) {
-    this.#settings = readOptions(PORT_OPTIONS, options, 'StreamsPort') as unknown as OptionValues<typeof PORT_OPTIONS>;
+    this.#settings = readOptions(PORT_OPTIONS, options, 'StreamsPort') as unknown as FieldValues<typeof PORT_OPTIONS>;
   }
 
   /** The open port; undefined: none. */

@@ -3,12 +3,12 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
-import { optionField, readOptions } from '../../lib/adapter.ts';
+import { field, readOptions } from '../../lib/adapter.ts';
 import { BrokerError, type Size } from '../../lib/index.ts';
 
 const OPTIONS = {
-  maxBytes: optionField('size', 10_485_760, 'Maximum size of one file.', { unit: 'bytes', min: 4_096 }),
-  files: optionField('integer', 2, 'Number of files that are kept, including the current one.', { min: 2, max: 1_000 })
+  maxBytes: field('size', 10_485_760, 'Maximum size of one file.', { unit: 'bytes', min: 4_096 }),
+  files: field('integer', 2, 'Number of files that are kept, including the current one.', { min: 2, max: 1_000 })
 } as const;
 
 /** Options of `traceFile`. */

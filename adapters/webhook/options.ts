@@ -1,10 +1,4 @@
-import {
-  checkConnectorName,
-  type OptionValues,
-  OUTBOX_OPTIONS,
-  readOptions,
-  optionField as row
-} from '../../lib/adapter.ts';
+import { checkConnectorName, type FieldValues, field, OUTBOX_OPTIONS, readOptions } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type OutboxOptions } from '../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import type { PayloadEncoding, WebhookEvent } from './bodies.ts';
@@ -58,30 +52,30 @@ const { concurrency, batch, ...LIMITS } = OUTBOX_OPTIONS;
 
 /** The options of a webhook. */
 export const WEBHOOK_OPTIONS = {
-  url: row('object', undefined as URL | undefined, 'URL to which events are sent with POST.', { check: checkUrl }),
-  onEvent: row('function', undefined as WebhookOptions['onEvent'], 'Receives the events instead of a server.'),
-  name: row('text', 'default', 'Name of the webhook, if there are several.', { check: checkConnectorName }),
-  rules: row(
+  url: field('object', undefined as URL | undefined, 'URL to which events are sent with POST.', { check: checkUrl }),
+  onEvent: field('function', undefined as WebhookOptions['onEvent'], 'Receives the events instead of a server.'),
+  name: field('string', 'default', 'Name of the webhook, if there are several.', { check: checkConnectorName }),
+  rules: field(
     'object',
     undefined as readonly WebhookRule[] | undefined,
     'The events that are sent, one request for each rule that applies. Default: all events.',
     { check: checkRules }
   ),
-  encodePayload: row('choice', 'text' as PayloadEncoding, 'Encoding of message payloads.', {
+  encodePayload: field('choice', 'text' as PayloadEncoding, 'Encoding of message payloads.', {
     choices: ['text', 'base64', 'base62']
   }),
-  headers: row('object', {} as Readonly<Record<string, string>>, 'Additional headers of each request.', {
+  headers: field('object', {} as Readonly<Record<string, string>>, 'Additional headers of each request.', {
     check: checkHeaders
   }),
-  secret: row(
-    'text',
+  secret: field(
+    'string',
     undefined as SigningKey | undefined,
     'Key of the signature (Standard Webhooks). Default: no signature.',
     {
       check: checkSecret
     }
   ),
-  batch: row(
+  batch: field(
     'integer',
     0,
     'Maximum number of events in one request; each body is then a list. 0: one event per request.',
@@ -90,14 +84,14 @@ export const WEBHOOK_OPTIONS = {
       max: 10_000
     }
   ),
-  publicOnly: row('boolean', false, 'Do not send to addresses of this machine and of private networks.'),
+  publicOnly: field('boolean', false, 'Do not send to addresses of this machine and of private networks.'),
   ...LIMITS,
   concurrency: { ...concurrency, default: 32 },
   ...OUTGOING_TLS_OPTIONS
 };
 
 /** The checked options. */
-export type WebhookSettings = OptionValues<typeof WEBHOOK_OPTIONS>;
+export type WebhookSettings = FieldValues<typeof WEBHOOK_OPTIONS>;
 
 /** Read the options of `webhook`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readWebhookOptions(given: WebhookOptions): WebhookSettings {

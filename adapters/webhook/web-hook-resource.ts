@@ -1,10 +1,4 @@
-import {
-  type Resource,
-  type ResourceEntry,
-  type ResourceType,
-  readOptions,
-  optionField as row
-} from '../../lib/adapter.ts';
+import { field, type Resource, type ResourceEntry, type ResourceType, readOptions } from '../../lib/adapter.ts';
 import type { Attempt, Clock } from '../../lib/index.ts';
 import { type HttpAnswer, HttpClient, isPlainText, refusalOf, withDeadline } from '../outgoing/index.ts';
 import { DATA_TO_WEBSERVER, partsOf } from './web-hook-action.ts';
@@ -21,7 +15,7 @@ export interface WebHookTypeOptions {
 }
 
 const TYPE_OPTIONS = {
-  publicOnly: row('boolean', false, 'Connect no resource to addresses of this machine and of private networks.')
+  publicOnly: field('boolean', false, 'Connect no resource to addresses of this machine and of private networks.')
 };
 
 /** Time limit for the connection of `check`. */

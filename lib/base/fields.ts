@@ -1,6 +1,5 @@
-// Every option is a row with its default, unit and range. `readOptions` converts given values (numbers, or strings
-// with a unit) to plain numbers, booleans and strings, and accepts the camelCase names and the documented spellings.
-// Unknown names are refused, with the most similar known one as a suggestion.
+// The one description of a named value. Options, flags, properties of sources and sinks, and parameters of actions and
+// resources are tables of fields; `read-fields.ts` reads values by them.
 
 import { InvalidInput, show } from './errors.ts';
 
@@ -9,22 +8,32 @@ export type Duration = number | string;
 /** A size: a number of bytes, or a string such as `64KB`, `1MB`, `2GB` (powers of 1024). */
 export type Size = number | string;
 
-/** One option: its default, and the values that it accepts. */
-export interface OptionField<T = unknown> {
-  readonly default: T;
-  /** The way in which a value is read: which strings and numbers are accepted. */
-  readonly kind:
-    | 'boolean'
-    | 'integer'
-    | 'number'
-    | 'percent'
-    | 'duration'
-    | 'size'
-    | 'text'
-    | 'choice'
-    | 'rate'
-    | 'object'
-    | 'function';
+/** The way in which a value is read: which strings and numbers are accepted. */
+export type FieldType =
+  | 'string'
+  | 'boolean'
+  | 'integer'
+  | 'number'
+  | 'percent'
+  | 'duration'
+  | 'size'
+  | 'choice'
+  | 'rate'
+  | 'object'
+  | 'array'
+  | 'function'
+  | 'any';
+
+/** A named value: an option, a flag, a property of a source or a sink, or a parameter of an action or a resource. */
+export interface Field<T = unknown> {
+  readonly type: FieldType;
+  /** Description of the field and of its special values. Pages, `embermq help options` and interfaces show this text. */
+  readonly about: string;
+  readonly default?: T;
+  /** Set if a value must be given. A `default` is then only an example. */
+  readonly required?: boolean;
+  /** The permitted values. */
+  readonly choices?: readonly unknown[];
   /** The unit of a plain number; for durations `ms` or `s`. */
   readonly unit?:
     | 'ms'
@@ -39,17 +48,27 @@ export interface OptionField<T = unknown> {
     | 'sessions'
     | 'alarms';
   readonly min?: number;
-  /** The maximum. For the kind `text`: bytes of UTF-8. */
+  /** The maximum. For the type `string`: bytes of UTF-8. */
   readonly max?: number;
+  /** The form of a string: `url` must begin with http:// or https://; `duration` is read as `30s`; others are only shown. */
+  readonly format?: string;
+  /** The fields of an object. */
+  readonly fields?: FieldTable;
+  /** The elements of an array. */
+  readonly items?: Field;
+  /** Other documented names of the field, in addition to the name in snake_case. */
+  readonly aliases?: readonly string[];
+  /** Checks a value and converts it to the value of the field, in place of the type; strings are checked before. Throws `InvalidInput`. */
+  readonly check?: (value: unknown, field: string) => unknown;
+  /** Set if the value is shown as `******`. In a change, `******` stands for the current value. */
+  readonly isSecret?: true;
+  /**
+   * Set if a string may be a template such as `a/{{.id}}`, which is filled in for each output; this includes the
+   * strings in an object.
+   */
+  readonly isTemplate?: true;
   /** The minimum of a change at run time, if it is greater than `min`, and the reason. It does not apply to 0 where that is allowed. */
   readonly leastChange?: { readonly min: number; readonly why: string };
-  readonly choices?: readonly string[];
-  /** Other documented names of the option, in addition to the name in snake_case. */
-  readonly aliases?: readonly string[];
-  /** Description of the option and of its special values. README and `embermq help options` show this text. */
-  readonly about: string;
-  /** Checks a value of the kind `object` or `text` and converts it to the value of the option; throws `InvalidInput`. */
-  readonly check?: (value: unknown, field: string) => unknown;
   /**
    * Time at which a change at run time takes effect: at once, or for connections that are accepted from then on. Default: for an option of
    * a zone `next connection`; any other option is fixed when its object is created.
@@ -57,21 +76,76 @@ export interface OptionField<T = unknown> {
   readonly change?: 'now' | 'next connection';
   /** The reason why the option is fixed when its object is created, for people who try to change it: the end of a sentence. */
   readonly whyFixed?: string;
+  /** Title in a form. */
+  readonly title?: string;
+  /** `title` and `about` in Chinese, for forms that the documented interface shows in two languages. */
+  readonly zh?: { readonly title: string; readonly about: string };
+  /** Position in a form, from 0. */
+  readonly order?: number;
+  readonly input?: 'textarea' | 'password' | 'file';
 }
 
-/** Options by camelCase name. */
-export type OptionTable = Readonly<Record<string, OptionField>>;
-/** The values of the options of a table after they have been read. */
-export type Values<T> = { readonly [N in keyof T]: T[N] extends OptionField<infer V> ? V : never };
+/** A field with a default. */
+export interface Defaulted<V> extends Field<V> {
+  readonly default: V;
+}
 
-/** Create a row of a table. */
-export function row<V>(
-  kind: OptionField['kind'],
+/** Fields by name. */
+export type FieldTable = Readonly<Record<string, Field>>;
+/** The values of the fields of a table after they have been read. */
+export type Values<T> = { readonly [N in keyof T]: T[N] extends { readonly default: infer V } ? V : unknown };
+
+/** Create a field with a default. */
+export function field<V>(
+  type: FieldType,
   value: V,
   about: string,
-  more: Omit<Partial<OptionField>, 'kind' | 'default' | 'about'> = {}
-): OptionField<V> {
+  more: Omit<Partial<Field>, 'type' | 'default' | 'about'> = {}
+): Defaulted<V> {
+  return { type, default: value, about, ...more };
+}
+
+/** @deprecated Use `Field`. */
+export type OptionRow<T = unknown> = Omit<Field<T>, 'type' | 'default' | 'choices'> & {
+  readonly default: T;
+  readonly kind: Exclude<FieldType, 'string' | 'array' | 'any'> | 'text';
+  readonly choices?: readonly string[];
+};
+/** @deprecated Use `FieldTable`. */
+export type OptionTable = Readonly<Record<string, OptionRow>>;
+
+/** @deprecated Use `field`. */
+export function optionRow<V>(
+  kind: OptionRow['kind'],
+  value: V,
+  about: string,
+  more: Omit<Partial<OptionRow>, 'kind' | 'default' | 'about'> = {}
+): OptionRow<V> {
   return { kind, default: value, about, ...more };
+}
+
+/** Fields as apps may give them: also in the forms of 0.2. */
+type GivenTable = FieldTable | OptionTable;
+
+const current = new WeakMap<GivenTable, FieldTable>();
+
+/** The fields of a table that an app has given. */
+export function fieldsOf(given: GivenTable): FieldTable {
+  let table = current.get(given);
+  if (table === undefined) {
+    const isCurrent = Object.values(given).every((one) => currentField(one) === one);
+    table = isCurrent
+      ? (given as FieldTable)
+      : Object.fromEntries(Object.entries(given).map(([name, one]) => [name, currentField(one)]));
+    current.set(given, table);
+  }
+  return table;
+}
+
+function currentField(given: Field | OptionRow): Field {
+  if (!('kind' in given)) return given;
+  const { kind, ...others } = given;
+  return { ...others, type: kind === 'text' ? 'string' : kind };
 }
 
 /** An amount, such as messages or bytes, per period of time. */
@@ -81,9 +155,9 @@ export interface Rate {
 }
 
 /** The maximum length of a string in bytes of UTF-8, if its row has no maximum: that of a string in MQTT. */
-const MAX_TEXT_BYTES = 65_535;
+export const MAX_TEXT_BYTES = 65_535;
 
-const UNIT_MS: Readonly<Record<string, number>> = {
+export const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1000,
   m: 60_000,
@@ -126,36 +200,6 @@ export function documentedName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/**
- * Read given options according to a table.
- * @param where the place of the options, for error messages; '' for the top level
- * @param base the values of options that are not given; default: the defaults of the rows
- * @returns one value per row
- * @throws InvalidInput OPTION_UNKNOWN with the most similar name, or OPTION_INVALID
- */
-export function readOptions(
-  table: OptionTable,
-  given: object,
-  where: string,
-  base?: Readonly<Record<string, unknown>>
-): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const [name, row] of Object.entries(table)) values[name] = base === undefined ? row.default : base[name];
-  return Object.assign(values, readGiven(table, given, where));
-}
-
-/** As `readOptions`, but returns only the values of given options. */
-export function readGiven(table: OptionTable, given: object, where: string): Record<string, unknown> {
-  checkObject(given, where === '' ? 'options' : where);
-  const values: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(given)) {
-    const name = optionName(table, key);
-    if (name === undefined) throw unknownKey(key, [...nameIndex(table).keys()], where);
-    if (value !== undefined) values[name] = readValue(table[name], value, where === '' ? key : `${where}.${key}`);
-  }
-  return values;
-}
-
 /** Check that a value is a plain object of options. @throws InvalidInput OPTION_INVALID */
 export function checkObject(value: unknown, field: string): void {
   const isGood = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
@@ -175,94 +219,24 @@ export function unknownKey(key: string, known: readonly string[], where: string)
   return new InvalidInput('OPTION_UNKNOWN', key, 'a known option', key, `unknown option ${show(key)}${place}${hint}`);
 }
 
-/** The name of the row for a key in any spelling (camelCase, documented, or an alias); undefined if there is none. */
-export function optionName(table: OptionTable, key: string): string | undefined {
+/** The name of the field for a key in any spelling (camelCase, documented, or an alias); undefined if there is none. */
+export function optionName(table: FieldTable, key: string): string | undefined {
   return nameIndex(table).get(key);
 }
 
-const indexes = new WeakMap<OptionTable, Map<string, string>>();
+const indexes = new WeakMap<FieldTable, Map<string, string>>();
 
-function nameIndex(table: OptionTable): Map<string, string> {
+/** The names of fields by each of their spellings. */
+export function nameIndex(table: FieldTable): Map<string, string> {
   let index = indexes.get(table);
   if (index === undefined) {
     index = new Map();
-    for (const [name, row] of Object.entries(table)) {
-      for (const alias of [name, documentedName(name), ...(row.aliases ?? [])]) index.set(alias, name);
+    for (const [name, { aliases = [] }] of Object.entries(table)) {
+      for (const alias of [name, documentedName(name), ...aliases]) index.set(alias, name);
     }
     indexes.set(table, index);
   }
   return index;
-}
-
-/** Read the value of one option. @param field the name of the option in errors @throws InvalidInput OPTION_INVALID */
-export function readValue(row: OptionField, value: unknown, field: string): unknown {
-  const fail = (expected: string): never => {
-    throw new InvalidInput('OPTION_INVALID', field, expected, value);
-  };
-  const { max = MAX_TEXT_BYTES } = row.kind === 'text' ? row : {};
-  if (typeof value === 'string' && row.kind !== 'object' && Buffer.byteLength(value) > max)
-    return fail(`a string of at most ${max} bytes`);
-  switch (row.kind) {
-    case 'boolean':
-      if (value === true || ['true', 'on', '1'].includes(value as string)) return true;
-      if (value === false || ['false', 'off', '0'].includes(value as string)) return false;
-      return fail('true or false');
-    case 'integer':
-    case 'number': {
-      const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-      return inRange(row, number, field, value);
-    }
-    case 'percent': {
-      const [, digits] = /^\s*(\d+(?:\.\d+)?)\s*%?\s*$/.exec(String(value)) ?? [];
-      const percent = typeof value === 'string' && digits !== undefined ? Number(digits) : value;
-      return inRange({ ...row, max: 100 }, percent, field, value);
-    }
-    case 'duration': {
-      const unit = row.unit === 's' ? 's' : 'ms';
-      const ms = typeof value === 'string' ? parseDuration(value) : undefined;
-      const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
-      return inRange(row, ms === undefined ? number : ms / UNIT_MS[unit], field, value);
-    }
-    case 'size':
-      return inRange(row, typeof value === 'string' ? parseSize(value) : value, field, value);
-    case 'text':
-      if (typeof value !== 'string') return fail('a string');
-      return row.check === undefined ? value : row.check(value, field);
-    case 'choice':
-      return row.choices?.includes(value as string) ? value : fail(`one of ${row.choices?.join(', ')}`);
-    case 'rate':
-      return readRate(value) ?? fail('a rate such as "100,10s", or { amount, perMs }');
-    case 'function':
-      return typeof value === 'function' ? value : fail('a function');
-    case 'object':
-      if (row.check !== undefined) return row.check(value, field);
-      return typeof value === 'object' && value !== null ? value : fail('an object');
-  }
-}
-
-function inRange(row: OptionField, number: unknown, field: string, given: unknown): number {
-  const { kind, unit, min = 0, max = Number.MAX_SAFE_INTEGER } = row;
-  // MQTT only has whole seconds.
-  const isWhole = kind === 'integer' || kind === 'size' || (kind === 'duration' && unit === 's');
-  const isGood = typeof number === 'number' && number >= min && number <= max;
-  if (isGood && (!isWhole || number === Infinity || Number.isInteger(number))) return number;
-  const range = row.max === undefined || max === Infinity ? `of at least ${min}` : `from ${min} to ${max}`;
-  const size = `${range}${unit === undefined ? '' : ` ${unit}`}`;
-  if (kind === 'duration') throw new InvalidInput('OPTION_INVALID', field, `a duration ${size}, such as "90s"`, given);
-  if (kind === 'size') throw new InvalidInput('OPTION_INVALID', field, `a size ${size}, such as "64KB"`, given);
-  throw new InvalidInput('OPTION_INVALID', field, `a ${isWhole ? 'whole ' : ''}number ${size}`, given);
-}
-
-function readRate(value: unknown): Rate | undefined {
-  let rate = value as Partial<Rate> | null;
-  if (typeof value === 'string') {
-    const parts = value.split(',').map((part) => part.trim());
-    rate = parts.length === 2 ? { amount: parseSize(parts[0]), perMs: parseDuration(parts[1]) } : null;
-  }
-  if (typeof rate !== 'object' || rate === null) return undefined;
-  const { amount, perMs } = rate;
-  const isGood = Number.isFinite(amount) && Number.isFinite(perMs) && (amount as number) > 0 && (perMs as number) > 0;
-  return isGood ? { amount: amount as number, perMs: perMs as number } : undefined;
 }
 
 /** The error for a name that is not in `known`, with the most similar name as a suggestion. */

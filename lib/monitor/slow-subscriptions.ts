@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
-import { type Duration, readOptions, row } from '../base/fields.ts';
+import { type Duration, field } from '../base/fields.ts';
+import { readOptions } from '../base/read-fields.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';
@@ -8,9 +9,9 @@ import type { ClientInfo } from '../records/client.ts';
 import { cut } from './cut-text.ts';
 
 const OPTIONS = {
-  thresholdMs: row('duration', 500, 'Shorter latencies are not considered.', { unit: 'ms', min: 1 }),
-  limit: row('integer', 10, 'Number of places of the ranking.', { min: 1, max: 1_000 }),
-  expiryMs: row('duration', 300_000, 'An entry is removed if it was not slow for this time.', {
+  thresholdMs: field('duration', 500, 'Shorter latencies are not considered.', { unit: 'ms', min: 1 }),
+  limit: field('integer', 10, 'Number of places of the ranking.', { min: 1, max: 1_000 }),
+  expiryMs: field('duration', 300_000, 'An entry is removed if it was not slow for this time.', {
     unit: 'ms',
     min: 1_000
   })

@@ -1,19 +1,20 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkObject, type Duration, readOptions, row, type Size, type Values } from '../base/fields.ts';
+import { checkObject, type Duration, field, type Size, type Values } from '../base/fields.ts';
+import { readOptions } from '../base/read-fields.ts';
 import type { Attempt } from './attempt.ts';
 import type { OutboxEntry, Outcome } from './entries.ts';
 
 /** The limits of an outbox. */
 export const OUTBOX_OPTIONS = {
-  isPersisted: row(
+  isPersisted: field(
     'boolean',
     false,
     'Persist the entries in the store of the broker, so that they are sent even after a crash. Without a store, the option has no effect.'
   ),
-  maxEntries: row('integer', 10_000, 'Maximum number of waiting entries. Beyond it, the oldest one is dropped.', {
+  maxEntries: field('integer', 10_000, 'Maximum number of waiting entries. Beyond it, the oldest one is dropped.', {
     min: 1
   }),
-  maxBytes: row(
+  maxBytes: field(
     'size',
     32 * 1024 * 1024,
     'Maximum bytes of waiting entries. Beyond it, the oldest entries are dropped.',
@@ -21,23 +22,23 @@ export const OUTBOX_OPTIONS = {
       min: 1024
     }
   ),
-  maxAge: row('duration', 3_600_000, 'An entry of this age that fails is dropped instead of being sent again.', {
+  maxAge: field('duration', 3_600_000, 'An entry of this age that fails is dropped instead of being sent again.', {
     unit: 'ms'
   }),
-  concurrency: row('integer', 8, 'Maximum number of concurrent deliveries, each of different keys.', {
+  concurrency: field('integer', 8, 'Maximum number of concurrent deliveries, each of different keys.', {
     min: 1,
     max: 1000
   }),
-  batch: row('integer', 1, 'Maximum number of entries in one delivery.', { min: 1, max: 10_000 }),
-  timeout: row('duration', 5_000, 'A delivery that takes longer is aborted and counts as failed.', {
+  batch: field('integer', 1, 'Maximum number of entries in one delivery.', { min: 1, max: 10_000 }),
+  timeout: field('duration', 5_000, 'A delivery that takes longer is aborted and counts as failed.', {
     unit: 'ms',
     min: 1
   }),
-  backOff: row('duration', 250, 'Delay after the first failure. It doubles with each further failure.', {
+  backOff: field('duration', 250, 'Delay after the first failure. It doubles with each further failure.', {
     unit: 'ms',
     min: 1
   }),
-  maxBackOff: row('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 })
+  maxBackOff: field('duration', 60_000, 'Maximum delay after a failure.', { unit: 'ms', min: 1 })
 } as const;
 
 /** The limits of an outbox, in milliseconds and bytes. */

@@ -4,7 +4,7 @@
 // change for clients that are connected, so these must be read when they are used.
 
 import { InvalidInput } from '../base/errors.ts';
-import { type Duration, type OptionField, type Rate, row, type Size, type Values } from '../base/fields.ts';
+import { type Duration, field, type Rate, type Size, type Values } from '../base/fields.ts';
 import type { QoS } from '../packets/types.ts';
 import { checkMountpoint, checkTopicName } from '../topics/topic.ts';
 
@@ -15,19 +15,19 @@ import { checkMountpoint, checkTopicName } from '../topics/topic.ts';
  */
 export const ZONE_OPTIONS = {
   // Connections
-  connectTimeout: row(
+  connectTimeout: field(
     'duration',
     10_000,
     'Time from the accepted connection to CONNACK, including the time of handshakes (PROXY, TLS, WebSocket) and hooks. Received bytes do not extend it.',
     { unit: 'ms', min: 1 }
   ),
-  idleTimeout: row(
+  idleTimeout: field(
     'duration',
     15_000,
     'Time from the accepted connection to its first byte of MQTT, including the time of handshakes (PROXY, TLS, WebSocket).',
     { unit: 'ms', min: 1 }
   ),
-  maxPacketSize: row(
+  maxPacketSize: field(
     'size',
     1_048_576,
     'Maximum size of a packet from a client. A larger one is refused as soon as its fixed header is read (0x95). Announced to v5 clients.',
@@ -39,19 +39,19 @@ export const ZONE_OPTIONS = {
       aliases: ['mqtt.max_packet_size']
     }
   ),
-  maxConnectSize: row(
+  maxConnectSize: field(
     'size',
     65_536,
     'Maximum number of bytes that a connection may occupy until its CONNECT is accepted, including WebSocket frames. A larger CONNECT is refused (0x95; 3.x: the connection is closed). A larger WebSocket message that contains a CONNECT closes the connection.',
     { unit: 'bytes', min: 64, max: 268_435_460 }
   ),
-  maxClientidLen: row('integer', 4_096, 'Maximum length of a client id (0x85).', {
+  maxClientidLen: field('integer', 4_096, 'Maximum length of a client id (0x85).', {
     unit: 'bytes of UTF-8',
     min: 23,
     max: 65_535,
     aliases: ['mqtt.max_clientid_len']
   }),
-  serverKeepalive: row(
+  serverKeepalive: field(
     'duration',
     0,
     'Keep alive that v5 clients must use (Server Keep Alive); 0: each client chooses one.',
@@ -60,13 +60,13 @@ export const ZONE_OPTIONS = {
       max: 65_535
     }
   ),
-  maxKeepalive: row(
+  maxKeepalive: field(
     'duration',
     0,
     'Maximum keep alive of v5 clients. A client that requests a longer one, or none, must use this one (Server Keep Alive). MQTT 3.x has no Server Keep Alive, so 3.x clients are not limited. 0: unlimited.',
     { unit: 's', max: 65_535 }
   ),
-  keepaliveBackoff: row(
+  keepaliveBackoff: field(
     'number',
     0.75,
     'A client that sends nothing for keep alive x backoff x 2 is disconnected [MQTT-3.1.2-22].',
@@ -75,18 +75,18 @@ export const ZONE_OPTIONS = {
       max: 10
     }
   ),
-  slowConsumerTimeout: row(
+  slowConsumerTimeout: field(
     'duration',
     60_000,
     'A connection that accepts no output for this time is closed (0x97), after twice this time at the latest; 0: never.',
     { unit: 'ms' }
   ),
-  publishLimit: row(
+  publishLimit: field(
     'rate',
     undefined as Rate | undefined,
     'Rate of PUBLISH packets of each client, for example "100,10s". When a client exceeds the rate, the broker stops reading from it for at most one minute, or for the period of the rate if that is longer. All messages of a chunk (up to 64 KB) that it has read are accepted.'
   ),
-  rateLimit: row(
+  rateLimit: field(
     'rate',
     undefined as Rate | undefined,
     'Rate of bytes received from each client, for example "1MB,10s".',
@@ -94,53 +94,53 @@ export const ZONE_OPTIONS = {
       aliases: ['bytesLimit']
     }
   ),
-  totalPublishLimit: row(
+  totalPublishLimit: field(
     'rate',
     undefined as Rate | undefined,
     'Rate of PUBLISH packets of all connections of the zone together.'
   ),
-  totalRateLimit: row(
+  totalRateLimit: field(
     'rate',
     undefined as Rate | undefined,
     'Rate of bytes received from all connections of the zone together.'
   ),
-  protocolVersions: row(
+  protocolVersions: field(
     'object',
     [3, 4, 5] as readonly (3 | 4 | 5)[],
     'Accepted protocol versions: 3 (MQTT 3.1), 4 (MQTT 3.1.1), 5 (MQTT 5.0).',
     { check: checkVersions }
   ),
-  useUsernameAsClientid: row('boolean', false, 'Use the user name as the client id.'),
-  allowAnonymous: row(
+  useUsernameAsClientid: field('boolean', false, 'Use the user name as the client id.'),
+  allowAnonymous: field(
     'boolean',
     undefined as boolean | undefined,
     'Accept a client if no authenticate hook decides about it.'
   ),
-  bypassAuthPlugins: row(
+  bypassAuthPlugins: field(
     'boolean',
     false,
     'Do not call the authenticate hooks for connections of the zone, and admit them unless `allowAnonymous` is false.'
   ),
-  enableBan: row('boolean', true, 'Refuse banned clients (0x8A). In the zone `internal` the default is false.'),
-  limitFailedLogins: row(
+  enableBan: field('boolean', true, 'Refuse banned clients (0x8A). In the zone `internal` the default is false.'),
+  limitFailedLogins: field(
     'boolean',
     true,
     'Refuse logins after ten failures within a minute of a user name or client id at an address, or a hundred of an address (0x9F). Credentials that were correct before at the address are still checked.',
     { change: 'now' }
   ),
-  enableFlappingDetect: row(
+  enableFlappingDetect: field(
     'boolean',
     false,
     'Ban a client id that loses its connection repeatedly (option flappingDetectPolicy).',
     { change: 'now' }
   ),
-  aclNomatch: row(
+  aclNomatch: field(
     'choice',
     undefined as 'allow' | 'deny' | undefined,
     'Whether to allow a PUBLISH, a will or a subscription if no authorizePublish or authorizeSubscribe hook decides about it.',
     { choices: ['allow', 'deny'], change: 'now' }
   ),
-  aclDenyAction: row(
+  aclDenyAction: field(
     'choice',
     'ignore' as 'ignore' | 'disconnect',
     'The consequence of a refused PUBLISH: the message is ignored, or the client is also disconnected.',
@@ -149,40 +149,40 @@ export const ZONE_OPTIONS = {
       change: 'now'
     }
   ),
-  mountpoint: row(
-    'text',
+  mountpoint: field(
+    'string',
     undefined as string | undefined,
     'Prefix of all topic names and filters of the zone. %c and %u are replaced by the client id and the user name; a name that is empty or contains `/`, `+` or `#` is refused (0x85, 0x86). Write `/` after each of them: with `t/%u`, the user `an` has topics of the user `ann`.',
     { check: checkPrefix }
   ),
   // Features
-  maxQosAllowed: row(
+  maxQosAllowed: field(
     'integer',
     2 as QoS,
     'Maximum QoS at which clients may publish (0x9B), and which subscriptions are granted.',
     { max: 2, aliases: ['mqtt.max_qos_allowed'] }
   ),
-  retainAvailable: row('boolean', true, 'Allow retained messages (0x9A if false).', {
+  retainAvailable: field('boolean', true, 'Allow retained messages (0x9A if false).', {
     aliases: ['mqtt.retain_available']
   }),
-  wildcardSubscription: row('boolean', true, 'Allow wildcards in topic filters (0xA2 if false).', {
+  wildcardSubscription: field('boolean', true, 'Allow wildcards in topic filters (0xA2 if false).', {
     aliases: ['mqtt.wildcard_subscription']
   }),
-  sharedSubscription: row('boolean', true, 'Allow shared subscriptions (0x9E if false).', {
+  sharedSubscription: field('boolean', true, 'Allow shared subscriptions (0x9E if false).', {
     aliases: ['mqtt.shared_subscription']
   }),
-  subscriptionIdentifiers: row('boolean', true, 'Allow subscription identifiers (0xA1 if false).'),
-  controlCharacters: row(
+  subscriptionIdentifiers: field('boolean', true, 'Allow subscription identifiers (0xA1 if false).'),
+  controlCharacters: field(
     'choice',
     'refuse' as 'refuse' | 'allow',
     'Whether control characters and non-characters (MQTT 5.0, section 1.5.4) in topic names, response topics, topic filters, client ids and user names are refused as malformed (0x81) or allowed.',
     { choices: ['refuse', 'allow'] }
   ),
-  maxTopicLevels: row('integer', 256, 'Maximum number of levels of a topic name or filter; 0: unlimited.', {
+  maxTopicLevels: field('integer', 256, 'Maximum number of levels of a topic name or filter; 0: unlimited.', {
     unit: 'levels',
     aliases: ['mqtt.max_topic_levels']
   }),
-  maxTopicAlias: row(
+  maxTopicAlias: field(
     'integer',
     64,
     'Number of topic aliases that a client may set, announced as Topic Alias Maximum; 0: none.',
@@ -191,7 +191,7 @@ export const ZONE_OPTIONS = {
       aliases: ['mqtt.max_topic_alias']
     }
   ),
-  maxOutboundTopicAlias: row(
+  maxOutboundTopicAlias: field(
     'integer',
     32,
     'Maximum number of topic aliases that the broker sets in messages to a client that allows them.',
@@ -199,7 +199,7 @@ export const ZONE_OPTIONS = {
       max: 65_535
     }
   ),
-  outboundAliasAfter: row(
+  outboundAliasAfter: field(
     'integer',
     1,
     'The message of a topic, counted from 1, with which the broker sets a topic alias for a client.',
@@ -209,33 +209,33 @@ export const ZONE_OPTIONS = {
       max: 1_000
     }
   ),
-  payloadFormatCheck: row(
+  payloadFormatCheck: field(
     'boolean',
     false,
     'Refuse messages whose Payload Format Indicator says UTF-8 if the payload is not valid UTF-8 (0x99).'
   ),
-  responseInformation: row(
-    'text',
+  responseInformation: field(
+    'string',
     undefined as string | undefined,
     'Response Information for clients that request it. %c and %u are replaced by the client id and the user name.'
   ),
   // Sessions
-  maxSubscriptions: row('integer', 100_000, 'Maximum number of subscriptions of one session (0x97); 0: unlimited.', {
+  maxSubscriptions: field('integer', 100_000, 'Maximum number of subscriptions of one session (0x97); 0: unlimited.', {
     unit: 'filters'
   }),
-  maxInflight: row(
+  maxInflight: field(
     'integer',
     128,
     'Maximum number of QoS 1 and 2 messages in flight to one client. Its Receive Maximum applies if that is lower. 0: 65535.',
     { unit: 'messages', max: 65_535 }
   ),
-  maxInflightBytes: row(
+  maxInflightBytes: field(
     'size',
     0,
     'Maximum bytes of QoS 1 and 2 messages in flight to one client, in addition to maxInflight. A larger message is sent when no other message is in flight. Messages that are sent again on reconnect are not delayed by this limit. 0: unlimited.',
     { unit: 'bytes' }
   ),
-  receiveMaximum: row(
+  receiveMaximum: field(
     'integer',
     65_535,
     'Maximum number of unacknowledged QoS 1 and 2 messages from a v5 client (0x93 if exceeded).',
@@ -245,35 +245,35 @@ export const ZONE_OPTIONS = {
       max: 65_535
     }
   ),
-  maxAwaitingRel: row(
+  maxAwaitingRel: field(
     'integer',
     0,
     'Maximum number of QoS 2 messages from a client that wait for PUBREL. Another one is answered with PUBREC 0x97 (v5) or closes the connection (3.x). 0: limited only by the number of packet ids.',
     { unit: 'ids', max: 65_535 }
   ),
-  awaitRelTimeout: row(
+  awaitRelTimeout: field(
     'duration',
     0,
     'Time after which the packet id of a QoS 2 message from a client is released although no PUBREL arrived. This risks a second delivery. 0: never.',
     { unit: 'ms' }
   ),
-  retryInterval: row(
+  retryInterval: field(
     'duration',
     0,
     'Interval at which unacknowledged messages are sent again to connected 3.x clients; 0: only on reconnect, as required by MQTT.',
     { unit: 'ms' }
   ),
-  sessionExpiryInterval: row('duration', 7_200, 'Session expiry of 3.x clients that connect with clean session 0.', {
+  sessionExpiryInterval: field('duration', 7_200, 'Session expiry of 3.x clients that connect with clean session 0.', {
     unit: 's',
     max: Infinity
   }),
-  maxSessionExpiryInterval: row(
+  maxSessionExpiryInterval: field(
     'duration',
     Infinity,
     'Maximum session expiry of v5 clients. A client that requests more receives the lower value in CONNACK.',
     { unit: 's', max: Infinity }
   ),
-  maxMessageExpiryInterval: row(
+  maxMessageExpiryInterval: field(
     'duration',
     Infinity,
     'Maximum Message Expiry Interval. It also applies to messages that have none.',
@@ -282,32 +282,34 @@ export const ZONE_OPTIONS = {
       max: Infinity
     }
   ),
-  maxMqueueLen: row(
+  maxMqueueLen: field(
     'integer',
     10_000,
     'Maximum number of messages in the backlog of a session, per priority if mqueuePriorities is set; 0: unlimited.',
     { unit: 'messages' }
   ),
-  maxMqueueBytes: row('size', 33_554_432, 'Maximum size of the backlog of a session; 0: unlimited.', { unit: 'bytes' }),
-  mqueuePriorities: row(
+  maxMqueueBytes: field('size', 33_554_432, 'Maximum size of the backlog of a session; 0: unlimited.', {
+    unit: 'bytes'
+  }),
+  mqueuePriorities: field(
     'object',
     undefined as ReadonlyMap<string, number> | undefined,
     'Backlog priorities by topic name, from 0 to 255, for example { "a/b": 10 } or "a/b=10,c=8". Messages with a higher priority are delivered first.',
     { check: checkPriorities }
   ),
-  mqueueDefaultPriority: row(
+  mqueueDefaultPriority: field(
     'choice',
     'lowest' as 'lowest' | 'highest',
     'Backlog priority of topics that are not in mqueuePriorities.',
     { choices: ['lowest', 'highest'] }
   ),
-  mqueueStoreQos0: row('boolean', true, 'Queue QoS 0 messages for sessions that are offline.'),
-  upgradeQos: row(
+  mqueueStoreQos0: field('boolean', true, 'Queue QoS 0 messages for sessions that are offline.'),
+  upgradeQos: field(
     'boolean',
     false,
     'Deliver messages at the higher of the published and the granted QoS instead of the lower.'
   ),
-  ignoreLoopDeliver: row(
+  ignoreLoopDeliver: field(
     'boolean',
     false,
     'Never deliver a message to the client that published it (No Local for all subscriptions).',
@@ -318,7 +320,7 @@ export const ZONE_OPTIONS = {
 /** The values that may be given for the options of a table, before they are parsed. */
 export type Given<T> = {
   [N in keyof T]?:
-    | (T[N] extends OptionField<infer V>
+    | (T[N] extends { readonly default: infer V }
         ? V extends number
           ? V | Duration | Size
           : V extends boolean

@@ -5,8 +5,7 @@
 
 import { InvalidInput, show } from '../base/errors.ts';
 import { parseDuration } from '../base/fields.ts';
-import { HIDDEN } from '../base/hidden.ts';
-import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/url-secrets.ts';
+import { HIDDEN, hasHiddenInUrls, hideInUrls, keepInUrls } from '../base/secrets.ts';
 import type { ParamField, Params, ParamTable } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */

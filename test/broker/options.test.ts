@@ -5,12 +5,12 @@ import { InvalidInput } from '../../lib/base/errors.ts';
 import {
   documentedName,
   durationMs,
+  type FieldTable,
   nearest,
-  type OptionTable,
   parseDuration,
-  parseSize,
-  readOptions
+  parseSize
 } from '../../lib/base/fields.ts';
+import { readOptions } from '../../lib/base/read-fields.ts';
 import { readBrokerOptions } from '../../lib/broker/configuration/option-reading.ts';
 import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { ZONE_OPTIONS } from '../../lib/records/zone.ts';
@@ -37,14 +37,14 @@ describe('option tables', () => {
   for (const [title, table] of [
     ['ZONE_OPTIONS', ZONE_OPTIONS],
     ['BROKER_OPTIONS', BROKER_OPTIONS]
-  ] as [string, OptionTable][]) {
+  ] as [string, FieldTable][]) {
     it(`${title}: every default is accepted by its own row, and every row has a description and a unit`, () => {
       for (const [name, row] of Object.entries(table)) {
         assert.ok(row.about.length > 10 && row.about.endsWith('.'), `${name}: about`);
-        if (row.kind === 'duration') assert.ok(row.unit === 'ms' || row.unit === 's', `${name}: unit`);
-        if (row.kind === 'size') assert.equal(row.unit, 'bytes', `${name}: unit`);
+        if (row.type === 'duration') assert.ok(row.unit === 'ms' || row.unit === 's', `${name}: unit`);
+        if (row.type === 'size') assert.equal(row.unit, 'bytes', `${name}: unit`);
         if (row.default === undefined) continue;
-        if (row.kind === 'choice') assert.ok(row.choices?.includes(row.default as string), `${name}: choices`);
+        if (row.type === 'choice') assert.ok(row.choices?.includes(row.default as string), `${name}: choices`);
         assert.deepEqual(readOptions(table, { [name]: row.default }, '')[name], row.default, name);
       }
     });
@@ -52,7 +52,7 @@ describe('option tables', () => {
 
   it('shares no name, alias or documented spelling between tables', () => {
     const seen = new Set<string>();
-    for (const [name, { aliases = [] }] of Object.entries({ ...ZONE_OPTIONS, ...BROKER_OPTIONS } as OptionTable)) {
+    for (const [name, { aliases = [] }] of Object.entries({ ...ZONE_OPTIONS, ...BROKER_OPTIONS } as FieldTable)) {
       for (const spelling of new Set([name, documentedName(name), ...aliases])) {
         assert.ok(!seen.has(spelling), spelling);
         seen.add(spelling);

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { describeFlags, flag, listFlag, readFlags } from '../../adapters/cli/flags.ts';
 
 const TABLE = {
-  host: flag('text', 'localhost', 'where to', { short: 'h', value: 'HOST' }),
+  host: flag('string', 'localhost', 'where to', { short: 'h', value: 'HOST' }),
   maxCount: flag('integer', 5, 'how many', { min: 1, max: 10, value: 'N' }),
   retain: flag('boolean', false, 'keep it', { short: 'r' }),
   topic: listFlag('what of', { short: 't', value: 'TOPIC' })

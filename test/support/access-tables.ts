@@ -7,7 +7,7 @@ import { LEVEL_OPTIONS } from '../../adapters/level/level-store.ts';
 import { LISTENER_OPTIONS, TCP_OPTIONS, UNIX_OPTIONS } from '../../adapters/net/options.ts';
 import { TLS_OPTIONS } from '../../adapters/net/tls-options.ts';
 import { WEBSOCKET_OPTIONS } from '../../adapters/net/websocket.ts';
-import type { OptionTable } from '../../lib/adapter.ts';
+import type { FieldTable } from '../../lib/adapter.ts';
 import { options } from './table-parts.ts';
 
 /** The tables by the names in the marks around them. */
@@ -84,6 +84,6 @@ const LDAP_WORDS: Words = {
 };
 
 /** The rows of a table that another table does not have. */
-function without(table: OptionTable, other: OptionTable): OptionTable {
+function without(table: FieldTable, other: FieldTable): FieldTable {
   return Object.fromEntries(Object.entries(table).filter(([name]) => !(name in other)));
 }

@@ -29,8 +29,8 @@ function without(table: FlagTable, others: FlagTable): FlagTable {
 }
 
 function flags(table: FlagTable): string {
-  const rows = Object.entries(table).map(([name, { kind, value, short, default: fallback, unit, about }]) => {
-    const spelled = spelledAsFlag(name) + (kind === 'boolean' ? '' : ` ${value}`);
+  const rows = Object.entries(table).map(([name, { type, value, short, default: fallback, unit, about }]) => {
+    const spelled = spelledAsFlag(name) + (type === 'boolean' ? '' : ` ${value}`);
     const isMs = value === 'SECONDS' && unit !== 's';
     const isUnset = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0);
     const shown =
@@ -45,8 +45,8 @@ function actions(): string {
     .flat()
     .map(({ usage, about, flags: own = [] }) => {
       const taken = own.map((name) => {
-        const { kind, value } = ACTION_FLAGS[name];
-        return code(kind === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
+        const { type, value } = ACTION_FLAGS[name];
+        return code(type === 'boolean' ? spelledAsFlag(name) : `${spelledAsFlag(name)} ${value}`);
       });
       return [code(usage), about, taken.join(', ')];
     });

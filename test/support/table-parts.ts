@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type { OptionField, OptionTable, ParamTable } from '../../lib/adapter.ts';
+import type { Field, FieldTable, ParamTable } from '../../lib/adapter.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ export function markdown(heads: readonly string[], rows: readonly (readonly stri
  * @param words descriptions of an option in place of its row: the default, and the values
  */
 export function options(
-  table: OptionTable,
+  table: FieldTable,
   words: Readonly<Record<string, readonly [fallback?: string, values?: string]>> = {}
 ): string {
   const rows = Object.entries(table).map(([name, row]) => {
@@ -46,7 +46,7 @@ export function options(
     return [
       code(name),
       fallback ?? IN_WORDS[name] ?? shown(row),
-      values ?? ((row.kind === 'object' && OF_OBJECTS[name]) || range(row)),
+      values ?? ((row.type === 'object' && OF_OBJECTS[name]) || range(row)),
       row.about
     ];
   });
@@ -77,10 +77,10 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-function shown({ default: value, kind, unit }: OptionField): string {
+function shown({ default: value, type, unit }: Field): string {
   if (value === undefined) return 'none';
   if (value === Infinity) return '`infinity`';
-  if (kind === 'size' && (value as number) > 0) return `${size(value as number)}`;
+  if (type === 'size' && (value as number) > 0) return `${size(value as number)}`;
   if (Array.isArray(value)) return `\`[${value.join(', ')}]\``;
   const isNumber = typeof value === 'number';
   return isNumber ? `${value}${unit === undefined || value === 0 ? '' : ` ${unit}`}` : `\`${String(value)}\``;
@@ -97,12 +97,12 @@ function size(bytes: number): string {
   return `${bytes} bytes`;
 }
 
-function range({ kind, min = 0, max, choices, unit }: OptionField): string {
+function range({ type, min = 0, max, choices, unit }: Field): string {
   if (choices !== undefined) return choices.map((choice) => `\`${choice}\``).join(', ');
-  if (kind === 'percent') return 'percent from 0 to 100';
-  if (!['integer', 'number', 'duration', 'size'].includes(kind)) return kind === 'text' ? 'string' : kind;
+  if (type === 'percent') return 'percent from 0 to 100';
+  if (!['integer', 'number', 'duration', 'size'].includes(type)) return type;
   const of = unit === undefined ? '' : ` ${unit}`;
-  return max === undefined || max === Infinity ? `${kind} from ${min}${of}` : `${kind} from ${min} to ${max}${of}`;
+  return max === undefined || max === Infinity ? `${type} from ${min}${of}` : `${type} from ${min} to ${max}${of}`;
 }
 
 /** A member of an interface, and the text of its docstring in one line. */

@@ -1,4 +1,4 @@
-import { type AuthSource, optionField as row, unknownKey } from '../../../lib/adapter.ts';
+import { type AuthSource, field, unknownKey } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
@@ -56,10 +56,10 @@ export function mongodb(options: MongodbOptions): AuthSource<never> {
     value === false ? undefined : new DocumentQuery(value as MongodbQuery, defaults, field);
   const queryRow = (defaults: Required<MongodbQuery>, isDefault: boolean, about: string) => {
     const check = reader(defaults);
-    return row('object', isDefault ? check({}, '') : undefined, about, { check });
+    return field('object', isDefault ? check({}, '') : undefined, about, { check });
   };
   const { settings, own } = readDatabaseOptions('mongodb', options, {
-    find: row('function', undefined as MongodbOptions['find'] | undefined, 'Finds documents.'),
+    find: field('function', undefined as MongodbOptions['find'] | undefined, 'Finds documents.'),
     authenticate: queryRow(users, true, 'Query of a login.'),
     superuser: queryRow(users, false, 'Query of a superuser.'),
     acl: queryRow(rules, true, 'Query of access rules.')

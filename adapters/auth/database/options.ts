@@ -1,10 +1,4 @@
-import {
-  type ForeignCheck,
-  type OptionTable,
-  type OptionValues,
-  readOptions,
-  optionField as row
-} from '../../../lib/adapter.ts';
+import { type FieldTable, type FieldValues, type ForeignCheck, field, readOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
 import type { Lookup } from './lookup.ts';
@@ -47,36 +41,36 @@ export function databaseOptions(name: string) {
   return {
     ...limits,
     maxQueued: { ...limits.maxQueued, default: 10_000 },
-    passwordHash: row(
-      'text',
+    passwordHash: field(
+      'string',
       readPasswordFormat('auto', '') as PasswordFormat,
       'Format of stored passwords, see above.',
       {
         check: readPasswordFormat
       }
     ),
-    bcrypt: row(
+    bcrypt: field(
       'function',
       undefined as ForeignCheck | undefined,
       'Checks a password against a bcrypt hash, for example `compare` of the package `bcrypt`.'
     ),
-    name: row('text', name, 'Name of the source.')
+    name: field('string', name, 'Name of the source.')
   };
 }
 
 /** The checked common options. */
-export type DatabaseSettings = OptionValues<ReturnType<typeof databaseOptions>>;
+export type DatabaseSettings = FieldValues<ReturnType<typeof databaseOptions>>;
 
 /**
  * Read the options of a kind of database.
  * @param rows the options that only this kind has
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; a query about one client must have a placeholder
  */
-export function readDatabaseOptions<T extends OptionTable>(
+export function readDatabaseOptions<T extends FieldTable>(
   kind: string,
   given: object,
   rows: T
-): { readonly settings: DatabaseSettings; readonly own: OptionValues<T> } {
+): { readonly settings: DatabaseSettings; readonly own: FieldValues<T> } {
   const values = readOptions({ ...databaseOptions(kind), ...rows }, given, kind);
   for (const name of ['authenticate', 'superuser']) {
     const query = (values as Readonly<Record<string, Pick<Lookup, 'letters'> | undefined>>)[name];
@@ -88,5 +82,5 @@ export function readDatabaseOptions<T extends OptionTable>(
         (given as Readonly<Record<string, unknown>>)[name]
       );
   }
-  return { settings: values as unknown as DatabaseSettings, own: values as OptionValues<T> };
+  return { settings: values as unknown as DatabaseSettings, own: values as FieldValues<T> };
 }

@@ -1,4 +1,4 @@
-import { type AuthSource, optionField as row } from '../../../lib/adapter.ts';
+import { type AuthSource, field } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { actionOf, topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
@@ -46,10 +46,10 @@ export function redis(options: RedisOptions): AuthSource<never> {
   const optional = (value: unknown, field: string) => (value === false ? undefined : line(value, field));
   const login = line('HMGET mqtt_user:%u password salt is_superuser', '') as CommandLine | undefined;
   const { settings, own } = readDatabaseOptions('redis', options, {
-    command: row('function', undefined as RedisOptions['command'] | undefined, 'Runs a command.'),
-    authenticate: row('object', login, 'Command of a login.', { check: optional }),
-    superuser: row('object', undefined as CommandLine | undefined, 'Command of a superuser.', { check: line }),
-    acl: row('object', line('HGETALL mqtt_acl:%u', '') as CommandLine | undefined, 'Command of access rules.', {
+    command: field('function', undefined as RedisOptions['command'] | undefined, 'Runs a command.'),
+    authenticate: field('object', login, 'Command of a login.', { check: optional }),
+    superuser: field('object', undefined as CommandLine | undefined, 'Command of a superuser.', { check: line }),
+    acl: field('object', line('HGETALL mqtt_acl:%u', '') as CommandLine | undefined, 'Command of access rules.', {
       check: optional
     })
   });

@@ -4,7 +4,7 @@
 // parameters that a query already contains. `isRowOf` compares names again, because MySQL finds rows that differ in
 // case or trailing spaces.
 
-import { type AuthSource, optionField as row } from '../../../lib/adapter.ts';
+import { type AuthSource, field } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { ruleOfRow } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
@@ -113,10 +113,12 @@ function sqlSource(dialect: Dialect, options: SqlOptions): AuthSource<never> {
   const optional = (value: unknown, field: string) => (value === false ? undefined : text(value, field));
   const { name } = dialect;
   const { settings, own } = readDatabaseOptions(name, options, {
-    query: row('function', undefined as SqlOptions['query'] | undefined, 'Runs a query.'),
-    authenticate: row('object', text(LOGIN_QUERY, '') as SqlText | undefined, 'Query of a login.', { check: optional }),
-    superuser: row('object', undefined as SqlText | undefined, 'Query of a superuser.', { check: text }),
-    acl: row('object', text(ACL_QUERY, '') as SqlText | undefined, 'Query of access rules.', { check: optional })
+    query: field('function', undefined as SqlOptions['query'] | undefined, 'Runs a query.'),
+    authenticate: field('object', text(LOGIN_QUERY, '') as SqlText | undefined, 'Query of a login.', {
+      check: optional
+    }),
+    superuser: field('object', undefined as SqlText | undefined, 'Query of a superuser.', { check: text }),
+    acl: field('object', text(ACL_QUERY, '') as SqlText | undefined, 'Query of access rules.', { check: optional })
   });
   const { query, authenticate, superuser, acl } = own;
   if (query === undefined) throw new InvalidInput('OPTION_INVALID', `${name}.query`, 'a function', query);

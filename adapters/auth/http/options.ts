@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
@@ -39,7 +39,7 @@ const ACL_PARAMETERS = {
 
 /** A row for a request. */
 function request(letters: string, defaults: Readonly<Record<string, string>>, about: string) {
-  return row('object', undefined as RequestTemplate | undefined, about, {
+  return field('object', undefined as RequestTemplate | undefined, about, {
     check: (value, field) => new RequestTemplate(value as HttpRequest, COMMON_PLACEHOLDERS + letters, defaults, field)
   });
 }
@@ -55,11 +55,11 @@ export const HTTP_OPTIONS = {
     'Request for each client that was let in: whether it is exempt from access control.'
   ),
   acl: request('At', ACL_PARAMETERS, 'Request for each topic and filter that the rules of the broker do not decide.'),
-  name: row('text', 'http', 'Name of the source.')
+  name: field('string', 'http', 'Name of the source.')
 };
 
 /** The checked options. */
-export type HttpSettings = OptionValues<typeof HTTP_OPTIONS>;
+export type HttpSettings = FieldValues<typeof HTTP_OPTIONS>;
 
 /** Read the options of `http`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readHttpOptions(given: HttpOptions): HttpSettings {

@@ -1,5 +1,5 @@
 import type { KeyObject, webcrypto } from 'node:crypto';
-import { type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
@@ -63,77 +63,79 @@ const MINUTE_MS = 60_000;
 /** The options of `jwt`. */
 export const JWT_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS,
-  secret: row(
+  secret: field(
     'object',
     undefined as FixedKey | undefined,
     'Secret of tokens signed with HS256, HS384 or HS512. A string is used as UTF-8.',
     { check: secretKeyOf }
   ),
-  publicKey: row('object', undefined as FixedKey | undefined, 'Key that verifies tokens.', { check: publicKeyOf }),
-  jwksUrl: row('object', undefined as URL | undefined, 'URL at which the issuer publishes its keys.', {
+  publicKey: field('object', undefined as FixedKey | undefined, 'Key that verifies tokens.', { check: publicKeyOf }),
+  jwksUrl: field('object', undefined as URL | undefined, 'URL at which the issuer publishes its keys.', {
     check: checkUrl
   }),
-  algorithms: row('object', undefined as readonly string[] | undefined, 'Signature algorithms that are accepted.', {
+  algorithms: field('object', undefined as readonly string[] | undefined, 'Signature algorithms that are accepted.', {
     check: checkList
   }),
-  from: row('choice', 'password' as 'password' | 'username', 'Location of the token in CONNECT.', {
+  from: field('choice', 'password' as 'password' | 'username', 'Location of the token in CONNECT.', {
     choices: ['password', 'username']
   }),
-  method: row('text', 'JWT', 'Authentication Method of MQTT 5.0 for tokens in the Authentication Data.'),
-  claims: row(
+  method: field('string', 'JWT', 'Authentication Method of MQTT 5.0 for tokens in the Authentication Data.'),
+  claims: field(
     'object',
     new Map() as ReadonlyMap<string, string>,
     'Claims that a token must have, with their values; `%c` stands for the client id and `%u` for the user name.',
     { check: checkClaims }
   ),
-  issuer: row('object', undefined as string[] | undefined, 'The required claim `iss`, or a list of allowed values.', {
+  issuer: field('object', undefined as string[] | undefined, 'The required claim `iss`, or a list of allowed values.', {
     check: checkTexts
   }),
-  audience: row(
+  audience: field(
     'object',
     undefined as string[] | undefined,
     'The required claim `aud`, or a list of which it must contain one.',
     { check: checkTexts }
   ),
-  requireExpiry: row('boolean', false, 'Refuse tokens that never expire (without `exp`).'),
-  clockToleranceMs: row(
+  requireExpiry: field('boolean', false, 'Refuse tokens that never expire (without `exp`).'),
+  clockToleranceMs: field(
     'duration',
     0,
     'Tolerated difference between the clocks of issuer and broker for `exp` and `nbf`.',
     { unit: 'ms' }
   ),
-  usernameClaim: row(
-    'text',
+  usernameClaim: field(
+    'string',
     undefined as string | undefined,
     'Claim that becomes the user name. With `from: username` the default is `sub`.'
   ),
-  aclClaim: row('text', 'acl', 'Claim with access rules for the client.'),
-  superuserClaim: row(
-    'text',
+  aclClaim: field('string', 'acl', 'Claim with access rules for the client.'),
+  superuserClaim: field(
+    'string',
     undefined as string | undefined,
     'Claim that exempts a client from access control if it is `true`.'
   ),
-  data: row(
+  data: field(
     'function',
     undefined as JwtOptions['data'],
     'Function that returns the `data` of the client from the claims.'
   ),
-  jwksCacheMs: row('duration', 10 * MINUTE_MS, 'Age at which the keys of `jwksUrl` are fetched again.', { unit: 'ms' }),
-  jwksStaleMs: row('duration', 60 * MINUTE_MS, 'Age up to which they remain in use if the URL does not answer.', {
+  jwksCacheMs: field('duration', 10 * MINUTE_MS, 'Age at which the keys of `jwksUrl` are fetched again.', {
     unit: 'ms'
   }),
-  timeoutMs: row('duration', 5_000, 'Time limit for the request to `jwksUrl`.', { unit: 'ms', min: 1 }),
-  name: row('text', 'jwt', 'Name of the source.')
+  jwksStaleMs: field('duration', 60 * MINUTE_MS, 'Age up to which they remain in use if the URL does not answer.', {
+    unit: 'ms'
+  }),
+  timeoutMs: field('duration', 5_000, 'Time limit for the request to `jwksUrl`.', { unit: 'ms', min: 1 }),
+  name: field('string', 'jwt', 'Name of the source.')
 };
 
 /** The checked options. */
-export interface JwtSettings extends Omit<OptionValues<typeof JWT_OPTIONS>, 'algorithms'> {
+export interface JwtSettings extends Omit<FieldValues<typeof JWT_OPTIONS>, 'algorithms'> {
   readonly algorithms: readonly string[];
 }
 
 /** Read the options of `jwt`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readJwtOptions(given: JwtOptions): JwtSettings {
-  const read = readOptions(JWT_OPTIONS, given, 'jwt') as unknown as OptionValues<typeof JWT_OPTIONS>;
+  const read = readOptions(JWT_OPTIONS, given, 'jwt') as unknown as FieldValues<typeof JWT_OPTIONS>;
   checkTls(read, 'jwt');
   const { secret, publicKey, jwksUrl, from, claims } = read;
   const fail = (field: string, expected: string, got: unknown): never => {

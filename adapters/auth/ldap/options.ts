@@ -2,7 +2,7 @@
 // while they are read and accept only the placeholders that make sense there. Errors contain no password. The type
 // `LdapOptions` repeats the rows with documentation for apps: a new row needs a member there.
 
-import { type OptionValues, readOptions, optionField as row, shownUrl } from '../../../lib/adapter.ts';
+import { type FieldValues, field, readOptions, shownUrl } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
@@ -94,30 +94,30 @@ const ACL_OPTIONS = {
 export const LDAP_OPTIONS = {
   ...OUTGOING_TLS_OPTIONS,
   ...limitRows(8),
-  url: row(
+  url: field(
     'object',
     undefined as URL | undefined,
     'The server: `ldaps://host` or `ldap://host`, with a port unless it is 636 or 389.',
     { check: checkUrl }
   ),
-  startTls: row('boolean', false, 'Start TLS on a connection to `ldap://` before anything else is sent.'),
-  bindDn: row(
-    'text',
+  startTls: field('boolean', false, 'Start TLS on a connection to `ldap://` before anything else is sent.'),
+  bindDn: field(
+    'string',
     undefined as string | undefined,
     'Name under which the broker searches; without it, the search is not authenticated.',
     { check: checkFilled }
   ),
-  bindPassword: row('text', undefined as string | undefined, 'Password of `bindDn`.', { check: checkFilled }),
-  baseDn: row('text', undefined as string | undefined, 'Base of the search for the entry of a client.'),
+  bindPassword: field('string', undefined as string | undefined, 'Password of `bindDn`.', { check: checkFilled }),
+  baseDn: field('string', undefined as string | undefined, 'Base of the search for the entry of a client.'),
   filter: template('uc', 'Filter of this search, with `%u` and `%c`.'),
-  scope: row(
+  scope: field(
     'choice',
     'sub' as 'sub' | 'one',
     'Depth of the search: all entries below `baseDn`, or those directly below.',
     { choices: ['sub', 'one'] }
   ),
   userDn: template('uc', 'Name of the entry instead of a search, with `%u` and `%c`.'),
-  method: row('choice', 'bind' as 'bind' | 'compare', 'Method of checking a password.', {
+  method: field('choice', 'bind' as 'bind' | 'compare', 'Method of checking a password.', {
     choices: ['bind', 'compare']
   }),
   passwordAttribute: attribute('userPassword', 'Attribute with the password, for `compare`.'),
@@ -134,25 +134,25 @@ export const LDAP_OPTIONS = {
     'ucd',
     'A client for whom this filter finds an entry is exempt from access control; `%d` is the name of its entry.'
   ),
-  superuserBaseDn: row('text', undefined as string | undefined, 'Base of the search with `superuserFilter`.'),
-  acl: row(
+  superuserBaseDn: field('string', undefined as string | undefined, 'Base of the search with `superuserFilter`.'),
+  acl: field(
     'object',
     undefined as AclNames | undefined,
     'Attributes with access rules; `true` takes the default names.',
     { check: checkAcl }
   ),
-  name: row('text', 'ldap', 'Name of the source.')
+  name: field('string', 'ldap', 'Name of the source.')
 };
 
 /** The checked options. */
-export interface LdapSettings extends Omit<OptionValues<typeof LDAP_OPTIONS>, 'url' | 'filter'> {
+export interface LdapSettings extends Omit<FieldValues<typeof LDAP_OPTIONS>, 'url' | 'filter'> {
   readonly url: URL;
   readonly filter: Template;
 }
 
 /** Read the options of `ldap`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN; the error contains no password */
 export function readLdapOptions(given: LdapOptions): LdapSettings {
-  const read = readOptions(LDAP_OPTIONS, given, 'ldap') as unknown as OptionValues<typeof LDAP_OPTIONS>;
+  const read = readOptions(LDAP_OPTIONS, given, 'ldap') as unknown as FieldValues<typeof LDAP_OPTIONS>;
   checkTls(read, 'ldap');
   const { url, userDn, baseDn, bindDn, bindPassword, startTls, superuserFilter } = read;
   const fail = (field: string, expected: string, got: unknown): never => {
@@ -175,13 +175,13 @@ export function readLdapOptions(given: LdapOptions): LdapSettings {
 }
 
 function template(letters: string, about: string) {
-  return row('text', undefined as Template | undefined, about, {
+  return field('string', undefined as Template | undefined, about, {
     check: (value, field) => new Template(value as string, letters, field)
   });
 }
 
 function attribute<T extends string | undefined>(name: T, about: string) {
-  return row('text', name, about, {
+  return field('string', name, about, {
     check: (value, field) => {
       if (!ATTRIBUTE.test(value as string))
         throw new InvalidInput('OPTION_INVALID', field, 'the name of an attribute', value);

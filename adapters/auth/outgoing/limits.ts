@@ -1,4 +1,4 @@
-import { type OptionValues, readOptions, optionField as row } from '../../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../../lib/adapter.ts';
 
 /** The conditions under which requests to a failing server are paused. */
 export interface BreakerOptions {
@@ -37,10 +37,10 @@ export interface LimitOptions {
 }
 
 const BREAKER_OPTIONS = {
-  failures: row('integer', 5, 'Consecutive failures.', { min: 1 }),
-  pauseMs: row('duration', 30_000, 'Length of the pause without requests.', { unit: 'ms', min: 1 })
+  failures: field('integer', 5, 'Consecutive failures.', { min: 1 }),
+  pauseMs: field('duration', 30_000, 'Length of the pause without requests.', { unit: 'ms', min: 1 })
 };
-type Breaker = OptionValues<typeof BREAKER_OPTIONS>;
+type Breaker = FieldValues<typeof BREAKER_OPTIONS>;
 
 /**
  * The rows of these options.
@@ -48,25 +48,25 @@ type Breaker = OptionValues<typeof BREAKER_OPTIONS>;
  */
 export function limitRows(maxConcurrent: number) {
   return {
-    onError: row(
+    onError: field(
       'choice',
       'deny' as 'deny' | 'ignore',
       'Answer if the server fails; `ignore`: the next source decides.',
       { choices: ['deny', 'ignore'] }
     ),
-    timeoutMs: row('duration', 5_000, 'Time limit of a request, including its time in the queue.', {
+    timeoutMs: field('duration', 5_000, 'Time limit of a request, including its time in the queue.', {
       unit: 'ms',
       min: 1
     }),
-    cacheMs: row(
+    cacheMs: field(
       'duration',
       0,
       'Time for which answers about logins are cached; after a change, the previous password is accepted until then. 0: no cache.',
       { unit: 'ms' }
     ),
-    cacheSize: row('integer', 10_000, 'Maximum number of cached answers.', { min: 1, max: 1_000_000 }),
-    maxConcurrent: row('integer', maxConcurrent, 'Maximum number of concurrent requests.', { min: 1, max: 10_000 }),
-    maxQueued: row(
+    cacheSize: field('integer', 10_000, 'Maximum number of cached answers.', { min: 1, max: 1_000_000 }),
+    maxConcurrent: field('integer', maxConcurrent, 'Maximum number of concurrent requests.', { min: 1, max: 10_000 }),
+    maxQueued: field(
       'integer',
       1_000,
       'Maximum number of queued requests. Further ones are answered at once, according to `onError`.',
@@ -75,7 +75,7 @@ export function limitRows(maxConcurrent: number) {
         max: 1_000_000
       }
     ),
-    breaker: row(
+    breaker: field(
       'object',
       readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker,
       'After `failures` consecutive failures, no requests are sent for `pauseMs`, and then a single one.',
@@ -87,4 +87,4 @@ export function limitRows(maxConcurrent: number) {
 }
 
 /** The checked options. */
-export type Limits = OptionValues<ReturnType<typeof limitRows>>;
+export type Limits = FieldValues<ReturnType<typeof limitRows>>;

@@ -15,7 +15,7 @@ export const ACTION_FLAGS = {
       value: 'clientid|username|peerhost'
     }
   ),
-  reason: flag('text', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
+  reason: flag('string', undefined as string | undefined, 'the reason', { value: 'TEXT' }),
   seconds: flag(
     'integer',
     undefined as number | undefined,
@@ -25,10 +25,10 @@ export const ACTION_FLAGS = {
       min: 1
     }
   ),
-  client: flag('text', undefined as string | undefined, 'this client id', { value: 'ID' }),
-  user: flag('text', undefined as string | undefined, 'this user name', { value: 'NAME' }),
-  address: flag('text', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
-  topic: flag('text', undefined as string | undefined, 'topics that this topic filter matches', { value: 'FILTER' }),
+  client: flag('string', undefined as string | undefined, 'this client id', { value: 'ID' }),
+  user: flag('string', undefined as string | undefined, 'this user name', { value: 'NAME' }),
+  address: flag('string', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
+  topic: flag('string', undefined as string | undefined, 'topics that this topic filter matches', { value: 'FILTER' }),
   payload: flag('choice', undefined as 'none' | 'text' | 'hex' | 'base64' | undefined, 'form of payloads', {
     choices: ['none', 'text', 'hex', 'base64'],
     value: 'none|text|hex|base64'
@@ -49,19 +49,19 @@ export const ACTION_FLAGS = {
     choices: ['default', 'option', 'override'],
     value: 'default|option|override'
   }),
-  tags: flag('text', undefined as string | undefined, '"administrator", or others for who may only read', {
+  tags: flag('string', undefined as string | undefined, '"administrator", or others for who may only read', {
     value: 'TEXT'
   }),
-  sql: flag('text', undefined as string | undefined, 'the statement', { value: 'SQL' }),
+  sql: flag('string', undefined as string | undefined, 'the statement', { value: 'SQL' }),
   action: listFlag('an action, with parameters in JSON: republish={"target_topic":"a"}; may be repeated', {
     value: 'NAME[=JSON]'
   }),
-  id: flag('text', undefined as string | undefined, 'the id; default: a random one', { value: 'ID' }),
-  description: flag('text', undefined as string | undefined, 'a description', { value: 'TEXT' }),
-  ctx: flag('text', undefined as string | undefined, 'columns of the event: {"topic":"t/a","payload":"{}"}', {
+  id: flag('string', undefined as string | undefined, 'the id; default: a random one', { value: 'ID' }),
+  description: flag('string', undefined as string | undefined, 'a description', { value: 'TEXT' }),
+  ctx: flag('string', undefined as string | undefined, 'columns of the event: {"topic":"t/a","payload":"{}"}', {
     value: 'JSON'
   }),
-  name: flag('text', undefined as string | undefined, 'the name for people', { value: 'TEXT' }),
+  name: flag('string', undefined as string | undefined, 'the name for people', { value: 'TEXT' }),
   mode: flag(
     'choice',
     'merge' as 'merge' | 'replace',

@@ -25,18 +25,18 @@ const MAX_FILE_BYTES = 256 * 1_048_576;
 /** The flags of all actions. */
 export const CONNECTION_FLAGS = {
   url: flag(
-    'text',
+    'string',
     'http://127.0.0.1:8081/api/v4',
     'URL of the management interface (later or hosted revision); without a path, /api/v4 is appended',
     {
       value: 'URL'
     }
   ),
-  rulesUrl: flag('text', 'http://127.0.0.1:9081', 'URL of the interface of stream rules, for stream actions', {
+  rulesUrl: flag('string', 'http://127.0.0.1:9081', 'URL of the interface of stream rules, for stream actions', {
     value: 'URL'
   }),
   app: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     `id and secret of an application; default: ${APP_VARIABLE}, which other users of the machine do not see`,
     {
@@ -44,7 +44,7 @@ export const CONNECTION_FLAGS = {
     }
   ),
   ca: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'trust only certificates of this authority, or this self-signed certificate (PEM); default: those that Node knows',
     { value: 'FILE' }

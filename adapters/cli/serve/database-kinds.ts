@@ -2,10 +2,10 @@ import { isIP } from 'node:net';
 import {
   type AuthSource,
   durationMs,
-  type OptionValues,
+  type FieldValues,
+  field,
   optionName,
   readOptions,
-  optionField as row,
   type SourceContext
 } from '../../../lib/adapter.ts';
 import { BrokerError, type Duration, InvalidInput } from '../../../lib/index.ts';
@@ -21,7 +21,7 @@ const FUNCTIONS = {
   mongodb: { name: 'find', create: mongodb }
 } as const;
 
-const text = (about: string) => row('text', undefined as string | undefined, about);
+const text = (about: string) => field('string', undefined as string | undefined, about);
 
 /** Options of the connection, in addition to those of the source. */
 const CONNECTION_OPTIONS = {
@@ -31,13 +31,13 @@ const CONNECTION_OPTIONS = {
   passphrase: text('Passphrase of the key.'),
   servername: text('Name that the certificate of the server must have.'),
   connection: text('URL of the database.'),
-  tls: row('boolean', undefined as boolean | undefined, 'Use TLS.')
+  tls: field('boolean', undefined as boolean | undefined, 'Use TLS.')
 };
 const POOL_OPTIONS = {
   ...CONNECTION_OPTIONS,
-  poolSize: row('integer', 10, 'Maximum number of concurrent connections.', { min: 1, max: 1_000 })
+  poolSize: field('integer', 10, 'Maximum number of concurrent connections.', { min: 1, max: 1_000 })
 };
-type ConnectionOptions = OptionValues<typeof CONNECTION_OPTIONS> & Partial<OptionValues<typeof POOL_OPTIONS>>;
+type ConnectionOptions = FieldValues<typeof CONNECTION_OPTIONS> & Partial<FieldValues<typeof POOL_OPTIONS>>;
 
 /** URL parameters that would weaken the check of certificates, or that have an option here. */
 const TLS_PARAMETER = /^(ssl|tls)/i;

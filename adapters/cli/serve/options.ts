@@ -16,12 +16,12 @@ const FILE = { value: 'FILE', check: notEmpty('a file') };
 
 /** The options of the command. Each is a flag, a key of the config file and an environment variable. */
 export const SERVE_OPTIONS = {
-  host: flag('text', '127.0.0.1', 'address to bind to', { value: 'ADDRESS', check: notEmpty('an address') }),
+  host: flag('string', '127.0.0.1', 'address to bind to', { value: 'ADDRESS', check: notEmpty('an address') }),
   mqttPort: port(1883, 'MQTT over TCP'),
   mqttsPort: port('off', 'MQTT over TLS; with --cert and --key 8883, unless --wss-port is given'),
   wsPort: port(8083, 'MQTT over WebSocket, path /mqtt'),
   wssPort: port('off', 'MQTT over secure WebSocket; needs --cert and --key'),
-  httpHost: flag('text', '127.0.0.1', 'address that the HTTP ports are bound to, whatever --host is', {
+  httpHost: flag('string', '127.0.0.1', 'address that the HTTP ports are bound to, whatever --host is', {
     value: 'ADDRESS',
     check: notEmpty('an address')
   }),
@@ -61,7 +61,7 @@ export const SERVE_OPTIONS = {
   ),
   httpsPort: port('off', 'the same as --http-port over TLS; needs --cert and --key'),
   app: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'application that may use the management interface and stream rules; it is added, or its secret is replaced. Other users of the machine see flags: use EMBERMQ_APP or the config file. Default: one is made at the first start, see DATA_DIR/first-application',
     { value: 'ID:SECRET', check: checkApp }
@@ -72,32 +72,32 @@ export const SERVE_OPTIONS = {
     'origins of web pages that may connect in addition to loopback origins, separated by commas; any: every page',
     { value: 'LIST', check: checkOrigins }
   ),
-  cert: flag('text', undefined as string | undefined, 'certificate chain of the TLS listeners (PEM)', FILE),
-  key: flag('text', undefined as string | undefined, 'private key of the certificate (PEM)', FILE),
+  cert: flag('string', undefined as string | undefined, 'certificate chain of the TLS listeners (PEM)', FILE),
+  key: flag('string', undefined as string | undefined, 'private key of the certificate (PEM)', FILE),
   ca: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'accept only clients with a certificate of these authorities (PEM)',
     FILE
   ),
   passwordFile: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'accept only clients with a user name and password of this file (see embermq help passwd)',
     FILE
   ),
   aclFile: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'access rules: what clients may publish and subscribe to',
     FILE
   ),
-  webhookUrl: flag('text', undefined as string | undefined, 'send all events to this URL with POST, as JSON', {
+  webhookUrl: flag('string', undefined as string | undefined, 'send all events to this URL with POST, as JSON', {
     value: 'URL',
     check: notEmpty('a URL')
   }),
   drainTimeout: timeFlag(10_000, 'time that a graceful stop waits for clients to receive their messages'),
-  dataDir: flag('text', './data', 'folder for the persistent state; created if it does not exist', {
+  dataDir: flag('string', './data', 'folder for the persistent state; created if it does not exist', {
     value: 'DIR',
     check: notEmpty('a folder')
   }),
@@ -140,16 +140,21 @@ export const SERVE_OPTIONS = {
       short: 'v'
     }
   ),
-  traceClient: flag('text', undefined as string | undefined, 'trace this client: write its packets as lines of JSON', {
-    value: 'ID',
-    check: notEmpty('a client id')
-  }),
-  traceTopic: flag('text', undefined as string | undefined, 'trace the messages whose topic matches this filter', {
+  traceClient: flag(
+    'string',
+    undefined as string | undefined,
+    'trace this client: write its packets as lines of JSON',
+    {
+      value: 'ID',
+      check: notEmpty('a client id')
+    }
+  ),
+  traceTopic: flag('string', undefined as string | undefined, 'trace the messages whose topic matches this filter', {
     value: 'FILTER',
     check: notEmpty('a topic filter')
   }),
   traceAddress: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'trace the clients with this IP address, or of this network',
     {
@@ -158,7 +163,7 @@ export const SERVE_OPTIONS = {
     }
   ),
   traceFile: flag(
-    'text',
+    'string',
     undefined as string | undefined,
     'where the trace is written, 10 MB at most; then to FILE.1 and a new file. Default: standard error',
     FILE
@@ -167,7 +172,7 @@ export const SERVE_OPTIONS = {
 
 /** The path of the config file, which can be set only on the command line and in the environment. */
 export const CONFIG_FLAG = {
-  config: flag('text', undefined as string | undefined, 'read options from a JSON or YAML file', {
+  config: flag('string', undefined as string | undefined, 'read options from a JSON or YAML file', {
     ...FILE,
     short: 'c'
   })

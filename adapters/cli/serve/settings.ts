@@ -59,17 +59,17 @@ export interface ServeSettings {
 
 /** Lists and objects that only the config file can contain. */
 const LISTS = {
-  listeners: { kind: 'object', default: undefined, about: 'more listeners' },
-  auth: { kind: 'object', default: undefined, about: 'sources of authentication and of access rules' },
-  management: { kind: 'object', default: undefined, about: 'options of the management interface' },
-  webhooks: { kind: 'object', default: undefined, about: 'web servers that receive events' },
-  bridges: { kind: 'object', default: undefined, about: 'MQTT servers that messages are exchanged with' },
-  rules: { kind: 'object', default: undefined, about: 'rules over broker events, and their resources' },
-  streams: { kind: 'object', default: undefined, about: 'streams, tables, and rules over them' },
-  streamsApi: { kind: 'object', default: undefined, about: 'options of the interface of stream rules' },
-  streamsSchemas: { kind: 'object', default: undefined, about: 'schemas of the format protobuf by their names' },
-  [WEBHOOK_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of a webhook' },
-  [RULE_SETTINGS]: { kind: 'object', default: undefined, about: 'the documented settings of the rule engine' }
+  listeners: { type: 'object', default: undefined, about: 'more listeners' },
+  auth: { type: 'object', default: undefined, about: 'sources of authentication and of access rules' },
+  management: { type: 'object', default: undefined, about: 'options of the management interface' },
+  webhooks: { type: 'object', default: undefined, about: 'web servers that receive events' },
+  bridges: { type: 'object', default: undefined, about: 'MQTT servers that messages are exchanged with' },
+  rules: { type: 'object', default: undefined, about: 'rules over broker events, and their resources' },
+  streams: { type: 'object', default: undefined, about: 'streams, tables, and rules over them' },
+  streamsApi: { type: 'object', default: undefined, about: 'options of the interface of stream rules' },
+  streamsSchemas: { type: 'object', default: undefined, about: 'schemas of the format protobuf by their names' },
+  [WEBHOOK_SETTINGS]: { type: 'object', default: undefined, about: 'the documented settings of a webhook' },
+  [RULE_SETTINGS]: { type: 'object', default: undefined, about: 'the documented settings of the rule engine' }
 } as const;
 const ALL = { ...SERVE_OPTIONS, ...LIBRARY_OPTIONS };
 const IN_FILE = { ...ALL, ...LISTS };

@@ -1,4 +1,4 @@
-import { checkBroker, optionField as row } from '../../../lib/adapter.ts';
+import { checkBroker, field } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
 import {
   type Answer,
@@ -31,8 +31,8 @@ export interface MetricsOptions extends GuardOptions {
 const METRICS_OPTIONS = {
   ...GUARD_OPTIONS,
   prefix: prefixRow(['/metrics']),
-  processMetrics: row('boolean', true, 'Show the metrics of the process.'),
-  processFigures: row('boolean', undefined as boolean | undefined, 'The former name of `processMetrics`.')
+  processMetrics: field('boolean', true, 'Show the metrics of the process.'),
+  processFigures: field('boolean', undefined as boolean | undefined, 'The former name of `processMetrics`.')
 };
 
 /**

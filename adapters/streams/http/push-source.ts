@@ -4,9 +4,9 @@
 // loopback port.
 
 import {
+  type FieldValues,
+  field,
   type OpenSource,
-  type OptionValues,
-  optionField,
   type PropertyTable,
   readOptions,
   type SourceSetup,
@@ -65,16 +65,11 @@ export interface MountedHttpPush {
 }
 
 const PUSH_OPTIONS = {
-  origins: optionField(
-    'object',
-    new Set<string>() as BrowserSettings['origins'],
-    'Origins whose pages may push rows.',
-    {
-      check: readOrigins
-    }
-  ),
+  origins: field('object', new Set<string>() as BrowserSettings['origins'], 'Origins whose pages may push rows.', {
+    check: readOrigins
+  }),
   hosts: GUARD_OPTIONS.hosts,
-  maxBodyBytes: optionField('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
+  maxBodyBytes: field('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
 };
 
 const PROPERTIES: PropertyTable = {
@@ -172,7 +167,7 @@ class PushPaths implements Service {
   readonly #origins: BrowserChecks;
 
   constructor(prefix: string, given: PushChecks, name: string) {
-    const settings = readOptions(PUSH_OPTIONS, given, name) as unknown as OptionValues<typeof PUSH_OPTIONS>;
+    const settings = readOptions(PUSH_OPTIONS, given, name) as unknown as FieldValues<typeof PUSH_OPTIONS>;
     const { origins, hosts, maxBodyBytes } = settings;
     this.prefixes = [prefix];
     this.#maxBytes = maxBodyBytes;

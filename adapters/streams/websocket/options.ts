@@ -1,4 +1,4 @@
-import { type PropertyTable, optionField as row } from '../../../lib/adapter.ts';
+import { field, type PropertyTable } from '../../../lib/adapter.ts';
 import type { Duration, Size } from '../../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
 import { TLS_FILE_PROPERTIES } from '../tls-files.ts';
@@ -26,12 +26,12 @@ export interface WebSocketLimits {
 }
 
 export const LIMIT_OPTIONS = {
-  maxPayload: row('size', 1_048_576, 'Maximum size of a received message.', { unit: 'bytes', min: 1 }),
-  maxConnections: row('integer', 1024, 'Maximum number of client connections.', { min: 1 }),
-  maxBuffered: row('size', 1_048_576, 'Maximum number of queued bytes for a peer.', { unit: 'bytes', min: 1 }),
-  pingInterval: row('duration', 30_000, 'Interval of pings; 0: never.', { unit: 'ms' }),
-  handshakeTimeout: row('duration', 10_000, 'Time limit for connecting.', { unit: 'ms', min: 1 }),
-  origins: row('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
+  maxPayload: field('size', 1_048_576, 'Maximum size of a received message.', { unit: 'bytes', min: 1 }),
+  maxConnections: field('integer', 1024, 'Maximum number of client connections.', { min: 1 }),
+  maxBuffered: field('size', 1_048_576, 'Maximum number of queued bytes for a peer.', { unit: 'bytes', min: 1 }),
+  pingInterval: field('duration', 30_000, 'Interval of pings; 0: never.', { unit: 'ms' }),
+  handshakeTimeout: field('duration', 10_000, 'Time limit for connecting.', { unit: 'ms', min: 1 }),
+  origins: field('object', LOOPBACK_ORIGINS, 'Origins that may connect in addition to loopback origins.', {
     check: checkOrigins
   })
 };

@@ -8,7 +8,8 @@
 // override that is not valid is reported and ignored, so that no stored value keeps the broker from starting.
 
 import { InvalidInput, StateError } from '../../base/errors.ts';
-import { type OptionField, readValue } from '../../base/fields.ts';
+import type { Field, FieldType } from '../../base/fields.ts';
+import { readValue } from '../../base/read-fields.ts';
 import type { Zone } from '../../records/zone.ts';
 import type { TableEntry } from '../../store/table-record.ts';
 import { checkWatermarks, settingsOf, zoneDefaults, zonesOf } from './option-reading.ts';
@@ -31,8 +32,9 @@ export interface Setting {
   readonly value: unknown;
   /** The value without options and overrides. */
   readonly default: unknown;
-  readonly kind: OptionField['kind'];
-  readonly unit: OptionField['unit'];
+  /** The type of the option. */
+  readonly kind: Exclude<FieldType, 'string'> | 'text';
+  readonly unit: Field['unit'];
   /** Description of the option. */
   readonly about: string;
   /** The source of the value: an option of `createBroker`, or an override, which was set at run time. */
@@ -301,7 +303,8 @@ export class Configuration {
   #settingOf(place: SettingPlace): Setting {
     const { key, name, zone, row } = place;
     const { source, value } = this.#sourceOf(place, this.#overrides.layer);
-    const { kind, unit, about } = row;
+    const { type, unit, about } = row;
+    const kind = type === 'string' ? 'text' : type;
     const byDefault = this.#sourceOf(place, NO_OVERRIDES, NO_OVERRIDES).value;
     return { key, name, zone, value, default: byDefault, kind, unit, about, source, takesEffect: takesEffect(place) };
   }
@@ -342,14 +345,14 @@ function merged(under: OptionLayer, over: OptionLayer): OptionLayer {
 }
 
 /** @throws InvalidInput OPTION_INVALID */
-function readSetting(row: OptionField, given: unknown, key: string): unknown {
+function readSetting(row: Field, given: unknown, key: string): unknown {
   if (given !== null) return readValue(row, given, key);
   if (row.default === undefined) return undefined;
   throw new InvalidInput('OPTION_INVALID', key, 'a value, because the option has one by default', given);
 }
 
 /** Read a value that is set at run time: a typing error must not lock clients out. @throws InvalidInput OPTION_INVALID */
-function readChange(row: OptionField, given: unknown, key: string): unknown {
+function readChange(row: Field, given: unknown, key: string): unknown {
   const value = readSetting(row, given, key);
   const { leastChange } = row;
   if (leastChange === undefined || value === 0 || (value as number) >= leastChange.min) return value;

@@ -7,8 +7,7 @@
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { checkObject } from '../../base/fields.ts';
-import { HIDDEN } from '../../base/hidden.ts';
-import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/url-secrets.ts';
+import { HIDDEN, hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';

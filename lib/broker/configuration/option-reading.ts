@@ -5,7 +5,8 @@
 
 import { systemClock } from '../../base/clock.ts';
 import { InvalidInput, show } from '../../base/errors.ts';
-import { checkObject, type OptionTable, optionName, readGiven, unknownKey, type Values } from '../../base/fields.ts';
+import { checkObject, type FieldTable, optionName, unknownKey, type Values } from '../../base/fields.ts';
+import { readGiven } from '../../base/read-fields.ts';
 import { HOOK_NAMES } from '../../events/hooks.ts';
 import { LOG_LEVELS } from '../../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../../records/zone.ts';
@@ -168,7 +169,7 @@ export function zoneDefaults(name: string): Readonly<Record<string, unknown>> {
   return name === INTERNAL_ZONE ? { ...defaults, enableBan: false } : defaults;
 }
 
-function defaultsOf(table: OptionTable): Record<string, unknown> {
+function defaultsOf(table: FieldTable): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, row.default]));
 }
 

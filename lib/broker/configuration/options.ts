@@ -9,7 +9,7 @@ import type { AuthSource } from '../../access/source.ts';
 import { once, v8 } from '../../base/builtins.ts';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type OptionField, row, type Values } from '../../base/fields.ts';
+import { type Defaulted, field, type Values } from '../../base/fields.ts';
 import type { Hooks } from '../../events/hooks.ts';
 import type { Logger } from '../../monitor/log.ts';
 import type { QoS } from '../../packets/types.ts';
@@ -26,30 +26,30 @@ export const defaultWatermark = once(() => Math.floor(v8().getHeapStatistics().h
 
 /** The settings of the broker as a whole. */
 export const BROKER_OPTIONS = {
-  node: row('text', 'embermq@127.0.0.1', 'Name of the broker node, used in records and in `$SYS` topics.', {
+  node: field('string', 'embermq@127.0.0.1', 'Name of the broker node, used in records and in `$SYS` topics.', {
     aliases: ['node.name'],
     max: 1024,
     check: checkNode,
     whyFixed: 'it is part of `$SYS` topics, records and sessions'
   }),
-  timerResolution: row('duration', 100, 'Tick of the timing wheel. A timeout may be late by one tick.', {
+  timerResolution: field('duration', 100, 'Tick of the timing wheel. A timeout may be late by one tick.', {
     unit: 'ms',
     min: 1,
     max: 10_000,
     whyFixed: 'all timers are kept by that tick'
   }),
-  hookTimeout: row('duration', 5_000, 'Time that a hook may take. After that, its operation is refused.', {
+  hookTimeout: field('duration', 5_000, 'Time that a hook may take. After that, its operation is refused.', {
     unit: 'ms',
     min: 1,
     change: 'now'
   }),
-  maxHeldBytes: row(
+  maxHeldBytes: field(
     'size',
     1_048_576,
     'Bytes that one connection may buffer while a hook decides, in addition to one chunk and the buffer of its stream.',
     { unit: 'bytes', min: 1024, change: 'now' }
   ),
-  maxConnections: row(
+  maxConnections: field(
     'integer',
     100_000,
     'Maximum number of connections of all listeners together. Further connections are closed if no place becomes free within 0.5 s. 0: unlimited.',
@@ -58,43 +58,43 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  maxConnectionsPerAddress: row(
+  maxConnectionsPerAddress: field(
     'integer',
     0,
     'Maximum number of connections of one remote address, of all listeners together. Further connections are closed if no place becomes free within 0.5 s. Behind a proxy, this is the address that the PROXY protocol reports. 0: unlimited.',
     { unit: 'connections', change: 'now' }
   ),
-  takeoverByOtherUser: row(
+  takeoverByOtherUser: field(
     'choice',
     'allow' as 'allow' | 'refuse',
     'Whether a client may take over the session of its client id from another user name, also if that client is not connected. Otherwise its CONNECT is refused (0x85), with Clean Start as well.',
     { choices: ['allow', 'refuse'], change: 'now' }
   ),
-  retainedRights: row(
+  retainedRights: field(
     'choice',
     'keep' as 'keep' | 'recheck',
     'Whether a retained message is still delivered when the access rules that the broker holds no longer allow its publisher to publish it (`keep`), or not (`recheck`). Remote sources and hooks are not asked.',
     { choices: ['keep', 'recheck'], change: 'now' }
   ),
-  maxUnwrittenBytes: row(
+  maxUnwrittenBytes: field(
     'size',
     8_388_608,
     'With a store: when this many bytes wait to be written, the broker stops reading from clients that caused more than an equal share of them. At four times this size it stops reading from every client that caused any.',
     { unit: 'bytes', min: 65_536, change: 'now' }
   ),
-  repairStore: row(
+  repairStore: field(
     'boolean',
     false,
     'With a store: start even if records are missing or cannot be read, and continue without them.',
     { whyFixed: 'it is read before the store is opened' }
   ),
-  maxSessions: row(
+  maxSessions: field(
     'integer',
     250_000,
     'Maximum number of sessions, connected or not. Further sessions are refused (0x97). 0: unlimited.',
     { unit: 'sessions', change: 'now' }
   ),
-  maxTotalSubscriptions: row(
+  maxTotalSubscriptions: field(
     'integer',
     5_000_000,
     'Maximum number of subscriptions of all sessions together (0x97); 0: unlimited.',
@@ -103,7 +103,7 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  outputHighWaterMark: row(
+  outputHighWaterMark: field(
     'size',
     262_144,
     'When a connection has this many unsent bytes, further messages for it are queued in the backlog.',
@@ -122,19 +122,19 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  maxTotalMqueueBytes: row(
+  maxTotalMqueueBytes: field(
     'size',
     undefined as number | undefined,
     'Maximum size of the backlogs of all sessions together, in memory. Above it, messages are dropped from the largest backlogs first. 0: unlimited.',
     { unit: 'bytes', change: 'now' }
   ),
-  maxTotalMqueueStoreBytes: row(
+  maxTotalMqueueStoreBytes: field(
     'size',
     undefined as number | undefined,
     'Maximum space in the store for the queued messages of all sessions together. A value above the default has no effect. Above it, messages are dropped from the largest queues first, and only to make room for new messages. 0: unlimited until the reserve of the store is in use.',
     { unit: 'bytes', change: 'now' }
   ),
-  routeCacheTargets: row(
+  routeCacheTargets: field(
     'integer',
     200_000,
     'Size of the route cache: the number of cached topics plus the number of subscribers that they reach.',
@@ -143,7 +143,7 @@ export const BROKER_OPTIONS = {
       whyFixed: 'the cache is made with the broker'
     }
   ),
-  sharedSubscriptionStrategy: row(
+  sharedSubscriptionStrategy: field(
     'choice',
     'random' as SharedStrategy,
     'How a share group selects the member that receives a message.',
@@ -153,7 +153,7 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  sharedDispatchAckEnabled: row(
+  sharedDispatchAckEnabled: field(
     'boolean',
     false,
     'For QoS 1 and 2: skip members that are offline or have a full in-flight window if another member can receive the message.',
@@ -162,17 +162,17 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  maxRetainedMessages: row(
+  maxRetainedMessages: field(
     'integer',
     1_000_000,
     'Maximum number of retained messages. At the limit, the messages of topics that already have one can still be replaced. 0: unlimited.',
     { unit: 'messages', aliases: ['retainer.max_retained_messages'], change: 'now' }
   ),
-  maxRetainedBytes: row('size', 1_073_741_824, 'Maximum size of all retained messages together; 0: unlimited.', {
+  maxRetainedBytes: field('size', 1_073_741_824, 'Maximum size of all retained messages together; 0: unlimited.', {
     unit: 'bytes',
     change: 'now'
   }),
-  maxRetainedPayloadSize: row(
+  maxRetainedPayloadSize: field(
     'size',
     1_048_576,
     'Maximum payload of a retained message. A message with a larger payload is delivered but not retained. 0: unlimited.',
@@ -182,25 +182,25 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  retainedExpiryInterval: row(
+  retainedExpiryInterval: field(
     'duration',
     0,
     'Time until a retained message without a Message Expiry Interval expires; 0: never.',
     { unit: 's', aliases: ['retainer.expiry_interval'], change: 'now' }
   ),
-  passwordCost: row(
+  passwordCost: field(
     'integer',
     14,
     'Base-2 logarithm of the scrypt cost of new hashes: of the secrets of applications and the passwords of management users. One more doubles the time (14: some 30 ms) and the memory (14: 16 MB) of a check. Tests that add many of them can choose 10.',
     { min: 10, max: 20, whyFixed: 'checks of unknown names take the time that belongs to it' }
   ),
-  aclCacheMaxSize: row(
+  aclCacheMaxSize: field(
     'integer',
     32,
     'Number of topics for which each connection keeps what access rules and sources have decided; 0: none. One count for topics that are published to, one for filters.',
     { aliases: ['acl_cache_max_size'], max: 100_000, change: 'now' }
   ),
-  aclCacheTtl: row(
+  aclCacheTtl: field(
     'duration',
     60_000,
     'Time after which a decision about a topic is taken again; sources that must be asked are then also asked again about subscriptions. While they cannot answer, the current decision about a subscription remains valid for this time once more.',
@@ -211,34 +211,34 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  aclRemoveSubscriptions: row(
+  aclRemoveSubscriptions: field(
     'boolean',
     false,
     'When a change of access rules or the answer of a source takes the right to a subscription away, remove the subscription; while messages wait for the client, it stays, so that they are not delivered. Otherwise it stays and nothing is delivered through it until the right is given back.',
     { change: 'now' }
   ),
-  delayedPublish: row('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.', {
+  delayedPublish: field('boolean', true, 'Publish messages to `$delayed/<seconds>/<topic>` after that delay.', {
     whyFixed: 'it is what the feature `delayed` begins with, which can be started and stopped at run time'
   }),
-  maxDelayedMessages: row('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {
+  maxDelayedMessages: field('integer', 100_000, 'Maximum number of delayed messages; 0: unlimited.', {
     unit: 'messages',
     change: 'now'
   }),
-  maxDelayedBytes: row('size', 268_435_456, 'Maximum size of all delayed messages together; 0: unlimited.', {
+  maxDelayedBytes: field('size', 268_435_456, 'Maximum size of all delayed messages together; 0: unlimited.', {
     unit: 'bytes',
     change: 'now'
   }),
-  sysInterval: row('duration', 60_000, 'Interval at which `$SYS` statistics are published; 0: never.', {
+  sysInterval: field('duration', 60_000, 'Interval at which `$SYS` statistics are published; 0: never.', {
     unit: 'ms',
     aliases: ['broker.sys_interval'],
     change: 'now'
   }),
-  sysHeartbeat: row('duration', 30_000, 'Interval at which `$SYS` uptime and datetime are published; 0: never.', {
+  sysHeartbeat: field('duration', 30_000, 'Interval at which `$SYS` uptime and datetime are published; 0: never.', {
     unit: 'ms',
     aliases: ['broker.sys_heartbeat'],
     change: 'now'
   }),
-  sysDottedTopics: row(
+  sysDottedTopics: field(
     'boolean',
     false,
     'Publish `$SYS` topics also under names with dots, such as `connections.count` for `connections/count`.',
@@ -246,22 +246,22 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  sysForRemoteClients: row('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.', {
+  sysForRemoteClients: field('boolean', false, 'Allow clients on other machines to subscribe to `$SYS` topics.', {
     change: 'now'
   }),
-  banDisconnects: row(
+  banDisconnects: field(
     'boolean',
     false,
     'Disconnect the connected clients that a new ban is about. Otherwise a ban is checked only when a client connects.',
     { change: 'now' }
   ),
-  flappingDetectPolicy: row(
-    'text',
+  flappingDetectPolicy: field(
+    'string',
     '30,1m,5m',
     'When a client is flapping: number of lost connections, the time within which they are counted, and the duration of the ban of its client id. See enableFlappingDetect.',
     { check: checkFlappingPolicy, change: 'now' }
   ),
-  maxAlarmHistory: row(
+  maxAlarmHistory: field(
     'integer',
     1_000,
     'Number of past alarms that `broker.alarms` keeps. The oldest ones are deleted.',
@@ -270,39 +270,39 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  cpuHighWatermark: row(
+  cpuHighWatermark: field(
     'percent',
     80,
     'Use of the processors of the machine in percent at which the alarm `cpu_high_watermark` is raised; 0: never.',
     { aliases: ['os_mon.cpu_high_watermark'], change: 'now' }
   ),
-  cpuLowWatermark: row('percent', 60, 'Use of the processors in percent below which that alarm is cleared.', {
+  cpuLowWatermark: field('percent', 60, 'Use of the processors in percent below which that alarm is cleared.', {
     aliases: ['os_mon.cpu_low_watermark'],
     change: 'now'
   }),
-  cpuCheckInterval: row('duration', 60_000, 'Time over which the use of the processors is measured; 0: never.', {
+  cpuCheckInterval: field('duration', 60_000, 'Time over which the use of the processors is measured; 0: never.', {
     unit: 'ms',
     aliases: ['os_mon.cpu_check_interval'],
     change: 'now'
   }),
-  sysmemHighWatermark: row(
+  sysmemHighWatermark: field(
     'percent',
     70,
     'Use of the memory of the machine in percent at which the alarm `system_memory_high_watermark` is raised, and below which it is cleared; 0: never.',
     { aliases: ['os_mon.sysmem_high_watermark'], change: 'now' }
   ),
-  memCheckInterval: row('duration', 60_000, 'Interval at which the memory of the machine is checked; 0: never.', {
+  memCheckInterval: field('duration', 60_000, 'Interval at which the memory of the machine is checked; 0: never.', {
     unit: 'ms',
     aliases: ['os_mon.mem_check_interval'],
     change: 'now'
   }),
-  processHighWatermark: row(
+  processHighWatermark: field(
     'percent',
     80,
     'Number of sessions in percent of maxSessions at which the alarm `too_many_processes` is raised; 0: never. The name comes from EMQX, which has a process for each session.',
     { aliases: ['vm_mon.process_high_watermark'], change: 'now' }
   ),
-  processLowWatermark: row(
+  processLowWatermark: field(
     'percent',
     60,
     'Number of sessions in percent of maxSessions below which that alarm is cleared.',
@@ -311,7 +311,7 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
-  presenceQos: row(
+  presenceQos: field(
     'integer',
     1 as QoS,
     'QoS of the messages to `$SYS/.../clients/<id>/connected` and `disconnected`.',
@@ -425,10 +425,10 @@ function checkFlappingPolicy(value: unknown, field: string): unknown {
   return value;
 }
 
-/** A row of the kind `size` whose default is computed when it is first read. */
-function lateDefault(value: () => number, about: string, more: Parameters<typeof row>[3]): OptionField<number> {
+/** A field of the type `size` whose default is computed when it is first read. */
+function lateDefault(value: () => number, about: string, more: Parameters<typeof field>[3]): Defaulted<number> {
   return {
-    ...row('size', 0, about, more),
+    ...field('size', 0, about, more),
     get default() {
       return value();
     }

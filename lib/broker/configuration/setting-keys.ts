@@ -1,12 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import {
-  documentedName,
-  nearest,
-  type OptionField,
-  type OptionTable,
-  optionName,
-  unknownKey
-} from '../../base/fields.ts';
+import { documentedName, type Field, type FieldTable, nearest, optionName, unknownKey } from '../../base/fields.ts';
 import { ZONE_OPTIONS } from '../../records/zone.ts';
 import { BROKER_OPTIONS } from './options.ts';
 
@@ -18,19 +11,19 @@ export interface SettingPlace {
   readonly name: string;
   /** The zone; `''`: all zones without a value for them alone; undefined: not an option of zones. */
   readonly zone: string | undefined;
-  readonly row: OptionField;
+  readonly row: Field;
 }
 
 /** The place of an option. @param zone see `SettingPlace` */
 export function placeOf(name: string, zone: string | undefined): SettingPlace {
-  const table: OptionTable = zone === undefined ? BROKER_OPTIONS : ZONE_OPTIONS;
+  const table: FieldTable = zone === undefined ? BROKER_OPTIONS : ZONE_OPTIONS;
   const row = table[name];
   const key = zone === undefined || zone === '' ? documentedKey(name, row) : `zone.${zone}.${documentedName(name)}`;
   return { key, name, zone, row };
 }
 
 /** The documented name of an option, with its group if it has one: `broker.sys_interval`, `max_inflight`. */
-function documentedKey(name: string, { aliases = [] }: OptionField): string {
+function documentedKey(name: string, { aliases = [] }: Field): string {
   return aliases.find((alias) => alias.includes('.')) ?? documentedName(name);
 }
 

@@ -6,7 +6,7 @@
 import type { Writable } from 'node:stream';
 import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type Duration, row, type Size } from '../../base/fields.ts';
+import { type Duration, field, type Size } from '../../base/fields.ts';
 import { BaseTimer } from '../../base/timing-wheel.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { checkTopicFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
@@ -16,29 +16,34 @@ import type { Ended, TraceFunction, TraceOutput } from './trace-output.ts';
 
 /** The options of `broker.trace` with a default. */
 export const TRACE_OPTIONS = {
-  clientId: row('text', undefined as string | undefined, 'Trace this client.', { check: checkClientId }),
-  topic: row('text', undefined as string | undefined, 'Trace the messages whose topic matches this topic filter.', {
+  clientId: field('string', undefined as string | undefined, 'Trace this client.', { check: checkClientId }),
+  topic: field('string', undefined as string | undefined, 'Trace the messages whose topic matches this topic filter.', {
     check: checkTopic
   }),
-  address: row('text', undefined as string | undefined, 'Trace the clients with this IP address, or of this network.', {
-    check: checkAddress
-  }),
-  payload: row(
+  address: field(
+    'string',
+    undefined as string | undefined,
+    'Trace the clients with this IP address, or of this network.',
+    {
+      check: checkAddress
+    }
+  ),
+  payload: field(
     'choice',
     'text' as PayloadForm['payload'],
     'How payloads are written. With `text`, a payload that is not UTF-8 is written in hexadecimal.',
     { choices: ['text', 'hex', 'base64', 'none'] }
   ),
-  maxPayloadBytes: row('size', 1_024, 'Only this many bytes at the beginning of a payload are written.', {
+  maxPayloadBytes: field('size', 1_024, 'Only this many bytes at the beginning of a payload are written.', {
     unit: 'bytes'
   }),
-  maxBufferedBytes: row(
+  maxBufferedBytes: field(
     'size',
     1_048_576,
     'While the stream has this many bytes to write, further lines are dropped and counted.',
     { unit: 'bytes', min: 1_024 }
   ),
-  durationMs: row('duration', Infinity, 'Stop the trace after this time.', { unit: 'ms', min: 1, max: Infinity })
+  durationMs: field('duration', Infinity, 'Stop the trace after this time.', { unit: 'ms', min: 1, max: Infinity })
 } as const;
 
 /**

@@ -1,6 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { HIDDEN } from '../../base/hidden.ts';
-import { hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/url-secrets.ts';
+import { HIDDEN, hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/secrets.ts';
 import type { ActionInput, Properties, PropertyTable } from '../types.ts';
 
 /** Names that denote secrets, for properties that no table describes. */

@@ -1,4 +1,7 @@
-import { HIDDEN } from './hidden.ts';
+import type { Field } from './fields.ts';
+
+/** Replaces a secret in output. In a change it means the current one. */
+export const HIDDEN = '******';
 
 /** A part of a URL that may be a secret: its user information, a value of its query, or its fragment. */
 interface SecretPart {
@@ -33,6 +36,12 @@ export function keepInUrls(text: string, present: unknown): string {
 /** True if `******` stands for a secret in a URL of a text. */
 export function hasHiddenInUrls(text: string): boolean {
   return text.includes(HIDDEN) && secretParts(text).some(({ from, to }) => text.slice(from, to) === HIDDEN);
+}
+
+/** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
+export function isHidden(field: Field, value: unknown): boolean {
+  if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInUrls(value);
+  return value === HIDDEN || (typeof value === 'object' && value !== null && Object.values(value).includes(HIDDEN));
 }
 
 function replaced(text: string, by: (part: SecretPart) => string): string {

@@ -1,2 +1,0 @@
-/** Replaces a secret in output. In a change it means the current one. */
-export const HIDDEN = '******';
