@@ -127,7 +127,7 @@ export interface ActionOperation {
   readonly isList?: true;
 }
 
-/** The request of an action, made from the rows of the REST interfaces; see `ctl` of `Guarded`. */
+/** The request of an action, made from the rows of the REST interfaces; see `ctl` of `Operation`. */
 export interface ActionRequest {
   /**
    * The words of the command line: `clients show ID`. Words in capitals are arguments; those in brackets are optional.

@@ -1,5 +1,6 @@
 // `operation` returns its argument, so a row keeps what was written in it as literal types: name, path, schemas. The
-// types of `run` and of clients follow from them. The columns are those of all interfaces; each uses some.
+// types of `run` follow from them; those of clients are written (see .ci/client-types.mjs). The columns are those of all
+// interfaces; each uses some.
 
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Awaitable, Broker } from '../../../lib/index.ts';
