@@ -252,7 +252,16 @@ export { decodeJson, encodeJson } from './sql/json.ts';
 export { SqlError, SqlFailure } from './sql/sql-error.ts';
 export { Float, type Value, type ValueObject } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
-export type { StreamRule, StreamRulesApi, StreamsApi } from './streams/api.ts';
+export type {
+  StreamConfigApi,
+  StreamConfigEntry,
+  StreamConfigKey,
+  StreamConfigKind,
+  StreamConfigUse,
+  StreamRule,
+  StreamRulesApi,
+  StreamsApi
+} from './streams/api.ts';
 export type {
   ActionInput as StreamActionInput,
   Column as StreamColumn,

@@ -55,6 +55,8 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   STREAM_INVALID: 'stream',
   STREAM_EXISTS: 'stream',
   STREAM_IN_USE: 'stream',
+  STREAM_CONFIG_IN_USE: 'refused',
+  STREAM_CONFIG_EXISTS: 'refused',
   STREAMS_STOPPED: 'unavailable',
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'storeFailed',

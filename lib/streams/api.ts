@@ -1,7 +1,11 @@
+// All methods return promises, because the service is loaded by the first call. Streams, rules and types are created and
+// deleted; configuration is set, because a request that is repeated must have no further effect.
+
 import type { ActorRef } from '../base/actor.ts';
 import type { StreamFunction } from './function.ts';
 import type {
   PlanNode,
+  Properties,
   Ruleset,
   SinkType,
   SourceType,
@@ -89,12 +93,61 @@ export interface StreamRulesApi {
 }
 
 /**
+ * The kinds of configuration that are created at run time: a section of the properties of a source type, which CONF_KEY
+ * selects; a connection, whose properties a section or an action takes over with `connectionSelector`; a schema of a
+ * format, with its text in `content`.
+ */
+export type StreamConfigKind = 'confKey' | 'connection' | 'schema';
+
+/** The key of a part of the configuration. */
+export interface StreamConfigKey {
+  readonly kind: StreamConfigKind;
+  /** The type of the source, of the sink, or the format. Not needed for a connection, whose name is unique. */
+  readonly type?: string;
+  readonly name: string;
+}
+
+/** A part of the configuration. */
+export interface StreamConfigEntry extends Required<StreamConfigKey> {
+  /** Secrets are shown as `******`, which stands for the current value when it is sent back. */
+  readonly properties: Properties;
+}
+
+/** The names of the streams, and the ids of the rules, that use a part of the configuration. */
+export interface StreamConfigUse {
+  readonly streams: readonly string[];
+  readonly rules: readonly string[];
+}
+
+/**
+ * Configuration of sources, sinks and formats that is created at run time and persisted: `broker.streams.config`. Rules
+ * use a change from their next start.
+ */
+export interface StreamConfigApi {
+  /** The entries of a kind, sorted by type and name. */
+  list(kind: StreamConfigKind): Promise<StreamConfigEntry[]>;
+  get(key: StreamConfigKey): Promise<StreamConfigEntry | undefined>;
+  /**
+   * Create or replace an entry.
+   * @param options isNew: the entry must not exist yet
+   * @throws InvalidInput STREAM_CONFIG_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND, FORMAT_NOT_FOUND; StateError
+   *   STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
+   */
+  set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<void>;
+  /** @returns false if there is no such entry @throws StateError STREAM_CONFIG_IN_USE, which names streams and rules */
+  delete(key: StreamConfigKey): Promise<boolean>;
+  /** The streams and rules that use an entry. */
+  use(key: StreamConfigKey): Promise<StreamConfigUse>;
+}
+
+/**
  * Streams, tables and continuous queries over them: `broker.streams`.
  *
  * Errors of all calls: BrokerError STORE_FAILED; StateError BROKER_NOT_STARTED with a store that is not open yet, STREAMS_STOPPED.
  */
 export interface StreamsApi {
   readonly rules: StreamRulesApi;
+  readonly config: StreamConfigApi;
   /** True if the service is running, false after `stop()`. */
   readonly isRunning: boolean;
   /**

@@ -11,6 +11,8 @@ export interface FormatSetup {
   readonly options?: Readonly<Record<string, string>> | undefined;
   /** The columns that statements use; others need not be decoded. Undefined: all. */
   readonly needed?: readonly string[] | undefined;
+  /** The schemas that were created at run time, by name. */
+  readonly schemas?: Readonly<Record<string, string>> | undefined;
   /** If true, whole numbers of a stream without a schema are integers. Default false: they are floats. */
   readonly integers?: boolean | undefined;
 }
@@ -36,6 +38,8 @@ export interface FormatType {
   readonly about: string;
   /** @throws InvalidInput STREAM_INVALID if the setup does not suit the format */
   make(setup: FormatSetup): Format;
+  /** Check the text of a schema that is created at run time. Absent: the format has no schemas. @throws InvalidInput, BrokerError */
+  checkSchema?(name: string, text: string): void | Promise<void>;
 }
 
 /** A format of the app that needs no setup: the option `formats` of streams. */

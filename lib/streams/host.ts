@@ -98,6 +98,8 @@ export interface StreamsHost extends StreamMessages {
   /** Persisted definitions: SQL of streams and tables by name, JSON of rules by id. */
   readonly definitions: StreamTable<string>;
   readonly rules: StreamTable<string>;
+  /** Sections of sources, connections and schemas as JSON. */
+  readonly configuration: StreamTable<string>;
   /** Notes of sources, by the name of their type and a key. */
   readonly notes: StreamTable<string>;
   /** Undefined if the broker has no store. */

@@ -5,7 +5,7 @@
 
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import type { StreamRule, StreamsApi } from './api.ts';
+import type { StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
 import type { StreamFunction } from './function.ts';
@@ -13,6 +13,7 @@ import { streamFunctions } from './functions/all.ts';
 import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
+import { StreamConfiguration } from './rule/configuration.ts';
 import { type RuleEmission, StreamRules, sourcesOf } from './rule/rules.ts';
 import { type Imported, importRuleset } from './rule/ruleset-import.ts';
 import { StreamRuntime } from './rule/runtime.ts';
@@ -41,9 +42,11 @@ export class StreamService
     >
 {
   readonly rules: StreamRules;
+  readonly config: StreamConfigApi;
   readonly #host: StreamsHost;
   readonly #registry: Registry;
   readonly #catalogue: Catalogue;
+  readonly #configuration: StreamConfiguration;
   readonly #runtime: StreamRuntime;
   readonly #messages: AllRuleMessages;
   readonly #beforeStart: ReadonlySet<() => Promise<void>>;
@@ -65,10 +68,21 @@ export class StreamService
     this.#registry = new Registry();
     this.#catalogue = new Catalogue(host.definitions);
     this.#messages = new AllRuleMessages(host);
+    const rules = () => Array.from(this.rules.all(), ({ read }) => read);
+    const config = new StreamConfiguration(host, this.#registry, { catalogue: this.#catalogue, rules });
+    this.#configuration = config;
+    this.config = {
+      list: (kind) => config.list(kind),
+      get: (key) => config.get(key),
+      use: (key) => config.use(key),
+      set: (...given) => this.#change(() => config.set(...given)),
+      delete: (key) => this.#change(() => config.delete(key))
+    };
     this.#runtime = new StreamRuntime(host, {
       messages: this.#messages,
       registry: this.#registry,
       catalogue: this.#catalogue,
+      config,
       isKept: (stream) => (this.#keptStreams ??= this.#streamsOfKept()).has(stream),
       ready: async () => void (await this.#last),
       emitted: (rule, rows) => this.rules.observe(rule, rows)
@@ -111,6 +125,8 @@ export class StreamService
   async restore(): Promise<void> {
     for (const { kind, name, fault } of this.#catalogue.restore(this.#host.options.definitions ?? []))
       this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which stays in the store`);
+    for (const error of await this.#configuration.restore())
+      this.#host.failed(error, 'reading the stored configuration of streams');
     this.rules.restore();
     const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
     this.#runtime.forgetOthers((id) => known.has(id));

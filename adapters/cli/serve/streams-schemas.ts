@@ -45,18 +45,20 @@ export async function protobufOf(
   const inFolder = Object.entries(files).filter(([path]) => !path.includes('/'));
   const named = inFolder.map(([path, text]) => [path.slice(0, -'.proto'.length), text] as const);
   const schemas = { ...Object.fromEntries(named), ...configured };
-  if (Object.keys(schemas).length === 0) return withoutSchemas(folder);
   const { protobufFormat } = await import('../../streams/protobuf/index.ts');
-  return protobufFormat({ schemas, files });
+  const format = await protobufFormat({ schemas, files });
+  return Object.keys(schemas).length === 0 ? withoutSchemas(format, folder) : format;
 }
 
-function withoutSchemas(folder: string | undefined): StreamFormatType {
+/** The format, with an error that says where schemas can be added. */
+function withoutSchemas(format: StreamFormatType, folder: string | undefined): StreamFormatType {
   const places = folder === undefined ? [] : [`put NAME.proto into the folder ${folder}`];
   const remedy = [...places, 'set "streamsSchemas" in the config file'].join(', or ');
   return {
-    name: 'protobuf',
-    about: 'Messages of Protocol Buffers; there are no schemas.',
-    make({ what, options }) {
+    ...format,
+    make(setup) {
+      if (setup.schemas !== undefined) return format.make(setup);
+      const { what, options } = setup;
       const text = `${what}: the format protobuf has no schemas: ${remedy}, and restart`;
       throw new InvalidInput(
         'STREAM_INVALID',

@@ -1,13 +1,16 @@
 import type { StreamFormatType } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { MessageReader } from './reader.ts';
-import { loadProtobuf, type MessageType, readSchemas, typeOf } from './schemas.ts';
+import { loadProtobuf, type MessageType, type Protobuf, readSchemas, typeOf } from './schemas.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options of `protobufFormat`. */
 export interface ProtobufOptions {
-  /** The contents of .proto files by the name of the schema, which is the part of SCHEMAID before the first dot. */
-  readonly schemas: Readonly<Record<string, string>>;
+  /**
+   * The contents of .proto files by the name of the schema, which is the part of SCHEMAID before the first dot. Default: none; others can be
+   * created at run time.
+   */
+  readonly schemas?: Readonly<Record<string, string>>;
   /**
    * The contents of .proto files that schemas import, by the path in `import`. Those of Google (`google/protobuf/...`)
    * are built in.
@@ -16,6 +19,8 @@ export interface ProtobufOptions {
   /** Maximum size of a payload in bytes. Default 1048576. */
   readonly maxBytes?: number;
 }
+
+type Roots = ReturnType<typeof readSchemas>;
 
 const DEFAULT_MAX_BYTES = 1_048_576;
 const MAX_BYTES = 268_435_456;
@@ -31,20 +36,26 @@ const MAX_BYTES = 268_435_456;
  * @throws BrokerError PACKAGE_MISSING; InvalidInput OPTION_INVALID, which names the schema
  */
 export async function protobufFormat({
-  schemas,
+  schemas = {},
   files = {},
   maxBytes = DEFAULT_MAX_BYTES
-}: ProtobufOptions): Promise<StreamFormatType> {
+}: ProtobufOptions = {}): Promise<StreamFormatType> {
   if (!(Number.isInteger(maxBytes) && maxBytes >= 1 && maxBytes <= MAX_BYTES))
     throw new InvalidInput('OPTION_INVALID', 'maxBytes', `an integer from 1 to ${MAX_BYTES}`, maxBytes);
-  const library = await loadProtobuf();
-  const roots = readSchemas(library, schemas, files);
+  // loaded with the first schema
+  let library: Protobuf | undefined;
+  const rootsOf = async (texts: Readonly<Record<string, string>>) =>
+    readSchemas((library ??= await loadProtobuf()), texts, files);
+  const roots: Roots = Object.keys(schemas).length === 0 ? new Map() : await rootsOf(schemas);
+  const rootsWith = (own: Readonly<Record<string, string>> | undefined): Roots =>
+    own === undefined || library === undefined ? roots : new Map([...roots, ...readSchemas(library, own, files)]);
   return {
     name: 'protobuf',
     about: 'Messages of Protocol Buffers: SCHEMAID="SCHEMA.MESSAGE".',
-    make({ what, options, needed }) {
-      const type: MessageType = typeOf(roots, options?.SCHEMAID, what);
-      const reader = new MessageReader(library, type, { needed, maxBytes });
+    checkSchema: async (name, text) => void (await rootsOf({ [name]: text })),
+    make({ what, options, needed, schemas: own }) {
+      const type: MessageType = typeOf(rootsWith(own), options?.SCHEMAID, what);
+      const reader = new MessageReader(library as Protobuf, type, { needed, maxBytes });
       const writer = new MessageWriter(type);
       return {
         name: 'protobuf',

@@ -17,7 +17,7 @@ import type { Publishing } from '../messages/publishing.ts';
 import { publisherOf } from '../new-message.ts';
 import type { Services } from '../services.ts';
 import { StreamRecords } from './stream-records.ts';
-import { STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
+import { STREAM_CONFIG_TABLE, STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
 
 /** The parts of the broker that streams use. Some are created later. */
 interface StreamParts {
@@ -116,6 +116,7 @@ export function makeStreams(
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
     notes: tables.own(STREAM_NOTES_TABLE) as never,
+    configuration: tables.own(STREAM_CONFIG_TABLE) as never,
     get isOpen() {
       return parts.ledger?.isOpen ?? true;
     },

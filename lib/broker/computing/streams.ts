@@ -13,6 +13,7 @@ import type { StreamService } from '../../streams/service.ts';
 export const STREAMS_TABLE = '$streams';
 export const STREAM_RULES_TABLE = '$streamRules';
 export const STREAM_NOTES_TABLE = '$streamNotes';
+export const STREAM_CONFIG_TABLE = '$streamConfig';
 
 /** The part of the broker that `Streams` uses. */
 interface StreamsFacetHost extends StreamsHost {
@@ -79,6 +80,7 @@ export class Streams {
     return {
       ...methods,
       rules: this.#ruleMethods(),
+      config: lazy(async () => (await loaded()).config, 'list', 'get', 'set', 'delete', 'use'),
       get isRunning() {
         return service()?.isRunning ?? true;
       },

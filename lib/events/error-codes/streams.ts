@@ -15,6 +15,10 @@ export const STREAM_CODES = {
   FILE_TOO_LARGE: { about: 'A file is larger than the limit.', remedy: 'Split it, or raise `maxFileBytes`.' },
   FORMAT_EXISTS: { about: 'A format of this name already exists.', remedy: 'Use another name.' },
   FORMAT_INVALID: { about: 'A format is invalid.', remedy: 'See `expected` of the error.' },
+  FORMAT_NOT_FOUND: {
+    about: 'There is no format of this name with schemas.',
+    remedy: 'Add it to the option `formats`.'
+  },
   FUNCTION_NOT_FOUND: { about: 'There is no function of this name.', remedy: 'List the functions.' },
   LINE_TOO_LONG: { about: 'A line is longer than the limit, so it was skipped.', remedy: 'Correct the file.' },
   PLUGINS_BUSY: { about: 'Too many changes of plugins wait.', remedy: 'Wait until they have ended.' },
@@ -92,6 +96,18 @@ export const STREAM_CODES = {
   SQL_ROWS_TOO_MANY: { about: 'A query has too many rows.', remedy: 'Limit it.' },
   SQL_TIMEOUT: { about: 'A database did not answer in time.', remedy: 'Check the database and the query.' },
   STREAMS_STOPPED: { about: 'The stream service is stopped.', remedy: 'Start it again.' },
+  STREAM_CONFIG_EXISTS: {
+    about: 'A section, connection or schema of this name already exists.',
+    remedy: 'Replace it, or use another name.'
+  },
+  STREAM_CONFIG_INVALID: {
+    about: 'A section, connection or schema is invalid.',
+    remedy: 'See `expected` of the error.'
+  },
+  STREAM_CONFIG_IN_USE: {
+    about: 'A section, connection or schema is in use, so it was not deleted.',
+    remedy: 'Change or delete the streams and rules that the message names.'
+  },
   STREAM_EXISTS: { about: 'A stream or table of this name already exists.', remedy: 'Drop it, or use another name.' },
   STREAM_FAILED: { about: 'A value could not be computed.', remedy: 'The message names the function or the value.' },
   STREAM_INVALID: {

@@ -29,7 +29,11 @@ export function makeFormat(name: string | undefined, setup: FormatSetup, own: re
 export function formatTypeOf(format: StreamFormat | FormatType): FormatType {
   const name = format.name.toLowerCase();
   const { about = '' } = format;
-  if ('make' in format) return { name, about, make: (setup) => format.make(setup) };
+  if ('make' in format) {
+    const make = (setup: FormatSetup) => format.make(setup);
+    if (format.checkSchema === undefined) return { name, about, make };
+    return { name, about, make, checkSchema: (schema, text) => format.checkSchema?.(schema, text) };
+  }
   const made: Format = {
     name,
     decode: (payload) => checkRows(format.decode(payload), name),

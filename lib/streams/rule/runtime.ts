@@ -36,6 +36,7 @@ import type {
 } from '../types.ts';
 import { parseTime } from '../values/time-pattern.ts';
 import type { StreamValueObject } from '../values/values.ts';
+import type { StreamConfiguration } from './configuration.ts';
 import type { DefinedStreamRule } from './defined-stream-rule.ts';
 import type { PlannedAction, ReadStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
@@ -50,6 +51,7 @@ const TEST_MS = 1_000;
 interface RuntimeHost {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
+  readonly config: StreamConfiguration;
   /** The messages published by the sink `mqtt`. */
   readonly messages: AllRuleMessages;
   /** True if a rule with `qos` above 0 reads the stream. */
@@ -87,9 +89,11 @@ export class StreamRuntime {
     this.#hub = new SourceHub({
       clock,
       dataDir: options.dataDir,
-      sourceConfig: options.sourceConfig,
+      get sourceConfig() {
+        return service.config.sections;
+      },
       parseTime: this.#parseTime,
-      formats: () => service.registry.formats(),
+      formats: () => service.config.formats(),
       source: (name) => service.registry.source(name),
       sources: () => service.registry.sources(),
       find: (name) => service.catalogue.find(name),
@@ -308,10 +312,11 @@ export class StreamRuntime {
 
   #planSink({ type, properties }: PlannedAction): SinkPlan | undefined {
     if (type === undefined) return undefined;
-    return planSink(this.#service.registry.sink(type), properties, {
+    const { registry, config } = this.#service;
+    return planSink(registry.sink(type), config.connected(type, properties), {
       tools: this.#toolsOf('', this.#host.clock),
       templateCharacters: this.#bounds.templateCharacters,
-      formats: this.#service.registry.formats(),
+      formats: config.formats(),
       warn: (text) => this.#host.warn(text)
     });
   }

@@ -15,15 +15,15 @@ type Actions = readonly Readonly<Record<string, Properties>>[];
 
 /** Actions with secrets shown as `******`. For a type that is not registered, all properties are hidden. */
 export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actions {
-  return actions.map((action) =>
-    mapped(action, (properties, type) => {
-      const table = propertiesOf(type);
-      return mapped(properties, (value, name) => {
-        if (table === undefined) return HIDDEN;
-        return isSecret(table, name) ? HIDDEN : hideIn(value);
-      });
-    })
-  );
+  return actions.map((action) => mapped(action, (properties, type) => hideProperties(properties, propertiesOf(type))));
+}
+
+/** Properties with secrets shown as `******`; without a table, all of them. */
+export function hideProperties(properties: Properties, table: PropertyTable | undefined): Properties {
+  return mapped(properties, (value, name) => {
+    if (table === undefined) return HIDDEN;
+    return isSecret(table, name) ? HIDDEN : hideIn(value);
+  });
 }
 
 /** A value whose name does not denote a secret. */
@@ -48,11 +48,19 @@ export function keepSecrets<T>(given: T, present: Actions): T {
     if (!isObject(action)) return action;
     return mapped(action, (properties, type) => {
       if (!isObject(properties)) return properties;
-      const own = fieldOf(before, type);
-      return mapped(properties, (value, name) => keepIn(value, fieldOf(own, name), [`${type} sink: property ${name}`]));
+      return keepProperties(properties, fieldOf(before, type), `${type} sink`);
     });
   });
   return kept as T;
+}
+
+/**
+ * Replace `******` in properties by the current values.
+ * @param what the owner of the properties, for messages
+ * @throws InvalidInput PROPERTY_INVALID
+ */
+export function keepProperties(properties: Properties, present: unknown, what: string): Properties {
+  return mapped(properties, (value, name) => keepIn(value, fieldOf(present, name), [`${what}: property ${name}`]));
 }
 
 /** @param path the property, followed by fields and elements */

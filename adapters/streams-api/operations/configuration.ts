@@ -1,0 +1,284 @@
+// Configuration that makes other servers readable over this interface alone: sections of source properties, connections
+// and schemas. Bodies are the properties; secrets are shown as `******`, which keeps the current value if it is sent
+// back. What is in use is not deleted.
+
+import * as Type from 'typebox';
+import type { StreamConfigEntry, StreamConfigKey, StreamsApi } from '../../../lib/index.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
+import { hasCode } from '../faults.ts';
+import { type Operation, operation } from '../operation.ts';
+
+const PROPERTIES = recordOf(Type.Unknown(), { description: 'The properties of the type; secrets are shown as ******' });
+const PROTOBUF = { kind: 'schema', type: 'protobuf' } as const;
+const CONNECTION = Type.Object(
+  {
+    id: Type.String(),
+    typ: Type.String({ description: 'The type of sources and sinks that can use it' }),
+    props: PROPERTIES,
+    status: Type.Enum(['connected', 'connecting', 'disconnected'], {
+      description: 'The state of the running rules that use it; disconnected if there are none'
+    }),
+    err: Type.String({ description: 'Why it is not connected; empty if that is not known' })
+  },
+  { title: 'Connection' }
+);
+const SCHEMA = Type.Object(
+  { type: Type.String(), name: Type.String(), content: Type.String({ description: 'The text of the .proto file' }) },
+  { title: 'Schema' }
+);
+const CONTENT = Type.String({ description: 'The text of the .proto file' });
+const NEW_CONNECTION = {
+  typ: Type.String({ description: 'The type of source or sink: mqtt' }),
+  props: Type.Optional(PROPERTIES)
+};
+
+/** @throws Fault notFound */
+async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigEntry> {
+  const entry = await config.get(key);
+  if (entry === undefined) throw new Fault('notFound', `${key.name} is not found`);
+  return entry;
+}
+
+/** @throws Fault notFound */
+async function drop({ config }: StreamsApi, key: StreamConfigKey): Promise<void> {
+  if (!(await config.delete(key))) throw new Fault('notFound', `${key.name} is not found`);
+}
+
+/** The type of a path that does not exist is 404. */
+function faultOf(error: unknown): Fault | undefined {
+  return hasCode(error, 'SOURCE_NOT_FOUND') ? new Fault('notFound', (error as Error).message) : undefined;
+}
+
+/** A connection in the form of answers, with the state of the sources and sinks that use it. */
+async function shown(streams: StreamsApi, entry: StreamConfigEntry): Promise<object> {
+  const { name, type, properties } = entry;
+  const use = await streams.config.use(entry);
+  const states: { readonly status: unknown; readonly reason: unknown }[] = [];
+  for (const id of use.rules) {
+    const { state, metrics } = await streams.rules.status(id);
+    if (state !== 'connected') continue;
+    for (const [key, status] of Object.entries(metrics)) {
+      const [, node = ''] = /^(\w+)_connection_status$/.exec(key) ?? [];
+      const isUser = node.startsWith(`sink_${type}_`) || use.streams.some((name) => node === `source_${name}_0`);
+      if (isUser) states.push({ status, reason: metrics[`${node}_connection_last_disconnected_message`] });
+    }
+  }
+  const lost = states.find(({ status }) => status === -1);
+  const isConnected = states.length > 0 && states.every(({ status }) => status === 1);
+  const waiting = states.length === 0 || lost !== undefined ? 'disconnected' : 'connecting';
+  return {
+    id: name,
+    typ: type,
+    props: properties,
+    status: isConnected ? 'connected' : waiting,
+    err: lost?.reason ?? ''
+  };
+}
+
+/** The sections of the properties of a source type, which CONF_KEY selects. */
+const SECTIONS: readonly Operation[] = [
+  operation({
+    name: 'listConfKeys',
+    method: 'GET',
+    path: '/metadata/sources/:type/confKeys',
+    descr: 'The sections of properties of a source type that were created over this interface, by name',
+    errorPrefix: 'list source configurations error',
+    data: recordOf(PROPERTIES),
+    example: { params: { type: 'mqtt' } },
+    run: async ({ streams }, { params: { type } }) => {
+      const all = await streams.config.list('confKey');
+      const own = all.filter((entry) => entry.type === type.toLowerCase());
+      return Object.fromEntries(own.map(({ name, properties }) => [name, properties]));
+    }
+  }),
+  operation({
+    name: 'describeConfKey',
+    method: 'GET',
+    path: '/metadata/sources/:type/confKeys/:key',
+    descr: 'The properties of a section',
+    errorPrefix: 'describe source configuration error',
+    data: PROPERTIES,
+    run: async ({ streams }, { params: { type, key } }) =>
+      (await found(streams, { kind: 'confKey', type, name: key })).properties
+  }),
+  operation({
+    name: 'putConfKey',
+    method: 'PUT',
+    path: '/metadata/sources/:type/confKeys/:key',
+    descr: 'Create or replace a section of properties; streams select it by the option CONF_KEY',
+    errorPrefix: 'save source configuration error',
+    body: PROPERTIES,
+    contentType: 'text/plain',
+    example: {
+      params: { type: 'mqtt', key: 'plant' },
+      body: { server: 'tcp://127.0.0.1:1883' },
+      data: 'Configuration plant of source mqtt was saved.'
+    },
+    faultOf,
+    run: async ({ streams }, { params: { type, key }, body }) => {
+      await streams.config.set({ kind: 'confKey', type, name: key, properties: body });
+      return `Configuration ${key} of source ${type} was saved.`;
+    }
+  }),
+  operation({
+    name: 'dropConfKey',
+    method: 'DELETE',
+    path: '/metadata/sources/:type/confKeys/:key',
+    descr: 'Drop a section of properties that no stream uses',
+    errorPrefix: 'delete source configuration error',
+    contentType: 'text/plain',
+    run: async ({ streams }, { params: { type, key } }) => {
+      await drop(streams, { kind: 'confKey', type, name: key });
+      return `Configuration ${key} of source ${type} is dropped.`;
+    }
+  })
+];
+
+/** The connections, whose properties sections and actions take over. */
+const CONNECTIONS: readonly Operation[] = [
+  operation({
+    name: 'createConnection',
+    method: 'POST',
+    path: '/connections',
+    descr: 'Create a connection; sections and actions use it by the property connectionSelector',
+    errorPrefix: 'create connection error',
+    body: Type.Object({ id: Type.String({ minLength: 1, description: 'The identifier' }), ...NEW_CONNECTION }),
+    status: 201,
+    contentType: 'text/plain',
+    example: {
+      body: { id: 'plant', typ: 'mqtt', props: { server: 'tcp://127.0.0.1:1883' } },
+      data: 'Connection plant was created.'
+    },
+    run: async ({ streams }, { body: { id, typ, props = {} } }) => {
+      await streams.config.set({ kind: 'connection', type: typ, name: id, properties: props }, { isNew: true });
+      return `Connection ${id} was created.`;
+    }
+  }),
+  operation({
+    name: 'listConnections',
+    method: 'GET',
+    path: '/connections',
+    descr: 'The connections with their state',
+    errorPrefix: 'list connections error',
+    data: Type.Array(CONNECTION),
+    example: {},
+    run: async ({ streams }) => {
+      const all = await streams.config.list('connection');
+      return Promise.all(all.map((entry) => shown(streams, entry)));
+    }
+  }),
+  operation({
+    name: 'describeConnection',
+    method: 'GET',
+    path: '/connections/:id',
+    descr: 'A connection with its state',
+    errorPrefix: 'describe connection error',
+    data: CONNECTION,
+    run: async ({ streams }, { params: { id } }) =>
+      shown(streams, await found(streams, { kind: 'connection', name: id }))
+  }),
+  operation({
+    name: 'replaceConnection',
+    method: 'PUT',
+    path: '/connections/:id',
+    descr: 'Replace the properties of a connection; rules use them from their next start',
+    errorPrefix: 'update connection error',
+    body: Type.Object({
+      ...NEW_CONNECTION,
+      id: Type.Optional(Type.String({ description: 'The same as in the path' })),
+      typ: Type.Optional(Type.String({ description: 'The same as before' }))
+    }),
+    contentType: 'text/plain',
+    run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props = {} } }) => {
+      if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
+      const { type } = await found(streams, { kind: 'connection', name: id });
+      await streams.config.set({ kind: 'connection', type: typ ?? type, name: id, properties: props });
+      return `Connection ${id} was updated.`;
+    }
+  }),
+  operation({
+    name: 'dropConnection',
+    method: 'DELETE',
+    path: '/connections/:id',
+    descr: 'Drop a connection that nothing uses',
+    errorPrefix: 'delete connection error',
+    contentType: 'text/plain',
+    run: async ({ streams }, { params: { id } }) => {
+      await drop(streams, { kind: 'connection', name: id });
+      return `Connection ${id} is dropped.`;
+    }
+  })
+];
+
+/** The schemas of the format protobuf. */
+const SCHEMAS: readonly Operation[] = [
+  operation({
+    name: 'createSchema',
+    method: 'POST',
+    path: '/schemas/protobuf',
+    descr: 'Create a schema; streams use its messages as SCHEMAID="NAME.MESSAGE"',
+    errorPrefix: 'create schema error',
+    body: Type.Object({ name: Type.String({ minLength: 1, description: 'The name' }), content: CONTENT }),
+    status: 201,
+    contentType: 'text/plain',
+    run: async ({ streams }, { body: { name, content } }) => {
+      await streams.config.set({ ...PROTOBUF, name, properties: { content } }, { isNew: true });
+      return `protobuf schema ${name} is created`;
+    }
+  }),
+  operation({
+    name: 'listSchemas',
+    method: 'GET',
+    path: '/schemas/protobuf',
+    descr: 'The names of the schemas',
+    errorPrefix: 'list schemas error',
+    data: Type.Array(Type.String()),
+    example: {},
+    run: async ({ streams }) => (await streams.config.list('schema')).map(({ name }) => name)
+  }),
+  operation({
+    name: 'describeSchema',
+    method: 'GET',
+    path: '/schemas/protobuf/:name',
+    descr: 'A schema',
+    errorPrefix: 'describe schema error',
+    data: SCHEMA,
+    run: async ({ streams }, { params: { name } }) => {
+      const { type, properties } = await found(streams, { ...PROTOBUF, name });
+      return { type, name, content: properties.content };
+    }
+  }),
+  operation({
+    name: 'replaceSchema',
+    method: 'PUT',
+    path: '/schemas/protobuf/:name',
+    descr: 'Replace a schema, or create it; rules use it from their next start',
+    errorPrefix: 'update schema error',
+    body: Type.Object({
+      name: Type.Optional(Type.String({ description: 'The same as in the path' })),
+      content: CONTENT
+    }),
+    contentType: 'text/plain',
+    run: async ({ streams }, { params: { name }, body }) => {
+      if (body.name !== undefined && body.name !== name)
+        throw new Fault('refused', `invalid name ${body.name}: the path has ${name}`);
+      await streams.config.set({ ...PROTOBUF, name, properties: { content: body.content } });
+      return `protobuf schema ${name} is updated`;
+    }
+  }),
+  operation({
+    name: 'dropSchema',
+    method: 'DELETE',
+    path: '/schemas/protobuf/:name',
+    descr: 'Drop a schema that nothing uses',
+    errorPrefix: 'delete schema error',
+    contentType: 'text/plain',
+    run: async ({ streams }, { params: { name } }) => {
+      await drop(streams, { ...PROTOBUF, name });
+      return `protobuf schema ${name} is deleted`;
+    }
+  })
+];
+
+/** Sections of source properties, connections and schemas. */
+export const CONFIGURATION: readonly Operation[] = [...SECTIONS, ...CONNECTIONS, ...SCHEMAS];

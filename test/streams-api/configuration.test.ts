@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type BrokerOptions, createBroker, memoryStore } from 'embermq';
+import type { SourceType } from 'embermq/adapter';
+import { mqttSource } from 'embermq/streams/mqtt';
+import { protobufFormat } from 'embermq/streams/protobuf';
+import { streamsApi } from 'embermq/streams-api';
+import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
+import { listener } from '../bridge/pair.ts';
+import { mosquitto, withMosquitto as withClients } from '../cli/mosquitto.ts';
+import { serve } from '../support/management.ts';
+import { until } from '../support/until.ts';
+
+const SECRET = 'never-to-be-seen';
+const BOOK = 'syntax = "proto3"; message Book { string title = 1; int32 pages = 2; }';
+/** The message `{ title: 'abc', pages: 5 }`. */
+const PAYLOAD = Buffer.from('0a03616263' + '1005', 'hex');
+
+/** A source that keeps the properties with which it was opened. */
+function probe(): SourceType & { readonly opened: Readonly<Record<string, unknown>>[] } {
+  const opened: Readonly<Record<string, unknown>>[] = [];
+  return {
+    name: 'probe',
+    about: 'A source of a test.',
+    properties: {
+      url: { type: 'string', about: 'The address.' },
+      interval: { type: 'number', about: 'The interval.', default: 5 },
+      password: { type: 'string', about: 'The password.', isSecret: true }
+    },
+    opened,
+    open: ({ properties, connected }) => {
+      opened.push({ ...properties });
+      connected();
+      return { close: () => undefined };
+    }
+  };
+}
+
+async function start(options: BrokerOptions = {}) {
+  const source = probe();
+  const streams = { sources: [source, mqttSource()], formats: [await protobufFormat()] };
+  const broker = await createBroker({ ...options, streams }).start();
+  const server = await serve(streamsApi(broker, { credentials: 'none' }).node);
+  return {
+    source,
+    broker,
+    ...server,
+    ask: async (method: string, path: string, body?: unknown) => {
+      const { status, text, body: json } = await server.call(method, path, body);
+      assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
+      return json ?? text;
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await broker.stop();
+    }
+  };
+}
+
+const KEYS = '/metadata/sources/probe/confKeys';
+const STREAM = { sql: 'CREATE STREAM demo () WITH (TYPE="probe", DATASOURCE="d", FORMAT="json", CONF_KEY="a")' };
+const RULE = { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] };
+
+describe('The configuration of sources over REST', () => {
+  it('gives a source the properties of its section over those of its connection', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', interval: 7 } });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c', interval: 9, password: SECRET });
+    await kit.ask('POST', '/streams', STREAM);
+    await kit.ask('POST', '/rules', RULE);
+    assert.deepEqual(kit.source.opened, [{ url: 'tcp://c', interval: 9, password: SECRET }]);
+  });
+
+  it('shows secrets as ******, and keeps them if that is sent back', async () => {
+    await using kit = await start();
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'tcp://a', password: SECRET });
+    const shown = await kit.ask('GET', `${KEYS}/a`);
+    assert.deepEqual(shown, { url: 'tcp://a', password: '******' });
+    assert.deepEqual(await kit.ask('GET', KEYS), { a: shown });
+    await kit.ask('PUT', `${KEYS}/a`, { ...shown, interval: 1 });
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { password: SECRET } });
+    assert.deepEqual((await kit.ask('GET', '/connections/c')).props, { password: '******' });
+    await kit.ask('PUT', '/connections/c', { props: { password: '******', url: 'tcp://c' } });
+    await kit.ask('PUT', `${KEYS}/b`, { connectionSelector: 'c' });
+    await kit.ask('POST', '/streams', STREAM);
+    await kit.ask('POST', '/rules', RULE);
+    await kit.ask('POST', '/streams', { sql: STREAM.sql.replace('demo', 'other').replace('"a"', '"b"') });
+    await kit.ask('POST', '/rules', { ...RULE, id: 'r2', sql: 'SELECT * FROM other' });
+    assert.deepEqual(kit.source.opened, [
+      { url: 'tcp://a', interval: 1, password: SECRET },
+      { url: 'tcp://c', interval: 5, password: SECRET }
+    ]);
+    const refused = await kit.call('PUT', `${KEYS}/new`, { password: '******' });
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /section new: property password: \*{6} stands for the current value, but there is none/);
+  });
+
+  it('keeps sections, connections and schemas over a restart', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await start({ store });
+      await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { password: SECRET } });
+      await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c', url: 'tcp://a' });
+      await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });
+      await kit.ask('POST', '/streams', STREAM);
+      await kit.ask('POST', '/rules', RULE);
+      assert.equal((await kit.ask('GET', '/connections/c')).status, 'connected');
+    }
+    await using kit = await start({ store });
+    await until(() => kit.source.opened.length > 0);
+    assert.deepEqual(kit.source.opened, [{ url: 'tcp://a', interval: 5, password: SECRET }]);
+    assert.deepEqual(await kit.ask('GET', '/schemas/protobuf'), ['book']);
+    await kit.ask('POST', '/streams', {
+      sql: 'CREATE STREAM books () WITH (DATASOURCE="b", FORMAT="protobuf", SCHEMAID="book.Book")'
+    });
+    await kit.ask('POST', '/rules', { ...RULE, id: 'r2', sql: 'SELECT * FROM books' });
+  });
+
+  it('refuses to delete what is in use, naming the streams and rules', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe' });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c' });
+    await kit.ask('POST', '/streams', STREAM);
+    await kit.ask('POST', '/rules', RULE);
+    for (const path of [`${KEYS}/a`, '/connections/c']) {
+      const { status, text } = await kit.call('DELETE', path);
+      assert.equal(status, 400);
+      assert.match(text, /is used by stream demo, rule r1\n$/);
+    }
+    await kit.ask('DELETE', '/rules/r1');
+    await kit.ask('DELETE', '/streams/demo');
+    assert.equal(await kit.ask('DELETE', `${KEYS}/a`), 'Configuration a of source probe is dropped.');
+    assert.equal(await kit.ask('DELETE', '/connections/c'), 'Connection c is dropped.');
+    assert.deepEqual(await kit.ask('GET', '/connections'), []);
+  });
+
+  it('refuses what is not valid', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe' });
+    const cases: readonly [method: string, path: string, body: unknown, status: number, says: RegExp][] = [
+      ['PUT', '/metadata/sources/none/confKeys/a', {}, 404, /save source configuration error: .*none/],
+      ['PUT', `${KEYS}/a`, { interval: 'often' }, 400, /section a: property interval must be a number/],
+      ['PUT', `${KEYS}/a`, { connectionSelector: 'none' }, 400, /connectionSelector/],
+      ['PUT', `${KEYS}/${encodeURIComponent('a/b')}`, {}, 400, /name/],
+      ['PUT', `${KEYS}/a`, '[]', 400, /not a JSON object/],
+      ['GET', `${KEYS}/a`, undefined, 404, /a is not found/],
+      ['DELETE', `${KEYS}/a`, undefined, 404, /a is not found/],
+      ['POST', '/connections', { id: 'c', typ: 'probe' }, 400, /connection c already exists/],
+      ['PUT', '/connections/none', { props: {} }, 404, /none is not found/],
+      ['PUT', '/connections/c', { typ: 'mqtt', props: {} }, 400, /probe, the type of the connection c/],
+      [
+        'POST',
+        '/schemas/protobuf',
+        { name: 'book', content: 'message {' },
+        400,
+        /schema "book" of the format protobuf/
+      ],
+      ['GET', '/schemas/protobuf/book', undefined, 404, /book is not found/]
+    ];
+    for (const [method, path, body, status, says] of cases) {
+      const answer = await kit.call(method, path, body);
+      assert.deepEqual([answer.status, says.test(answer.text)], [status, true], `${method} ${path}: ${answer.text}`);
+    }
+  });
+
+  it('decodes messages by a schema that was created over REST', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });
+    assert.deepEqual(await kit.ask('GET', '/schemas/protobuf/book'), { type: 'protobuf', name: 'book', content: BOOK });
+    await kit.ask('POST', '/streams', {
+      sql: 'CREATE STREAM books () WITH (DATASOURCE="books", FORMAT="protobuf", SCHEMAID="book.Book")'
+    });
+    const rule = {
+      id: 'r1',
+      sql: 'SELECT title, pages FROM books',
+      actions: [{ mqtt: { topic: 'out', sendSingle: true } }]
+    };
+    await kit.ask('POST', '/rules', rule);
+    const out = await listener(kit.broker, 'out');
+    await kit.broker.publish('books', PAYLOAD);
+    assert.deepEqual(JSON.parse(String((await out.next()).payload)), { title: 'abc', pages: 5 });
+    const { status, text } = await kit.call('DELETE', '/schemas/protobuf/book');
+    assert.deepEqual([status, text.trim()], [400, 'delete schema error: schema book is used by stream books, rule r1']);
+  });
+});
+
+describe('A mosquitto', { skip: withMosquitto.skip || withClients.skip }, () => {
+  it('sends messages to a rule that requests to the interface of streams alone have created', async () => {
+    const server = await new Mosquitto().begin();
+    try {
+      await using kit = await start();
+      await kit.ask('POST', '/connections', {
+        id: 'plant',
+        typ: 'mqtt',
+        props: { server: `tcp://127.0.0.1:${server.port}`, username: 'ember', password: SECRET }
+      });
+      await kit.ask('PUT', '/metadata/sources/mqtt/confKeys/plant', { connectionSelector: 'plant', qos: 1 });
+      await kit.ask('POST', '/streams', {
+        sql: 'CREATE STREAM demo () WITH (DATASOURCE="sensors/#", FORMAT="json", CONF_KEY="plant")'
+      });
+      const { status: before } = await kit.ask('GET', '/connections/plant');
+      assert.equal(before, 'disconnected');
+      await kit.ask('POST', '/rules', {
+        id: 'r1',
+        sql: 'SELECT temperature FROM demo',
+        actions: [{ mqtt: { topic: 'out', sendSingle: true } }]
+      });
+      const out = await listener(kit.broker, 'out');
+      while ((await kit.ask('GET', '/connections/plant')).status !== 'connected');
+      await mosquitto('pub', ['-p', `${server.port}`, '-t', 'sensors/1', '-q', '1', '-m', '{"temperature":21}']);
+      assert.deepEqual(JSON.parse(String((await out.next()).payload)), { temperature: 21 });
+      const metrics = await kit.ask('GET', '/v2/rules/r1/status');
+      assert.equal(metrics.source_demo_0_records_in_total, 1);
+    } finally {
+      await server.end();
+    }
+  });
+});
