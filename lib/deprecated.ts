@@ -77,10 +77,14 @@ export {
   isCausedByPeer
 } from './base/errors.ts';
 export {
+  /** @deprecated Use `DocumentedParam` of `embermq/adapter`. */
+  type DocumentedParam as ParamRow,
   /** @deprecated Import it from `embermq/adapter`. */
   documentedName,
   /** @deprecated Import it from `embermq/adapter`. */
   durationMs,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type Localized,
   /** @deprecated Import it from `embermq/adapter`. */
   nearest,
   /** @deprecated Use `Field` of `embermq/adapter`. */
@@ -91,6 +95,12 @@ export {
   optionName,
   /** @deprecated Use `field` of `embermq/adapter`. */
   optionRow,
+  /** @deprecated Import it from `embermq/adapter`. */
+  type ParamTable,
+  /** @deprecated Use `Field` of `embermq/adapter`. */
+  type PropertyRow,
+  /** @deprecated Use `FieldTable` of `embermq/adapter`. */
+  type PropertyTable,
   /** @deprecated Import it from `embermq/adapter`. */
   parseDuration,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -310,13 +320,7 @@ export type {
   /** @deprecated Import it from `embermq/adapter`. */
   LocalAction,
   /** @deprecated Import it from `embermq/adapter`. */
-  Localized,
-  /** @deprecated Use `ParamField` of `embermq/adapter`. */
-  ParamField as ParamRow,
-  /** @deprecated Import it from `embermq/adapter`. */
   Params,
-  /** @deprecated Import it from `embermq/adapter`. */
-  ParamTable,
   /** @deprecated Import it from `embermq/adapter`. */
   Resource,
   /** @deprecated Import it from `embermq/adapter`. */
@@ -423,10 +427,6 @@ export type {
   OpenSink,
   /** @deprecated Import it from `embermq/adapter`. */
   OpenSource,
-  /** @deprecated Use `PropertyField` of `embermq/adapter`. */
-  PropertyField as PropertyRow,
-  /** @deprecated Import it from `embermq/adapter`. */
-  PropertyTable,
   /** @deprecated Import it from `embermq/adapter`. */
   SinkItem,
   /** @deprecated Import it from `embermq/adapter`. */

@@ -2,108 +2,94 @@
 // defaults of the original interface.
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
-import type { ParamField, ParamTable } from '../../lib/adapter.ts';
+import type { Field, FieldTable } from '../../lib/adapter.ts';
 
 const SWITCH = ['on', 'off'];
 
-const MOUNTPOINT: ParamField = {
+const MOUNTPOINT: Field = {
   order: 9,
   type: 'string',
   default: 'bridge/aws/${node}/',
-  title: { en: 'Mountpoint', zh: '挂载点' },
-  description: {
-    en: 'Prefix of the topics at the remote server. ${node} stands for the name of this node. Default: none.',
-    zh: '远程服务器上主题的前缀，${node} 表示本节点的名称。不填则没有前缀。'
-  }
+  title: 'Mountpoint',
+  about: 'Prefix of the topics at the remote server. ${node} stands for the name of this node. Default: none.',
+  zh: { title: '挂载点', about: '远程服务器上主题的前缀，${node} 表示本节点的名称。不填则没有前缀。' }
 };
 
-const RECONNECT_INTERVAL: ParamField = {
+const RECONNECT_INTERVAL: Field = {
   order: 11,
   type: 'string',
   format: 'duration',
   default: '30s',
-  title: { en: 'Reconnect Interval', zh: '重连间隔' },
-  description: {
-    en: 'Maximum time between two attempts to connect or to send while messages are queued.',
-    zh: '有消息等待发送时，两次连接或发送尝试之间的最长间隔。'
-  }
+  title: 'Reconnect Interval',
+  about: 'Maximum time between two attempts to connect or to send while messages are queued.',
+  zh: { title: '重连间隔', about: '有消息等待发送时，两次连接或发送尝试之间的最长间隔。' }
 };
 
-const DISK_CACHE: ParamField = {
+const DISK_CACHE: Field = {
   order: 4,
   type: 'string',
-  enum: SWITCH,
+  choices: SWITCH,
   default: 'off',
-  title: { en: 'Disk Cache', zh: '磁盘缓存' },
-  description: {
-    en: 'Keep queued messages in the store of the broker, so that they are sent after a restart.',
-    zh: '将等待发送的消息保存在 broker 的存储中，重启后继续发送。'
-  }
+  title: 'Disk Cache',
+  about: 'Keep queued messages in the store of the broker, so that they are sent after a restart.',
+  zh: { title: '磁盘缓存', about: '将等待发送的消息保存在 broker 的存储中，重启后继续发送。' }
 };
 
 /** Parameters of the resource `bridge_mqtt`. */
-export const BRIDGE_MQTT_PARAMS: ParamTable = {
+export const BRIDGE_MQTT_PARAMS: FieldTable = {
   address: {
     order: 1,
     type: 'string',
     required: true,
     default: '127.0.0.1:1883',
-    title: { en: 'Address', zh: '地址' },
-    description: {
-      en: 'Host and port of the remote MQTT server, or a URL such as wss://host/mqtt.',
-      zh: '远程 MQTT 服务器的主机名和端口，或 wss://host/mqtt 形式的 URL。'
-    }
+    title: 'Address',
+    about: 'Host and port of the remote MQTT server, or a URL such as wss://host/mqtt.',
+    zh: { title: '地址', about: '远程 MQTT 服务器的主机名和端口，或 wss://host/mqtt 形式的 URL。' }
   },
   proto_ver: {
     order: 2,
     type: 'string',
-    enum: ['mqttv3', 'mqttv4', 'mqttv5'],
+    choices: ['mqttv3', 'mqttv4', 'mqttv5'],
     default: 'mqttv4',
-    title: { en: 'Protocol Version', zh: '协议版本' },
-    description: {
-      en: 'MQTT 3.1, 3.1.1 or 5.0. Properties of messages are forwarded with MQTT 5.0 only.',
-      zh: 'MQTT 3.1、3.1.1 或 5.0。只有使用 MQTT 5.0 时才会转发消息的属性。'
-    }
+    title: 'Protocol Version',
+    about: 'MQTT 3.1, 3.1.1 or 5.0. Properties of messages are forwarded with MQTT 5.0 only.',
+    zh: { title: '协议版本', about: 'MQTT 3.1、3.1.1 或 5.0。只有使用 MQTT 5.0 时才会转发消息的属性。' }
   },
   pool_size: {
     order: 3,
     type: 'number',
     required: true,
-    range: [1, 1024],
+    min: 1,
+    max: 1024,
     default: 8,
-    title: { en: 'Pool Size', zh: '连接池大小' },
-    description: {
-      en: 'Without effect: there is one connection, over which the messages of each rule stay in order.',
-      zh: '该参数不起作用：始终只使用一个连接，以保证每条规则的消息顺序。'
-    }
+    title: 'Pool Size',
+    about: 'Without effect: there is one connection, over which the messages of each rule stay in order.',
+    zh: { title: '连接池大小', about: '该参数不起作用：始终只使用一个连接，以保证每条规则的消息顺序。' }
   },
   disk_cache: DISK_CACHE,
   clientid: {
     order: 5,
     type: 'string',
     default: 'client',
-    title: { en: 'Client ID', zh: '客户端 ID' },
-    description: {
-      en: 'Client id at the remote server. Default: the id of the resource.',
-      zh: '连接远程服务器使用的客户端 ID。不填则使用资源 ID。'
-    }
+    title: 'Client ID',
+    about: 'Client id at the remote server. Default: the id of the resource.',
+    zh: { title: '客户端 ID', about: '连接远程服务器使用的客户端 ID。不填则使用资源 ID。' }
   },
   append: {
     order: 6,
     type: 'boolean',
     default: true,
-    title: { en: 'Append Unique ID', zh: '附加唯一标识' },
-    description: {
-      en: 'Append "_" and a unique id to the client id, so that two nodes do not disconnect each other.',
-      zh: '在客户端 ID 后附加下划线和唯一标识，避免多个节点互相踢下线。'
-    }
+    title: 'Append Unique ID',
+    about: 'Append "_" and a unique id to the client id, so that two nodes do not disconnect each other.',
+    zh: { title: '附加唯一标识', about: '在客户端 ID 后附加下划线和唯一标识，避免多个节点互相踢下线。' }
   },
   username: {
     order: 7,
     type: 'string',
     default: 'user',
-    title: { en: 'User Name', zh: '用户名' },
-    description: { en: 'User name at the remote server.', zh: '连接远程服务器的用户名。' }
+    title: 'User Name',
+    about: 'User name at the remote server.',
+    zh: { title: '用户名', about: '连接远程服务器的用户名。' }
   },
   password: {
     order: 8,
@@ -111,8 +97,9 @@ export const BRIDGE_MQTT_PARAMS: ParamTable = {
     input: 'password',
     default: 'passwd',
     isSecret: true,
-    title: { en: 'Password', zh: '密码' },
-    description: { en: 'Password at the remote server.', zh: '连接远程服务器的密码。' }
+    title: 'Password',
+    about: 'Password at the remote server.',
+    zh: { title: '密码', about: '连接远程服务器的密码。' }
   },
   mountpoint: MOUNTPOINT,
   keepalive: {
@@ -121,11 +108,9 @@ export const BRIDGE_MQTT_PARAMS: ParamTable = {
     format: 'duration',
     required: true,
     default: '60s',
-    title: { en: 'Keep Alive', zh: '心跳间隔' },
-    description: {
-      en: 'Time without messages after which the connection is tested.',
-      zh: '没有消息时发送心跳检测连接的间隔。'
-    }
+    title: 'Keep Alive',
+    about: 'Time without messages after which the connection is tested.',
+    zh: { title: '心跳间隔', about: '没有消息时发送心跳检测连接的间隔。' }
   },
   reconnect_interval: RECONNECT_INTERVAL,
   retry_interval: {
@@ -133,107 +118,97 @@ export const BRIDGE_MQTT_PARAMS: ParamTable = {
     type: 'string',
     format: 'duration',
     default: '20s',
-    title: { en: 'Retry Interval', zh: '重传间隔' },
-    description: {
-      en: 'Time without an acknowledgement after which the connection is closed and messages are sent again.',
-      zh: '未收到确认时关闭连接并重新发送消息的等待时间。'
-    }
+    title: 'Retry Interval',
+    about: 'Time without an acknowledgement after which the connection is closed and messages are sent again.',
+    zh: { title: '重传间隔', about: '未收到确认时关闭连接并重新发送消息的等待时间。' }
   },
   bridge_mode: {
     order: 13,
     type: 'boolean',
     default: true,
-    title: { en: 'Bridge Mode', zh: '桥接模式' },
-    description: {
-      en: 'Without effect: it concerns messages from the remote server, and this resource has no subscriptions.',
-      zh: '该参数不起作用：桥接模式只影响来自远程服务器的消息，而该资源没有订阅。'
-    }
+    title: 'Bridge Mode',
+    about: 'Without effect: it concerns messages from the remote server, and this resource has no subscriptions.',
+    zh: { title: '桥接模式', about: '该参数不起作用：桥接模式只影响来自远程服务器的消息，而该资源没有订阅。' }
   },
   ssl: {
     order: 14,
     type: 'string',
-    enum: SWITCH,
+    choices: SWITCH,
     required: true,
     default: 'off',
-    title: { en: 'TLS', zh: 'TLS' },
-    description: {
-      en: 'Connect with TLS. The certificate of the server is always verified.',
-      zh: '使用 TLS 连接，始终验证服务器证书。'
-    }
+    title: 'TLS',
+    about: 'Connect with TLS. The certificate of the server is always verified.',
+    zh: { title: 'TLS', about: '使用 TLS 连接，始终验证服务器证书。' }
   },
   cacertfile: {
     order: 15,
     type: 'string',
     input: 'textarea',
-    title: { en: 'CA Certificates', zh: 'CA 证书' },
-    description: {
-      en: 'Certificate authorities as PEM text, instead of those of Node. No file is read.',
-      zh: 'CA 证书的 PEM 格式文本，代替 Node 自带的 CA 证书。不会读取文件。'
-    }
+    title: 'CA Certificates',
+    about: 'Certificate authorities as PEM text, instead of those of Node. No file is read.',
+    zh: { title: 'CA 证书', about: 'CA 证书的 PEM 格式文本，代替 Node 自带的 CA 证书。不会读取文件。' }
   },
   certfile: {
     order: 16,
     type: 'string',
     input: 'textarea',
-    title: { en: 'Client Certificate', zh: '客户端证书' },
-    description: {
-      en: 'Certificate for servers that ask for one, as PEM text.',
-      zh: '服务器要求客户端证书时使用的证书，PEM 格式文本。'
-    }
+    title: 'Client Certificate',
+    about: 'Certificate for servers that ask for one, as PEM text.',
+    zh: { title: '客户端证书', about: '服务器要求客户端证书时使用的证书，PEM 格式文本。' }
   },
   keyfile: {
     order: 17,
     type: 'string',
     input: 'textarea',
     isSecret: true,
-    title: { en: 'Client Key', zh: '客户端私钥' },
-    description: { en: 'Private key of the certificate, as PEM text.', zh: '客户端证书的私钥，PEM 格式文本。' }
+    title: 'Client Key',
+    about: 'Private key of the certificate, as PEM text.',
+    zh: { title: '客户端私钥', about: '客户端证书的私钥，PEM 格式文本。' }
   },
   ciphers: {
     order: 18,
     type: 'string',
     default: 'ECDHE-ECDSA-AES256-GCM-SHA384,ECDHE-RSA-AES256-GCM-SHA384',
-    title: { en: 'Cipher Suites', zh: '加密套件' },
-    description: {
-      en: 'Names of cipher suites, separated by commas. Default: those of Node.',
-      zh: '加密套件的名称，以逗号分隔。不填则使用 Node 的默认值。'
-    }
+    title: 'Cipher Suites',
+    about: 'Names of cipher suites, separated by commas. Default: those of Node.',
+    zh: { title: '加密套件', about: '加密套件的名称，以逗号分隔。不填则使用 Node 的默认值。' }
   },
   servername: {
     order: 19,
     type: 'string',
-    title: { en: 'Server Name', zh: '服务器名称' },
-    description: {
-      en: 'Name that the certificate of the server must have. Default: the host name.',
-      zh: '服务器证书中必须包含的名称。默认为主机名。'
-    }
+    title: 'Server Name',
+    about: 'Name that the certificate of the server must have. Default: the host name.',
+    zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为主机名。' }
   }
 };
 
 /** Parameters of the resource `bridge_rpc`. */
-export const BRIDGE_RPC_PARAMS: ParamTable = {
+export const BRIDGE_RPC_PARAMS: FieldTable = {
   address: {
     order: 1,
     type: 'string',
     required: true,
     default: 'emqx2@127.0.0.1',
-    title: { en: 'Node', zh: '节点' },
-    description: { en: 'Name of the remote node.', zh: '远程节点的名称。' }
+    title: 'Node',
+    about: 'Name of the remote node.',
+    zh: { title: '节点', about: '远程节点的名称。' }
   },
   pool_size: {
     order: 2,
     type: 'number',
     required: true,
     default: 8,
-    title: { en: 'Pool Size', zh: '连接池大小' },
-    description: { en: 'Number of connections.', zh: '连接的数量。' }
+    title: 'Pool Size',
+    about: 'Number of connections.',
+    zh: { title: '连接池大小', about: '连接的数量。' }
   },
   batch_size: {
     order: 3,
     type: 'number',
     default: 32,
-    title: { en: 'Batch Size', zh: '批量大小' },
-    description: { en: 'Number of messages that are sent together.', zh: '一次发送的消息数量。' }
+    title: 'Batch Size',
+    about: 'Number of messages that are sent together.',
+    zh: { title: '批量大小', about: '一次发送的消息数量。' }
   },
   disk_cache: DISK_CACHE,
   mountpoint: MOUNTPOINT,
@@ -241,15 +216,17 @@ export const BRIDGE_RPC_PARAMS: ParamTable = {
 };
 
 /** Parameters of the action `data_to_mqtt_broker`. */
-export const DATA_TO_MQTT_BROKER_PARAMS: ParamTable = {
+export const DATA_TO_MQTT_BROKER_PARAMS: FieldTable = {
   forward_topic: {
     order: 1,
     type: 'string',
     default: '',
-    title: { en: 'Forward Topic', zh: '转发主题' },
-    description: {
-      en: 'Topic at the remote server, after the mountpoint, with placeholders such as ${clientid}. Empty: the topic of the message.',
-      zh: '转发到远程服务器的主题（位于挂载点之后），支持 ${clientid} 形式的占位符。为空时使用原消息的主题。'
+    title: 'Forward Topic',
+    about:
+      'Topic at the remote server, after the mountpoint, with placeholders such as ${clientid}. Empty: the topic of the message.',
+    zh: {
+      title: '转发主题',
+      about: '转发到远程服务器的主题（位于挂载点之后），支持 ${clientid} 形式的占位符。为空时使用原消息的主题。'
     }
   },
   payload_tmpl: {
@@ -257,10 +234,11 @@ export const DATA_TO_MQTT_BROKER_PARAMS: ParamTable = {
     type: 'string',
     input: 'textarea',
     default: '',
-    title: { en: 'Payload Template', zh: '消息内容模板' },
-    description: {
-      en: 'Payload, with placeholders such as ${payload} for values of the output. Empty: the whole output as JSON.',
-      zh: '消息内容模板，支持使用 ${payload} 形式的占位符引用规则输出的值。为空时发送规则的全部输出（JSON 格式）。'
+    title: 'Payload Template',
+    about: 'Payload, with placeholders such as ${payload} for values of the output. Empty: the whole output as JSON.',
+    zh: {
+      title: '消息内容模板',
+      about: '消息内容模板，支持使用 ${payload} 形式的占位符引用规则输出的值。为空时发送规则的全部输出（JSON 格式）。'
     }
   }
 };

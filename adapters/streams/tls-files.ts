@@ -1,13 +1,13 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { PropertyTable } from '../../lib/adapter.ts';
+import type { FieldTable } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 import type { OutgoingTls } from '../outgoing/index.ts';
 import { fileFault } from './file-fault.ts';
 
 /** The properties that name TLS files. */
-export const TLS_FILE_PROPERTIES: PropertyTable = {
+export const TLS_FILE_PROPERTIES: FieldTable = {
   certificationPath: { type: 'string', about: 'File of the certificate of the client, PEM.' },
   privateKeyPath: { type: 'string', about: 'File of the private key of the certificate, PEM.' },
   rootCaPath: { type: 'string', about: 'File of the certificate authorities, PEM, instead of those of Node.' }

@@ -105,6 +105,12 @@ export function field<V>(
   return { type, default: value, about, ...more };
 }
 
+/** A string for display, in the languages of the documented interface. */
+export interface Localized {
+  readonly en: string;
+  readonly zh: string;
+}
+
 /** @deprecated Use `Field`. */
 export type OptionRow<T = unknown> = Omit<Field<T>, 'type' | 'default' | 'choices'> & {
   readonly default: T;
@@ -113,6 +119,22 @@ export type OptionRow<T = unknown> = Omit<Field<T>, 'type' | 'default' | 'choice
 };
 /** @deprecated Use `FieldTable`. */
 export type OptionTable = Readonly<Record<string, OptionRow>>;
+/** @deprecated Use `Field`. */
+export type PropertyRow = Field & { readonly range?: readonly [least: number, greatest: number] };
+/** @deprecated Use `FieldTable`. */
+export type PropertyTable = Readonly<Record<string, PropertyRow>>;
+
+/** A parameter in the form of the documented interface, in which lists of actions and of resource types show it. */
+export type DocumentedParam = Omit<Field, 'type' | 'about' | 'title' | 'items'> & {
+  readonly type: JsonType | 'float';
+  readonly title: Localized;
+  readonly description: Localized;
+  readonly enum?: readonly unknown[];
+  readonly range?: readonly [number, number];
+  readonly schema?: ParamTable;
+  readonly items?: object;
+};
+export type ParamTable = Readonly<Record<string, DocumentedParam>>;
 
 /** @deprecated Use `field`. */
 export function optionRow<V>(
@@ -125,27 +147,60 @@ export function optionRow<V>(
 }
 
 /** Fields as apps may give them: also in the forms of 0.2. */
-type GivenTable = FieldTable | OptionTable;
+export type GivenTable = FieldTable | OptionTable | PropertyTable | ParamTable;
 
+const NO_FIELDS: FieldTable = {};
 const current = new WeakMap<GivenTable, FieldTable>();
 
 /** The fields of a table that an app has given. */
-export function fieldsOf(given: GivenTable): FieldTable {
+export function fieldsOf(given: GivenTable = NO_FIELDS): FieldTable {
   let table = current.get(given);
   if (table === undefined) {
-    const isCurrent = Object.values(given).every((one) => currentField(one) === one);
-    table = isCurrent
-      ? (given as FieldTable)
-      : Object.fromEntries(Object.entries(given).map(([name, one]) => [name, currentField(one)]));
+    const entries = Object.entries(given).map(([name, one]) => [name, currentField(one)] as const);
+    const isCurrent = entries.every(([name, one]) => one === given[name]);
+    table = isCurrent ? (given as FieldTable) : Object.fromEntries(entries);
     current.set(given, table);
   }
   return table;
 }
 
-function currentField(given: Field | OptionRow): Field {
-  if (!('kind' in given)) return given;
-  const { kind, ...others } = given;
-  return { ...others, type: kind === 'text' ? 'string' : kind };
+/** The columns of earlier forms. */
+type Earlier = Partial<Pick<OptionRow, 'kind'> & Pick<DocumentedParam, 'description' | 'enum' | 'range' | 'schema'>>;
+
+function currentField(given: GivenTable[string]): Field {
+  const { kind, description, enum: choices, range, schema, ...others } = given as Omit<Field, 'title'> & Earlier;
+  if ([kind, description, choices, range, schema].every((one) => one === undefined)) return given as Field;
+  const { title, type } = given as DocumentedParam;
+  const isText = kind === 'text';
+  return {
+    ...others,
+    type: isText ? 'string' : (kind ?? (type === 'float' ? 'number' : type)),
+    ...(choices && { choices }),
+    ...(range && { min: range[0], max: range[1] }),
+    ...(schema && { fields: fieldsOf(schema) }),
+    ...(description && { about: description.en, title: title.en, zh: { title: title.zh, about: description.zh } })
+  };
+}
+
+/** The types of values in JSON, as interfaces show them. */
+export type JsonType = 'string' | 'number' | 'boolean' | 'object' | 'array' | 'any';
+
+/** The type of the values of a field in JSON. */
+export function jsonTypeOf({ type }: Field): JsonType {
+  switch (type) {
+    case 'choice':
+    case 'rate':
+      return 'string';
+    case 'function':
+      return 'any';
+    case 'integer':
+    case 'percent':
+    case 'duration':
+    case 'size':
+      return 'number';
+    default:
+      return type;
+  }
 }
 
 /** An amount, such as messages or bytes, per period of time. */

@@ -8,9 +8,9 @@ import {
   type FieldTable,
   type FieldType,
   fieldsOf,
+  type GivenTable,
   MAX_TEXT_BYTES,
   nameIndex,
-  type OptionTable,
   optionName,
   parseDuration,
   parseSize,
@@ -28,7 +28,7 @@ import { HIDDEN, isHidden } from './secrets.ts';
  * @throws InvalidInput OPTION_UNKNOWN with the most similar name, or OPTION_INVALID
  */
 export function readOptions(
-  table: FieldTable | OptionTable,
+  table: GivenTable,
   given: object,
   where: string,
   base?: Readonly<Record<string, unknown>>
@@ -40,13 +40,13 @@ export function readOptions(
 }
 
 /** As `readOptions`, but returns only the values of given options. */
-export function readGiven(table: FieldTable | OptionTable, given: object, where: string): Record<string, unknown> {
+export function readGiven(table: GivenTable, given: object, where: string): Record<string, unknown> {
   checkObject(given, where === '' ? 'options' : where);
-  return readFields(fieldsOf(table), given, OPTIONS, { what: where, path: where === '' ? '' : `${where}.` });
+  return readFields(table, given, OPTIONS, { what: where, path: where === '' ? '' : `${where}.` });
 }
 
 /** The differences between the readers of options, properties and parameters. */
-interface Policy {
+export interface Policy {
   /** Codes of the errors for a value that is not valid, and for one that is missing. */
   readonly invalid: string;
   readonly missing: string;
@@ -104,7 +104,13 @@ const OPTIONS: Policy = {
  * @returns the values by the names of the table, and those that it does not have
  * @throws InvalidInput with a code of the policy
  */
-function readFields(table: FieldTable, given: object, policy: Policy, place: Place): Record<string, unknown> {
+export function readFields(
+  written: GivenTable | undefined,
+  given: object,
+  policy: Policy,
+  place: Place
+): Record<string, unknown> {
+  const table = fieldsOf(written);
   const { what, path = '' } = place;
   const values = new Map<string, unknown>();
   for (const [key, value] of Object.entries(given)) {

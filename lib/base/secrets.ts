@@ -1,7 +1,13 @@
-import type { Field } from './fields.ts';
+// Secrets in values that interfaces show and take back: `hideSecrets` puts `******` in their place, `keepSecrets` puts
+// the current values in the place of `******`. A string may contain URLs, whose user information, query and fragment
+// count as secrets.
+
+import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
 
 /** Replaces a secret in output. In a change it means the current one. */
 export const HIDDEN = '******';
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** A part of a URL that may be a secret: its user information, a value of its query, or its fragment. */
 interface SecretPart {
@@ -34,14 +40,97 @@ export function keepInUrls(text: string, present: unknown): string {
 }
 
 /** True if `******` stands for a secret in a URL of a text. */
-export function hasHiddenInUrls(text: string): boolean {
+function hasHiddenInUrls(text: string): boolean {
   return text.includes(HIDDEN) && secretParts(text).some(({ from, to }) => text.slice(from, to) === HIDDEN);
+}
+
+/** Names that denote secrets, for values that no table describes. */
+const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
+/** Maximum nesting of objects and arrays in a value with secrets. */
+const MAX_LEVELS = 64;
+
+/**
+ * Values with secrets shown as `******`: values that the table marks, values that no table describes and whose name
+ * denotes a secret, and parts of URLs. Of a secret object, all values are hidden.
+ */
+export function hideSecrets(given: GivenTable | undefined, values: Fields): Fields {
+  const table = fieldsOf(given);
+  return mapped(values, (value, name) => {
+    const field = fieldNamed(table, name);
+    if (field?.isSecret === true && field.type === 'object' && isPlain(value)) return mapped(value, () => HIDDEN);
+    const isSecret = field === undefined ? SECRET_NAME.test(name) : field.isSecret === true;
+    return isSecret ? HIDDEN : hideIn(value, field?.fields);
+  });
+}
+
+function hideIn(value: unknown, fields?: FieldTable): unknown {
+  if (typeof value === 'string') return hideInUrls(value);
+  if (Array.isArray(value)) return value.map((one) => hideIn(one));
+  return isPlain(value) ? hideSecrets(fields, value) : value;
+}
+
+/** @param name matched without regard to case */
+function fieldNamed(table: FieldTable, name: string): Field | undefined {
+  if (Object.hasOwn(table, name)) return table[name];
+  const lower = name.toLowerCase();
+  return Object.entries(table).find(([known]) => known.toLowerCase() === lower)?.[1];
+}
+
+/**
+ * Replace `******` in a value, at every depth, by the current values: elements of arrays and URLs within a string are
+ * matched by position, the others by name.
+ * @param path the place of the value, for `refuse`
+ * @param refuse called if there is no current value, or if there are too many levels; the value stays unless it throws
+ */
+export function keepSecrets(
+  value: unknown,
+  present: unknown,
+  path: readonly string[] = [],
+  refuse?: (path: readonly string[], reason: string, expected: string) => void
+): unknown {
+  const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
+  if (value === HIDDEN) return present ?? without() ?? value;
+  if (typeof value === 'string') {
+    const kept = keepInUrls(value, present);
+    if (hasHiddenInUrls(kept)) without();
+    return kept;
+  }
+  const isList = Array.isArray(value);
+  if (!isList && !isPlain(value)) return value;
+  if (path.length > MAX_LEVELS) {
+    refuse?.(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
+    return value;
+  }
+  const keep = (inner: unknown, name: string | number) =>
+    keepSecrets(inner, memberOf(present, name), [...path, `field ${name}`], refuse);
+  return isList ? value.map(keep) : mapped(value, keep);
+}
+
+/** A field of a plain object, or an element of an array. */
+export function memberOf(value: unknown, name: string | number): unknown {
+  const isOwn = (isPlain(value) || Array.isArray(value)) && Object.hasOwn(value, name);
+  return isOwn ? (value as Readonly<Record<string | number, unknown>>)[name] : undefined;
+}
+
+/** A copy of an object with other values. No name has a special meaning. */
+export function mapped<V, R>(
+  fields: Readonly<Record<string, V>>,
+  of: (value: V, name: string) => R
+): Readonly<Record<string, R>> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, of(value, name)]));
+}
+
+/** Check whether a value is a plain object. Instances of classes belong to the app and stay as they are. */
+export function isPlain(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 /** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
 export function isHidden(field: Field, value: unknown): boolean {
   if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInUrls(value);
-  return value === HIDDEN || (typeof value === 'object' && value !== null && Object.values(value).includes(HIDDEN));
+  return value === HIDDEN || (isPlain(value) && Object.values(value).includes(HIDDEN));
 }
 
 function replaced(text: string, by: (part: SecretPart) => string): string {

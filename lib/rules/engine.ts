@@ -189,7 +189,9 @@ export class RuleEngine
       const before = rule.definition;
       const present = { definitions: before.actions, states: rule.state.actions };
       const actions =
-        given === undefined ? before.actions : keptActions(given, present, (name) => this.#kinds.paramsOf(name));
+        given === undefined
+          ? before.actions
+          : keptActions(given, present, (name) => this.#kinds.paramsOf(name) !== undefined);
       const after: RuleDefinition = { ...before, ...read, actions };
       const isPlanKept = after.sql === before.sql && !(rule.plan.isMissing && after.isEnabled);
       const plan = isPlanKept ? rule.plan : await this.#planner.plan(after.sql);

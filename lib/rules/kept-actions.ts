@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
+import { keepSecrets } from '../base/secrets.ts';
 import type { ActionDefinition } from './definition.ts';
-import { keepSecrets } from './params.ts';
-import type { ActionState, Params, ParamTable } from './types.ts';
+import type { ActionState, Params } from './types.ts';
 
 /** The current actions of a rule. */
 interface Present {
@@ -13,28 +13,27 @@ interface Present {
 /**
  * The actions of a change. If they equal the actions as shown, they are the current ones, with their ids and counters.
  * Otherwise, `******` stands for the secret of the current action in the same place, if it has the same name.
- * @param paramsOf the parameters of an action type; undefined if the type does not exist
+ * @param isKnown tells whether an action type exists
  */
 export function keptActions(
   given: readonly ActionDefinition[],
   { definitions, states }: Present,
-  paramsOf: (name: string) => ParamTable | undefined
+  isKnown: (name: string) => boolean
 ): readonly ActionDefinition[] {
   if (isDeepStrictEqual(given.map(contentOf), states.map(contentOf))) return definitions;
-  return withSecrets(given, definitions, paramsOf);
+  return withSecrets(given, definitions, isKnown);
 }
 
 function withSecrets(
   given: readonly ActionDefinition[],
   present: readonly ActionDefinition[],
-  paramsOf: (name: string) => ParamTable | undefined
+  isKnown: (name: string) => boolean
 ): ActionDefinition[] {
   return given.map((action, at) => {
     const before = present[at];
-    const table = paramsOf(action.name);
-    if (before?.name !== action.name || table === undefined) return action;
-    const params = keepSecrets(table, action.params, before.params) as Params;
-    return { ...action, params, fallbacks: withSecrets(action.fallbacks, before.fallbacks, paramsOf) };
+    if (before?.name !== action.name || !isKnown(action.name)) return action;
+    const params = keepSecrets(action.params, before.params) as Params;
+    return { ...action, params, fallbacks: withSecrets(action.fallbacks, before.fallbacks, isKnown) };
   });
 }
 

@@ -1,7 +1,7 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { nearest } from '../base/fields.ts';
-import { RESOURCE_PARAM } from './params.ts';
-import type { ActionInfo, ActionType, ParamTable, ResourceType, ResourceTypeInfo } from './types.ts';
+import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
+import { documentedParams, RESOURCE_PARAM } from './params.ts';
+import type { ActionInfo, ActionType, ResourceType, ResourceTypeInfo } from './types.ts';
 
 const NAME = /^[\w.-]{1,64}$/;
 
@@ -42,9 +42,9 @@ export class Kinds {
   }
 
   /** The parameters of an action; undefined if this broker does not have the action. */
-  paramsOf(name: string): ParamTable | undefined {
+  paramsOf(name: string): FieldTable | undefined {
     const type = this.#actions.get(name);
-    return type && (type.params ?? {});
+    return type && fieldsOf(type.params);
   }
 
   /** Undefined if this broker does not have the type. */
@@ -71,7 +71,9 @@ export class Kinds {
         category: category ?? 'other',
         title,
         description,
-        params: (types ?? []).length === 0 ? (params ?? {}) : { $resource: RESOURCE_PARAM, ...params }
+        params: documentedParams(
+          (types ?? []).length === 0 ? params : { $resource: RESOURCE_PARAM, ...fieldsOf(params) }
+        )
       })
     );
   }
@@ -83,7 +85,7 @@ export class Kinds {
         provider: provider ?? 'app',
         title,
         description,
-        params: params ?? {}
+        params: documentedParams(params)
       }))
       .sort((a, b) => (a.title.en < b.title.en ? -1 : 1));
   }
@@ -91,7 +93,7 @@ export class Kinds {
 
 interface Kind {
   readonly name: string;
-  readonly params?: ParamTable;
+  readonly params?: GivenTable;
   readonly title: { readonly en: string };
 }
 

@@ -6,11 +6,12 @@
 
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject } from '../base/fields.ts';
+import { keepSecrets } from '../base/secrets.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, keepSecrets } from './params.ts';
+import { checkParams } from './params.ts';
 import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource } from './rule-resource.ts';
 import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
 
@@ -111,7 +112,7 @@ export class Resources implements ResourcesApi {
       const similar = [...this.#all.keys()].find((other) => outboxName(other) === outboxName(id));
       if (similar !== undefined) throw exists(similar);
       const what = input.id === undefined ? `a resource of type ${read.type}` : `the resource "${id}"`;
-      const config = checkParams(kinds.resource(read.type).params ?? {}, read.config, what);
+      const config = checkParams(kinds.resource(read.type).params, read.config, what);
       const definition: ResourceDefinition = { ...read, config, ...this.#place() };
       const resource = new RuleResource(id, definition, true, this.#resourceHost);
       resource.make();
@@ -139,11 +140,11 @@ export class Resources implements ResourcesApi {
       const resource = this.#changeable(id);
       const { config: given, ...read } = readResourceChange(change);
       const { definition } = resource;
-      const table = this.#host.kinds.resource(definition.type).params ?? {};
+      const table = this.#host.kinds.resource(definition.type).params;
       const config =
         given === undefined
           ? definition.config
-          : checkParams(table, keepSecrets(table, given, definition.config), `the resource "${id}"`);
+          : checkParams(table, keepSecrets(given, definition.config), `the resource "${id}"`);
       const after = { ...definition, ...read, config };
       const persist = () => this.#host.broker.resources.set(id, after);
       if (given === undefined) {

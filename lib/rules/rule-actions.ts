@@ -5,13 +5,14 @@
 // something follows from an outcome, because it holds the whole message.
 
 import { BrokerError, errorText, show } from '../base/errors.ts';
+import { hideSecrets } from '../base/secrets.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideAll, hideSecrets, RESOURCE_PARAM } from './params.ts';
+import { checkParams, hideAll, RESOURCE_PARAM } from './params.ts';
 import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
@@ -310,7 +311,7 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
   const action: RunningAction = {
     ...{ definition, made, resource },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
-    shown: hideSecrets(type?.params ?? {}, params),
+    shown: hideSecrets(type?.params, params),
     fallbacks: []
   };
   try {
@@ -330,7 +331,7 @@ async function makeOf(
   resource: RuleResource | undefined,
   host: ActionsHost
 ): Promise<LocalAction | SendingAction> {
-  const checked = checkParams(type.params ?? {}, params, `the action "${type.name}"`);
+  const checked = checkParams(type.params, params, `the action "${type.name}"`);
   const config = resource?.definition.config ?? {};
   const create = type.create ?? type.make;
   let made: LocalAction | SendingAction | undefined;
@@ -398,9 +399,8 @@ function stateOf({ definition, shown, counts, fallbacks }: RunningAction): Actio
 
 /** The actions of a definition that is not running. */
 export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): ActionState[] {
-  const known = new Map(kinds.actions().map((type) => [type.name, type.params]));
   const shown = (name: string, params: Params) => {
-    const table = known.get(name);
+    const table = kinds.paramsOf(name);
     return table === undefined ? hideAll(params) : hideSecrets(table, params);
   };
   const state = ({ id, name, params, fallbacks }: ActionDefinition): ActionState => ({

@@ -5,6 +5,7 @@
 // the answer to an old one has no effect.
 
 import { asError, BrokerError } from '../base/errors.ts';
+import { hideSecrets } from '../base/secrets.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import { type OutboxOptions, readOutboxOptions } from '../outbox/options.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -12,7 +13,7 @@ import type { Outboxes } from '../outbox/outboxes.ts';
 import type { ResourceDefinition } from './definition.ts';
 import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from './entry-head.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideAll, hideSecrets } from './params.ts';
+import { checkParams, hideAll } from './params.ts';
 import type { Resource, ResourceContext, ResourceState } from './types.ts';
 
 /** Interval between attempts to reach a target that is not alive, in milliseconds. */
@@ -82,7 +83,7 @@ export class RuleResource {
     const kind = this.#host.kinds.findResource(type);
     return {
       ...{ id, type, description, isAlive, createdAt, isPersisted },
-      config: kind === undefined ? hideAll(config) : hideSecrets(kind.params ?? {}, config),
+      config: kind === undefined ? hideAll(config) : hideSecrets(kind.params, config),
       lastError: this.#lastError ?? this.#outbox?.lastError,
       size: this.#outbox?.size ?? 0
     };
@@ -361,7 +362,7 @@ export function makeResource(
   context: ResourceContext
 ): Resource {
   const type = kinds.resource(name);
-  const made = type.make(checkParams(type.params ?? {}, config, `a resource of type ${name}`), context);
+  const made = type.make(checkParams(type.params, config, `a resource of type ${name}`), context);
   if (isResource(made)) return made;
   const fault = 'make() must return an object with check(), send() and close()';
   throw new BrokerError('RESOURCE_NOT_INITIALIZED', `the resource type "${name}": ${fault}`);

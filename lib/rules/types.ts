@@ -1,48 +1,15 @@
 // Public types: apps and adapters write actions and resources against them. Titles and descriptions are in two
 // languages, because the documented interface shows both. A member that is added to a type which apps implement must
-// be optional. Secrets are marked in `ParamField`; whatever is returned to a caller has been through `hideSecrets`.
+// be optional. Secrets are marked in the fields of parameters; whatever is returned to a caller has been through `hideSecrets`.
 
 import type { Clock } from '../base/clock.ts';
+import type { GivenTable, Localized, ParamTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { Attempt } from '../outbox/attempt.ts';
 import type { OutboxOptions } from '../outbox/options.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
 import type { RuleEventName } from './events/event-name.ts';
-
-/** A string for display, in the languages of the documented interface. */
-export interface Localized {
-  readonly en: string;
-  readonly zh: string;
-}
-
-/** The definition of a parameter of an action or a resource, as shown by the management interface. */
-export interface ParamField {
-  readonly type: 'string' | 'number' | 'float' | 'boolean' | 'object' | 'array';
-  readonly title: Localized;
-  readonly description: Localized;
-  /** Position in a form, from 0. */
-  readonly order?: number;
-  /** True if the parameter must be given. A `default` is shown, but never filled in. */
-  readonly required?: boolean;
-  readonly default?: unknown;
-  /** The permitted values. */
-  readonly enum?: readonly unknown[];
-  /** `url`: must begin with http:// or https://; `duration`: `30s`; other formats are only shown. */
-  readonly format?: string;
-  /** Smallest and largest permitted number. */
-  readonly range?: readonly [number, number];
-  readonly input?: 'textarea' | 'password' | 'file';
-  /** Parameters of the object. */
-  readonly schema?: ParamTable;
-  /** Definition of the items of an array. */
-  readonly items?: object;
-  /** Set if the value is shown as `******`. In a change, `******` stands for the current value. */
-  readonly isSecret?: true;
-}
-
-/** The parameters of an action or a resource, by name. Other parameters are accepted, kept and ignored. */
-export type ParamTable = Readonly<Record<string, ParamField>>;
 
 /** Parameters as given. They satisfy the table of their type. */
 export type Params = Readonly<Record<string, unknown>>;
@@ -99,7 +66,7 @@ export interface ActionType {
   readonly category?: 'debug' | 'data_forward' | 'other';
   readonly title: Localized;
   readonly description: Localized;
-  readonly params?: ParamTable;
+  readonly params?: GivenTable;
   /**
    * Create an action for a rule. Called when the rule is attached. It is required; `make` takes its place in this version.
    * @param params satisfy `params`
@@ -162,7 +129,7 @@ export interface ResourceType {
   readonly provider?: string;
   readonly title: Localized;
   readonly description: Localized;
-  readonly params?: ParamTable;
+  readonly params?: GivenTable;
   /** The actions that it defines. */
   readonly actions?: readonly ActionType[];
   /**
@@ -305,10 +272,12 @@ export interface ResourceState {
 }
 
 /** An action type, as listed. Absent fields of `ActionType` have their defaults. */
-export type ActionInfo = Required<Omit<ActionType, 'create' | 'make'>>;
+export type ActionInfo = Required<Omit<ActionType, 'create' | 'make' | 'params'>> & { readonly params: ParamTable };
 
 /** A resource type, as listed. */
-export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions'>>;
+export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions' | 'params'>> & {
+  readonly params: ParamTable;
+};
 
 /** A rule topic with its description. */
 export interface RuleEventInfo {

@@ -5,6 +5,7 @@
 
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
+import { type FieldTable, fieldsOf } from '../base/fields.ts';
 import type { StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
@@ -22,15 +23,7 @@ import { builtInSinks } from './sinks/built-in.ts';
 import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
 import { builtInSources } from './sources/built-in.ts';
-import type {
-  PropertyTable,
-  Ruleset,
-  SinkType,
-  SourceType,
-  StreamDefinition,
-  StreamKind,
-  StreamRuleInput
-} from './types.ts';
+import type { Ruleset, SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
 /** The loaded stream service of a broker, called by `broker.streams`. */
@@ -302,9 +295,9 @@ export class StreamService
   }
 
   /** The property table of a sink type. */
-  #propertiesOf(name: string): PropertyTable | undefined {
+  #propertiesOf(name: string): FieldTable | undefined {
     const type = this.#registry.sinks().find((one) => one.name.toLowerCase() === name.toLowerCase());
-    return type && { ...COMMON_SINK_PROPERTIES, ...type.properties };
+    return type && { ...COMMON_SINK_PROPERTIES, ...fieldsOf(type.properties) };
   }
 
   /** Start the rules that should run, after the registered functions. */

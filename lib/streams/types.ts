@@ -1,9 +1,10 @@
 // Public types: apps and plugins write sources, sinks and functions against them. A member that is added to a type
-// which others implement must be optional. `PropertyField` describes properties of sources and sinks for checks and
+// which others implement must be optional. A `Field` describes a property of sources and sinks for checks and
 // documents; a secret is marked there and is never shown. Texts of the status have the wording of the documented
 // interface.
 
 import type { Clock } from '../base/clock.ts';
+import type { GivenTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import type { StreamFunction } from './function.ts';
@@ -14,36 +15,12 @@ import type { StreamValue, StreamValueObject } from './values/values.ts';
 /** Properties of a source or a sink, as they were given. */
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** A property of a source or a sink, for checks and documentation. */
-export interface PropertyField {
-  readonly type: 'string' | 'number' | 'boolean' | 'object' | 'array' | 'any';
-  readonly about: string;
-  readonly default?: unknown;
-  readonly required?: true;
-  /** The permitted values. */
-  readonly choices?: readonly unknown[];
-  /** Smallest and largest permitted number. */
-  readonly range?: readonly [least: number, greatest: number];
-  /** A number of milliseconds; a string such as `10s` is converted. */
-  readonly unit?: 'ms';
-  /**
-   * Set if a string may be a template such as `a/{{.id}}`, which is filled in for each output; this includes the
-   * strings in an object.
-   */
-  readonly isTemplate?: true;
-  /** Set if the value is shown as `******`. In a change, `******` stands for the current value. */
-  readonly isSecret?: true;
-}
-
-/** The properties of a source or a sink, by name. */
-export type PropertyTable = Readonly<Record<string, PropertyField>>;
-
 /** A source type, such as `mqtt`: the option TYPE of a stream. */
 export interface SourceType {
   readonly name: string;
   readonly about: string;
   /** If absent, the properties are not checked. */
-  readonly properties?: PropertyTable;
+  readonly properties?: GivenTable;
   /**
    * Sections of properties that belong to the type. Sections of the same name in the option `sourceConfig` override
    * them.
@@ -213,7 +190,7 @@ export interface SinkType {
   readonly name: string;
   readonly about: string;
   /** The properties of the type; the common ones are added. If absent, they are not checked. */
-  readonly properties?: PropertyTable;
+  readonly properties?: GivenTable;
   /**
    * Begin to accept outputs. May resolve before a connection is established.
    * @throws the reason why the sink cannot be used at all

@@ -8,6 +8,7 @@ import { mqttBridge, rpcBridge } from '../../adapters/bridge/index.ts';
 import { listen, tls, ws, wss } from '../../adapters/net/index.ts';
 import { encode, PacketReader } from '../../lib/adapter.ts';
 import { type BrokerOptions, createBroker, type Packet } from '../../lib/index.ts';
+import { documentedParams } from '../../lib/rules/params.ts';
 import type { Params } from '../../lib/rules/types.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
@@ -151,7 +152,10 @@ describe('The resource bridge_mqtt', () => {
       ['ssl', 'off', true],
       ['ciphers', 'ECDHE-ECDSA-AES256-GCM-SHA384,ECDHE-RSA-AES256-GCM-SHA384', false]
     ]);
-    const texts = [...Object.values(params), mqttBridge(), rpcBridge()].flatMap((row) => [row.title, row.description]);
+    const texts = [...Object.values(documentedParams(params)), mqttBridge(), rpcBridge()].flatMap((row) => [
+      row.title,
+      row.description
+    ]);
     assert.deepEqual(
       texts.filter(({ en, zh }) => en === '' || zh === ''),
       []

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { InvalidInput } from '../../lib/base/errors.ts';
-import { checkParams, hideSecrets, keepSecrets } from '../../lib/rules/params.ts';
-import type { ParamField, ParamTable } from '../../lib/rules/types.ts';
+import type { Field, FieldTable } from '../../lib/base/fields.ts';
+import { hideSecrets, keepSecrets } from '../../lib/base/secrets.ts';
+import { checkParams } from '../../lib/rules/params.ts';
 
-function row(type: ParamField['type'], more: Partial<ParamField> = {}): ParamField {
-  const text = { en: 'A parameter', zh: '参数' };
-  return { type, title: text, description: text, ...more };
+function row(type: Field['type'], more: Partial<Field> = {}): Field {
+  return { type, about: 'A parameter', ...more };
 }
 
-const TABLE: ParamTable = {
+const TABLE: FieldTable = {
   url: row('string', { required: true, format: 'url', default: 'http://127.0.0.1' }),
-  method: row('string', { enum: ['POST', 'PUT'], default: 'POST' }),
+  method: row('string', { choices: ['POST', 'PUT'], default: 'POST' }),
   keepalive: row('string', { format: 'duration' }),
-  qos: row('number', { enum: [-1, 0, 1, 2] }),
-  size: row('number', { range: [1, 10] }),
-  ratio: row('float'),
+  qos: row('number', { choices: [-1, 0, 1, 2] }),
+  size: row('number', { min: 1, max: 10 }),
+  ratio: row('number'),
   append: row('boolean'),
-  headers: row('object', { schema: {}, isSecret: true }),
+  headers: row('object', { fields: {}, isSecret: true }),
   tls: row('object', {
-    schema: { verify: row('boolean', { required: true }), key: row('string', { isSecret: true }) }
+    fields: { verify: row('boolean', { required: true }), key: row('string', { isSecret: true }) }
   }),
   list: row('array', { items: row('string') }),
   password: row('string', { isSecret: true })
@@ -159,20 +159,20 @@ describe('Secrets', () => {
     const own = { url: 'http://u:p@localhost/a?token=t&x=1' };
     const hidden = { url: 'http://******@localhost/a?token=******&x=******' };
     assert.deepEqual(hideSecrets(TABLE, own), hidden);
-    assert.deepEqual(keepSecrets(TABLE, hidden, own), own);
-    const error = faultOf(keepSecrets(TABLE, hidden, URL_GIVEN));
+    assert.deepEqual(keepSecrets(hidden, own), own);
+    const error = faultOf(keepSecrets(hidden, URL_GIVEN));
     assert.deepEqual([error.code, error.field], ['PARAM_INVALID', 'url']);
   });
 
   it('keeps the current secrets in a change', () => {
-    assert.deepEqual(keepSecrets(TABLE, shown, stored), stored);
+    assert.deepEqual(keepSecrets(shown, stored), stored);
     const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };
-    assert.deepEqual(keepSecrets(TABLE, change, stored), {
+    assert.deepEqual(keepSecrets(change, stored), {
       ...stored,
       password: 'new',
       headers: { authorization: 'Bearer x', more: 'b' }
     });
-    assert.equal(keepSecrets(TABLE, 'no object', stored), 'no object');
+    assert.equal(keepSecrets('no object', stored), 'no object');
   });
 
   it('refuses a placeholder without a current secret', () => {
@@ -181,7 +181,7 @@ describe('Secrets', () => {
       { headers: { b: '******' } },
       { tls: { verify: true, key: '******' } }
     ]) {
-      const error = faultOf(keepSecrets(TABLE, { ...URL_GIVEN, ...given }, URL_GIVEN));
+      const error = faultOf(keepSecrets({ ...URL_GIVEN, ...given }, URL_GIVEN));
       assert.equal(error.code, 'PARAM_INVALID');
       assert.match(error.expected, /stands for the current one in a change/);
     }

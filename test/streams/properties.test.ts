@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { FieldTable } from '../../lib/base/fields.ts';
 import { readProperties } from '../../lib/streams/properties.ts';
-import type { PropertyTable } from '../../lib/streams/types.ts';
 
-const TABLE: PropertyTable = {
+const TABLE: FieldTable = {
   topic: { type: 'string', about: 'Topic.', required: true },
   qos: { type: 'number', about: 'QoS.', default: 0, choices: [0, 1, 2] },
-  interval: { type: 'number', about: 'Interval.', unit: 'ms', range: [1, Infinity] },
+  interval: { type: 'duration', about: 'Interval.', unit: 'ms', min: 1 },
   headers: { type: 'object', about: 'Headers.' },
   fields: { type: 'array', about: 'Fields.' },
   password: { type: 'string', about: 'Password.', isSecret: true },

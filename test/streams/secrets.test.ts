@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { FieldTable } from '../../lib/base/fields.ts';
 import { hideSecrets, keepSecrets } from '../../lib/streams/rule/secrets.ts';
-import type { Properties, PropertyTable } from '../../lib/streams/types.ts';
+import type { Properties } from '../../lib/streams/types.ts';
 
-const TABLE: PropertyTable = {
+const TABLE: FieldTable = {
   key: { type: 'string', about: 'A key.', isSecret: true },
   tokenCount: { type: 'number', about: 'No secret, whatever its name is.' }
 };

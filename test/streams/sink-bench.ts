@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../lib/base/clock.ts';
+import type { FieldTable } from '../../lib/base/fields.ts';
 import type { Outboxes } from '../../lib/outbox/outboxes.ts';
 import type { Emitter } from '../../lib/streams/sinks/emitter.ts';
 import { planSink, type SinkPlanSetup } from '../../lib/streams/sinks/sink-plan.ts';
-import type { PropertyTable, SinkItem, SinkSetup, SinkType } from '../../lib/streams/types.ts';
+import type { SinkItem, SinkSetup, SinkType } from '../../lib/streams/types.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** The settings with which sinks are checked. */
@@ -52,7 +53,7 @@ export async function openSink(type: SinkType, properties: unknown, options: Ben
 export class TestSink implements SinkType {
   readonly name = 'test';
   readonly about = 'For tests.';
-  readonly properties: PropertyTable = { topic: { type: 'string', isTemplate: true, about: 'Topic.' } };
+  readonly properties: FieldTable = { topic: { type: 'string', isTemplate: true, about: 'Topic.' } };
   /** The bytes of all items so far, as text. */
   readonly sent: string[] = [];
   readonly items: SinkItem[] = [];

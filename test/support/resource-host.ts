@@ -1,5 +1,6 @@
+import { hideSecrets } from '../../lib/base/secrets.ts';
 import type { Outbox, OutboxEntry, Outcome } from '../../lib/index.ts';
-import { checkParams, hideSecrets } from '../../lib/rules/params.ts';
+import { checkParams } from '../../lib/rules/params.ts';
 import type { Params, Resource, ResourceType, RuleEvent, SendingAction } from '../../lib/rules/types.ts';
 import type { Value } from '../../lib/sql/values.ts';
 import { createTestBroker, type TestBroker } from '../../lib/testing/index.ts';
@@ -37,14 +38,14 @@ export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOpt
   const kit = await createTestBroker({ leakCheck: false });
   const { broker } = kit;
   const [actionType] = type.actions ?? [];
-  const checked = checkParams(type.params ?? {}, config, type.name);
-  hideSecrets(type.params ?? {}, checked);
+  const checked = checkParams(type.params, config, type.name);
+  hideSecrets(type.params, checked);
   const failed = (error: unknown) => {
     throw error;
   };
   const resource = type.make(checked, { id: 'resource:1', node, clock: broker.clock, failed });
   const given = { $resource: 'resource:1', ...params };
-  const action = (await actionType.create?.(checkParams(actionType.params ?? {}, given, actionType.name), {
+  const action = (await actionType.create?.(checkParams(actionType.params, given, actionType.name), {
     ruleId: 'rule:1',
     actionId: `${actionType.name}_1`,
     node,

@@ -8,7 +8,14 @@ import { redisLookup, redisSink, redisSubSource } from '../../adapters/streams/r
 import { sqlSink, sqlSource } from '../../adapters/streams/sql/index.ts';
 import { webSockets } from '../../adapters/streams/websocket/index.ts';
 import { OPERATIONS } from '../../adapters/streams-api/operations/all.ts';
-import type { PropertyTable, SinkType, SourceType } from '../../lib/adapter.ts';
+import {
+  type Field,
+  fieldsOf,
+  type GivenTable,
+  jsonTypeOf,
+  type SinkType,
+  type SourceType
+} from '../../lib/adapter.ts';
 import { ruleEvents, ruleFunctions } from '../../lib/rules/index.ts';
 import { DDL_OPTIONS } from '../../lib/streams/ddl/options.ts';
 import { streamFunctions } from '../../lib/streams/index.ts';
@@ -140,8 +147,8 @@ function usesOf({ for: uses = ['stream', 'table'] }: SourceType): string {
   return uses.map((use) => (use === 'lookup' ? 'lookup table' : use)).join(', ');
 }
 
-function properties(table: PropertyTable = {}): string {
-  const rows = Object.entries(table).map(([name, row]) => {
+function properties(given?: GivenTable): string {
+  const rows = Object.entries(fieldsOf(given)).map(([name, row]) => {
     const notes = [row.isTemplate && 'It may be a template.', row.isSecret && 'It is shown as `******`.'].filter(
       Boolean
     );
@@ -150,16 +157,16 @@ function properties(table: PropertyTable = {}): string {
   return markdown(['property', 'values', 'default', 'purpose'], rows);
 }
 
-function valuesOf({ type, choices, range: [least, greatest] = [-Infinity, Infinity], unit }: PropertyTable[string]) {
+function valuesOf(field: Field): string {
+  const { type, choices, min, max } = field;
   if (choices !== undefined) return choices.map((choice) => code(JSON.stringify(choice))).join(', ');
-  if (type !== 'number') return type;
-  const bounds = [least > -Infinity && ` from ${least}`, greatest < Infinity && ` to ${greatest}`]
-    .filter(Boolean)
-    .join('');
-  return unit === 'ms' ? `milliseconds${bounds}, or a duration` : `number${bounds}`;
+  const shown = jsonTypeOf(field);
+  if (shown !== 'number') return shown;
+  const bounds = [min !== undefined && ` from ${min}`, max !== undefined && ` to ${max}`].filter(Boolean).join('');
+  return type === 'duration' ? `milliseconds${bounds}, or a duration` : `number${bounds}`;
 }
 
-function defaultOf({ default: value, required, unit }: PropertyTable[string]): string {
+function defaultOf({ default: value, required, unit }: Field): string {
   if (required === true) return 'required';
   if (value === undefined) return '';
   return typeof value === 'number' && unit === 'ms' && value > 0 ? `${value} ms` : code(JSON.stringify(value));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import type { Field, FieldTable, ParamTable } from '../../lib/adapter.ts';
+import { type Field, type FieldTable, jsonTypeOf } from '../../lib/adapter.ts';
 
 /** Descriptions of the defaults that depend on the machine or on the registered hooks. */
 const IN_WORDS: Readonly<Record<string, string>> = {
@@ -57,16 +57,17 @@ export function options(
  * Returns a table of the parameters of a resource or an action of rules.
  * @param hasDefaults false: the defaults are only examples for a form
  */
-export function params(table: ParamTable, hasDefaults = true): string {
+export function params(table: FieldTable, hasDefaults = true): string {
   const rows = Object.entries(table).map(([name, row]) => {
-    const values = row.enum === undefined ? row.type : row.enum.map((value) => code(String(value))).join(', ');
+    const values =
+      row.choices === undefined ? jsonTypeOf(row) : row.choices.map((value) => code(String(value))).join(', ');
     const fallback = row.default === undefined ? 'none' : code(JSON.stringify(row.default));
     const needed = row.required === true ? 'yes' : 'no';
     return [
       code(name),
       ...(hasDefaults ? [row.required === true ? 'required' : fallback] : [needed]),
       values,
-      row.description.en
+      row.about
     ];
   });
   return markdown(['parameter', hasDefaults ? 'default' : 'required', 'values', 'purpose'], rows);

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import * as Type from 'typebox';
-import type { ParamField, ParamTable } from '../../../lib/adapter.ts';
+import type { DocumentedParam, ParamTable } from '../../../lib/adapter.ts';
 import type { ActionInfo, ResourceState, ResourceTypeInfo } from '../../../lib/index.ts';
 import { recordOf } from '../../rest/index.ts';
 
@@ -87,7 +87,7 @@ function shownParams(table: ParamTable): Record<string, unknown> {
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, shownParam(row)]));
 }
 
-function shownParam({ isSecret: _, schema, ...row }: ParamField): object {
+function shownParam({ isSecret: _, schema, ...row }: DocumentedParam): object {
   return schema === undefined ? row : { ...row, schema: shownParams(schema) };
 }
 

@@ -3,7 +3,7 @@
 
 import { arch, platform } from 'node:os';
 import * as Type from 'typebox';
-import type { PropertyField } from '../../../lib/adapter.ts';
+import { type Field, fieldsOf, jsonTypeOf } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
 import { Fault, recordOf } from '../../rest/index.ts';
 import { check } from '../../rest/kit/index.ts';
@@ -91,11 +91,11 @@ const DETAILS = Type.Object(
   { title: 'TypeDetails' }
 );
 
-function shownProperty([name, row]: readonly [string, PropertyField]): object {
-  const { type, about, required, choices, default: fallback } = row;
+function shownProperty([name, row]: readonly [string, Field]): object {
+  const { about, required, choices, default: fallback } = row;
   return {
     name,
-    type,
+    type: jsonTypeOf(row),
     optional: required !== true,
     ...(fallback === undefined ? {} : { default: fallback }),
     ...(choices === undefined ? {} : { values: choices }),
@@ -126,7 +126,7 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
         if (found === undefined) throw new Fault('notFound', 'not found');
         return {
           ...shownType(found),
-          properties: Object.entries(found.properties ?? {}).map(shownProperty)
+          properties: Object.entries(fieldsOf(found.properties)).map(shownProperty)
         };
       }
     })

@@ -5,7 +5,7 @@
 
 import { constants, mkdir, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSink, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { csvText } from './csv-text.ts';
 import { FilePlaces, type FolderOptions } from './places.ts';
@@ -18,7 +18,7 @@ export interface FileSinkOptions extends FolderOptions {}
 const MAX_FILES = 100;
 const MAX_CHECK_MS = 300_000;
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   path: {
     type: 'string',
     default: 'cache',
@@ -33,29 +33,29 @@ const PROPERTIES: PropertyTable = {
   },
   hasHeader: { type: 'boolean', default: false, about: 'Start CSV files with the names of the columns.' },
   rollingInterval: {
-    type: 'number',
+    type: 'duration',
     unit: 'ms',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     about: 'Start a new file after this time. 0: never.'
   },
   checkInterval: {
-    type: 'number',
+    type: 'duration',
     unit: 'ms',
     default: MAX_CHECK_MS,
-    range: [1, Infinity],
+    min: 1,
     about: 'Interval at which the time is checked while nothing is written.'
   },
   rollingCount: {
     type: 'number',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     about: 'Start a new file after this number of outputs. 0: never.'
   },
   rollingSize: {
     type: 'number',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     about: 'Begin a new file from this size in bytes on. 0: never.'
   },
   rollingNamePattern: {
@@ -66,7 +66,7 @@ const PROPERTIES: PropertyTable = {
       'Place of the time of creation, in milliseconds, in the name of a file. none: new files continue the earlier one.'
   },
   compression: { type: 'string', default: 'none', choices: ['', 'none', 'gzip'], about: 'gzip: files end in .gz.' },
-  interval: { type: 'number', unit: 'ms', about: 'Accepted for compatibility: outputs are written at once.' }
+  interval: { type: 'duration', unit: 'ms', about: 'Accepted for compatibility: outputs are written at once.' }
 };
 
 interface FileProperties {

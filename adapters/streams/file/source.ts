@@ -6,8 +6,8 @@
 import { constants, type FileHandle, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import {
+  type FieldTable,
   type OpenSource,
-  type PropertyTable,
   parseStreamJson,
   type SourceSetup,
   type SourceType,
@@ -24,23 +24,23 @@ export interface FileSourceOptions extends FolderOptions {
   readonly outside?: boolean;
 }
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   path: { type: 'string', about: 'Folder of the files, in the folder files of the service.', default: '.' },
   fileType: { type: 'string', about: 'Content of the files.', default: 'json', choices: ['json', 'csv', 'lines'] },
   interval: {
-    type: 'number',
+    type: 'duration',
     about: 'Time after which files are read again; 0: they are read once.',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     unit: 'ms'
   },
-  sendInterval: { type: 'number', about: 'Time between two rows.', default: 0, range: [0, Infinity], unit: 'ms' },
+  sendInterval: { type: 'duration', about: 'Time between two rows.', default: 0, min: 0, unit: 'ms' },
   watch: { type: 'boolean', about: 'With an interval: read only new and changed files.', default: false },
   hasHeader: { type: 'boolean', about: 'The first line of a CSV file has the names of the columns.', default: false },
   columns: { type: 'array', about: 'Names of the columns of a CSV file.' },
   delimiter: { type: 'string', about: 'Separator of the fields of a CSV file.', default: ',' },
-  ignoreStartLines: { type: 'number', about: 'Number of lines to skip at the start.', default: 0, range: [0, 1e9] },
-  ignoreEndLines: { type: 'number', about: 'Number of lines to skip at the end.', default: 0, range: [0, 100_000] },
+  ignoreStartLines: { type: 'number', about: 'Number of lines to skip at the start.', default: 0, min: 0, max: 1e9 },
+  ignoreEndLines: { type: 'number', about: 'Number of lines to skip at the end.', default: 0, min: 0, max: 100_000 },
   actionAfterRead: {
     type: 'number',
     about: '0: keep a file, 1: delete it, 2: move it.',
@@ -48,12 +48,13 @@ const PROPERTIES: PropertyTable = {
     choices: [0, 1, 2]
   },
   moveTo: { type: 'string', about: 'Folder to which files are moved.' },
-  maxLineBytes: { type: 'number', about: 'Maximum size of a line in bytes.', default: 1_048_576, range: [1, 1 << 28] },
+  maxLineBytes: { type: 'number', about: 'Maximum size of a line in bytes.', default: 1_048_576, min: 1, max: 1 << 28 },
   maxFileBytes: {
     type: 'number',
     about: 'Maximum size of a JSON file in bytes.',
     default: 67_108_864,
-    range: [1, 1 << 28]
+    min: 1,
+    max: 1 << 28
   }
 };
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSource, SourceSetup, SourceType } from '../../../lib/adapter.ts';
 import { BrokerError } from '../../../lib/index.ts';
 import { HttpClient, withDeadline } from '../../outgoing/index.ts';
 import { readUrlProperty } from '../requests.ts';
@@ -16,7 +16,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   url: { type: 'string', about: 'URL, to which DATASOURCE is appended.', default: 'http://localhost' },
   method: {
     type: 'string',
@@ -25,13 +25,13 @@ const PROPERTIES: PropertyTable = {
     choices: [...METHODS, ...METHODS.map((name) => name.toUpperCase())]
   },
   interval: {
-    type: 'number',
+    type: 'duration',
     about: 'Time between an answer and the next request, and before the first one.',
     default: 10_000,
-    range: [1, Infinity],
+    min: 1,
     unit: 'ms'
   },
-  timeout: { type: 'number', about: 'Time limit of a request.', default: 5000, range: [1, 290_000], unit: 'ms' },
+  timeout: { type: 'duration', about: 'Time limit of a request.', default: 5000, min: 1, max: 290_000, unit: 'ms' },
   incremental: { type: 'boolean', about: 'Skip an answer that equals the previous one.', default: false },
   body: { type: 'any', about: 'Body of the requests: a string, or an object that is sent as JSON.', default: '{}' },
   bodyType: { type: 'string', about: 'Type of the body.', default: 'json', choices: Object.keys(CONTENT_TYPES) },

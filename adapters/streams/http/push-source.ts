@@ -4,10 +4,10 @@
 // loopback port.
 
 import {
+  type FieldTable,
   type FieldValues,
   field,
   type OpenSource,
-  type PropertyTable,
   readOptions,
   type SourceSetup,
   type SourceType
@@ -72,7 +72,7 @@ const PUSH_OPTIONS = {
   maxBodyBytes: field('size', 1_048_576, 'Maximum size of a body in bytes.', { unit: 'bytes', min: 1 })
 };
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   method: {
     type: 'string',
     about: 'Method of the requests.',

@@ -3,8 +3,8 @@
 // method, URL and headers are checked for each output. Connections are kept for a limited number of servers.
 
 import {
+  type FieldTable,
   type OpenSink,
-  type PropertyTable,
   parseStreamJson,
   type SinkItem,
   type SinkSetup,
@@ -30,7 +30,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
   method: {
     type: 'string',
@@ -50,7 +50,7 @@ const PROPERTIES: PropertyTable = {
     isTemplate: true,
     about: 'Further headers: an object, or a template that makes JSON of one.'
   },
-  timeout: { type: 'number', unit: 'ms', default: 5000, range: [1, 290_000], about: 'Time limit of a request.' },
+  timeout: { type: 'duration', unit: 'ms', default: 5000, min: 1, max: 290_000, about: 'Time limit of a request.' },
   debugResp: { type: 'boolean', default: false, about: 'Write responses to the log of the service.' },
   insecureSkipVerify: { type: 'boolean', default: false, about: 'Do not verify the certificate of the server.' },
   ...TLS_FILE_PROPERTIES

@@ -1,4 +1,4 @@
-import type { PropertyTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import type { FieldTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { lineMaker, readTags, type Tag } from './points.ts';
 import { LineWriter, WRITER_PROPERTIES } from './writer.ts';
@@ -6,7 +6,7 @@ import { LineWriter, WRITER_PROPERTIES } from './writer.ts';
 const WHAT = 'influx sink';
 const PRECISIONS: Readonly<Record<string, string>> = { ns: 'ns', us: 'u', ms: 'ms', s: 's' };
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   ...WRITER_PROPERTIES,
   username: { type: 'string', about: 'User name at the server.' },
   password: { type: 'string', isSecret: true, about: 'Password at the server.' },

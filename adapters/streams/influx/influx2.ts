@@ -1,10 +1,10 @@
-import type { PropertyTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import type { FieldTable, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { lineMaker, readTags } from './points.ts';
 import { LineWriter, WRITER_PROPERTIES } from './writer.ts';
 
 const WHAT = 'influx2 sink';
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   ...WRITER_PROPERTIES,
   token: { type: 'string', isSecret: true, about: 'Token of the server.' },
   org: { type: 'string', required: true, about: 'Name of the organization.' },

@@ -1,4 +1,4 @@
-import type { OpenSink, PropertyTable, SinkItem, SinkSetup } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSink, SinkItem, SinkSetup } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { readUrlProperty, SinkRequests } from '../requests.ts';
 
@@ -6,7 +6,7 @@ import { readUrlProperty, SinkRequests } from '../requests.ts';
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 /** Properties of both sinks. */
-export const WRITER_PROPERTIES: PropertyTable = {
+export const WRITER_PROPERTIES: FieldTable = {
   addr: { type: 'string', required: true, about: 'URL of the server: http://127.0.0.1:8086.' },
   measurement: { type: 'string', required: true, isTemplate: true, about: 'Name of the measurement.' },
   fields: {
@@ -20,7 +20,7 @@ export const WRITER_PROPERTIES: PropertyTable = {
     about: 'Unit of times: ns, us, ms or s.'
   },
   tsFieldName: { type: 'string', about: 'Column with the time, in the unit of precision. Default: the current time.' },
-  timeout: { type: 'number', unit: 'ms', default: 10_000, range: [1, 290_000], about: 'Time limit of a request.' },
+  timeout: { type: 'duration', unit: 'ms', default: 10_000, min: 1, max: 290_000, about: 'Time limit of a request.' },
   insecureSkipVerify: { type: 'boolean', default: false, about: 'Do not verify the certificate of the server.' }
 };
 

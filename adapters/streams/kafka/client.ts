@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls';
-import type { PropertyTable } from '../../../lib/adapter.ts';
+import type { FieldTable } from '../../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { tlsOf } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES } from '../tls-files.ts';
@@ -89,7 +89,7 @@ const RETRIES = 2;
 const MECHANISMS = { plain: 'plain', scram: 'scram-sha-512', scram256: 'scram-sha-256' } as const;
 
 /** The properties of a connection. */
-export const KAFKA_PROPERTIES: PropertyTable = {
+export const KAFKA_PROPERTIES: FieldTable = {
   brokers: { type: 'string', about: 'Bootstrap brokers, separated by commas: host:9092,other:9092.' },
   saslAuthType: {
     type: 'string',

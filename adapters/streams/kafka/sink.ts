@@ -1,4 +1,4 @@
-import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSink, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { BrokerError, InvalidInput, SendError } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { clientFor, KAFKA_PROPERTIES, type KafkaOptions, type KafkaProducer, REQUEST_MS } from './client.ts';
@@ -14,7 +14,7 @@ const FINAL = [
   'INVALID_REQUIRED_ACKS'
 ];
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   ...KAFKA_PROPERTIES,
   topic: { type: 'string', required: true, isTemplate: true, about: 'Topic.' },
   key: { type: 'string', isTemplate: true, about: 'Key of the record. Default: none.' },

@@ -1,4 +1,4 @@
-import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSource, SourceSetup, SourceType } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import {
@@ -13,7 +13,7 @@ import {
 /** Interval at which a consumer whose rule has no room sends heartbeats to the group, in milliseconds. */
 const HEARTBEAT_MS = 3_000;
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   ...KAFKA_PROPERTIES,
   topic: { type: 'string', about: 'Topic. DATASOURCE overrides it.' },
   groupId: {
@@ -30,7 +30,8 @@ const PROPERTIES: PropertyTable = {
   maxBytes: {
     type: 'number',
     default: 1_048_576,
-    range: [1, 104_857_600],
+    min: 1,
+    max: 104_857_600,
     about: 'Maximum number of bytes that one request fetches.'
   }
 };

@@ -1,10 +1,10 @@
-import type { PropertyTable, SourceSetup } from '../../../lib/adapter.ts';
+import type { FieldTable, SourceSetup } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import type { DialSettings } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_REMEDY } from '../tls-files.ts';
 
 /** Properties of connections to another MQTT server. */
-export const MQTT_PROPERTIES: PropertyTable = {
+export const MQTT_PROPERTIES: FieldTable = {
   server: { type: 'string', about: 'URL of the server: tcp://host:1883, ssl://host:8883, ws:// or wss://.' },
   servers: { type: 'array', about: 'Instead of server; only the first one is used.' },
   qos: { type: 'number', about: 'QoS of the subscription.', default: 1, choices: [0, 1, 2] },
@@ -23,7 +23,8 @@ export const MQTT_PROPERTIES: PropertyTable = {
     about:
       'Time for which it keeps them with MQTT 5, in seconds, and for which the deletion of an unneeded session is retried while the server is down.',
     default: 86_400,
-    range: [1, 4_294_967_295]
+    min: 1,
+    max: 4_294_967_295
   },
   protocolVersion: {
     type: 'string',

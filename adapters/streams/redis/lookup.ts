@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { LookupSetup, OpenLookup, PropertyTable, SourceType } from '../../../lib/adapter.ts';
+import type { FieldTable, LookupSetup, OpenLookup, SourceType } from '../../../lib/adapter.ts';
 import { StreamFailure, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { rowsIn } from '../rows.ts';
 import { loadRedis, RedisLink } from './link.ts';
@@ -8,7 +8,7 @@ import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 /** Maximum number of list elements that one lookup reads. */
 const MAX_ELEMENTS = 10_000;
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   addr: { type: 'string', default: '127.0.0.1:6379', about: ADDRESS_TEXT },
   datatype: {
     type: 'string',

@@ -1,8 +1,8 @@
-import type { PropertyTable } from '../../../lib/adapter.ts';
+import type { FieldTable } from '../../../lib/adapter.ts';
 import { InvalidInput, type StreamProperties } from '../../../lib/index.ts';
 
 /** User name and password at the server. */
-export const CREDENTIALS: PropertyTable = {
+export const CREDENTIALS: FieldTable = {
   username: { type: 'string', about: 'User name at the server.' },
   password: { type: 'string', about: 'Password at the server.', isSecret: true }
 };

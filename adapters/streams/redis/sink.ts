@@ -1,6 +1,6 @@
 import {
+  type FieldTable,
   type OpenSink,
-  type PropertyTable,
   type SinkItem,
   type SinkSetup,
   type SinkType,
@@ -11,9 +11,9 @@ import { type RowKind, rowKindOf, rowsIn, type SinkRow } from '../rows.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   addr: { type: 'string', required: true, about: ADDRESS_TEXT },
-  db: { type: 'number', default: 0, range: [0, Infinity], about: 'Number of the database.' },
+  db: { type: 'number', default: 0, min: 0, about: 'Number of the database.' },
   key: { type: 'string', isTemplate: true, about: 'Key of all rows; for the keyType single.' },
   field: { type: 'string', about: 'Column whose value is the key of its row; takes precedence over key.' },
   keyType: {
@@ -31,7 +31,8 @@ const PROPERTIES: PropertyTable = {
   expiration: {
     type: 'number',
     default: -1,
-    range: [-1, 1e9],
+    min: -1,
+    max: 1e9,
     about: 'Seconds after which a key of the dataType string expires. -1 and 0: never.'
   },
   rowkindField: {

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, type InputType, inflate, inflateRaw, type ZlibOptions } from 'node:zlib';
-import type { OpenSource, PropertyTable, SourceSetup, SourceType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSource, SourceSetup, SourceType } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { loadRedis, RedisLink } from './link.ts';
 import { ADDRESS_TEXT, CREDENTIALS, readRedisSettings } from './settings.ts';
@@ -13,12 +13,12 @@ const DECOMPRESSIONS: Readonly<Record<string, (bytes: InputType, options: ZlibOp
   flate: promisify(inflateRaw)
 };
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   address: { type: 'string', default: '127.0.0.1:6379', about: ADDRESS_TEXT },
   db: {
     type: 'number',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     about: 'Number of the database; channels are the same in all.'
   },
   channels: { type: 'array', about: 'Names of the channels. Default: the channel in DATASOURCE.' },

@@ -1,10 +1,10 @@
-import type { OpenSink, PropertyTable, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
+import type { FieldTable, OpenSink, SinkItem, SinkSetup, SinkType } from '../../../lib/adapter.ts';
 import { InvalidInput, SendError, StreamFailure } from '../../../lib/index.ts';
 import { type RowKind, rowKindOf, rowsOf, type SinkRow } from '../rows.ts';
 import { quotedTable, Statement } from './dialect.ts';
 import { Database, type StreamsSqlOptions } from './options.ts';
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   url: {
     type: 'string',
     isSecret: true,
@@ -18,7 +18,7 @@ const PROPERTIES: PropertyTable = {
     about: 'Column with the operation on a row: insert, update, upsert or delete. Default: all rows are inserted.'
   },
   keyField: { type: 'string', about: 'Column of the primary key; needed with rowkindField.' },
-  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Time limit of a statement.' }
+  timeout: { type: 'duration', unit: 'ms', default: 30_000, min: 1, max: 290_000, about: 'Time limit of a statement.' }
 };
 
 interface SqlSinkProperties {

@@ -1,11 +1,4 @@
-import type {
-  LookupSetup,
-  OpenLookup,
-  OpenSource,
-  PropertyTable,
-  SourceSetup,
-  SourceType
-} from '../../../lib/adapter.ts';
+import type { FieldTable, LookupSetup, OpenLookup, OpenSource, SourceSetup, SourceType } from '../../../lib/adapter.ts';
 import { InvalidInput, type StreamValue, type StreamValueObject } from '../../../lib/index.ts';
 import { BackOff } from '../back-off.ts';
 import { quotedTable, Statement } from './dialect.ts';
@@ -16,20 +9,20 @@ import { readSqlQuery, type SqlQueryPlan } from './source-query.ts';
 const MAX_FOUND = 10_000;
 const MAX_ROWS = 100_000;
 
-const PROPERTIES: PropertyTable = {
+const PROPERTIES: FieldTable = {
   url: {
     type: 'string',
     isSecret: true,
     about: 'Passed to the function of the app, which may select a database by it.'
   },
   interval: {
-    type: 'number',
+    type: 'duration',
     unit: 'ms',
     default: 10_000,
-    range: [1, Infinity],
+    min: 1,
     about: 'Time between two queries, and before the first one.'
   },
-  timeout: { type: 'number', unit: 'ms', default: 30_000, range: [1, 290_000], about: 'Time limit of a query.' },
+  timeout: { type: 'duration', unit: 'ms', default: 30_000, min: 1, max: 290_000, about: 'Time limit of a query.' },
   internalSqlQueryCfg: {
     type: 'object',
     about: 'Query of a table: table, limit, indexField, indexValue, indexFieldType.'

@@ -1,4 +1,4 @@
-import { field, type PropertyTable } from '../../../lib/adapter.ts';
+import { type FieldTable, field } from '../../../lib/adapter.ts';
 import type { Duration, Size } from '../../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
 import { TLS_FILE_PROPERTIES } from '../tls-files.ts';
@@ -47,7 +47,7 @@ export interface Limits {
 }
 
 /** Properties of the source and the sink. */
-export const WEBSOCKET_PROPERTIES: PropertyTable = {
+export const WEBSOCKET_PROPERTIES: FieldTable = {
   addr: {
     type: 'string',
     about:

@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { checkObject } from '../../base/fields.ts';
-import { HIDDEN, hasHiddenInUrls, hideInUrls, keepInUrls } from '../../base/secrets.ts';
+import { HIDDEN, hideInUrls, hideSecrets, keepSecrets, mapped, memberOf } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';
@@ -169,8 +169,7 @@ export class Connectors {
       const name = nameIn(settings, kind);
       const key = keyOf(kind, name);
       if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
-      for (const secret of made.secrets) if (settings[secret] === HIDDEN) throw hiddenSecret(kind, secret);
-      withSecrets(settings, {}, { kind, secrets: [] }); // nothing is hidden in URLs
+      withSecrets(settings, {}, kind); // nothing is hidden
       made.check(settings);
       const stored: StoredConnector = { kind, settings, isStarted: true };
       await this.#host.table.set(key, stored);
@@ -197,7 +196,7 @@ export class Connectors {
       const made = this.#kind(kind);
       if (settings.name !== undefined && settings.name !== name)
         throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
-      const after = withSecrets({ ...settings, name }, before.settings, { kind, secrets: made.secrets });
+      const after = withSecrets({ ...settings, name }, before.settings, kind);
       made.check(after);
       if (this.#running.has(key) && isDeepStrictEqual(after, before.settings)) return this.#stateOf(key);
       const stored: StoredConnector = { ...before, settings: after };
@@ -350,36 +349,21 @@ function nameIn(settings: ConnectorSettings, kind: string): string {
   return checkConnectorName(name, 'name');
 }
 
+/** @param secrets undefined: it is not known which settings are secret */
 function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
-  const isShown = (name: string) => name === 'name' || (secrets !== undefined && !secrets.includes(name));
-  return Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [name, isShown(name) ? inUrls(value, hideInUrls) : HIDDEN])
+  if (secrets === undefined)
+    return mapped(settings, (value, name) => (name === 'name' ? hideInUrls(value as string) : HIDDEN));
+  const secret = { type: 'any', about: 'A secret.', isSecret: true } as const;
+  return hideSecrets(Object.fromEntries(secrets.map((name) => [name, secret])), settings);
+}
+
+/** @throws InvalidInput OPTION_INVALID: there is no current secret */
+function withSecrets(settings: ConnectorSettings, before: ConnectorSettings, kind: string): ConnectorSettings {
+  return mapped(settings, (value, name) =>
+    keepSecrets(value, memberOf(before, name), [name], () => {
+      throw hiddenSecret(kind, name);
+    })
   );
-}
-
-/** A value with changed URLs, including those of its elements. */
-function inUrls(value: unknown, change: (text: string, at?: number) => string): unknown {
-  if (typeof value === 'string') return change(value);
-  if (!Array.isArray(value)) return value;
-  return value.map((one: unknown, at) => (typeof one === 'string' ? change(one, at) : one));
-}
-
-/** @throws InvalidInput OPTION_INVALID: there is no current secret of a URL */
-function withSecrets(
-  settings: ConnectorSettings,
-  before: ConnectorSettings,
-  { kind, secrets }: { readonly kind: string; readonly secrets: readonly string[] }
-): ConnectorSettings {
-  const kept = (name: string, value: unknown): unknown => {
-    if (secrets.includes(name)) return value === HIDDEN ? before[name] : value;
-    const present = before[name];
-    return inUrls(value, (text, at) => {
-      const whole = keepInUrls(text, at === undefined || !Array.isArray(present) ? present : present[at]);
-      if (hasHiddenInUrls(whole)) throw hiddenSecret(kind, name);
-      return whole;
-    });
-  };
-  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, kept(name, value)]));
 }
 
 function hiddenSecret(kind: string, secret: string): BrokerError {

@@ -1,4 +1,5 @@
 import { BrokerError } from '../../base/errors.ts';
+import type { FieldTable } from '../../base/fields.ts';
 import type { MessageInput } from '../../packets/message.ts';
 import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
@@ -7,37 +8,33 @@ import { CatalogueEvent } from '../events/event.ts';
 import { messageProperties } from '../events/properties.ts';
 import type { RulesHost } from '../host.ts';
 import { compileBytes, compileTopic } from '../template.ts';
-import type { ActionType, Params, ParamTable, RuleEvent } from '../types.ts';
+import type { ActionType, Params, RuleEvent } from '../types.ts';
 
 /** Maximum number of actions that publish because of each other in a chain. */
 const MAX_HOPS = 16;
 /** Maximum number of messages that one event may cause. */
 const MAX_MESSAGES = 1000;
 
-const PARAMS: ParamTable = {
+const PARAMS: FieldTable = {
   target_topic: {
     type: 'string',
     required: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
     default: 'repub/to/${clientid}',
     order: 1,
-    title: { en: 'Target Topic', zh: '目的主题' },
-    description: {
-      en: 'The topic of the new message. It may contain placeholders, whose values cannot begin a topic with "$".',
-      zh: '新消息的主题，可以包含占位符，但占位符的值不能使主题以 "$" 开头。'
-    }
+    title: 'Target Topic',
+    about: 'The topic of the new message. It may contain placeholders, whose values cannot begin a topic with "$".',
+    zh: { title: '目的主题', about: '新消息的主题，可以包含占位符，但占位符的值不能使主题以 "$" 开头。' }
   },
   target_qos: {
     type: 'number',
     required: true,
     default: 0,
-    enum: [-1, 0, 1, 2],
+    choices: [-1, 0, 1, 2],
     order: 2,
-    title: { en: 'Target QoS', zh: '目的 QoS' },
-    description: {
-      en: 'The QoS of the new message; -1: that of the original message, or 0 if there is none.',
-      zh: '新消息的 QoS；-1 表示使用原消息的 QoS，没有原消息时为 0。'
-    }
+    title: 'Target QoS',
+    about: 'The QoS of the new message; -1: that of the original message, or 0 if there is none.',
+    zh: { title: '目的 QoS', about: '新消息的 QoS；-1 表示使用原消息的 QoS，没有原消息时为 0。' }
   },
   payload_tmpl: {
     type: 'string',
@@ -46,32 +43,26 @@ const PARAMS: ParamTable = {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
     default: '${payload}',
     order: 3,
-    title: { en: 'Payload Template', zh: '消息内容模板' },
-    description: {
-      en: 'The payload of the new message. It may contain placeholders.',
-      zh: '新消息的内容，可以包含占位符。'
-    }
+    title: 'Payload Template',
+    about: 'The payload of the new message. It may contain placeholders.',
+    zh: { title: '消息内容模板', about: '新消息的内容，可以包含占位符。' }
   },
   target_retain: {
     type: 'boolean',
     required: false,
     order: 4,
-    title: { en: 'Retain', zh: '保留消息' },
-    description: {
-      en: 'Whether the new message is retained. Default: as the original message.',
-      zh: '新消息是否为保留消息；不设置时与原消息相同。'
-    }
+    title: 'Retain',
+    about: 'Whether the new message is retained. Default: as the original message.',
+    zh: { title: '保留消息', about: '新消息是否为保留消息；不设置时与原消息相同。' }
   },
   mqtt_properties: {
     type: 'boolean',
     required: false,
     default: true,
     order: 5,
-    title: { en: 'MQTT 5.0 properties', zh: 'MQTT 5.0 属性' },
-    description: {
-      en: 'Whether the new message has the MQTT 5.0 properties of the original message.',
-      zh: '新消息是否带有原消息的 MQTT 5.0 属性。'
-    }
+    title: 'MQTT 5.0 properties',
+    about: 'Whether the new message has the MQTT 5.0 properties of the original message.',
+    zh: { title: 'MQTT 5.0 属性', about: '新消息是否带有原消息的 MQTT 5.0 属性。' }
   }
 };
 

@@ -4,6 +4,7 @@
 // change applies to rules that start afterwards.
 
 import { InvalidInput, NotFound, StateError } from '../../base/errors.ts';
+import { type FieldTable, fieldsOf } from '../../base/fields.ts';
 import type { StreamConfigApi, StreamConfigEntry, StreamConfigKey, StreamConfigKind, StreamConfigUse } from '../api.ts';
 import type { Catalogue } from '../ddl/catalogue.ts';
 import type { FormatType } from '../format.ts';
@@ -11,7 +12,7 @@ import type { StreamsHost, StreamTable } from '../host.ts';
 import { readProperties } from '../properties.ts';
 import type { Registry } from '../registry.ts';
 import { sourceTypeName } from '../sources/stream-settings.ts';
-import type { Properties, PropertyTable, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { Properties, StreamDefinition, StreamsOptions } from '../types.ts';
 import type { ReadStreamRule } from './definition.ts';
 import { sourcesOf } from './rules.ts';
 import { hideProperties, keepProperties } from './secrets.ts';
@@ -156,10 +157,10 @@ export class StreamConfiguration implements StreamConfigApi {
   }
 
   /** The properties of the sources and sinks of a type; undefined if there are none, or if it accepts all. */
-  #propertiesOf(name: string): PropertyTable | undefined {
+  #propertiesOf(name: string): FieldTable | undefined {
     const registry = this.#registry;
     const types = [...registry.sources(), ...registry.sinks()].filter((type) => type.name.toLowerCase() === name);
-    const tables = types.flatMap(({ properties }) => (properties === undefined ? [] : [properties]));
+    const tables = types.flatMap(({ properties }) => (properties === undefined ? [] : [fieldsOf(properties)]));
     return tables.length === 0 ? undefined : Object.assign({}, ...tables);
   }
 

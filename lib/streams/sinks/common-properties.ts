@@ -1,9 +1,9 @@
-import type { PropertyTable } from '../types.ts';
+import type { FieldTable } from '../../base/fields.ts';
 
 const ACCEPTED = 'Accepted for compatibility, without effect.';
 
 /** The properties of all sinks [stream rules 8.1]. A sink's property of the same name takes precedence. */
-export const COMMON_SINK_PROPERTIES: PropertyTable = {
+export const COMMON_SINK_PROPERTIES: FieldTable = {
   sendSingle: {
     type: 'boolean',
     default: false,
@@ -35,20 +35,21 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
   batchSize: {
     type: 'number',
     default: 0,
-    range: [0, 1_000_000],
+    min: 0,
+    max: 1_000_000,
     about: 'Collect this many rows, and send them as one output. 0: no limit by number.'
   },
   lingerInterval: {
-    type: 'number',
+    type: 'duration',
     unit: 'ms',
     default: 0,
-    range: [0, Infinity],
+    min: 0,
     about: 'Maximum time for which rows are collected. 0: until there are batchSize rows.'
   },
   bufferLength: {
     type: 'number',
     default: 1024,
-    range: [1, Infinity],
+    min: 1,
     about:
       'Maximum number of outputs that wait for earlier ones to be sent. Beyond it, an output is dropped and counted as an exception.'
   },
@@ -63,25 +64,25 @@ export const COMMON_SINK_PROPERTIES: PropertyTable = {
   memoryCacheThreshold: {
     type: 'number',
     default: 1024,
-    range: [0, Infinity],
+    min: 0,
     about: 'Maximum number of outputs that are kept.'
   },
   maxDiskCache: {
     type: 'number',
     default: 1_024_000,
-    range: [0, Infinity],
+    min: 0,
     about: 'Maximum number of further outputs that are kept. Beyond both limits, the oldest output is dropped.'
   },
   resendInterval: {
-    type: 'number',
+    type: 'duration',
     unit: 'ms',
-    range: [0, Infinity],
+    min: 0,
     about: 'Time between two attempts. Default: 250 ms, doubled after each attempt up to one minute.'
   },
-  retryInterval: { type: 'number', unit: 'ms', range: [0, Infinity], about: 'The earlier name of resendInterval.' },
+  retryInterval: { type: 'duration', unit: 'ms', min: 0, about: 'The earlier name of resendInterval.' },
   retryCount: {
     type: 'number',
-    range: [0, Infinity],
+    min: 0,
     about: 'Maximum number of attempts with the cache, after which an output is dropped. Default: no limit.'
   },
   cleanCacheAtStop: { type: 'boolean', default: false, about: 'Drop the outputs that are kept when the rule stops.' },

@@ -1,6 +1,7 @@
+import type { FieldTable } from '../../base/fields.ts';
 import type { TemplateTools } from '../template/functions-tools.ts';
 import { compileTemplate, type Template } from '../template/template.ts';
-import type { Properties, PropertyTable } from '../types.ts';
+import type { Properties } from '../types.ts';
 
 /** The properties that are filled in for each output, by name. */
 export type DynamicProperties = ReadonlyMap<string, (rows: unknown) => unknown>;
@@ -16,7 +17,7 @@ interface DynamicSetup {
  * Find the properties that are templates. If rows are not sent separately, fields are those of the first row.
  * @throws InvalidInput PROPERTY_INVALID
  */
-export function findDynamic(table: PropertyTable, properties: Properties, setup: DynamicSetup): DynamicProperties {
+export function findDynamic(table: FieldTable, properties: Properties, setup: DynamicSetup): DynamicProperties {
   const dynamic = new Map<string, (rows: unknown) => unknown>();
   for (const [name, row] of Object.entries(table)) {
     if (row.isTemplate !== true) continue;

@@ -1,13 +1,14 @@
 import { InvalidInput } from '../../base/errors.ts';
+import type { FieldTable } from '../../base/fields.ts';
 import type { QoS } from '../../packets/types.ts';
 import { checkTopicName } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
-import type { OpenSink, PropertyTable, SinkType } from '../types.ts';
+import type { OpenSink, SinkType } from '../types.ts';
 
 const REMOTE = 'Only for another broker.';
 
 /** The properties of the sink `mqtt`. Those that apply only to another broker are also accepted without a server. */
-const MQTT_SINK_PROPERTIES: PropertyTable = {
+const MQTT_SINK_PROPERTIES: FieldTable = {
   server: {
     type: 'string',
     about:

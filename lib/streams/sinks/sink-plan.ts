@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
+import { fieldsOf } from '../../base/fields.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import type { FormatType } from '../format.ts';
 import { makeFormat } from '../formats/formats.ts';
@@ -64,7 +65,7 @@ export interface SinkPlan {
  */
 export function planSink(type: SinkType, definition: unknown, setup: SinkPlanSetup): SinkPlan {
   const what = `${type.name} sink`;
-  const table = { ...COMMON_SINK_PROPERTIES, ...type.properties };
+  const table = { ...COMMON_SINK_PROPERTIES, ...fieldsOf(type.properties) };
   // a type without a table may know any property
   const warn = type.properties === undefined ? undefined : setup.warn?.bind(setup);
   const properties = readProperties(table, definition, what, warn);

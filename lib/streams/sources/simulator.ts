@@ -8,7 +8,7 @@ export const SIMULATOR: SourceType = {
   about: 'Rows of a list, one in each interval, for experiments.',
   properties: {
     data: { type: 'array', about: 'The rows, as objects.', required: true },
-    interval: { type: 'number', about: 'Time between two rows.', default: 1000, range: [1, Infinity], unit: 'ms' },
+    interval: { type: 'duration', about: 'Time between two rows.', default: 1000, min: 1, unit: 'ms' },
     loop: { type: 'boolean', about: 'Start again after the last row.', default: true }
   },
   open

@@ -1,30 +1,31 @@
 import { InvalidInput, show } from '../../base/errors.ts';
+import { type FieldTable, fieldsOf } from '../../base/fields.ts';
 import type { Format, FormatType } from '../format.ts';
 import type { ParseTime } from '../formats/convert-column.ts';
 import { makeFormat } from '../formats/formats.ts';
 import { readProperties } from '../properties.ts';
-import type { Column, Properties, PropertyTable, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { Column, Properties, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
 import { TableRows } from './table-rows.ts';
 
 /** Properties of all sources. */
-const COMMON: PropertyTable = {
-  concurrency: { type: 'number', about: 'Without effect: rows are read one after the other.', range: [1, Infinity] },
+const COMMON: FieldTable = {
+  concurrency: { type: 'number', about: 'Without effect: rows are read one after the other.', min: 1 },
   bufferLength: {
     type: 'number',
     about: 'Without effect: the length of queues is that of the rule.',
-    range: [1, Infinity]
+    min: 1
   },
   format: { type: 'string', about: 'Without effect: the format is that of the stream.' }
 };
 
 /** Properties of all sources of lookup tables; in the original they are in the object `lookup`, in seconds. */
-export const LOOKUP_PROPERTIES: PropertyTable = {
+export const LOOKUP_PROPERTIES: FieldTable = {
   cache: { type: 'boolean', about: 'Cache the rows that were found.', default: false },
   cacheTtl: {
-    type: 'number',
+    type: 'duration',
     about: 'Time for which they are cached.',
     default: 60_000,
-    range: [0, Infinity],
+    min: 0,
     unit: 'ms'
   },
   cacheMissingKey: { type: 'boolean', about: 'Also cache that no rows were found.', default: false }
@@ -130,11 +131,11 @@ export function sourceProperties(
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
     const all = { ...inMilliseconds(lookup), ...others };
-    const table = { ...COMMON, ...LOOKUP_PROPERTIES, ...type.properties };
+    const table = { ...COMMON, ...LOOKUP_PROPERTIES, ...fieldsOf(type.properties) };
     return readProperties(table, all, what, type.properties === undefined ? undefined : warn);
   }
   if (type.properties === undefined) return properties;
-  return readProperties({ ...COMMON, ...type.properties }, properties, what, warn);
+  return readProperties({ ...COMMON, ...fieldsOf(type.properties) }, properties, what, warn);
 }
 
 /** Convert the object `lookup` of the properties, in which numbers are seconds. */
