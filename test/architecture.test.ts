@@ -366,6 +366,11 @@ describe('the kit of REST interfaces', () => {
       found.filter(({ file }) => !file.startsWith('adapters/rest/')),
       []
     );
+    assert.deepEqual(
+      inRest.filter((file) => textOf(file).includes('as unknown as Operation')),
+      [],
+      'rows keep their types'
+    );
   });
 });
 

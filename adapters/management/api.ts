@@ -7,7 +7,7 @@ import { documentStyle } from './openapi.ts';
 import { type ManagementMembers, operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
-import { BareAnswer } from './reply.ts';
+import { Reply } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
 import { envelope } from './style.ts';
 import { Walks } from './walks.ts';
@@ -68,7 +68,7 @@ const DOCUMENT = operation({
   method: 'GET',
   path: '/openapi.json',
   descr: 'The OpenAPI document of this interface',
-  run: ({ document }) => new BareAnswer(JSON.stringify(document()))
+  run: ({ document }) => new Reply(JSON.stringify(document()))
 });
 
 function management(broker: Broker, settings: ManagementSettings): RestInterface<ManagementMembers> {

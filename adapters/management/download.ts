@@ -1,22 +1,11 @@
+import { Reply } from './reply.ts';
+
 /** Size of the parts that are written at once, in characters. Each part is produced in its own slice. */
 const PART_LENGTH = 65_536;
 
 /** An answer that consists of lines of text instead of an envelope. */
-export class Download {
-  readonly contentType: string;
-  readonly #lines: AsyncIterableIterator<string>;
-
-  constructor(lines: AsyncIterableIterator<string>, contentType: string) {
-    this.#lines = lines;
-    this.contentType = contentType;
-  }
-
-  /**
-   * The lines with line ends, several per part.
-   * @param nextSlice waits for the next slice
-   */
-  parts(nextSlice: () => Promise<void>): AsyncIterable<string> {
-    const lines = this.#lines;
+export function download(lines: AsyncIterableIterator<string>, contentType: string): Reply {
+  return new Reply((nextSlice) => {
     const parts = partsOf(lines, nextSlice);
     const iterator = {
       next: () => parts.next(),
@@ -27,7 +16,7 @@ export class Download {
       }
     };
     return { [Symbol.asyncIterator]: () => iterator };
-  }
+  }, contentType);
 }
 
 async function* partsOf(

@@ -1,7 +1,6 @@
 import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts';
 import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
 import { codesOf } from './codes.ts';
-import { Download } from './download.ts';
 import { EventStream } from './event-stream.ts';
 import { Listing, type Whole } from './listing.ts';
 
@@ -18,34 +17,25 @@ const STREAM_HEADERS = {
 };
 const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 
-/** JSON that an operation answers unchanged, without `code` and `data`. */
-export class BareAnswer {
-  readonly json: string;
+/** An answer in its final form: its text, or a function that makes its parts, each in its own slice. */
+export class Reply {
+  readonly body: string | ((nextSlice: () => Promise<void>) => AsyncIterable<string>);
+  readonly contentType: string;
 
-  constructor(json: string) {
-    this.json = json;
+  constructor(body: Reply['body'], contentType = 'application/json') {
+    this.body = body;
+    this.contentType = contentType;
   }
 }
 
 /**
- * Data of an answer that is already JSON, because `JSON.stringify` would not preserve its numbers: integers of any
+ * An answer with data that is already JSON, because `JSON.stringify` would not preserve its numbers: integers of any
  * size, and 1.0.
+ * @param hints possible mistakes, in addition to the data
  */
-export class EncodedData {
-  readonly json: string;
-  readonly hints: readonly string[];
-
-  /** @param hints possible mistakes, in addition to the data */
-  constructor(json: string, hints: readonly string[] = []) {
-    this.json = json;
-    this.hints = hints;
-  }
-
-  /** The body of the answer. */
-  get body(): string {
-    const hints = this.hints.length === 0 ? '' : `,"hints":${JSON.stringify(this.hints)}`;
-    return `{"code":0,"data":${this.json}${hints}}`;
-  }
+export function encodedData(json: string, hints: readonly string[]): Reply {
+  const more = hints.length === 0 ? '' : `,"hints":${JSON.stringify(hints)}`;
+  return new Reply(`{"code":0,"data":${json}${more}}`);
 }
 
 /**
@@ -76,36 +66,34 @@ export class Rows<R = unknown> {
   }
 }
 
-/** Data of an answer: an object with some fields that are `Rows`. */
-export class LongData {
-  readonly #fields: Readonly<Record<string, unknown>>;
+/** An answer whose data is an object with some fields that are `Rows`. */
+export function longData(fields: Readonly<Record<string, unknown>>): Reply {
+  return new Reply((nextSlice) => partsOf(fields, nextSlice));
+}
 
-  constructor(fields: Readonly<Record<string, unknown>>) {
-    this.#fields = fields;
-  }
-
-  /** The answer, written in parts, one in each slice. */
-  async *parts(nextSlice: () => Promise<void>): AsyncGenerator<string> {
-    let part = '{"code":0,"data":{';
-    let before = '';
-    for (const [name, value] of Object.entries(this.#fields)) {
-      if (value === undefined) continue;
-      part += `${before}${JSON.stringify(name)}:`;
-      before = ',';
-      if (!(value instanceof Rows)) {
-        part += JSON.stringify(value);
-        continue;
-      }
-      part += '[';
-      for (const rows of value.parts()) {
-        yield part + rows;
-        part = '';
-        await nextSlice();
-      }
-      part += ']';
+async function* partsOf(
+  fields: Readonly<Record<string, unknown>>,
+  nextSlice: () => Promise<void>
+): AsyncGenerator<string> {
+  let part = '{"code":0,"data":{';
+  let before = '';
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    part += `${before}${JSON.stringify(name)}:`;
+    before = ',';
+    if (!(value instanceof Rows)) {
+      part += JSON.stringify(value);
+      continue;
     }
-    yield `${part}}}`;
+    part += '[';
+    for (const rows of value.parts()) {
+      yield part + rows;
+      part = '';
+      await nextSlice();
+    }
+    part += ']';
   }
+  yield `${part}}}`;
 }
 
 /**
@@ -115,11 +103,14 @@ export class LongData {
 export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Answer {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
-  if (result instanceof BareAnswer) return { status: 200, headers: JSON_HEADERS, body: result.json };
-  if (result instanceof EncodedData) return { status: 200, headers: JSON_HEADERS, body: result.body };
-  if (result instanceof Download)
-    return { status: 200, headers: { 'content-type': result.contentType }, body: result.parts(nextSlice) };
-  if (result instanceof LongData) return { status: 200, headers: JSON_HEADERS, body: result.parts(nextSlice) };
+  if (result instanceof Reply) {
+    const { body, contentType } = result;
+    return {
+      status: 200,
+      headers: { 'content-type': contentType },
+      body: typeof body === 'string' ? body : body(nextSlice)
+    };
+  }
   if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
   const { text } = result;
   const body = text === undefined ? longList(result, page, nextSlice) : LIST + text.rows + listEnd(text.whole, page);

@@ -1,11 +1,10 @@
 import { Fault, type FaultKind, faultParts, shortened } from '../rest/index.ts';
-import type { Operation, PageRequest, ReplyStyle } from '../rest/kit/index.ts';
+import type { Operation, ReplyStyle } from '../rest/kit/index.ts';
 import { checkedBody } from './body.ts';
 import { codesOf, faultOf } from './faults.ts';
 import type { StreamsSettings } from './options.ts';
 import { jsonText, wantsJson } from './reply.ts';
 
-const NO_PAGE: PageRequest = { number: 1, limit: Infinity, skip: 0 };
 const TEXT = { 'content-type': 'text/plain; charset=utf-8' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 /** Browsers must not interpret error texts as pages, whatever they contain. */
@@ -43,7 +42,6 @@ export function sentences({ errors, maxDepth, unmatched }: StreamsSettings): Rep
       return new Fault('wrongMethod', '', undefined, { headers: { allow: ['OPTIONS', ...methods].join(', ') } });
     },
     faultOf,
-    page: () => NO_PAGE,
     body: (row, sent, params) => checkedBody(row, sent, { params, maxDepth }),
     success: (result, { filename, status = 200 }) => {
       if (typeof result === 'string') return { status, headers: TEXT, body: result };

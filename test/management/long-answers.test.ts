@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Download } from '../../adapters/management/download.ts';
+import { download } from '../../adapters/management/download.ts';
 import { Listing } from '../../adapters/management/listing.ts';
-import { answerWith, LongData, Rows } from '../../adapters/management/reply.ts';
+import { answerWith, longData, Rows } from '../../adapters/management/reply.ts';
 import { systemClock } from '../../lib/base/clock.ts';
 import { SliceQueue } from '../../lib/base/collections/slice-queue.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
@@ -41,8 +41,8 @@ describe('Long answers', () => {
   };
 
   it('writes an object with long lists in slices, each in a separate turn', async () => {
-    const { most, made, text } = await readBody(
-      (row) => new LongData({ a: new Rows(NUMBERS, shapeOf(row)), b: new Rows([1], shapeOf(row)), c: 'c' })
+    const { most, made, text } = await readBody((row) =>
+      longData({ a: new Rows(NUMBERS, shapeOf(row)), b: new Rows([1], shapeOf(row)), c: 'c' })
     );
     assert.ok(most <= 201, `${most} in one turn`);
     assert.equal(made, 2_001);
@@ -65,7 +65,7 @@ describe('Long answers', () => {
           yield line;
         }
       }
-      return new Download(lines(), 'text/plain');
+      return download(lines(), 'text/plain');
     });
     assert.ok(most <= 70, `${most} in one turn`);
     assert.deepEqual([made, text.length], [2_000, 2_002_000]);

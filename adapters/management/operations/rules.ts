@@ -11,7 +11,7 @@ import { type AuditedNames, documentedAs } from '../../rest/kit/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import { EncodedData } from '../reply.ts';
+import { encodedData, type Reply } from '../reply.ts';
 import { given, isTest, ruleFault, TEST } from './rule-faults.ts';
 import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
 
@@ -104,10 +104,10 @@ function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly Actio
  * @returns the output; for FOREACH, a list of outputs
  * @throws Fault notFound
  */
-async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<EncodedData> {
+async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<Reply> {
   const { result, isForeach, outputs, hints } = await context.broker.rules.test(sql, exact(context, ctx));
   if (result !== 'matched') throw new Fault('notFound', ['SQL Not Match', ...hints].join('; '), 'SQL Not Match');
-  return new EncodedData(encodeJson(isForeach ? outputs : outputs[0]), hints);
+  return encodedData(encodeJson(isForeach ? outputs : outputs[0]), hints);
 }
 
 /** The columns of a test with all digits of their numbers. */

@@ -41,8 +41,8 @@ export interface ReplyStyle {
   unknown(call: Call, methods: readonly string[]): Fault;
   /** The fault for an error; undefined: it is unexpected. */
   faultOf(error: unknown): Fault | undefined;
-  /** Read the parameters of pages. @throws Fault */
-  page(row: Operation, call: Call, given: Readonly<Record<string, string>>): PageRequest;
+  /** Read the parameters of pages. Default: lists have none. @throws Fault */
+  page?(row: Operation, call: Call, given: Readonly<Record<string, string>>): PageRequest;
   /** Read and check a body. @throws Fault */
   body(row: Operation, sent: Body, params: Readonly<Record<string, string>>): unknown;
   /** The answer with the value that `run` has returned. */
@@ -80,6 +80,8 @@ export interface RestInterface<M> {
   /** Make the OpenAPI document. */
   document(): OpenApiDocument;
 }
+
+const NO_PAGE: PageRequest = { number: 1, limit: Infinity, skip: 0 };
 
 /** A REST interface of a broker, ready to be mounted. */
 export class RestService<M> implements Service {
@@ -156,7 +158,7 @@ export class RestService<M> implements Service {
     const { call, params } = request;
     const { settings, style, resolve, contextOf } = this.#interface;
     const given = readQuery(call.query);
-    const page = style.page(row, call, given);
+    const page = style.page?.(row, call, given) ?? NO_PAGE;
     const loading = loadChecks();
     if (loading !== undefined) await loading;
     const query = checkQuery(requestOf(row, style.isOriginal).query, given);

@@ -1,7 +1,7 @@
 import * as Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
 import { Fault, recordOf } from '../../../rest/index.ts';
-import { Download } from '../../download.ts';
+import { download } from '../../download.ts';
 import { checkExposure } from '../../exposure.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
@@ -102,7 +102,7 @@ export const CONFIGURATION: readonly Operation[] = [
     data: DOCUMENT,
     run: ({ broker, appOperations }) => {
       const without = appOperations ? [] : (['applications'] as const);
-      return new Download(exportConfigurationLines(broker, { without }), 'application/json');
+      return download(exportConfigurationLines(broker, { without }), 'application/json');
     }
   }),
   operation({

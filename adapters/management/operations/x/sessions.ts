@@ -3,7 +3,7 @@ import type { InFlightMessage, QueuedMessage, SessionHandle, SubscriptionRecord 
 import { Fault } from '../../../rest/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
-import { LongData, Rows } from '../../reply.ts';
+import { longData, Rows } from '../../reply.ts';
 import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
@@ -96,7 +96,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       const session = sessionOf(context, clientid);
       const { inflight, awaitingRel } = session.flights();
       const client = await context.broker.directory.client(clientid);
-      return new LongData({
+      return longData({
         client: client && JSON.parse(writeClient(client)),
         subscriptions: new Rows(session.subscriptions(), shownSubscription),
         inflight: new Rows(inflight, shownFlight),
