@@ -92,7 +92,13 @@ export type {
   ResourceType,
   SendingAction
 } from './rules/types.ts';
-export type { FunctionTools, Parameter, ParameterType, Pattern, SqlFunction } from './sql/functions/function.ts';
+export type {
+  FunctionTools,
+  Parameter,
+  ParameterType,
+  Pattern,
+  SqlFunction
+} from './sql/functions/function.ts';
 export { Batch, type Entry, type Store, type StoreSnapshot } from './store/store.ts';
 export { describeJson as describeStream, describeText as describeStreamText } from './streams/ddl/describe.ts';
 export type {
@@ -114,12 +120,11 @@ export type {
   ExpandingFunction as StreamExpandingFunction,
   ExpandingState as StreamExpandingState,
   FunctionBase as StreamFunctionBase,
-  FunctionTools as StreamFunctionTools,
-  Parameter as StreamParameter,
-  ParameterType as StreamParameterType,
-  Pattern as StreamPattern,
   ScalarFunction as StreamScalarFunction,
-  StreamFunction
+  StreamFunction,
+  StreamFunctionTools,
+  StreamParameter,
+  StreamParameterType
 } from './streams/function.ts';
 export type {
   LookupSetup,

@@ -404,17 +404,15 @@ export type {
   /** @deprecated Import it from `embermq/adapter`. */
   FunctionBase as StreamFunctionBase,
   /** @deprecated Import it from `embermq/adapter`. */
-  FunctionTools as StreamFunctionTools,
-  /** @deprecated Import it from `embermq/adapter`. */
-  Parameter as StreamParameter,
-  /** @deprecated Import it from `embermq/adapter`. */
-  ParameterType as StreamParameterType,
-  /** @deprecated Import it from `embermq/adapter`. */
-  Pattern as StreamPattern,
-  /** @deprecated Import it from `embermq/adapter`. */
   ScalarFunction as StreamScalarFunction,
   /** @deprecated Import it from `embermq/adapter`. */
-  StreamFunction
+  StreamFunction,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamFunctionTools,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamParameter,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamParameterType
 } from './streams/function.ts';
 export type {
   /** @deprecated Import it from `embermq/adapter`. */

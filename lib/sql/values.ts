@@ -16,7 +16,7 @@ export type Value = ValueWith<Float>;
 /** An object of a statement, such as its output. */
 export type ValueObject = ObjectWith<Float>;
 
-/** The values of a language, which has one class of its own: `Float`, or `Date` in streams. */
+/** The values of a language. One of their classes differs: `Float`, or `Date` in streams. */
 export type ValueWith<Own> =
   | string
   | number

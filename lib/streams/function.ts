@@ -1,10 +1,11 @@
 import type { WorkTime } from '../base/slices.ts';
+import type { FunctionRow, FunctionTools, Parameter, Pattern } from '../sql/functions/function.ts';
 import type { RowWork } from './limits.ts';
 import type { Frame, Tuple } from './values/tuple.ts';
 import type { StreamValue } from './values/values.ts';
 
 /** Types of parameters, which are checked for literals when the rule is created. `number`: bigint or float. */
-export type ParameterType =
+export type StreamParameterType =
   | 'any'
   | 'bigint'
   | 'float'
@@ -15,29 +16,18 @@ export type ParameterType =
   | 'array'
   | 'struct';
 
-/** A parameter; `?` marks it as optional, `...` as repeatable. */
-export type Parameter = ParameterType | `${ParameterType}?` | `${ParameterType}...`;
+export type StreamParameter = Parameter<StreamParameterType>;
 
-/** A regular expression that matches in time proportional to the text and to the number of its parts. */
-export interface Pattern {
-  /** Number of its parts with repetitions written out. */
-  readonly parts: number;
-  test(text: string): boolean;
-  /** Replace each match. */
-  replace(text: string, replacement: (match: readonly string[]) => string): string;
-}
+/** A regular expression, without the groups of its first match. */
+export type StreamPattern = Pick<Pattern, 'parts' | 'test' | 'replace'>;
 
 /** Dependencies of functions on the rule and the process. */
-export interface FunctionTools {
+export interface StreamFunctionTools extends Omit<FunctionTools, 'table' | 'pattern'> {
+  /** Compile a regular expression. @throws SqlFailure */
+  pattern(text: string): StreamPattern;
   readonly ruleId: string;
   /** Start time of the rule, in milliseconds since 1970. */
   readonly startedAt: number;
-  /** Wall-clock time in milliseconds. */
-  now(): number;
-  /** A number from 0 to 1. */
-  random(): number;
-  /** Compile a regular expression. @throws StreamFailure */
-  pattern(text: string): Pattern;
   /** Offset from UTC of the service's zone at a time, in minutes. */
   offsetMinutes(timeMs: number): number;
   /** A property of the service that its rules share: `get_keyed_state`, `props`. */
@@ -62,27 +52,13 @@ export interface FunctionTools {
   readonly time?: Pick<WorkTime, 'isOver'>;
 }
 
-/** Fields that all functions have. */
-export interface FunctionBase {
-  /** In lower case. */
-  readonly name: string;
-  /** The group to which the function belongs in the documentation. */
-  readonly family: string;
-  readonly params: readonly Parameter[];
-  /** The purpose of the function in one sentence. */
-  readonly about: string;
-  /** The permitted values of a literal argument, by its index. */
-  readonly choices?: Readonly<Record<number, readonly string[]>>;
+/** The fields that all functions of streams have. */
+export interface FunctionBase extends FunctionRow<StreamParameterType> {
   /**
    * Check the literals of a call when the rule is created; arguments that are not literals are undefined.
    * @returns the fault
    */
   readonly check?: (literals: readonly (StreamValue | undefined)[]) => string | undefined;
-  /**
-   * The index of the argument that is a regular expression; a literal is compiled when the rule is created. The first
-   * argument is the text that it is applied to.
-   */
-  readonly patternAt?: number;
 }
 
 /** A function of the values of one tuple. */
@@ -101,7 +77,7 @@ export interface ScalarFunction extends FunctionBase {
 export interface ContextFunction extends FunctionBase {
   readonly kind: 'context';
   /** Called when a rule starts. */
-  readonly make: (tools: FunctionTools) => (tuple: Tuple, ...args: StreamValue[]) => StreamValue;
+  readonly make: (tools: StreamFunctionTools) => (tuple: Tuple, ...args: StreamValue[]) => StreamValue;
 }
 
 /** The state of one aggregation. The argument arrays are reused: an accumulator may store values, but not the array. */
@@ -123,14 +99,14 @@ export interface AggregateFunction extends FunctionBase {
   readonly isIncremental?: true;
   /** `count(*)`: the meaning of the argument `*`. `rows`: an object with all columns of each row. */
   readonly wildcard?: 'ones' | 'rows';
-  readonly make: (tools: FunctionTools) => Accumulator;
+  readonly make: (tools: StreamFunctionTools) => Accumulator;
   /**
    * Make an accumulator with `remove`, for overlapping windows. If absent, the rows of such windows are aggregated for
    * each emission.
    */
-  readonly makeSliding?: (tools: FunctionTools) => Accumulator;
+  readonly makeSliding?: (tools: StreamFunctionTools) => Accumulator;
   /** Restore the state of a checkpoint, of an accumulator of either `make` or `makeSliding`. */
-  readonly load: (tools: FunctionTools, state: unknown) => Accumulator;
+  readonly load: (tools: StreamFunctionTools, state: unknown) => Accumulator;
 }
 
 /** The state of an analytic function, for one partition. */
@@ -148,8 +124,8 @@ export interface AnalyticFunction extends FunctionBase {
   readonly kind: 'analytic';
   /** Set if it accepts `*`: an object with all columns, whose name is undefined. */
   readonly wildcard?: 'rows';
-  readonly make: (tools: FunctionTools, names: ArgumentNames) => AnalyticState;
-  readonly load: (tools: FunctionTools, names: ArgumentNames, state: unknown) => AnalyticState;
+  readonly make: (tools: StreamFunctionTools, names: ArgumentNames) => AnalyticState;
+  readonly load: (tools: StreamFunctionTools, names: ArgumentNames, state: unknown) => AnalyticState;
 }
 
 /** The state of a call of an expanding function. */
@@ -166,9 +142,9 @@ export type ArgumentNames = readonly (string | undefined)[];
 /** A function with several results: `unnest` converts them to rows, `changed_cols` and `extract` to columns. */
 export interface ExpandingFunction extends FunctionBase {
   readonly kind: 'rows' | 'columns';
-  readonly make: (tools: FunctionTools, names: ArgumentNames) => ExpandingState;
+  readonly make: (tools: StreamFunctionTools, names: ArgumentNames) => ExpandingState;
   /** Restore the state of a checkpoint. */
-  readonly load?: (tools: FunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;
+  readonly load?: (tools: StreamFunctionTools, names: ArgumentNames, state: unknown) => ExpandingState;
 }
 
 export type StreamFunction =

@@ -1,6 +1,6 @@
 import { MAX_MATCHED, matchesTooMuch } from '../sql/patterns.ts';
 import { MAX_WEIGHT, weightOf } from '../sql/weight.ts';
-import type { FunctionTools } from './function.ts';
+import type { StreamFunctionTools } from './function.ts';
 import type { Evaluate, Tuple } from './values/tuple.ts';
 import { printedCharacters, StreamFailure, tooHeavy } from './values/values.ts';
 
@@ -12,7 +12,7 @@ const LONG_TEXT = 1_024;
 /** The work of printing a character of an array or a struct: about 64 ns. */
 const PRINTING = 16;
 
-type Tools = Pick<FunctionTools, 'rowWeight' | 'rowWork' | 'time'>;
+type Tools = Pick<StreamFunctionTools, 'rowWeight' | 'rowWork' | 'time'>;
 
 /**
  * The work of a rule's functions for one row: the weight of the lists, objects and long strings that they create, and
@@ -108,6 +108,6 @@ export function timed(evaluate: Evaluate, { time }: Tools): Evaluate {
 }
 
 /** @throws StreamFailure if the time limit of a test is exceeded */
-export function checkTime(time: FunctionTools['time']): void {
+export function checkTime(time: StreamFunctionTools['time']): void {
   if (time?.isOver === true) throw new StreamFailure('the time of the test is over');
 }

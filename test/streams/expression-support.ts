@@ -2,7 +2,7 @@ import { STREAM_DIALECT } from '../../lib/sql/dialect.ts';
 import { Parser } from '../../lib/sql/parser.ts';
 import type { Expression, Selected, StreamSelect } from '../../lib/sql/tree.ts';
 import type { BoundSelect } from '../../lib/streams/expressions/bound.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
+import type { StreamFunction, StreamFunctionTools } from '../../lib/streams/function.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
 import type { Column, StreamDefinition } from '../../lib/streams/types.ts';
@@ -18,7 +18,7 @@ import {
 const PLACE = { start: 0, end: 0 };
 
 /** Tools for functions, with a stopped clock and without randomness. */
-export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): FunctionTools {
+export function toolsOf(frame: Frame = { range: undefined, rowNumber: 0 }): StreamFunctionTools {
   return {
     ruleId: 'r1',
     startedAt: 0,
@@ -93,8 +93,8 @@ const FUNCTIONS: ReadonlyMap<string, StreamFunction> = new Map<string, StreamFun
         check: ([, n]: readonly (StreamValue | undefined)[]) => (n === -1n ? 'the index is negative' : undefined),
         run: (list: readonly StreamValue[], n: bigint) => list[Number(n)]
       },
-      { kind: 'context', name: 'chance', params: [], make: (tools: FunctionTools) => () => tools.random() },
-      { kind: 'context', name: 'rule_id', params: [], make: (tools: FunctionTools) => () => tools.ruleId },
+      { kind: 'context', name: 'chance', params: [], make: (tools: StreamFunctionTools) => () => tools.random() },
+      { kind: 'context', name: 'rule_id', params: [], make: (tools: StreamFunctionTools) => () => tools.ruleId },
       { kind: 'aggregate', name: 'count', params: ['any'], wildcard: 'ones' },
       { kind: 'aggregate', name: 'sum', params: ['number'] },
       { kind: 'aggregate', name: 'collect', params: ['any'], wildcard: 'rows' },

@@ -1,5 +1,5 @@
 import { loadPatterns } from '../../lib/sql/patterns.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
+import type { StreamFunction, StreamFunctionTools } from '../../lib/streams/function.ts';
 import { streamFunctions } from '../../lib/streams/functions/all.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
 import { freshSlots } from '../../lib/streams/plan/slots.ts';
@@ -17,7 +17,7 @@ const PROPERTIES: Readonly<Record<string, StreamValue>> = { zone: 'eu', count: '
 const compilePattern = await loadPatterns();
 
 /** Tools for functions, 8 hours east of UTC, with a stopped clock and without randomness. */
-export const TOOLS: FunctionTools = {
+export const TOOLS: StreamFunctionTools = {
   ruleId: 'r1',
   startedAt: 1000,
   now: () => NOW,

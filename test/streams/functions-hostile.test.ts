@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Parameter, StreamFunction } from '../../lib/streams/function.ts';
+import type { StreamFunction, StreamParameter } from '../../lib/streams/function.ts';
 import { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { isStruct, StreamFailure, type StreamValue } from '../../lib/streams/values/values.ts';
 import { Random } from '../fuzz/random.ts';
@@ -106,7 +106,7 @@ function callOf(row: StreamFunction): (args: readonly StreamValue[]) => unknown 
 }
 
 /** The numbers of arguments that a call may have, up to 4. */
-function countsOf(params: readonly Parameter[]): number[] {
+function countsOf(params: readonly StreamParameter[]): number[] {
   const least = params.filter((param) => !/[?.]$/.test(param)).length;
   const most = params.some((param) => param.endsWith('...')) ? 4 : params.length;
   return Array.from({ length: Math.max(1, most - least + 1) }, (_, index) => least + index);

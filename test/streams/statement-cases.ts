@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { errorText } from '../../lib/base/errors.ts';
-import type { FunctionTools, StreamFunction } from '../../lib/streams/function.ts';
+import type { StreamFunction, StreamFunctionTools } from '../../lib/streams/function.ts';
 import { streamFunctions } from '../../lib/streams/functions/all.ts';
 import { Graph } from '../../lib/streams/graph/graph.ts';
 import { bind } from '../../lib/streams/plan/bind.ts';
@@ -102,7 +102,7 @@ function rowOf(line: string): TimedRow {
 /** A graph with the tools of its functions. */
 interface Run {
   readonly graph: Graph;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
 }
 
 /** The result of a case. */
@@ -174,7 +174,7 @@ function openGraph(
   plan: StreamPlan,
   clock: VirtualClock,
   emitted: string[],
-  saved?: { readonly states: Record<string, unknown>; readonly tools: Pick<FunctionTools, 'hits' | 'groupHits'> }
+  saved?: { readonly states: Record<string, unknown>; readonly tools: Pick<StreamFunctionTools, 'hits' | 'groupHits'> }
 ): Run {
   const tools = { ...testTools(clock), ...(saved && structuredClone(saved.tools)) };
   const fail = (error: unknown) => emitted.push(`${clock.now()} error ${errorText(error)}`);

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/base/clock.ts';
-import type { FunctionTools } from '../../lib/streams/function.ts';
+import type { StreamFunctionTools } from '../../lib/streams/function.ts';
 import type { Timers } from '../../lib/streams/operators/operator.ts';
 
 interface VirtualTimer {
@@ -62,7 +62,7 @@ export class VirtualClock implements Clock, Timers {
 }
 
 /** Tools for functions, on a clock of the test, in UTC. */
-export function testTools(timers: Pick<Timers, 'now'>): FunctionTools {
+export function testTools(timers: Pick<Timers, 'now'>): StreamFunctionTools {
   return {
     ruleId: 'r1',
     startedAt: timers.now(),
@@ -77,5 +77,5 @@ export function testTools(timers: Pick<Timers, 'now'>): FunctionTools {
     groupHits: { count: 0, lastAt: 0 },
     delayed: { until: 0 },
     frame: { range: undefined, rowNumber: 0 }
-  } as FunctionTools;
+  } as StreamFunctionTools;
 }

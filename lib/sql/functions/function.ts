@@ -7,8 +7,8 @@ import type { Weighs } from '../weight.ts';
  */
 export type ParameterType = 'any' | 'json' | 'string' | 'bytes' | 'integer' | 'number' | 'boolean' | 'list' | 'object';
 
-/** A parameter; `?` marks it as optional, `...` as repeatable. */
-export type Parameter = ParameterType | `${ParameterType}?` | `${ParameterType}...`;
+/** A parameter of one of the types of a language; `?` marks it as optional, `...` as repeatable. */
+export type Parameter<Type extends string = ParameterType> = Type | `${Type}?` | `${Type}...`;
 
 /** Dependencies of functions on the process. */
 export interface FunctionTools {
@@ -35,23 +35,30 @@ export interface Pattern {
   replace(text: string, replacement: (match: readonly string[]) => string): string;
 }
 
-/** A function of SQL. */
-export interface SqlFunction {
+/** The fields that functions of both languages have. */
+export interface FunctionRow<Type extends string> {
   /** In lower case. */
   readonly name: string;
   /** The group to which the function belongs in the documentation. */
   readonly family: string;
-  readonly params: readonly Parameter[];
-  /** The type of the result, for the documentation. */
-  readonly returns: ParameterType;
+  readonly params: readonly Parameter<Type>[];
   /** The purpose of the function in one sentence. */
   readonly about: string;
+  /** The permitted values of an argument, by its index; in streams, those of a literal. */
+  readonly choices?: Readonly<Record<number, readonly string[]>>;
+  /**
+   * The index of the argument that is a regular expression, of which a literal is compiled with the statement. The
+   * first argument is the text that it is applied to.
+   */
+  readonly patternAt?: number;
+}
+
+/** A function of SQL. */
+export interface SqlFunction extends FunctionRow<ParameterType> {
+  /** The type of the result, for the documentation. */
+  readonly returns: ParameterType;
   /** A column that is inserted as the first argument, before the written ones. */
   readonly column?: string;
-  /** The permitted values of a parameter, by its index. */
-  readonly choices?: Readonly<Record<number, readonly string[]>>;
-  /** The index of the argument that is a regular expression; the first argument is the text that it is applied to. */
-  readonly patternAt?: number;
   /**
    * The index of an argument that is a list of which every element may be read; its length counts towards the work
    * limit of an event.

@@ -12,7 +12,7 @@
 import { deserialize, serialize } from 'node:v8';
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import type { Consumer } from '../graph/consumer.ts';
 import type { Graph } from '../graph/graph.ts';
 import type { SinkNode } from '../graph/sink-node.ts';
@@ -86,7 +86,7 @@ interface CheckpointSetup {
   readonly bounds: Pick<StreamBounds, 'checkpointRows' | 'checkpointBytes'>;
   readonly fingerprint: string;
   readonly clock: Clock;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   readonly sinks: readonly SinkNode[];
   /** Report an error that does not end the rule. */
   failed(error: unknown): void;

@@ -9,7 +9,7 @@ import type {
   AnalyticFunction,
   ArgumentNames,
   ExpandingFunction,
-  FunctionTools
+  StreamFunctionTools
 } from '../function.ts';
 import type { StreamDefinition } from '../types.ts';
 import type { Evaluate } from '../values/tuple.ts';
@@ -47,7 +47,7 @@ export interface BoundExpression {
    * expressions of a rule.
    * @throws SqlError for an invalid regular expression, if `bind` could not check it
    */
-  readonly make: (tools: FunctionTools) => Evaluate;
+  readonly make: (tools: StreamFunctionTools) => Evaluate;
 }
 
 /** A part of WHERE, which is the conjunction of its parts. */

@@ -10,11 +10,11 @@ import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
 import type {
   ContextFunction,
-  FunctionTools,
-  Parameter,
-  ParameterType,
   ScalarFunction,
-  StreamFunction
+  StreamFunction,
+  StreamFunctionTools,
+  StreamParameter,
+  StreamParameterType
 } from '../function.ts';
 import { textOf } from '../functions/arguments.ts';
 import { weighed } from '../limits.ts';
@@ -115,7 +115,11 @@ function guardedCall(run: ScalarFunction['run'], args: readonly Evaluate[]): Eva
   };
 }
 
-function contextCall(row: ContextFunction, args: readonly Evaluate[], tools: FunctionTools | undefined): Evaluate {
+function contextCall(
+  row: ContextFunction,
+  args: readonly Evaluate[],
+  tools: StreamFunctionTools | undefined
+): Evaluate {
   if (tools === undefined) return () => null;
   const run = row.patternAt === undefined ? row.make(tools) : matching(row, row.patternAt, tools);
   const [first, second] = args;
@@ -134,7 +138,7 @@ function contextCall(row: ContextFunction, args: readonly Evaluate[], tools: Fun
 function matching(
   { name, make }: ContextFunction,
   patternAt: number,
-  tools: FunctionTools
+  tools: StreamFunctionTools
 ): ReturnType<ContextFunction['make']> {
   const run = make(tools);
   let known: StreamValue;
@@ -205,8 +209,8 @@ function checkConstant(
 
 const ORDINALS = ['1st', '2nd', '3rd'];
 
-function parameterType(param: Parameter): ParameterType {
-  return param.replace(/\?$|\.\.\.$/, '') as ParameterType;
+function parameterType(param: StreamParameter): StreamParameterType {
+  return param.replace(/\?$|\.\.\.$/, '') as StreamParameterType;
 }
 
 function signature({ name, params, about }: StreamFunction): string {
@@ -215,7 +219,7 @@ function signature({ name, params, about }: StreamFunction): string {
 
 /** The constants that a parameter accepts, and its type in messages. */
 const TYPES: Readonly<
-  Record<ParameterType, { readonly name: string; readonly accepts: (value: StreamValue) => boolean }>
+  Record<StreamParameterType, { readonly name: string; readonly accepts: (value: StreamValue) => boolean }>
 > = {
   any: { name: 'any', accepts: () => true },
   bigint: { name: 'int', accepts: (value) => typeof value === 'bigint' },

@@ -3,9 +3,9 @@ import type {
   AggregateFunction,
   AnalyticFunction,
   ExpandingFunction,
-  FunctionTools,
-  Pattern,
-  StreamFunction
+  StreamFunction,
+  StreamFunctionTools,
+  StreamPattern
 } from '../function.ts';
 import type { Evaluate } from '../values/tuple.ts';
 import type { StreamValue } from '../values/values.ts';
@@ -40,9 +40,9 @@ export interface Scope extends Dependencies {
   /** Functions by name in lower case. */
   readonly functions: ReadonlyMap<string, StreamFunction>;
   /** Undefined if the expression is only checked and the compiled result is never evaluated. */
-  readonly tools: FunctionTools | undefined;
+  readonly tools: StreamFunctionTools | undefined;
   /** Compiles regular expressions, to check literal ones. If undefined, they are not checked. */
-  readonly pattern: ((text: string) => Pattern) | undefined;
+  readonly pattern: ((text: string) => StreamPattern) | undefined;
   /** The constants of the statement. */
   readonly constants: Constants;
   /** The column or the alias with which a path begins. @throws SqlError */

@@ -3,7 +3,7 @@
 // Whatever `save` returns must be readable by `load` in later releases, because it is in checkpoints. The array of
 // arguments is reused, so an accumulator keeps values, never the array.
 
-import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
+import type { Accumulator, AggregateFunction, StreamFunctionTools } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
 import { describe, isNull, isNumber, isStruct, printed, StreamFailure, type StreamValue } from '../values/values.ts';
 import { Extreme, SlidingExtreme } from './extremes.ts';
@@ -85,10 +85,10 @@ function spread(kind: SpreadKind, about: string): AggregateFunction {
 }
 
 /** The remaining fields of a function whose accumulators can also remove values. */
-function sliding(make: (tools: FunctionTools, state?: unknown) => Accumulator) {
+function sliding(make: (tools: StreamFunctionTools, state?: unknown) => Accumulator) {
   return {
-    make: (tools: FunctionTools) => make(tools),
-    makeSliding: (tools: FunctionTools) => make(tools),
+    make: (tools: StreamFunctionTools) => make(tools),
+    makeSliding: (tools: StreamFunctionTools) => make(tools),
     load: make
   };
 }
@@ -120,7 +120,7 @@ function keeping<T>(
   read: (args: readonly StreamValue[], tuple: Tuple) => T,
   result: (kept: readonly T[]) => StreamValue
 ): Pick<AggregateFunction, 'make' | 'load'> {
-  const load = (_tools: FunctionTools, state: unknown): Accumulator => {
+  const load = (_tools: StreamFunctionTools, state: unknown): Accumulator => {
     const kept = [...(state as readonly T[])];
     return {
       add: (args, tuple) => {

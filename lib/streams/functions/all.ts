@@ -1,4 +1,4 @@
-import type { ContextFunction, FunctionTools, ScalarFunction, StreamFunction } from '../function.ts';
+import type { ContextFunction, ScalarFunction, StreamFunction, StreamFunctionTools } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
 import { isNull, StreamFailure, type StreamValue } from '../values/values.ts';
 import { aggregateFunctions } from './aggregates.ts';
@@ -66,7 +66,7 @@ function arrayMap(functions: readonly SingleFunction[]): ContextFunction {
 }
 
 /** @throws StreamFailure if no function of this name takes one argument */
-function ofOneArgument(row: SingleFunction | undefined, name: string, tools: FunctionTools): OneArgument {
+function ofOneArgument(row: SingleFunction | undefined, name: string, tools: StreamFunctionTools): OneArgument {
   if (row === undefined)
     throw new StreamFailure(
       `unknown built-in function: ${name.slice(0, 50)}; name a function of one value, such as "upper"`

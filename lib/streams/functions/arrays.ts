@@ -3,7 +3,7 @@
 // (`ifNull`) and whether calls with constants may be evaluated once (`isPure`).
 
 import { setKey } from '../../sql/values.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import {
   describe,
   isArray,
@@ -17,7 +17,7 @@ import {
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MAX_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 
 const SECOND = 'second argument should be array of interface{}';
 
@@ -198,7 +198,7 @@ function sort(array: readonly StreamValue[]): StreamValue {
   return [...numbers, ...others.map(({ each }) => each)];
 }
 
-function shuffle(tools: FunctionTools) {
+function shuffle(tools: StreamFunctionTools) {
   return (value: StreamValue) => {
     const array = [...arrayOf(value)];
     for (let last = array.length - 1; last > 0; last--) {
@@ -221,7 +221,7 @@ function fromPairs(array: readonly StreamValue[]): StreamValue {
   return result;
 }
 
-export const ARRAY_FUNCTIONS = family('arrays', [
+export const ARRAY_FUNCTIONS = streamFamily('arrays', [
   {
     name: 'cardinality',
     params: ['any'],

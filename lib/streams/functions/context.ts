@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { describe, isNull, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { CAST_TYPES, convert } from './conversion.ts';
-import { family } from './family.ts';
+import { streamFamily } from './family.ts';
 
 /** Steps of 100 ns from 1582-10-15 to 1970. */
 const GREGORIAN = 122_192_928_000_000_000n;
 
 /** UUIDs of version 1: from the time, a counter, and random bytes instead of the address of a network card. */
-function uuids({ now }: FunctionTools): () => string {
+function uuids({ now }: StreamFunctionTools): () => string {
   const random = randomBytes(8);
   random[2] |= 1;
   const [sequence, node] = [random.readUInt16BE(0) & 0x3fff, random.subarray(2).toString('hex')];
@@ -22,12 +22,12 @@ function uuids({ now }: FunctionTools): () => string {
   };
 }
 
-function property(name: StreamValue, tools: FunctionTools): StreamValue {
+function property(name: StreamValue, tools: StreamFunctionTools): StreamValue {
   if (typeof name === 'string') return tools.property(name);
   throw new StreamFailure(`invalid input ${describe(name)}: must be property name of string type`);
 }
 
-function keyedState(tools: FunctionTools) {
+function keyedState(tools: StreamFunctionTools) {
   return (key: StreamValue, type: StreamValue, otherwise: StreamValue) => {
     if (typeof key !== 'string') throw new StreamFailure(`key ${describe(key)} is not a string`);
     const value = tools.property(key);
@@ -46,7 +46,7 @@ function delayFault(delayMs: StreamValue): string | undefined {
 }
 
 /** Delays of successive calls add up, as if each call blocked the rule. */
-function delay({ now, delayed }: FunctionTools) {
+function delay({ now, delayed }: StreamFunctionTools) {
   return (delayMs: StreamValue, value: StreamValue) => {
     const fault = delayFault(delayMs);
     if (fault !== undefined) throw new StreamFailure(fault);
@@ -55,7 +55,7 @@ function delay({ now, delayed }: FunctionTools) {
   };
 }
 
-export const CONTEXT_FUNCTIONS = family('other', [
+export const CONTEXT_FUNCTIONS = streamFamily('other', [
   {
     name: 'isnull',
     params: ['any'],

@@ -9,7 +9,7 @@ import { readTime } from '../values/time-pattern.ts';
 import { describe, integer, isNumber, printed, StreamFailure, type StreamValue } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { MAX_CHARACTERS } from './bounds.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 import { roundTo } from './math.ts';
 
 /** The target types of `cast`. */
@@ -189,7 +189,7 @@ function transformed(name: string, bytes: Uint8Array, run: Transform): Uint8Arra
   }
 }
 
-export const CONVERSION_FUNCTIONS = family('conversion', [
+export const CONVERSION_FUNCTIONS = streamFamily('conversion', [
   {
     name: 'cast',
     params: ['any', 'string'],
@@ -262,7 +262,7 @@ function hash(name: string): StreamFunctionEntry {
   };
 }
 
-export const HASH_FUNCTIONS = family('hashes', [
+export const HASH_FUNCTIONS = streamFamily('hashes', [
   hash('md5'),
   hash('sha1'),
   hash('sha224'),

@@ -3,13 +3,13 @@
 // if it were UTC (`Moment`). The current time comes from the clock of the rule, never from the process, so that tests
 // can run a statement in any time.
 
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { DAYS, MONTHS, type Moment } from '../values/time-fields.ts';
 import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } from '../values/time-pattern.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { describe, integer, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { indexOf, textOf } from './arguments.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 
 const DATE = 'yyyy-MM-dd';
 const DATE_TIME = 'yyyy-MM-dd HH:mm:ss';
@@ -23,7 +23,7 @@ interface ZonedTime {
 }
 
 /** @param value a datetime, milliseconds since 1970, or a string @throws StreamFailure */
-function timeOf(value: StreamValue, tools: FunctionTools): ZonedTime {
+function timeOf(value: StreamValue, tools: StreamFunctionTools): ZonedTime {
   if (typeof value === 'string') {
     const read = readTime(value, (timeMs) => tools.offsetMinutes(timeMs));
     if (read === undefined)
@@ -37,7 +37,7 @@ function timeOf(value: StreamValue, tools: FunctionTools): ZonedTime {
   throw new StreamFailure(`unsupported type to convert to timestamp ${describe(value)}`);
 }
 
-function inZone(time: Date, offsetMinutes: number | undefined, tools: FunctionTools): ZonedTime {
+function inZone(time: Date, offsetMinutes: number | undefined, tools: StreamFunctionTools): ZonedTime {
   const timeMs = time.getTime();
   if (Number.isNaN(timeMs)) throw new StreamFailure('the time is invalid: it is beyond the year 275760');
   return { time, offsetMinutes: offsetMinutes ?? tools.offsetMinutes(timeMs) };
@@ -124,14 +124,14 @@ function durationMs(value: StreamValue): number {
   return (text.startsWith('-') ? -nanoseconds : nanoseconds) / 1e6;
 }
 
-function dateDifference(tools: FunctionTools) {
+function dateDifference(tools: StreamFunctionTools) {
   return (from: StreamValue, to: StreamValue) => {
     const ms = timeOf(to, tools).time.getTime() - timeOf(from, tools).time.getTime();
     return integer(BigInt(ms) * 1_000_000n);
   };
 }
 
-function convertZone(tools: FunctionTools) {
+function convertZone(tools: StreamFunctionTools) {
   return (value: StreamValue, zone: StreamValue) => {
     const { time } = timeOf(value, tools);
     const offsetMinutes = zoneOffsetMinutes(textOf(zone), time.getTime());
@@ -139,7 +139,7 @@ function convertZone(tools: FunctionTools) {
   };
 }
 
-function formatByPattern(tools: FunctionTools) {
+function formatByPattern(tools: StreamFunctionTools) {
   let text: string | undefined;
   let pattern: TimePattern | undefined;
   return (value: StreamValue, patternText: StreamValue) => {
@@ -164,7 +164,7 @@ function fromDays(value: StreamValue): StreamValue {
   return days === 0 ? null : formatTime(new Date((days - 1) * DAY_MS), DATE, 0);
 }
 
-export const DATE_FUNCTIONS = family('dates', [
+export const DATE_FUNCTIONS = streamFamily('dates', [
   now('now', DATE_TIME, NOW),
   now('current_timestamp', DATE_TIME, NOW),
   now('local_time', DATE_TIME, NOW),

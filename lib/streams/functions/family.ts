@@ -1,4 +1,4 @@
-import type { ContextFunction, FunctionTools, ScalarFunction } from '../function.ts';
+import type { ContextFunction, ScalarFunction, StreamFunctionTools } from '../function.ts';
 import type { Tuple } from '../values/tuple.ts';
 import { isNull, type StreamValue } from '../values/values.ts';
 
@@ -16,23 +16,24 @@ export type StreamFunctionEntry = RowBase &
     | (Omit<ContextFunction, 'kind' | 'family' | 'make'> & {
         readonly run?: never;
         // biome-ignore lint/suspicious/noExplicitAny: the types of the arguments follow from `params`
-        readonly make: (tools: FunctionTools) => (...args: any[]) => StreamValue;
+        readonly make: (tools: StreamFunctionTools) => (...args: any[]) => StreamValue;
       })
   );
 
-/** The functions of one family. */
-export function family(
+/** The functions of one family, with the null rules of their rows. */
+export function streamFamily(
   name: string,
   rows: readonly StreamFunctionEntry[]
 ): readonly (ScalarFunction | ContextFunction)[] {
   return rows.map(({ ifNull, ...row }) => {
     const checked = (run: Run) => (ifNull === undefined ? run : checkingNull(run, ifNull, row.params));
+    const base = { ...row, family: name };
     if (row.make === undefined) {
       const nulls = ifNull === null ? { nullIsNull: true as const } : {};
-      return { ...row, ...nulls, kind: 'scalar', family: name, run: checked(row.run) };
+      return { ...base, ...nulls, kind: 'scalar', run: checked(row.run) };
     }
-    const make = row.make;
-    return { ...row, kind: 'context', family: name, make: (tools) => withoutTuple(checked(make(tools))) };
+    const { make } = row;
+    return { ...base, kind: 'context', make: (tools) => withoutTuple(checked(make(tools))) };
   });
 }
 

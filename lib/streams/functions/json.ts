@@ -1,7 +1,7 @@
 import { parseJson } from '../formats/json.ts';
 import { compileJsonPath, type JsonPath } from '../values/json-path.ts';
 import { describe, isArray, isNull, isStruct, StreamFailure, type StreamValue } from '../values/values.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 import { jsonOf } from './json-text.ts';
 
 /** @throws StreamFailure */
@@ -78,7 +78,7 @@ function exists(path: JsonPath, value: StreamValue): boolean {
   return isArray(result) ? result.length > 0 : !isNull(result);
 }
 
-export const JSON_FUNCTIONS = family('json', [
+export const JSON_FUNCTIONS = streamFamily('json', [
   { name: 'to_json', params: ['any'], about: 'A value as JSON.', isPure: true, run: jsonOf },
   {
     name: 'parse_json',

@@ -4,7 +4,7 @@
 
 import { describe, integer, StreamFailure, type StreamValue } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 
 /** A function from one number to a float; null where it is not defined. */
 function ofFloat(name: string, about: string, compute: (x: number) => number): StreamFunctionEntry {
@@ -128,7 +128,7 @@ function cotangent(value: StreamValue): StreamValue {
 
 const power = (name: string) => ofFloats(name, 'The first number to the power of the second.', (x, y) => x ** y);
 
-export const MATH_FUNCTIONS = family('math', [
+export const MATH_FUNCTIONS = streamFamily('math', [
   {
     name: 'abs',
     params: ['number'],

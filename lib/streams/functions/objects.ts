@@ -9,7 +9,7 @@ import {
   type StreamValueObject
 } from '../values/values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 
 function ofStruct(name: string, about: string, run: (struct: StreamValueObject) => StreamValue): StreamFunctionEntry {
   return {
@@ -129,7 +129,7 @@ function pickPath(struct: StreamValueObject, keys: readonly string[], result: Re
   setKey(to, keys[keys.length - 1], from);
 }
 
-export const OBJECT_FUNCTIONS = family('objects', [
+export const OBJECT_FUNCTIONS = streamFamily('objects', [
   ofStruct('keys', 'The keys of a struct.', (struct) => Object.keys(struct)),
   ofStruct('values', 'The values of a struct.', (struct) => Object.values(struct)),
   ofStruct('items', 'The members of a struct as arrays of key and value; null if there are none.', items),

@@ -5,12 +5,12 @@
 import { LRUCache } from 'lru-cache';
 import { firstIn, splitBy } from '../../base/text-search.ts';
 import { fixed } from '../../sql/json.ts';
-import type { FunctionTools, Pattern } from '../function.ts';
+import type { StreamFunctionTools, StreamPattern } from '../function.ts';
 import { isArray, isStruct, StreamFailure, type StreamValue } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
 import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
-import { family, type StreamFunctionEntry } from './family.ts';
+import { type StreamFunctionEntry, streamFamily } from './family.ts';
 
 /** White space as defined by Unicode, as in the original. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
@@ -124,9 +124,9 @@ function isLocale(tag: string): boolean {
 }
 
 /** Caches the expression of the previous row, which seldom changes. */
-function patterns(tools: FunctionTools): (value: StreamValue) => Pattern {
+function patterns(tools: StreamFunctionTools): (value: StreamValue) => StreamPattern {
   let text: string | undefined;
-  let pattern: Pattern | undefined;
+  let pattern: StreamPattern | undefined;
   return (value) => {
     const given = textOf(value);
     if (given !== text || pattern === undefined) {
@@ -147,7 +147,7 @@ function expand(replacement: string, match: readonly string[]): string {
   });
 }
 
-function regexpReplace(tools: FunctionTools) {
+function regexpReplace(tools: StreamFunctionTools) {
   const patternOf = patterns(tools);
   return (value: StreamValue, pattern: StreamValue, replacement: StreamValue) => {
     const [text, by] = [textOf(value), textOf(replacement)];
@@ -182,7 +182,7 @@ function regexpSubstring(name: string): StreamFunctionEntry {
   };
 }
 
-export const TEXT_FUNCTIONS = family('text', [
+export const TEXT_FUNCTIONS = streamFamily('text', [
   {
     name: 'concat',
     params: ['any', 'any...'],

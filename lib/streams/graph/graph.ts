@@ -5,7 +5,7 @@
 // the graph.
 
 import type { Clock } from '../../base/clock.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { isTrue } from '../operators/condition.ts';
 import type { LookupTable } from '../operators/operator.ts';
 import { streamRow } from '../operators/stream-row.ts';
@@ -24,7 +24,7 @@ interface GraphHost {
   readonly clock: Clock;
   /** Determines when samples for the status are due. Default: by the number of items only. */
   readonly pulse?: Pulse;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Called when an operator fails on an item. */
   failed(node: string, error: unknown): void;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import type { LookupTable, Operator, Output, Timers } from '../operators/operator.ts';
 import type { PlannedNode } from '../plan/plan.ts';
 import type { Cause } from '../values/cause.ts';
@@ -12,7 +12,7 @@ import { NodeCounters, type Pulse } from './counters.ts';
 interface NodeHost {
   readonly clock: Clock;
   readonly pulse: Pulse;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Called when an item fails: its error goes to the sinks. */
   failed(node: Node, error: unknown): void;

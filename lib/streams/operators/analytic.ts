@@ -1,4 +1,4 @@
-import type { AnalyticFunction, AnalyticState, ArgumentNames, FunctionTools } from '../function.ts';
+import type { AnalyticFunction, AnalyticState, ArgumentNames, StreamFunctionTools } from '../function.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, PENDING, type Tuple } from '../values/tuple.ts';
 import { StreamFailure, type StreamValue } from '../values/values.ts';
 import { type Test, testOf } from './condition.ts';
@@ -27,7 +27,7 @@ interface AnalyticSpec {
   readonly calls: readonly AnalyticCall[];
   /** Number of slots of the statement's tuples. */
   readonly slots: number;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   readonly frame: Frame;
   /** The limit `groups`, for the partitions of each call. */
   readonly mostGroups: number;

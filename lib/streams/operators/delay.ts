@@ -1,4 +1,4 @@
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import type { Cause } from '../values/cause.ts';
 import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
@@ -19,19 +19,19 @@ interface Waiting {
  * @param mostWaiting maximum number of waiting emissions: the option `bufferLength`
  * @returns its `push` throws StreamFailure if more would wait
  */
-export function makeDelay(tools: FunctionTools, mostWaiting: number): MakeOperator<Emission, Emission> {
+export function makeDelay(tools: StreamFunctionTools, mostWaiting: number): MakeOperator<Emission, Emission> {
   return (setup) => new Delay(tools, mostWaiting, setup);
 }
 
 class Delay implements Operator<Emission> {
-  readonly #tools: Pick<FunctionTools, 'delayed' | 'frame'>;
+  readonly #tools: Pick<StreamFunctionTools, 'delayed' | 'frame'>;
   readonly #mostWaiting: number;
   readonly #setup: OperatorSetup<Emission>;
   /** In order of arrival, which is also the order of their times. */
   #waiting: Waiting[] = [];
   #hasTimer = false;
 
-  constructor(tools: FunctionTools, mostWaiting: number, setup: OperatorSetup<Emission>) {
+  constructor(tools: StreamFunctionTools, mostWaiting: number, setup: OperatorSetup<Emission>) {
     this.#tools = tools;
     this.#mostWaiting = mostWaiting;
     this.#setup = setup;

@@ -1,5 +1,5 @@
 import { errorText } from '../../base/errors.ts';
-import type { Accumulator, AggregateFunction, FunctionTools } from '../function.ts';
+import type { Accumulator, AggregateFunction, StreamFunctionTools } from '../function.ts';
 import type { Cause } from '../values/cause.ts';
 import { type Evaluate, GroupRow, StreamRow, type Tuple } from '../values/tuple.ts';
 import { StreamFailure, type StreamValue } from '../values/values.ts';
@@ -18,7 +18,7 @@ export interface GroupSpec {
   readonly keys: readonly Evaluate[];
   /** The results are the `aggregates` of the group rows, in this order. */
   readonly aggregates: readonly AggregateCall[];
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   /** The limit `groups`. */
   readonly mostGroups: number;
 }

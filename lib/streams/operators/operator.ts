@@ -1,4 +1,4 @@
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import type { OpenLookup, Properties } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
 import type { StreamValue } from '../values/values.ts';
@@ -67,7 +67,7 @@ export type MakeOperator<I, O> = (setup: OperatorSetup<O>) => Operator<I>;
 /** Dependencies of the operators of a rule. */
 export interface NodeSetup<O> extends OperatorSetup<O> {
   /** One object for all expressions of a rule that starts. */
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   /** The lookup tables of the statement, by position. */
   readonly lookups: ReadonlyMap<number, LookupTable>;
 }

@@ -5,7 +5,7 @@
 
 import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { BoundField, BoundSelect } from '../expressions/bound.ts';
-import type { ExpandingState, FunctionTools } from '../function.ts';
+import type { ExpandingState, StreamFunctionTools } from '../function.ts';
 import { checkTime, MAX_ROW_FACTOR } from '../limits.ts';
 import type { Evaluate, Tuple } from '../values/tuple.ts';
 import {
@@ -44,7 +44,7 @@ type Write = (tuple: Tuple, output: Output) => void;
  */
 export function makeProject(
   { fields }: Pick<BoundSelect, 'fields'>,
-  tools: FunctionTools,
+  tools: StreamFunctionTools,
   options: ProjectOptions
 ): Project {
   const { sendNilField, sendMetaToSink } = options;
@@ -95,7 +95,7 @@ function withoutNull(columns: StreamValueObject): StreamValueObject {
 }
 
 /** The most frequent form. The objects share one shape as long as no value is null. */
-function fixedColumns(fields: readonly Column[], tools: FunctionTools, sendNilField: boolean): Project {
+function fixedColumns(fields: readonly Column[], tools: StreamFunctionTools, sendNilField: boolean): Project {
   const names = fields.map(({ name }) => name);
   const evaluates = fields.map(({ expression }) => expression.make(tools));
   const count = names.length;
@@ -111,7 +111,7 @@ function fixedColumns(fields: readonly Column[], tools: FunctionTools, sendNilFi
   };
 }
 
-function writeOf(field: BoundField, tools: FunctionTools, sendNilField: boolean): Write {
+function writeOf(field: BoundField, tools: StreamFunctionTools, sendNilField: boolean): Write {
   if (field.type === 'star') return starWrite(field, tools, sendNilField);
   if (field.type === 'expanding') {
     const read = resultOf(field, tools);
@@ -128,7 +128,7 @@ function writeOf(field: BoundField, tools: FunctionTools, sendNilField: boolean)
   return (tuple, output) => putUnlessNull(output, name, evaluate(tuple), sendNilField);
 }
 
-function starWrite({ source, except, replace }: Star, tools: FunctionTools, sendNilField: boolean): Write {
+function starWrite({ source, except, replace }: Star, tools: StreamFunctionTools, sendNilField: boolean): Write {
   const left = new Set(except.map((name) => name.toLowerCase()));
   const replaced = new Map(
     replace.map(({ name, expression }) => [name.toLowerCase(), { name, evaluate: expression.make(tools) }])
@@ -157,7 +157,7 @@ function starWrite({ source, except, replace }: Star, tools: FunctionTools, send
 function severalRows(
   field: Expanding,
   writes: readonly Write[],
-  { tools, expanding, sendNilField }: { tools: FunctionTools; expanding: number; sendNilField: boolean }
+  { tools, expanding, sendNilField }: { tools: StreamFunctionTools; expanding: number; sendNilField: boolean }
 ): Project {
   const read = resultOf(field, tools);
   const { rowWeight = MAX_WEIGHT, time } = tools;
@@ -187,7 +187,7 @@ function severalRows(
 }
 
 /** The function that returns the results of an expanding call: it reads a slot or calls the function. */
-function resultOf({ function: row, names, args, slot }: Expanding, tools: FunctionTools): Evaluate {
+function resultOf({ function: row, names, args, slot }: Expanding, tools: StreamFunctionTools): Evaluate {
   if (slot !== undefined) return (tuple) => tuple.slots[slot];
   const state: ExpandingState = row.make(tools, names);
   const evaluates = args.map((arg) => arg.make(tools));

@@ -22,9 +22,9 @@ import type {
   AggregateFunction,
   AnalyticFunction,
   ExpandingFunction,
-  FunctionTools,
-  Pattern,
-  StreamFunction
+  StreamFunction,
+  StreamFunctionTools,
+  StreamPattern
 } from '../function.ts';
 import { timed } from '../limits.ts';
 import type { Evaluate, GroupRow } from '../values/tuple.ts';
@@ -45,7 +45,7 @@ export interface BindContext {
    * Compiles regular expressions, so that those of the statement are checked. If undefined, they are checked when the
    * rule starts.
    */
-  readonly pattern?: ((text: string) => Pattern) | undefined;
+  readonly pattern?: ((text: string) => StreamPattern) | undefined;
 }
 
 /** A clause that contains expressions, and the calls that it allows. */
@@ -131,7 +131,7 @@ export class Bindings {
   readonly #known = new Map<string, Result>();
   readonly #results = new Map<Call, Result>();
   /** The compiled aliases, for each start of the rule. */
-  readonly #compiled = new WeakMap<FunctionTools, (Evaluate | undefined)[]>();
+  readonly #compiled = new WeakMap<StreamFunctionTools, (Evaluate | undefined)[]>();
   #slotCount = 0;
   readonly #slotsOfEmission: number[] = [];
 
@@ -165,13 +165,13 @@ export class Bindings {
   #checked(node: Expression, clause: Clause, visible: number): Checked {
     const { text } = this.context;
     const recorder = new Recorder();
-    const compile = (tools?: FunctionTools, used?: Recorder) =>
+    const compile = (tools?: StreamFunctionTools, used?: Recorder) =>
       compileNode(node, new BindScope(this, { clause, visible, tools, recorder: used }));
     const compiled = compile(undefined, recorder);
     const levels = this.#measures.levelsOf(node) + recorder.levels;
     if (levels > MAX_LEVELS)
       throw new SqlError(`the expression has more than ${MAX_LEVELS} levels, with its aliases`, text, node.start);
-    const make = (tools: FunctionTools) => timed(compile(tools).evaluate, tools);
+    const make = (tools: StreamFunctionTools) => timed(compile(tools).evaluate, tools);
     return { bound: { text: this.#measures.textOf(node), uses: recorder.uses(), make }, levels, compiled };
   }
 
@@ -219,7 +219,7 @@ export class Bindings {
   }
 
   /** The function that reads an alias, for one start of the rule. */
-  readAlias(index: number, tools: FunctionTools): Evaluate {
+  readAlias(index: number, tools: StreamFunctionTools): Evaluate {
     let compiled = this.#compiled.get(tools);
     if (compiled === undefined) this.#compiled.set(tools, (compiled = []));
     const known = compiled[index];
@@ -368,7 +368,7 @@ interface ScopeOptions {
   readonly clause: Clause;
   readonly visible: number;
   /** Absent if the expression is only checked; the recorder is then present. */
-  readonly tools: FunctionTools | undefined;
+  readonly tools: StreamFunctionTools | undefined;
   readonly recorder: Recorder | undefined;
 }
 
@@ -376,8 +376,8 @@ interface ScopeOptions {
 class BindScope implements Scope {
   readonly text: string;
   readonly functions: ReadonlyMap<string, StreamFunction>;
-  readonly tools: FunctionTools | undefined;
-  readonly pattern: ((text: string) => Pattern) | undefined;
+  readonly tools: StreamFunctionTools | undefined;
+  readonly pattern: ((text: string) => StreamPattern) | undefined;
   readonly constants: Constants;
   readonly #bindings: Bindings;
   readonly #clause: Clause;

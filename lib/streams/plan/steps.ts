@@ -12,7 +12,7 @@ import type {
   BoundSource,
   BoundWindow
 } from '../expressions/bound.ts';
-import type { AnalyticFunction, FunctionTools } from '../function.ts';
+import type { AnalyticFunction, StreamFunctionTools } from '../function.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
 import { testOf } from '../operators/condition.ts';
@@ -41,7 +41,7 @@ export interface Step {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: as above
-function step(about: string, make: (tools: FunctionTools) => MakeOperator<any, any>): Step {
+function step(about: string, make: (tools: StreamFunctionTools) => MakeOperator<any, any>): Step {
   return { about, make: (setup) => make(setup.tools)(setup) };
 }
 
@@ -99,7 +99,10 @@ export function canAggregateEarly(select: BoundSelect): boolean {
   return isIncremental(shapeOf(window, undefined), aggregates) && expressions.every(({ uses }) => !uses.frame);
 }
 
-function shapeOf({ node, when, conditions, partitionBy }: BoundWindow, tools: FunctionTools | undefined): WindowShape {
+function shapeOf(
+  { node, when, conditions, partitionBy }: BoundWindow,
+  tools: StreamFunctionTools | undefined
+): WindowShape {
   const bound = new Map(node.conditions.map((each, index) => [each, conditions[index]] as const));
   if (node.when !== undefined && when !== undefined) bound.set(node.when, countingHits(when));
   const never: Evaluate = () => undefined;
@@ -190,7 +193,7 @@ export function aggregatedStep(select: BoundSelect): Step {
   return step(about, () => (setup) => ({ push: (item) => setup.output.push(item) }));
 }
 
-function groupSpec(select: BoundSelect, { bounds }: PlanSettings, tools: FunctionTools): GroupSpec {
+function groupSpec(select: BoundSelect, { bounds }: PlanSettings, tools: StreamFunctionTools): GroupSpec {
   return {
     keys: made(select.groupBy, tools),
     aggregates: select.aggregates.map(({ function: row, args }) => ({ function: row, args: made(args, tools) })),
@@ -299,7 +302,7 @@ function rowOfResult(row: StreamValueObject, most: number): StreamValueObject {
 }
 
 /** The conjunction of the parts of a condition, for a rule that starts. */
-export function conjunctionOf(parts: readonly BoundExpression[], tools: FunctionTools): Evaluate {
+export function conjunctionOf(parts: readonly BoundExpression[], tools: StreamFunctionTools): Evaluate {
   const [first, ...others] = made(parts, tools);
   if (others.length === 0) return first;
   const tests = [first, ...others].map(testOf);
@@ -313,6 +316,6 @@ function textOf(expressions: readonly { readonly text: string }[], separator: st
   return expressions.map(({ text }) => text).join(separator);
 }
 
-function made(expressions: readonly BoundExpression[], tools: FunctionTools): Evaluate[] {
+function made(expressions: readonly BoundExpression[], tools: StreamFunctionTools): Evaluate[] {
   return expressions.map((expression) => expression.make(tools));
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { PatternCompiler } from '../../sql/patterns.ts';
-import type { FunctionTools, StreamFunction } from '../function.ts';
+import type { StreamFunction, StreamFunctionTools } from '../function.ts';
 import { RowWork } from '../limits.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { StreamFailure } from '../values/values.ts';
@@ -16,14 +16,14 @@ interface ToolSettings {
   /** The limit of the same name. */
   readonly rowWeight: number;
   /** The time limit of a test. */
-  readonly time?: FunctionTools['time'];
+  readonly time?: StreamFunctionTools['time'];
 }
 
 /** Calls of functions in the text of a statement. */
 const CALL = /\b([a-z_]\w*)\s*\(/gi;
 
 /** The tools for the functions of a rule. */
-export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }: ToolSettings): FunctionTools {
+export function ruleTools({ ruleId, clock, timezone, patterns, rowWeight, time }: ToolSettings): StreamFunctionTools {
   return {
     ruleId,
     rowWeight,

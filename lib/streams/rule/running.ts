@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import type { Consumer } from '../graph/consumer.ts';
 import type { Pulse } from '../graph/counters.ts';
 import { Graph } from '../graph/graph.ts';
@@ -37,7 +37,7 @@ interface RunningHost {
 /** The resources that are opened before a rule runs. */
 interface Opened {
   readonly pulse: Pulse;
-  readonly tools: FunctionTools;
+  readonly tools: StreamFunctionTools;
   readonly sinks: readonly SinkNode[];
   /** By position of the source. */
   readonly lookups: ReadonlyMap<number, LookupTable>;

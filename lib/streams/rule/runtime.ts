@@ -11,7 +11,7 @@ import { Checkpoints } from '../checkpoints/checkpoints.ts';
 import { RuleLog } from '../checkpoints/rule-log.ts';
 import { type AllRuleMessages, RuleMessages } from '../checkpoints/rule-messages.ts';
 import type { Catalogue } from '../ddl/catalogue.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { Pulse } from '../graph/counters.ts';
 import { FunctionTarget } from '../graph/function-target.ts';
 import type { Graph } from '../graph/graph.ts';
@@ -255,7 +255,7 @@ export class StreamRuntime {
   #checkpointing(
     { definition: { id, sql, options } }: ReadStreamRule,
     plan: RulePlan,
-    { tools, sinks }: { readonly tools: FunctionTools; readonly sinks: readonly SinkNode[] },
+    { tools, sinks }: { readonly tools: StreamFunctionTools; readonly sinks: readonly SinkNode[] },
     { failed, broken }: RuleReports
   ): { checkpoints?(graph: Graph): Checkpoints } {
     const { records: store } = this.#host;
@@ -345,7 +345,7 @@ export class StreamRuntime {
   }
 
   /** The tools for the functions of a rule. */
-  #toolsOf(ruleId: string, clock: Clock, time?: WorkTime): FunctionTools {
+  #toolsOf(ruleId: string, clock: Clock, time?: WorkTime): StreamFunctionTools {
     const { timezone } = this.#host.options;
     const { rowWeight } = this.#bounds;
     return ruleTools({ ruleId, clock, timezone, patterns: () => this.#patterns, rowWeight, time });

@@ -7,7 +7,7 @@ import { TimerHeap } from '../../base/collections/timer-heap.ts';
 import { errorText, InvalidInput } from '../../base/errors.ts';
 import { compileConversion } from '../formats/convert.ts';
 import { type ParseTime, timeOf } from '../formats/convert-column.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { Graph } from '../graph/graph.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../types.ts';
@@ -55,7 +55,7 @@ interface SampleSettings {
   readonly parseTime: ParseTime;
   /** End of the test, in milliseconds. Default: a day after the last row. */
   readonly until?: number | undefined;
-  toolsOf(clock: Clock): FunctionTools;
+  toolsOf(clock: Clock): StreamFunctionTools;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { parseDuration } from '../../base/fields.ts';
-import type { FunctionTools } from '../function.ts';
+import type { StreamFunctionTools } from '../function.ts';
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { StreamFailure } from '../values/values.ts';
 import { fn, type TemplateFunctions } from './function-table.ts';
@@ -8,7 +8,7 @@ import { type TemplateValue, tooLong } from './template-value.ts';
 import { formatTime } from './time-layout.ts';
 
 /** Dependencies of templates on the process. */
-export type TemplateTools = Pick<FunctionTools, 'now' | 'pattern' | 'offsetMinutes'>;
+export type TemplateTools = Pick<StreamFunctionTools, 'now' | 'pattern' | 'offsetMinutes'>;
 
 /** Functions of time, regular expressions and random values. @param most maximum number of characters */
 export function toolFunctions({ now, pattern, offsetMinutes }: TemplateTools, most: number): TemplateFunctions {
