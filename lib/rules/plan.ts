@@ -1,6 +1,6 @@
 import { InvalidInput } from '../base/errors.ts';
 import type { WorkTime } from '../base/slices.ts';
-import type { CompileContext } from '../sql/compile.ts';
+import type { CompileContext } from '../sql/compile-events.ts';
 import { compileStatement } from '../sql/compile-statement.ts';
 import { ruleDialect } from '../sql/dialect.ts';
 import { commonFunctions } from '../sql/functions/all.ts';

@@ -5,7 +5,7 @@
 // once took 4 GB.
 
 import { errorText } from '../base/errors.ts';
-import { type CompileContext, ExpressionCompiler } from './compile.ts';
+import { type CompileContext, ExpressionCompiler } from './compile-events.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';

@@ -16,6 +16,7 @@ export type StreamParameterType =
   | 'array'
   | 'struct';
 
+/** A parameter of one of these types; `?` marks it as optional, `...` as repeatable. */
 export type StreamParameter = Parameter<StreamParameterType>;
 
 /** A regular expression, without the groups of its first match. */
