@@ -93,6 +93,7 @@ export type {
   SendingAction
 } from './rules/types.ts';
 export type {
+  FunctionFields,
   FunctionTools,
   Parameter,
   ParameterType,
@@ -124,7 +125,8 @@ export type {
   StreamFunction,
   StreamFunctionTools,
   StreamParameter,
-  StreamParameterType
+  StreamParameterType,
+  StreamPattern
 } from './streams/function.ts';
 export type {
   LookupSetup,

@@ -412,7 +412,9 @@ export type {
   /** @deprecated Import it from `embermq/adapter`. */
   StreamParameter,
   /** @deprecated Import it from `embermq/adapter`. */
-  StreamParameterType
+  StreamParameterType,
+  /** @deprecated Import it from `embermq/adapter`. */
+  StreamPattern
 } from './streams/function.ts';
 export type {
   /** @deprecated Import it from `embermq/adapter`. */

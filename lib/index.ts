@@ -250,7 +250,7 @@ export type {
 export type { InFlightMessage, QueuedMessage, QueuePage, SessionFlights } from './session/messages/queue-view.ts';
 export { decodeJson, encodeJson } from './sql/json.ts';
 export { SqlError, SqlFailure } from './sql/sql-error.ts';
-export { Float, type Value, type ValueObject } from './sql/values.ts';
+export { Float, type ObjectWith, type Value, type ValueObject, type ValueWith } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export type {
   StreamConfigApi,

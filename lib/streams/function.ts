@@ -1,5 +1,5 @@
 import type { WorkTime } from '../base/slices.ts';
-import type { FunctionRow, FunctionTools, Parameter, Pattern } from '../sql/functions/function.ts';
+import type { FunctionFields, FunctionTools, Parameter, Pattern } from '../sql/functions/function.ts';
 import type { RowWork } from './limits.ts';
 import type { Frame, Tuple } from './values/tuple.ts';
 import type { StreamValue } from './values/values.ts';
@@ -54,7 +54,7 @@ export interface StreamFunctionTools extends Omit<FunctionTools, 'table' | 'patt
 }
 
 /** The fields that all functions of streams have. */
-export interface FunctionBase extends FunctionRow<StreamParameterType> {
+export interface FunctionBase extends FunctionFields<StreamParameterType> {
   /**
    * Check the literals of a call when the rule is created; arguments that are not literals are undefined.
    * @returns the fault

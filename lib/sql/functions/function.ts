@@ -36,7 +36,7 @@ export interface Pattern {
 }
 
 /** The fields that functions of both languages have. */
-export interface FunctionRow<Type extends string> {
+export interface FunctionFields<Type extends string> {
   /** In lower case. */
   readonly name: string;
   /** The group to which the function belongs in the documentation. */
@@ -54,7 +54,7 @@ export interface FunctionRow<Type extends string> {
 }
 
 /** A function of SQL. */
-export interface SqlFunction extends FunctionRow<ParameterType> {
+export interface SqlFunction extends FunctionFields<ParameterType> {
   /** The type of the result, for the documentation. */
   readonly returns: ParameterType;
   /** A column that is inserted as the first argument, before the written ones. */
