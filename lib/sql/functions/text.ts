@@ -7,7 +7,7 @@ import { bounded, MAX_STRING } from '../arithmetic.ts';
 import { SqlFailure } from '../sql-error.ts';
 import { bytesOf, type Value } from '../values.ts';
 import { charactersOf, lengthOf, partOf } from './characters.ts';
-import { family } from './function.ts';
+import { family, type SqlFunctionEntry } from './function.ts';
 import { formatText } from './sprintf.ts';
 
 function substring(text: string, start: number | bigint, length: number | bigint = Infinity): string {
@@ -79,55 +79,18 @@ function expand(replacement: string, match: readonly string[]): string {
   );
 }
 
+/** A function from a string to a string. */
+function ofText(name: string, about: string, run: (text: string) => string): SqlFunctionEntry {
+  return { name, params: ['string'], returns: 'string', about, isTotal: true, run };
+}
+
 export const TEXT_FUNCTIONS = family('text', [
-  {
-    name: 'lower',
-    params: ['string'],
-    returns: 'string',
-    about: 'In lower case.',
-    isTotal: true,
-    run: (s: string) => s.toLowerCase()
-  },
-  {
-    name: 'upper',
-    params: ['string'],
-    returns: 'string',
-    about: 'In upper case.',
-    isTotal: true,
-    run: (s: string) => s.toUpperCase()
-  },
-  {
-    name: 'trim',
-    params: ['string'],
-    returns: 'string',
-    about: 'Without white space at both ends.',
-    isTotal: true,
-    run: (s: string) => s.trim()
-  },
-  {
-    name: 'ltrim',
-    params: ['string'],
-    returns: 'string',
-    about: 'Without white space at the beginning.',
-    isTotal: true,
-    run: (s: string) => s.trimStart()
-  },
-  {
-    name: 'rtrim',
-    params: ['string'],
-    returns: 'string',
-    about: 'Without white space at the end.',
-    isTotal: true,
-    run: (s: string) => s.trimEnd()
-  },
-  {
-    name: 'reverse',
-    params: ['string'],
-    returns: 'string',
-    about: 'The characters in reverse order.',
-    isTotal: true,
-    run: (s: string) => [...charactersOf(s)].reverse().join('')
-  },
+  ofText('lower', 'In lower case.', (text) => text.toLowerCase()),
+  ofText('upper', 'In upper case.', (text) => text.toUpperCase()),
+  ofText('trim', 'Without white space at both ends.', (text) => text.trim()),
+  ofText('ltrim', 'Without white space at the beginning.', (text) => text.trimStart()),
+  ofText('rtrim', 'Without white space at the end.', (text) => text.trimEnd()),
+  ofText('reverse', 'The characters in reverse order.', (text) => [...charactersOf(text)].reverse().join('')),
   {
     name: 'strlen',
     params: ['string'],

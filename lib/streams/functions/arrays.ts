@@ -17,7 +17,7 @@ import {
 import { arrayOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { checkElements, MAX_ELEMENTS, TextParts } from './bounds.ts';
 import { Comparisons, DistinctValues } from './equality.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 
 const SECOND = 'second argument should be array of interface{}';
 
@@ -255,8 +255,7 @@ export const ARRAY_FUNCTIONS = streamFamily('arrays', [
     name: 'element_at',
     params: ['any', 'any'],
     about: 'An element of an array by its index, from 0 or from -1 backwards; a member of a struct by its key.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: elementAt
   },
   {
@@ -327,13 +326,7 @@ export const ARRAY_FUNCTIONS = streamFamily('arrays', [
       isNull(array) || isNull(separator) ? null : join(array, separator, ...nulls),
     isPure: true
   },
-  {
-    name: 'array_shuffle',
-    params: ['array'],
-    about: 'The elements in random order.',
-    ifNull: null,
-    make: shuffle
-  },
+  { name: 'array_shuffle', params: ['array'], about: 'The elements in random order.', ifNull: null, make: shuffle },
   {
     name: 'array_concat',
     params: ['array', 'array...'],
@@ -341,20 +334,12 @@ export const ARRAY_FUNCTIONS = streamFamily('arrays', [
     isPure: true,
     run: (...args: StreamValue[]) => concatenated(args)
   },
-  {
-    name: 'repeat',
-    params: ['any', 'bigint'],
-    about: 'An array that repeats a value.',
-    ifNull: null,
-    isPure: true,
-    run: repeat
-  },
+  { name: 'repeat', params: ['any', 'bigint'], about: 'An array that repeats a value.', ...PURE, run: repeat },
   {
     name: 'sequence',
     params: ['bigint', 'bigint', 'bigint?'],
     about: 'The integers from a start to a stop, by a step; by 1 or -1 without one.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: sequence
   }
 ]);

@@ -9,7 +9,7 @@ import { readTime } from '../values/time-pattern.ts';
 import { describe, integer, isNumber, printed, StreamFailure, type StreamValue } from '../values/values.ts';
 import { bytesOf, floatOf, indexOf, integerOf, textOf } from './arguments.ts';
 import { MAX_CHARACTERS } from './bounds.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 import { roundTo } from './math.ts';
 
 /** The target types of `cast`. */
@@ -204,14 +204,13 @@ export const CONVERSION_FUNCTIONS = streamFamily('conversion', [
       return (value: StreamValue, type: StreamValue) => convert(value, type, offsetAt);
     }
   },
-  { name: 'chr', params: ['any'], about: 'The number of a character.', ifNull: null, isPure: true, run: characterCode },
+  { name: 'chr', params: ['any'], about: 'The number of a character.', ...PURE, run: characterCode },
   {
     name: 'encode',
     params: ['any', 'string'],
     about: 'Base64 of a string or of bytes: encode(value, "base64").',
     check: checkBase64,
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: encode
   },
   {
@@ -219,32 +218,28 @@ export const CONVERSION_FUNCTIONS = streamFamily('conversion', [
     params: ['string', 'string'],
     about: 'The bytes that a base64 string encodes: decode(text, "base64").',
     check: checkBase64,
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: decode
   },
   {
     name: 'trunc',
     params: ['number', 'bigint'],
     about: 'A number rounded to decimals, from 0 to 34; halves away from zero.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (x: StreamValue, decimals: StreamValue) => roundTo(floatOf(x), Math.max(0, Math.min(indexOf(decimals), 34)))
   },
   {
     name: 'hex2dec',
     params: ['string'],
     about: 'The integer of hexadecimal digits, which may begin with 0x.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: fromHex
   },
   {
     name: 'dec2hex',
     params: ['bigint'],
     about: 'An integer as hexadecimal digits after 0x.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (value: StreamValue) => `0x${integerOf(value).toString(16)}`
   },
   compression('compress', 'A string or bytes, compressed with zlib, gzip, flate or zstd.'),
@@ -273,8 +268,7 @@ export const HASH_FUNCTIONS = streamFamily('hashes', [
     name: 'crc32',
     params: ['string'],
     about: 'CRC-32 checksum (IEEE), as hexadecimal digits in lower case.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (value: StreamValue) => zlib.crc32(bytesOf(value)).toString(16)
   }
 ]);

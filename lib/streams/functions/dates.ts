@@ -9,7 +9,7 @@ import { compileTimePattern, formatTime, momentOf, readTime, type TimePattern } 
 import { zoneOffsetMinutes } from '../values/time-zone.ts';
 import { describe, integer, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { indexOf, textOf } from './arguments.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 
 const DATE = 'yyyy-MM-dd';
 const DATE_TIME = 'yyyy-MM-dd HH:mm:ss';
@@ -208,8 +208,7 @@ export const DATE_FUNCTIONS = streamFamily('dates', [
     name: 'from_days',
     params: ['bigint'],
     about: 'The date of a day as text, from 1 for 1970-01-01; null for 0.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: fromDays
   },
   {

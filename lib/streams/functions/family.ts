@@ -20,6 +20,9 @@ export type StreamFunctionEntry = RowBase &
       })
   );
 
+/** A function that depends only on its arguments, and is null if one of them is null. */
+export const PURE = { ifNull: null, isPure: true } as const;
+
 /** The functions of one family, with the null rules of their rows. */
 export function streamFamily(
   name: string,

@@ -1,7 +1,7 @@
 import { parseJson } from '../formats/json.ts';
 import { compileJsonPath, type JsonPath } from '../values/json-path.ts';
 import { describe, isArray, isNull, isStruct, StreamFailure, type StreamValue } from '../values/values.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 import { jsonOf } from './json-text.ts';
 
 /** @throws StreamFailure */
@@ -84,8 +84,7 @@ export const JSON_FUNCTIONS = streamFamily('json', [
     name: 'parse_json',
     params: ['string'],
     about: 'The value that a JSON text encodes; its numbers are floats, but integers from 2^53 on are bigint.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (value: StreamValue) => {
       if (typeof value === 'string') return parsed(value);
       if (value instanceof Uint8Array) return parsed(Buffer.from(value).toString());

@@ -4,7 +4,7 @@
 
 import { describe, integer, StreamFailure, type StreamValue } from '../values/values.ts';
 import { floatOf, indexOf, textOf, tryInteger } from './arguments.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 
 /** A function from one number to a float; null where it is not defined. */
 function ofFloat(name: string, about: string, compute: (x: number) => number): StreamFunctionEntry {
@@ -133,8 +133,7 @@ export const MATH_FUNCTIONS = streamFamily('math', [
     name: 'abs',
     params: ['number'],
     about: 'The number without its sign; an integer for an integer.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: absolute
   },
   ofFloat('acos', 'Inverse cosine, in radians; null outside of -1 to 1.', Math.acos),
@@ -145,7 +144,7 @@ export const MATH_FUNCTIONS = streamFamily('math', [
   ofFloat('ceiling', 'The same as ceil.', Math.ceil),
   ofFloat('cos', 'Cosine of radians.', Math.cos),
   ofFloat('cosh', 'Hyperbolic cosine.', Math.cosh),
-  { name: 'cot', params: ['number'], about: 'Cotangent of radians.', ifNull: null, isPure: true, run: cotangent },
+  { name: 'cot', params: ['number'], about: 'Cotangent of radians.', ...PURE, run: cotangent },
   ofFloat('degrees', 'Radians as degrees.', (x) => x * (180 / Math.PI)),
   ofFloat('exp', 'e to the power of the number.', Math.exp),
   ofFloat('floor', 'The number rounded down to a whole one, as a float.', Math.floor),
@@ -154,8 +153,7 @@ export const MATH_FUNCTIONS = streamFamily('math', [
     name: 'log',
     params: ['number', 'number?'],
     about: 'log(x): logarithm to base 10; log(base, x). null for x up to 0, or a base up to 1.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: logarithm
   },
   ofFloats('mod', 'Remainder of a division, as a float.', (x, y) => x % y),
@@ -173,16 +171,14 @@ export const MATH_FUNCTIONS = streamFamily('math', [
     name: 'round',
     params: ['number', 'bigint?'],
     about: 'The number rounded to whole ones, or to a number of decimals; halves away from zero.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (x: StreamValue, decimals: StreamValue = 0) => roundTo(floatOf(x), indexOf(decimals))
   },
   {
     name: 'sign',
     params: ['number'],
     about: '-1, 0 or 1 by the sign of the number.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (x: StreamValue) => (floatOf(x) > 0 ? 1n : floatOf(x) < 0 ? -1n : 0n)
   },
   ofFloat('sin', 'Sine of radians.', Math.sin),
@@ -197,8 +193,7 @@ export const MATH_FUNCTIONS = streamFamily('math', [
     name: 'bitnot',
     params: ['bigint'],
     about: 'The bits that the integer does not have.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (x: StreamValue) => {
       const bits = tryInteger(x);
       if (bits === undefined) throw new StreamFailure(`Expect int type for operand. Got ${describe(x)}.`);
@@ -209,8 +204,7 @@ export const MATH_FUNCTIONS = streamFamily('math', [
     name: 'conv',
     params: ['any', 'bigint', 'bigint'],
     about: 'conv(number, from, to): a number in another base, from 2 to 36; a negative base stands for signed numbers.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: convertBase
   }
 ]);

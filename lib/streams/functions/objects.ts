@@ -9,7 +9,7 @@ import {
   type StreamValueObject
 } from '../values/values.ts';
 import { arrayOf, structOf, textOf } from './arguments.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 
 function ofStruct(name: string, about: string, run: (struct: StreamValueObject) => StreamValue): StreamFunctionEntry {
   return {
@@ -141,16 +141,14 @@ export const OBJECT_FUNCTIONS = streamFamily('objects', [
     name: 'object',
     params: ['array', 'array'],
     about: 'A struct of an array of keys and an array of values; null if they are empty.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: fromLists
   },
   {
     name: 'zip',
     params: ['array'],
     about: 'A struct of an array with arrays of key and value; null if it is empty.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: zip
   },
   {
@@ -172,16 +170,14 @@ export const OBJECT_FUNCTIONS = streamFamily('objects', [
     name: 'erase',
     params: ['struct', 'any'],
     about: 'A struct without a key, or without those of an array.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: erase
   },
   {
     name: 'object_pick',
     params: ['struct', 'any', 'any...'],
     about: 'A struct with only the members of keys or of paths such as a.b, which are strings or an array of strings.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: pick
   }
 ]);

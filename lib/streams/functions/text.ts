@@ -10,7 +10,7 @@ import { isArray, isStruct, StreamFailure, type StreamValue } from '../values/va
 import { bytesOf, floatOf, indexOf, textOf } from './arguments.ts';
 import { concatenated } from './arrays.ts';
 import { checkCharacters, TextParts } from './bounds.ts';
-import { type StreamFunctionEntry, streamFamily } from './family.ts';
+import { PURE, type StreamFunctionEntry, streamFamily } from './family.ts';
 
 /** White space as defined by Unicode, as in the original. */
 const SPACE = /[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
@@ -216,16 +216,14 @@ export const TEXT_FUNCTIONS = streamFamily('text', [
     name: 'lpad',
     params: ['string', 'bigint'],
     about: 'The string preceded by a number of spaces.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (value: StreamValue, count: StreamValue) => spaces(textOf(value), count) + textOf(value)
   },
   {
     name: 'rpad',
     params: ['string', 'bigint'],
     about: 'The string followed by a number of spaces.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: (value: StreamValue, count: StreamValue) => textOf(value) + spaces(textOf(value), count)
   },
   {
@@ -233,8 +231,7 @@ export const TEXT_FUNCTIONS = streamFamily('text', [
     params: ['string', 'bigint', 'bigint?'],
     about: 'The bytes from a start index, counted from 0, up to, but not including, an end index.',
     check: checkSubstring,
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: substring
   },
   {
@@ -265,16 +262,14 @@ export const TEXT_FUNCTIONS = streamFamily('text', [
     name: 'split_value',
     params: ['string', 'string', 'bigint'],
     about: 'A part of a string between separators, by its index from 0; from -1 backwards.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: splitValue
   },
   {
     name: 'format',
     params: ['number', 'bigint', 'string?'],
     about: 'A number with a number of decimals; with a locale such as en_US, in groups of digits.',
-    ifNull: null,
-    isPure: true,
+    ...PURE,
     run: format
   },
   {
