@@ -5,11 +5,11 @@
 // once took 4 GB.
 
 import { errorText } from '../base/errors.ts';
-import { type CompileContext, ExpressionCompiler } from './compile-events.ts';
+import { type CompileContext, EventCompiler } from './compile-events.ts';
 import { canFail, membersIn, namesIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
-import { type Evaluate, type EventColumns, Scope } from './row.ts';
+import { type EventClosure, type EventColumns, Scope } from './row.ts';
 import { SqlError, SqlFailure } from './sql-error.ts';
 import type { Expression, Field, Foreach, Path, Select, Selected, Statement } from './tree.ts';
 import { isList, setKey, type Value } from './values.ts';
@@ -24,7 +24,7 @@ const JSON_LIST =
 /** A compiled statement. */
 interface CompiledStatement {
   /**
-   * Evaluate the statement for an event.
+   * EventClosure the statement for an event.
    * @param hints receives remarks on possible mistakes in the statement
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined if WHERE is not true
    * @throws SqlFailure
@@ -56,13 +56,13 @@ export function compileStatement(statement: Statement, context: CompileContext):
 
 class StatementCompiler {
   readonly #context: CompileContext;
-  readonly #expressions: ExpressionCompiler;
+  readonly #expressions: EventCompiler;
   /** The names that expressions use; aliases with other names need no slot. */
   readonly #used: ReadonlySet<string>;
 
   constructor(statement: Statement, context: CompileContext) {
     this.#context = context;
-    this.#expressions = new ExpressionCompiler(context, membersIn(statement));
+    this.#expressions = new EventCompiler(context, membersIn(statement));
     this.#used = namesIn(statement);
   }
 
@@ -238,7 +238,7 @@ class StatementCompiler {
   }
 }
 
-function outputOnly(evaluate: Evaluate, name: string, steps: readonly CompiledStep[]): CompiledField {
+function outputOnly(evaluate: EventClosure, name: string, steps: readonly CompiledStep[]): CompiledField {
   if (steps.length === 0 && name !== '__proto__')
     return (scope, output) => {
       const value = evaluate(scope);

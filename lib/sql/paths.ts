@@ -1,11 +1,11 @@
-import type { Evaluate, Scope } from './row.ts';
+import type { EventClosure, Scope } from './row.ts';
 import { SqlFailure } from './sql-error.ts';
 import { describe, isList, isObject, own, setKey, type Value } from './values.ts';
 
 /** A compiled step of a path. */
 export type CompiledStep =
   | { readonly type: 'key'; readonly key: string }
-  | { readonly type: 'index'; readonly index: Evaluate; readonly append: boolean }
+  | { readonly type: 'index'; readonly index: EventClosure; readonly append: boolean }
   | { readonly type: 'slice'; readonly from: number; readonly to: number };
 
 /**

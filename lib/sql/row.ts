@@ -1,4 +1,5 @@
 import { MAX_STRING } from './arithmetic.ts';
+import type { Closure } from './compile.ts';
 import { decodeJson } from './json.ts';
 import type { Members } from './json-members.ts';
 import { MAX_MATCHED, matchesTooMuch } from './patterns.ts';
@@ -181,4 +182,4 @@ export class Scope {
 }
 
 /** A compiled expression. @throws SqlFailure */
-export type Evaluate = (scope: Scope) => Value;
+export type EventClosure = Closure<Scope, Value>;

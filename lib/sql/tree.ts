@@ -77,7 +77,7 @@ export interface Binary extends Placed {
 }
 
 /** `a IN (1, 2)`. */
-export interface Membership extends Placed {
+interface Membership extends Placed {
   readonly type: 'in';
   readonly isNegated: boolean;
   readonly subject: Expression;

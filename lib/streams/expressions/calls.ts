@@ -4,16 +4,22 @@
 // called here: they have an operator, and the call reads its result from a slot. Calls with up to three arguments
 // have closures without an array of arguments. Texts of errors are those of the documented product.
 
-import { errorText } from '../../base/errors.ts';
-import { nearest } from '../../base/fields.ts';
+import { constantOf } from '../../sql/compile.ts';
+import {
+  type CallRules,
+  checkConstant,
+  checkCount,
+  signature,
+  typeAt,
+  unknownFunction
+} from '../../sql/functions/calls.ts';
 import { SqlError } from '../../sql/sql-error.ts';
-import type { Call, Expression } from '../../sql/tree.ts';
+import type { Call } from '../../sql/tree.ts';
 import type {
   ContextFunction,
   ScalarFunction,
   StreamFunction,
   StreamFunctionTools,
-  StreamParameter,
   StreamParameterType
 } from '../function.ts';
 import { textOf } from '../functions/arguments.ts';
@@ -21,17 +27,21 @@ import { weighed } from '../limits.ts';
 import type { Evaluate } from '../values/tuple.ts';
 import { isNull, isNumber, isStruct, type StreamValue } from '../values/values.ts';
 import { isPlaceFunction, PLACE_FUNCTION_NAMES, placeFunction } from './place-functions.ts';
-import { type Compile, type Compiled, constantOf, type Scope } from './scope.ts';
+import type { Compile, CompiledExpression, NameScope } from './scope.ts';
 
 /** Compile a call. @throws SqlError for an unknown function, or arguments that it does not accept */
-export function compileCall(node: Call, scope: Scope, compile: Compile): Compiled {
+export function compileCall(node: Call, scope: NameScope, compile: Compile): CompiledExpression {
   const name = node.name.toLowerCase();
   if (isPlaceFunction(name)) {
     refuseOver(node, scope.text);
     return { evaluate: placeFunction(name, node, scope) };
   }
   const row = scope.functions.get(name);
-  if (row === undefined) throw unknownFunction(node, scope);
+  if (row === undefined)
+    throw unknownFunction({ name, start: node.start }, [...scope.functions.keys(), ...PLACE_FUNCTION_NAMES], {
+      fault: `error getting function ${node.name}: not found`,
+      text: scope.text
+    });
   checkCall(node, row, scope.text);
   if (row.kind !== 'scalar' && row.kind !== 'context') return { evaluate: scope.special(node, row) };
   return compilePlain(node, row, scope, compile);
@@ -39,22 +49,35 @@ export function compileCall(node: Call, scope: Scope, compile: Compile): Compile
 
 /** Check the number of arguments of a call, and that OVER is used only where it has a meaning. @throws SqlError */
 export function checkCall(node: Call, row: StreamFunction, text: string): void {
-  checkCount(node, row, text);
+  checkCount(node, row, RULES, text);
   const remembers = row.kind === 'analytic' || (row.kind === 'columns' && row.load !== undefined);
   if (!remembers) refuseOver(node, text);
 }
 
 /** Compile the arguments of a call, and check those that are constant. @throws SqlError */
-export function compileArguments(node: Call, row: StreamFunction, scope: Scope, compile: Compile): Compiled[] {
+export function compileArguments(
+  node: Call,
+  row: StreamFunction,
+  scope: NameScope,
+  compile: Compile
+): CompiledExpression[] {
+  const { text, pattern, constants } = scope;
+  const checkPattern = (of: string) => pattern && constants.checkPattern(of, pattern);
   const args = node.args.map(compile);
   for (const [index, { constant }] of args.entries())
-    if (constant !== undefined) checkConstant(row, index, constant.value, node.args[index], scope);
+    if (constant !== undefined)
+      checkConstant(row, index, { ...constant, arg: node.args[index] }, RULES, { text, checkPattern });
   const fault = row.check?.(args.map(({ constant }) => constant?.value));
-  if (fault !== undefined) throw new SqlError(fault, scope.text, node.start, signature(row));
+  if (fault !== undefined) throw new SqlError(fault, text, node.start, signature(row));
   return args;
 }
 
-function compilePlain(node: Call, row: ScalarFunction | ContextFunction, scope: Scope, compile: Compile): Compiled {
+function compilePlain(
+  node: Call,
+  row: ScalarFunction | ContextFunction,
+  scope: NameScope,
+  compile: Compile
+): CompiledExpression {
   const args = compileArguments(node, row, scope, compile);
   const evaluates = args.map(({ evaluate }) => evaluate);
   if (row.kind === 'context') {
@@ -157,80 +180,36 @@ function matching(
   };
 }
 
-function unknownFunction({ name, start }: Call, { functions, text }: Scope): SqlError {
-  const similar = nearest(name.toLowerCase(), [...functions.keys(), ...PLACE_FUNCTION_NAMES]);
-  const hint = similar === undefined ? undefined : `did you mean ${similar}()?`;
-  return new SqlError(`error getting function ${name}: not found`, text, start, hint);
-}
-
 function refuseOver({ name, over, start }: Call, text: string): void {
   if (over === undefined) return;
   const hint = 'use OVER with functions that remember earlier rows, such as lag()';
   throw new SqlError(`${name.toLowerCase()}() cannot have OVER`, text, start, hint);
 }
 
-/** @throws SqlError */
-function checkCount({ args, start }: Call, row: StreamFunction, text: string): void {
-  const { params } = row;
-  const least = params.filter((param) => !/[?.]$/.test(param)).length;
-  const most = params.some((param) => param.endsWith('...')) ? Infinity : params.length;
-  if (args.length >= least && args.length <= most) return;
-  const counts = least === most ? `${least}` : most === Infinity ? `at least ${least}` : `${least} to ${most}`;
-  const fault = `Expect ${counts} arguments but found ${args.length}.`;
-  throw new SqlError(fault, text, start, signature(row));
-}
-
-/** Constant arguments are checked when the rule is created, all others by the function for each row. */
-function checkConstant(
-  row: StreamFunction,
-  index: number,
-  value: StreamValue,
-  arg: Expression,
-  { text, pattern, constants }: Scope
-): void {
-  const type = parameterType(row.params[Math.min(index, row.params.length - 1)]);
-  const { accepts, name } = TYPES[type];
-  if (!isNull(value) && !accepts(value)) {
-    const fault = `Expect ${name} type for ${index + 1} parameter of function ${row.name}.`;
-    throw new SqlError(fault, text, arg.start, signature(row));
-  }
-  const choices = row.choices?.[index];
-  if (choices !== undefined && !choices.includes(value as string)) {
-    const place = `${ORDINALS[index] ?? `${index + 1}th`} parameter`;
-    throw new SqlError(`Expect one of following value for the ${place}: ${choices.join(', ')}.`, text, arg.start);
-  }
-  if (row.patternAt === index && typeof value === 'string' && pattern !== undefined)
-    try {
-      constants.checkPattern(value, pattern);
-    } catch (error) {
-      throw new SqlError(errorText(error), text, arg.start);
-    }
-}
-
 const ORDINALS = ['1st', '2nd', '3rd'];
 
-function parameterType(param: StreamParameter): StreamParameterType {
-  return param.replace(/\?$|\.\.\.$/, '') as StreamParameterType;
+function orNull(name: string, accepts: (value: StreamValue) => boolean) {
+  return { name, accepts: (value: StreamValue) => isNull(value) || accepts(value) };
 }
 
-function signature({ name, params, about }: StreamFunction): string {
-  return `${name}(${params.join(', ')}): ${about}`;
-}
-
-/** The constants that a parameter accepts, and its type in messages. */
-const TYPES: Readonly<
-  Record<StreamParameterType, { readonly name: string; readonly accepts: (value: StreamValue) => boolean }>
-> = {
-  any: { name: 'any', accepts: () => true },
-  bigint: { name: 'int', accepts: (value) => typeof value === 'bigint' },
-  float: { name: 'float', accepts: isNumber },
-  number: { name: 'number - float or int', accepts: isNumber },
-  string: { name: 'string', accepts: (value) => typeof value === 'string' },
-  boolean: { name: 'bool', accepts: (value) => typeof value === 'boolean' },
-  datetime: {
-    name: 'datetime',
-    accepts: (value) => value instanceof Date || isNumber(value) || typeof value === 'string'
+/** Constants are checked when the rule is created, all other arguments by the function for each row. */
+const RULES: CallRules<StreamParameterType, StreamValue> = {
+  types: {
+    any: orNull('any', () => true),
+    bigint: orNull('int', (value) => typeof value === 'bigint'),
+    float: orNull('float', isNumber),
+    number: orNull('number - float or int', isNumber),
+    string: orNull('string', (value) => typeof value === 'string'),
+    boolean: orNull('bool', (value) => typeof value === 'boolean'),
+    datetime: orNull('datetime', (value) => value instanceof Date || isNumber(value) || typeof value === 'string'),
+    array: orNull('array', Array.isArray),
+    struct: orNull('struct', isStruct)
   },
-  array: { name: 'array', accepts: Array.isArray },
-  struct: { name: 'struct', accepts: isStruct }
+  count: (_, counts, given) => `Expect ${counts} arguments but found ${given}.`,
+  type: (row, index) => [
+    `Expect ${RULES.types[typeAt(row.params, index)].name} type for ${index + 1} parameter of function ${row.name}.`,
+    signature(row)
+  ],
+  choice: (_, index, choices) =>
+    `Expect one of following value for the ${ORDINALS[index] ?? `${index + 1}th`} parameter: ${choices.join(', ')}.`
 };

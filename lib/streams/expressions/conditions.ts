@@ -2,12 +2,12 @@
 // give the same result as the general function of its operator. AND and OR do not evaluate their right side if the
 // left one decides or is null.
 
-import type { Evaluate, Tuple } from '../values/tuple.ts';
+import type { Evaluate } from '../values/tuple.ts';
 import { describe, isArray, isNull, isNumber, StreamFailure, type StreamValue } from '../values/values.ts';
 import { COMPUTATIONS, type Computing, noResult } from './arithmetic.ts';
 import { COMPARISONS, type Comparing, compareWithNumber } from './compare.ts';
 import { likePattern } from './like.ts';
-import type { Compiled } from './scope.ts';
+import type { CompiledExpression } from './scope.ts';
 
 const MIRRORED: Readonly<Record<Comparing, Comparing>> = {
   '=': '=',
@@ -19,7 +19,7 @@ const MIRRORED: Readonly<Record<Comparing, Comparing>> = {
 };
 
 /** Compile a comparison. Comparisons of a column with a constant are the most frequent. */
-export function comparison(operator: Comparing, left: Compiled, right: Compiled): Evaluate {
+export function comparison(operator: Comparing, left: CompiledExpression, right: CompiledExpression): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
   const constant = right.constant?.value;
   if (constant !== undefined && isNumber(constant)) return comparisonWithNumber(operator, left, constant);
@@ -44,7 +44,7 @@ export function comparison(operator: Comparing, left: Compiled, right: Compiled)
   return (tuple) => compare(a(tuple), b(tuple));
 }
 
-function comparisonWithNumber(operator: Comparing, left: Compiled, constant: number | bigint): Evaluate {
+function comparisonWithNumber(operator: Comparing, left: CompiledExpression, constant: number | bigint): Evaluate {
   const test = compareWithNumber(operator, constant);
   const { evaluate, column } = left;
   const float = Number(constant);
@@ -101,7 +101,7 @@ function compareColumn(
  * Compile a computation. The numbers of literals are integers and those of most rows floats, so the float of a literal
  * is created once.
  */
-export function computation(operator: Computing, left: Compiled, right: Compiled): Evaluate {
+export function computation(operator: Computing, left: CompiledExpression, right: CompiledExpression): Evaluate {
   const compute = COMPUTATIONS[operator];
   const [a, b] = [left.evaluate, right.evaluate];
   const constant = right.constant?.value;
@@ -114,7 +114,7 @@ export function computation(operator: Computing, left: Compiled, right: Compiled
 }
 
 /** `a AND b`. */
-export function conjunction(left: Compiled, right: Compiled): Evaluate {
+export function conjunction(left: CompiledExpression, right: CompiledExpression): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
   return (tuple) => {
     const first = a(tuple);
@@ -126,7 +126,7 @@ export function conjunction(left: Compiled, right: Compiled): Evaluate {
 }
 
 /** `a OR b`. */
-export function disjunction(left: Compiled, right: Compiled): Evaluate {
+export function disjunction(left: CompiledExpression, right: CompiledExpression): Evaluate {
   const [a, b] = [left.evaluate, right.evaluate];
   return (tuple) => {
     const first = a(tuple);
@@ -192,11 +192,10 @@ export function likeOf(value: StreamValue, pattern: StreamValue, isNegated: bool
 }
 
 /** Check whether the WHEN of a CASE without a subject holds. */
-export function isChosen(when: Evaluate, tuple: Tuple): boolean {
-  const value = when(tuple);
-  if (typeof value === 'boolean') return value;
-  if (isNull(value)) return false;
-  throw new StreamFailure(`evaluate case expression error: WHEN has ${describe(value)}, which is not a bool`);
+export function isChosen(when: StreamValue): boolean {
+  if (typeof when === 'boolean') return when;
+  if (isNull(when)) return false;
+  throw new StreamFailure(`evaluate case expression error: WHEN has ${describe(when)}, which is not a bool`);
 }
 
 /** Check whether the WHEN of a CASE equals its subject. */

@@ -1,8 +1,9 @@
+import { constantOf } from '../../sql/compile.ts';
 import { CompileBudget } from '../../sql/compile-budget.ts';
 import type { Expression } from '../../sql/tree.ts';
 import type { Evaluate, Tuple } from '../values/tuple.ts';
 import type { StreamValue } from '../values/values.ts';
-import { type Compiled, constantOf } from './scope.ts';
+import type { CompiledExpression } from './scope.ts';
 
 const NO_TUPLE = undefined as unknown as Tuple;
 
@@ -12,13 +13,13 @@ const NO_TUPLE = undefined as unknown as Tuple;
  */
 export class Constants {
   readonly #budget = new CompileBudget();
-  readonly #known = new WeakMap<Expression, Compiled>();
+  readonly #known = new WeakMap<Expression, CompiledExpression>();
   /** Expressions that fail or exceed the budget. */
   readonly #refused = new WeakSet<Expression>();
   readonly #patterns = new Set<string>();
 
   /** The compiled form of an expression that is a constant. */
-  known(node: Expression): Compiled | undefined {
+  known(node: Expression): CompiledExpression | undefined {
     return this.#known.get(node);
   }
 
@@ -27,7 +28,7 @@ export class Constants {
    * @param evaluate the compiled form for each row, used if it is not a constant, if it fails, so that each row fails,
    *   or if it exceeds the budget
    */
-  fold(node: Expression, parts: readonly Compiled[], evaluate: Evaluate): Compiled {
+  fold(node: Expression, parts: readonly CompiledExpression[], evaluate: Evaluate): CompiledExpression {
     if (this.#refused.has(node) || parts.some(({ constant }) => constant === undefined)) return { evaluate };
     const value = this.#valueOf(parts, evaluate);
     if (value === undefined) {
@@ -49,7 +50,7 @@ export class Constants {
     this.#patterns.add(text);
   }
 
-  #valueOf(parts: readonly Compiled[], evaluate: Evaluate): StreamValue {
+  #valueOf(parts: readonly CompiledExpression[], evaluate: Evaluate): StreamValue {
     for (const { constant } of parts) if (!this.#budget.takeValue(constant?.value)) return undefined;
     try {
       const value = evaluate(NO_TUPLE) ?? null;

@@ -11,10 +11,10 @@ import {
 } from '../values/values.ts';
 
 /** A compiled step of a path. */
-export type CompiledStep = (value: StreamValue, tuple: Tuple) => StreamValue;
+export type StepClosure = (value: StreamValue, tuple: Tuple) => StreamValue;
 
 /** Access the value of a key: `a->b`, `a.b`. */
-export function keyStep(key: string): CompiledStep {
+export function keyStep(key: string): StepClosure {
   return (value) => {
     if (isNull(value)) return null;
     if (!isStruct(value))
@@ -24,7 +24,7 @@ export function keyStep(key: string): CompiledStep {
 }
 
 /** Access an element: `a[0]`, `a[-1]`. */
-export function indexStep(index: Evaluate): CompiledStep {
+export function indexStep(index: Evaluate): StepClosure {
   return (value, tuple) => {
     if (isNull(value)) return null;
     const list = listOf(value);
@@ -37,7 +37,7 @@ export function indexStep(index: Evaluate): CompiledStep {
 }
 
 /** Access a part, from one index up to, but not including, another: `a[1:3]`. Negative indexes count from the end. */
-export function partStep(from: Evaluate | undefined, to: Evaluate | undefined): CompiledStep {
+export function partStep(from: Evaluate | undefined, to: Evaluate | undefined): StepClosure {
   return (value, tuple) => {
     if (isNull(value)) return null;
     const list = listOf(value);

@@ -2,12 +2,12 @@ import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression } from '../../sql/tree.ts';
 import { type Evaluate, type Frame, GroupRow, type WindowRange } from '../values/tuple.ts';
 import { isNull, isStruct, member, type StreamValue } from '../values/values.ts';
-import type { Scope } from './scope.ts';
+import type { NameScope } from './scope.ts';
 
 /** The metadata keys that `mqtt()` reads. `meta()` reads any key. */
 const MQTT_KEYS = ['topic', 'messageid', 'qos', 'retain', 'clientid', 'username'];
 
-type Make = (call: Call, scope: Scope) => Evaluate;
+type Make = (call: Call, scope: NameScope) => Evaluate;
 
 /** Functions that read the position of a row, its window or the metadata of its source, instead of values. */
 const PLACE_FUNCTIONS: Readonly<Record<string, Make>> = {
@@ -47,7 +47,7 @@ export function isPlaceFunction(name: string): boolean {
 }
 
 /** Compile a call of such a function. @throws SqlError for arguments that it does not accept */
-export function placeFunction(name: string, call: Call, scope: Scope): Evaluate {
+export function placeFunction(name: string, call: Call, scope: NameScope): Evaluate {
   return PLACE_FUNCTIONS[name](call, scope);
 }
 
@@ -74,7 +74,7 @@ interface MetaReference {
   readonly keys: readonly string[];
 }
 
-function metaCall(call: Call, scope: Scope): Evaluate {
+function metaCall(call: Call, scope: NameScope): Evaluate {
   expectArguments(1, call, scope);
   const [arg] = call.args;
   if (arg.type === 'wildcard') {
@@ -96,7 +96,7 @@ function metaCall(call: Call, scope: Scope): Evaluate {
 }
 
 /** Parse `topic`, `demo.topic` or `device->id`; undefined for other expressions. */
-function referenceOf(arg: Expression, scope: Scope): MetaReference | undefined {
+function referenceOf(arg: Expression, scope: NameScope): MetaReference | undefined {
   if (arg.type !== 'path') return undefined;
   const keys = [arg.name];
   for (const step of arg.steps) {
@@ -109,7 +109,7 @@ function referenceOf(arg: Expression, scope: Scope): MetaReference | undefined {
   return { source, keys: source === undefined ? keys : keys.slice(1) };
 }
 
-function readMeta({ source, keys }: MetaReference, scope: Scope): Evaluate {
+function readMeta({ source, keys }: MetaReference, scope: NameScope): Evaluate {
   const [key, ...below] = keys;
   scope.meta(source, key);
   const read: Evaluate = source === undefined ? (tuple) => tuple.meta(key) : (tuple) => tuple.metaOf(source, key);
@@ -121,6 +121,6 @@ function keyOf(value: StreamValue, key: string): StreamValue {
   return !isNull(value) && isStruct(value) ? member(value, key) : null;
 }
 
-function expectArguments(count: number, { args, start }: Call, { text }: Scope): void {
+function expectArguments(count: number, { args, start }: Call, { text }: NameScope): void {
   if (args.length !== count) throw new SqlError(`Expect ${count} arguments but found ${args.length}.`, text, start);
 }

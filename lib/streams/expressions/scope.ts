@@ -1,3 +1,4 @@
+import type { Compiled } from '../../sql/compile.ts';
 import type { Call, Expression, Path } from '../../sql/tree.ts';
 import type {
   AggregateFunction,
@@ -7,7 +8,7 @@ import type {
   StreamFunctionTools,
   StreamPattern
 } from '../function.ts';
-import type { Evaluate } from '../values/tuple.ts';
+import type { Evaluate, Tuple } from '../values/tuple.ts';
 import type { StreamValue } from '../values/values.ts';
 import type { Constants } from './constants.ts';
 
@@ -21,7 +22,7 @@ export type Head =
   /** An alias. */
   | { readonly type: 'value'; readonly evaluate: Evaluate };
 
-/** Dependencies of an expression other than columns, aliases and the functions that are passed to `Scope.special`. */
+/** Dependencies of an expression other than columns, aliases and the functions that are passed to `NameScope.special`. */
 interface Dependencies {
   /** A metadata key of a source, or of the first source that has it. Without a key: all metadata. */
   meta(source: number | undefined, key: string | undefined): void;
@@ -34,7 +35,7 @@ interface Dependencies {
 }
 
 /** The context in which an expression is compiled: the names that it can use, and the functions. */
-export interface Scope extends Dependencies {
+export interface NameScope extends Dependencies {
   /** The text of the statement, for the positions of errors. */
   readonly text: string;
   /** Functions by name in lower case. */
@@ -57,19 +58,7 @@ export interface Scope extends Dependencies {
   special(call: Call, row: AggregateFunction | AnalyticFunction | ExpandingFunction): Evaluate;
 }
 
-/** A compiled expression. */
-export interface Compiled {
-  readonly evaluate: Evaluate;
-  /** Set if the value is the same for all rows. */
-  readonly constant?: { readonly value: StreamValue };
-  /** Set if the expression is a plain column. */
-  readonly column?: { readonly name: string; readonly source: number | undefined };
-}
+export type CompiledExpression = Compiled<Tuple, StreamValue>;
 
 /** Compiles an expression in the current scope. */
-export type Compile = (node: Expression) => Compiled;
-
-/** A compiled expression with the same value for all rows. */
-export function constantOf(value: StreamValue): Compiled {
-  return { evaluate: () => value, constant: { value } };
-}
+export type Compile = (node: Expression) => CompiledExpression;

@@ -4,6 +4,7 @@
 // An alias that others use gets a slot if evaluating it again would cost more; slots are numbered in `slots`, when
 // everything is bound.
 
+import { constantOf } from '../../sql/compile.ts';
 import { SqlError } from '../../sql/sql-error.ts';
 import type { Call, Expression, Path, Wildcard } from '../../sql/tree.ts';
 import type {
@@ -17,7 +18,7 @@ import type {
 import { checkCall, compileArguments } from '../expressions/calls.ts';
 import { compileNode } from '../expressions/compile.ts';
 import { Constants } from '../expressions/constants.ts';
-import { type Compiled, constantOf, type Head, type Scope } from '../expressions/scope.ts';
+import type { CompiledExpression, Head, NameScope } from '../expressions/scope.ts';
 import type {
   AggregateFunction,
   AnalyticFunction,
@@ -111,7 +112,7 @@ class Recorder {
 interface Checked {
   readonly bound: BoundExpression;
   readonly levels: number;
-  readonly compiled: Compiled;
+  readonly compiled: CompiledExpression;
 }
 
 /** The location of the result of a call. */
@@ -322,7 +323,7 @@ export class Bindings {
   arguments(call: Call, row: StreamFunction, clause: Clause, visible: number): BoundExpression[] {
     const scope = new BindScope(this, { clause, visible, tools: undefined, recorder: new Recorder() });
     const bound: BoundExpression[] = [];
-    compileArguments(call, row, scope, (arg): Compiled => {
+    compileArguments(call, row, scope, (arg): CompiledExpression => {
       const checked = arg.type === 'wildcard' ? undefined : this.#checked(arg, clause, visible);
       bound.push(checked?.bound ?? this.#wildcard(call, row, arg as Wildcard));
       return checked?.compiled ?? { evaluate: NEVER };
@@ -373,7 +374,7 @@ interface ScopeOptions {
 }
 
 /** The scope of one expression of a statement. */
-class BindScope implements Scope {
+class BindScope implements NameScope {
   readonly text: string;
   readonly functions: ReadonlyMap<string, StreamFunction>;
   readonly tools: StreamFunctionTools | undefined;
