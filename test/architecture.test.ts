@@ -345,6 +345,18 @@ describe('exports', () => {
       );
     assert.deepEqual(unused.sort(), IN_DECLARATIONS, 'remove them, or the word "export"');
   });
+
+  it('declares no type twice below the parser of SQL: in the language of events and in that of streams', () => {
+    const typesOf = (folder: RegExp) =>
+      sources
+        .filter((file) => folder.test(file))
+        .flatMap((file) =>
+          [...textOf(file).matchAll(/^export (?:type|interface|class) (\w+)/gm)].map(([, name]) => name)
+        );
+    const ofStreams = new Set(typesOf(/^lib\/streams\/(expressions|functions|values)\/|^lib\/streams\/function\.ts$/));
+    const twice = typesOf(/^lib\/sql\//).filter((name) => ofStreams.has(name));
+    assert.deepEqual(twice, [], 'use the type of lib/sql, or name the idea that differs');
+  });
 });
 
 /** Parts of the kit of REST interfaces, which adapters declare once. Aliases of its types are allowed. */

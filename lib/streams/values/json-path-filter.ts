@@ -8,7 +8,7 @@ export interface Work {
 }
 
 /** Evaluate a path or an operand of a filter. @param current the element that is tested */
-export type Select = (current: StreamValue, root: StreamValue, work: Work) => StreamValue;
+export type Selector = (current: StreamValue, root: StreamValue, work: Work) => StreamValue;
 
 /** A filter condition: whether an element is kept. */
 export type Condition = (current: StreamValue, root: StreamValue, work: Work) => boolean;
@@ -18,7 +18,7 @@ export type Condition = (current: StreamValue, root: StreamValue, work: Work) =>
  * @param parsePath parses the path after `$` or `@`
  * @throws StreamFailure if it is invalid
  */
-export function parseCondition(scanner: PathScanner, parsePath: (scanner: PathScanner) => Select): Condition {
+export function parseCondition(scanner: PathScanner, parsePath: (scanner: PathScanner) => Selector): Condition {
   const select = new ConditionParser(scanner, parsePath).parse();
   return (current, root, work) => isTrue(select(current, root, work));
 }
@@ -75,14 +75,14 @@ const WORDS: readonly (readonly [string, StreamValue])[] = [
 
 class ConditionParser {
   readonly #scanner: PathScanner;
-  readonly #parsePath: (scanner: PathScanner) => Select;
+  readonly #parsePath: (scanner: PathScanner) => Selector;
 
-  constructor(scanner: PathScanner, parsePath: (scanner: PathScanner) => Select) {
+  constructor(scanner: PathScanner, parsePath: (scanner: PathScanner) => Selector) {
     this.#scanner = scanner;
     this.#parsePath = parsePath;
   }
 
-  parse(): Select {
+  parse(): Selector {
     let left = this.#conjunction();
     while (this.#takes('||')) {
       const [first, second] = [left, this.#conjunction()];
@@ -91,7 +91,7 @@ class ConditionParser {
     return left;
   }
 
-  #conjunction(): Select {
+  #conjunction(): Selector {
     let left = this.#operation(0);
     while (this.#takes('&&')) {
       const [first, second] = [left, this.#operation(0)];
@@ -100,7 +100,7 @@ class ConditionParser {
     return left;
   }
 
-  #operation(level: number): Select {
+  #operation(level: number): Selector {
     const operators = LEVELS[level];
     if (operators === undefined) return this.#unary();
     let left = this.#operation(level + 1);
@@ -112,7 +112,7 @@ class ConditionParser {
     }
   }
 
-  #unary(): Select {
+  #unary(): Selector {
     if (this.#takes('!')) {
       const operand = this.#scanner.nested(() => this.#unary());
       return (current, root, work) => !isTrue(operand(current, root, work));
@@ -124,7 +124,7 @@ class ConditionParser {
     return this.#primary();
   }
 
-  #primary(): Select {
+  #primary(): Selector {
     const scanner = this.#scanner;
     if (this.#takes('(')) {
       const inner = scanner.nested(() => this.parse());
@@ -139,7 +139,7 @@ class ConditionParser {
     return () => value;
   }
 
-  #path(isOfRoot: boolean): Select {
+  #path(isOfRoot: boolean): Selector {
     const select = this.#parsePath(this.#scanner);
     return (current, root, work) => {
       work.take(1);

@@ -2,7 +2,7 @@
 // values that a query looks at is limited, and descending does not recurse. A path of keys and indices selects one
 // value; any other selects an array, even of one element.
 
-import { type Condition, parseCondition, type Select, type Work } from './json-path-filter.ts';
+import { type Condition, parseCondition, type Selector, type Work } from './json-path-filter.ts';
 import { PathScanner } from './json-path-scanner.ts';
 import { describe, isArray, isStruct, StreamFailure, type StreamValue } from './values.ts';
 
@@ -127,12 +127,12 @@ function selectorAt(scanner: PathScanner): Step {
 }
 
 /** Parse a path in a filter, after `$` or `@`. */
-function parsePath(scanner: PathScanner): Select {
+function parsePath(scanner: PathScanner): Selector {
   return selection(parseSteps(scanner));
 }
 
 /** Compile steps to a selection: one value or undefined, or an array if the steps may select several. */
-function selection(steps: readonly Step[]): Select {
+function selection(steps: readonly Step[]): Selector {
   const singles = steps.filter((step) => step.type === 'key' || step.type === 'index');
   if (singles.length === steps.length)
     return (current) => {

@@ -47,7 +47,7 @@ export interface TimeFields {
 }
 
 /** A field of a time pattern. */
-export interface Field {
+export interface TimeField {
   format(moment: Moment): string;
   /** @returns the position after the field; undefined if the text does not match */
   read(text: string, at: number, values: TimeFields): number | undefined;
@@ -58,7 +58,7 @@ export interface Field {
  * @returns undefined for literal characters
  * @throws StreamFailure if the run is not supported
  */
-export function field(letter: string, length: number, pattern: string): Field | undefined {
+export function field(letter: string, length: number, pattern: string): TimeField | undefined {
   const name = letter === 'Y' ? 'y' : letter;
   if (name === 'S') return fraction(length);
   const runs = FIELDS[name];
@@ -69,7 +69,7 @@ export function field(letter: string, length: number, pattern: string): Field | 
   throw new StreamFailure(`invalid time format ${pattern} ${advice}`);
 }
 
-const FIELDS: Readonly<Record<string, Readonly<Record<number, Field>>>> = {
+const FIELDS: Readonly<Record<string, Readonly<Record<number, TimeField>>>> = {
   y: { 4: digits(4, 4, 'year', (clock) => clock.getUTCFullYear()), 2: shortYear() },
   M: {
     1: digits(1, 2, 'month', (clock) => clock.getUTCMonth() + 1),
@@ -114,7 +114,7 @@ function digits(
   most: number,
   name: 'year' | 'month' | 'day' | 'hour' | 'hour12' | 'minute' | 'second',
   get: (clock: Date) => number
-): Field {
+): TimeField {
   return {
     format({ clock }) {
       const value = get(clock);
@@ -129,7 +129,7 @@ function digits(
   };
 }
 
-function shortYear(): Field {
+function shortYear(): TimeField {
   return {
     format: ({ clock }) => String(Math.abs(clock.getUTCFullYear()) % 100).padStart(2, '0'),
     read(text, at, values) {
@@ -143,7 +143,7 @@ function shortYear(): Field {
 }
 
 /** A fraction may follow the seconds even if the pattern has none, as in the original. */
-function seconds(least: number): Field {
+function seconds(least: number): TimeField {
   const whole = digits(least, 2, 'second', (clock) => clock.getUTCSeconds());
   return {
     format: whole.format,
@@ -154,7 +154,7 @@ function seconds(least: number): Field {
   };
 }
 
-function fraction(length: number): Field {
+function fraction(length: number): TimeField {
   return {
     format: ({ clock }) =>
       `.${String(clock.getUTCMilliseconds()).padStart(3, '0').padEnd(length, '0').slice(0, length)}`,
@@ -176,7 +176,7 @@ function names(
   length: number | undefined,
   name: 'month' | undefined,
   get: (clock: Date) => number
-): Field {
+): TimeField {
   const shown = all.map((each) => each.slice(0, length));
   const known = shown.map((each) => each.toLowerCase());
   return {
@@ -190,7 +190,7 @@ function names(
   };
 }
 
-function half(): Field {
+function half(): TimeField {
   return {
     format: ({ clock }) => (clock.getUTCHours() < 12 ? 'AM' : 'PM'),
     read(text, at, values) {
@@ -203,7 +203,7 @@ function half(): Field {
 }
 
 /** The offset from UTC. `Z` is accepted, too: not specified, and unambiguous. */
-function zone(separator: string, hasMinutes: boolean): Field {
+function zone(separator: string, hasMinutes: boolean): TimeField {
   return {
     format: ({ offsetMinutes }) => offsetText(offsetMinutes, separator, hasMinutes),
     read(text, at, values) {
@@ -235,7 +235,7 @@ function offsetText(offsetMinutes: number, separator: string, hasMinutes: boolea
 }
 
 /** The name of a zone: UTC, or the offset for zones without a name. Other names are read as UTC, as in the original. */
-function zoneName(): Field {
+function zoneName(): TimeField {
   return {
     format: ({ offsetMinutes }) =>
       offsetMinutes === 0 ? 'UTC' : offsetText(offsetMinutes, '', offsetMinutes % 60 !== 0),

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Field, field, type Moment, type TimeFields } from './time-fields.ts';
+import { field, type Moment, type TimeField, type TimeFields } from './time-fields.ts';
 import { StreamFailure } from './values.ts';
 
 /** Maximum length of a pattern, in characters. */
@@ -72,10 +72,10 @@ function compile(pattern: string): TimePattern {
 }
 
 /** @throws StreamFailure */
-function fieldsOf(pattern: string): readonly Field[] {
+function fieldsOf(pattern: string): readonly TimeField[] {
   if (pattern.length > MAX_CHARACTERS)
     throw new StreamFailure(`the time format has more than ${MAX_CHARACTERS} characters`);
-  const fields: Field[] = [];
+  const fields: TimeField[] = [];
   for (let at = 0; at < pattern.length; ) {
     const letter = pattern[at];
     if (letter === "'") {
@@ -107,7 +107,7 @@ function runLength(pattern: string, start: number): number {
   return pattern[start] === '.' ? 1 : end - start;
 }
 
-function literal(text: string): Field {
+function literal(text: string): TimeField {
   return {
     format: () => text,
     read: (given, at) => (given.startsWith(text, at) ? at + text.length : undefined)
