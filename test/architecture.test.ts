@@ -86,7 +86,7 @@ const MESSAGES = {
   folder: 'lib/session/messages/',
   session: 'lib/session/session.ts',
   classes: ['Inflight', 'Outlet', 'Queue', 'SessionLog'],
-  limits: { lines: 700, members: 50 }
+  limits: { lines: 700, members: 49 }
 } as const;
 
 /** Classes and functions that exceed `LIMITS`, with their maximum size. This list may only shrink. */
