@@ -286,6 +286,33 @@ describe('fields', () => {
   });
 });
 
+/** The interfaces that describe a value by its purpose, its type and its default. */
+function fieldTypes(): string[] {
+  const found: string[] = [];
+  for (const file of packageSources) {
+    const visit = (node: ts.Node): void => {
+      if (ts.isInterfaceDeclaration(node)) {
+        const names = new Set(node.members.map(({ name }) => name?.getText()));
+        const isReadBy = ['type', 'kind'].some((name) => names.has(name));
+        if (['about', 'description'].some((name) => names.has(name)) && isReadBy && names.has('default'))
+          found.push(`${file}: ${node.name.text}`);
+      }
+      ts.forEachChild(node, visit);
+    };
+    visit(syntaxOf(file));
+  }
+  return found;
+}
+
+describe('fields of tables', () => {
+  it('describes options, flags, properties and parameters by the one interface Field', () => {
+    assert.deepEqual(fieldTypes(), [
+      'lib/base/fields.ts: Field',
+      'lib/broker/configuration/configuration.ts: Setting' // an option with its present value
+    ]);
+  });
+});
+
 /** No file imports these types, but the declarations that the compiler writes for other files name them. */
 const IN_DECLARATIONS = [
   'adapters/cli/flags.ts: FlagField',

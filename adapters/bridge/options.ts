@@ -136,7 +136,7 @@ export type BridgeSettings = FieldValues<typeof BRIDGE_OPTIONS>;
 
 /** Read the options of `bridge`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN, OPTION_MISSING */
 export function readBridgeOptions(given: BridgeOptions): BridgeSettings {
-  const settings = readOptions(BRIDGE_OPTIONS, given, 'bridge') as unknown as BridgeSettings;
+  const settings = readOptions(BRIDGE_OPTIONS, given, 'bridge');
   if (settings.url === undefined)
     throw new InvalidInput('OPTION_MISSING', 'bridge.url', 'the URL of the remote server', undefined);
   if (settings.out.length + settings.in.length === 0)

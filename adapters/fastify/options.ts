@@ -64,7 +64,7 @@ export function readFastifyOptions(given: FastifyMqttOptions): FastifyMqttSettin
       'prefix: the plugin has none; give the paths in webSocket.path, management.prefix and streamsApi.prefix instead';
     throw new InvalidInput('OPTION_UNKNOWN', 'prefix', 'no prefix', prefix, text);
   }
-  return readOptions(OPTIONS, rest, 'fastifyMqtt') as FastifyMqttSettings;
+  return readOptions(OPTIONS, rest, 'fastifyMqtt');
 }
 
 function objectOf(value: unknown, field: string, expected: string): object {

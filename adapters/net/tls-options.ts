@@ -243,7 +243,7 @@ function checkServerNames(value: unknown, field: string): ReadonlyMap<string, Ce
       throw new InvalidInput('OPTION_INVALID', field, 'server names such as "a.example" or "*.example"', name);
     }
     const where = `${field}["${name}"]`;
-    const read = readOptions(CERTIFICATE_OPTIONS, given ?? {}, where) as CertificateRead;
+    const read = readOptions(CERTIFICATE_OPTIONS, given ?? {}, where);
     checkPair(read, 'needed', `${where}.cert`, `${where}.key`);
     names.set(name.toLowerCase(), read);
   }

@@ -131,7 +131,7 @@ export type PluginSettings = FieldValues<typeof PLUGIN_OPTIONS>;
 
 /** Read the options of `streamPlugins`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readPluginOptions(given: PluginOptions): PluginSettings {
-  const settings = readOptions(PLUGIN_OPTIONS, given, 'plugins') as unknown as PluginSettings;
+  const settings = readOptions(PLUGIN_OPTIONS, given, 'plugins');
   checkPath(settings.dataDir, 'plugins.dataDir');
   return settings;
 }

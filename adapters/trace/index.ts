@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Writable } from 'node:stream';
-import { field, readOptions } from '../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { BrokerError, type Size } from '../../lib/index.ts';
 
 const OPTIONS = {
@@ -19,10 +19,7 @@ export interface TraceFileOptions {
   readonly files?: number;
 }
 
-interface Settings {
-  readonly maxBytes: number;
-  readonly files: number;
-}
+type Settings = FieldValues<typeof OPTIONS>;
 
 /** A chunk that waits to be written. */
 interface Chunk {
@@ -42,7 +39,7 @@ interface Chunk {
  * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID; BrokerError TRACE_FILE_FAILED if the file cannot be opened
  */
 export async function traceFile(path: string, options: TraceFileOptions = {}): Promise<Writable> {
-  const settings = readOptions(OPTIONS, options, 'traceFile') as unknown as Settings;
+  const settings = readOptions(OPTIONS, options, 'traceFile');
   try {
     return new TraceFile(path, settings, ...(await openAt(path)));
   } catch (error) {

@@ -99,7 +99,7 @@ export function readWebhookOptions(given: WebhookOptions): WebhookSettings {
   const { options, hasNoRules } = isObject
     ? translated(given as Record<string, unknown>)
     : { options: given, hasNoRules: false };
-  const read = readOptions(WEBHOOK_OPTIONS, options, 'webhook') as unknown as WebhookSettings;
+  const read = readOptions(WEBHOOK_OPTIONS, options, 'webhook');
   const settings = hasNoRules ? { ...read, rules: [] } : read;
   if ((settings.url === undefined) === (settings.onEvent === undefined))
     throw new InvalidInput('OPTION_INVALID', 'webhook.url', 'one of "url" and "onEvent"', undefined);

@@ -16,7 +16,8 @@ import {
   parseSize,
   type Rate,
   UNIT_MS,
-  unknownKey
+  unknownKey,
+  type Values
 } from './fields.ts';
 import { HIDDEN, isHidden } from './secrets.ts';
 
@@ -27,16 +28,16 @@ import { HIDDEN, isHidden } from './secrets.ts';
  * @returns one value per field
  * @throws InvalidInput OPTION_UNKNOWN with the most similar name, or OPTION_INVALID
  */
-export function readOptions(
-  table: GivenTable,
+export function readOptions<T extends GivenTable>(
+  table: T,
   given: object,
   where: string,
   base?: Readonly<Record<string, unknown>>
-): Record<string, unknown> {
+): Values<T> {
   const values: Record<string, unknown> = {};
   for (const [name, one] of Object.entries<{ readonly default?: unknown }>(table))
     values[name] = base === undefined ? one.default : base[name];
-  return Object.assign(values, readGiven(table, given, where));
+  return Object.assign(values, readGiven(table, given, where)) as Values<T>;
 }
 
 /** As `readOptions`, but returns only the values of given options. */
@@ -57,19 +58,16 @@ export interface Policy {
   readonly spelling: 'documented' | 'any case' | 'exact';
   /** Called for a name that the table does not have. Unless it throws, the value is kept. */
   readonly unknown?: (key: string, table: FieldTable, place: Place) => void;
-  /** True if null counts as not given. */
-  readonly ignoresNull: boolean;
-  readonly fillsIn: boolean;
-  /** True if strings are converted to numbers and booleans. */
-  readonly converts: boolean;
-  /** Bounds of a number whose field has none. */
-  readonly bounds: readonly [min: number, max: number];
-  /** The maximum length of a string in bytes of UTF-8, if its field has no maximum. */
-  readonly maxBytes: number;
-  /** True if `******` is refused as the value of a secret and in URLs. */
-  readonly refusesHidden: boolean;
+  /** Set if null counts as not given. */
+  readonly ignoresNull?: true;
+  /** Set if defaults are filled in. */
+  readonly fillsIn?: true;
+  /** Set if strings are converted to numbers and booleans, and if numbers and strings without limits have those of MQTT. */
+  readonly converts?: true;
+  /** Set if `******` is refused as the value of a secret and in URLs. */
+  readonly refusesHidden?: true;
+  /** A choice in messages. */
   readonly shownChoice: (choice: unknown) => string;
-  readonly duration: (range: string, unit: string) => string;
 }
 
 /** The place of fields, for messages. */
@@ -89,14 +87,8 @@ const OPTIONS: Policy = {
   unknown: (key, table, { what }) => {
     throw unknownKey(key, [...nameIndex(table).keys()], what);
   },
-  ignoresNull: false,
-  fillsIn: false, // readOptions does
   converts: true,
-  bounds: [0, Number.MAX_SAFE_INTEGER],
-  maxBytes: MAX_TEXT_BYTES,
-  refusesHidden: false,
-  shownChoice: String,
-  duration: (range, unit) => `a duration${range}${unit}, such as "90s"`
+  shownChoice: String
 };
 
 /**
@@ -115,9 +107,9 @@ export function readFields(
   const values = new Map<string, unknown>();
   for (const [key, value] of Object.entries(given)) {
     const name = nameOf(table, key, policy.spelling);
-    const isGiven = value !== undefined && (value !== null || !policy.ignoresNull);
+    const isGiven = value !== undefined && (value !== null || policy.ignoresNull !== true);
     if (name === undefined) {
-      if (isGiven || policy === OPTIONS) policy.unknown?.(key, table, place);
+      policy.unknown?.(key, table, place);
       if (isGiven) values.set(key, value);
     } else if (isGiven && (name === key || !Object.hasOwn(given, name))) {
       values.set(name, readValue(table[name], value, path + key, policy, what));
@@ -134,7 +126,7 @@ export function readFields(
         undefined,
         policy.missingText?.(what, field)
       );
-    if (policy.fillsIn && one.default !== undefined) values.set(name, one.default);
+    if (policy.fillsIn === true && one.default !== undefined) values.set(name, one.default);
   }
   return Object.fromEntries(values);
 }
@@ -148,11 +140,11 @@ export function readValue(field: Field, value: unknown, at: string, policy: Poli
     const text = policy.named && `${policy.named(what, at)} must be ${expected}${rest}`;
     throw new InvalidInput(policy.invalid, at, expected, shown, text);
   };
-  if (policy.refusesHidden && isHidden(field, value))
+  if (policy.refusesHidden === true && isHidden(field, value))
     fail(`the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
   if (typeof value === 'string') {
     if (field.isTemplate === true && value.includes('{{')) return value;
-    const { max = policy.maxBytes } = type === 'string' ? field : {};
+    const { max = policy.converts ? MAX_TEXT_BYTES : Infinity } = type === 'string' ? field : {};
     if (!COMPOSITE.has(type) && Buffer.byteLength(value) > max) fail(`a string of at most ${max} bytes`);
   }
   if (check !== undefined && type !== 'string') return check(value, at);
@@ -209,8 +201,9 @@ function numberOf({ type, unit }: Field, value: unknown, { converts }: Policy): 
   return converts && value.trim() !== '' ? Number(value) : value;
 }
 
-function boundsOf({ type, min, max }: Field, { bounds }: Policy): readonly [min: number, max: number] {
-  return [min ?? bounds[0], type === 'percent' ? 100 : (max ?? bounds[1])];
+function boundsOf({ type, min, max }: Field, { converts }: Policy): readonly [min: number, max: number] {
+  const [least, most] = converts ? [0, Number.MAX_SAFE_INTEGER] : [-Infinity, Infinity];
+  return [min ?? least, type === 'percent' ? 100 : (max ?? most)];
 }
 
 /** Check whether only integers are accepted. MQTT has only whole seconds. */
@@ -236,7 +229,10 @@ function expectedOf(field: Field, policy: Policy): string {
   const least = low === -Infinity ? '' : ` of at least ${low}`;
   const range = isOpen ? least : ` from ${low} to ${high}`;
   const suffix = unit === undefined ? '' : ` ${unit}`;
-  if (type === 'duration') return policy.duration(range, suffix);
+  if (type === 'duration')
+    return policy.converts
+      ? `a duration${range}${suffix}, such as "90s"`
+      : `a number of milliseconds, or a duration such as "10s"${range && `,${range}`}`;
   if (type === 'size') return `a size${range}${suffix}, such as "64KB"`;
   return `a ${isWhole(field) ? 'whole ' : ''}number${range}${suffix}`;
 }

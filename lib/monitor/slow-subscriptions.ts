@@ -82,7 +82,7 @@ export class SlowSubscriptions {
 
   /** Start measuring, or continue with other options. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
   start(options: SlowSubscriptionOptions = {}): void {
-    const settings = readOptions(OPTIONS, options, 'slowSubscriptions') as unknown as SlowSubscriptionSettings;
+    const settings = readOptions(OPTIONS, options, 'slowSubscriptions');
     const events = this.#events;
     if (this.#settings === undefined) {
       events.onObserved('message.delivered', this.#delivered);

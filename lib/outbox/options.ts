@@ -91,5 +91,5 @@ export function readOutboxOptions(options: OutboxOptions): OutboxLimits {
   if (typeof send !== 'function') throw new InvalidInput('HANDLER_INVALID', 'outbox.send', 'a function', send);
   if (settled !== undefined && typeof settled !== 'function')
     throw new InvalidInput('HANDLER_INVALID', 'outbox.settled', 'a function', settled);
-  return readOptions(OUTBOX_OPTIONS, limits, 'outbox') as OutboxLimits;
+  return readOptions(OUTBOX_OPTIONS, limits, 'outbox');
 }

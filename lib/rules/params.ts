@@ -31,14 +31,8 @@ const PARAMETERS: Policy = {
   named: (what, field) => `${what}: the parameter "${field}"`,
   missingText: (what, field) => `${what}: the parameter "${field}" is missing`,
   spelling: 'exact',
-  ignoresNull: false,
-  fillsIn: false,
-  converts: false,
-  bounds: [-Infinity, Infinity],
-  maxBytes: Infinity,
   refusesHidden: true,
-  shownChoice: String,
-  duration: (range) => `a number of milliseconds, or a duration such as "60s"${range && `,${range}`}`
+  shownChoice: String
 };
 
 /**

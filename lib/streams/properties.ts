@@ -16,12 +16,7 @@ const PROPERTIES: Policy = {
   },
   ignoresNull: true,
   fillsIn: true,
-  converts: false,
-  bounds: [-Infinity, Infinity],
-  maxBytes: Infinity,
-  refusesHidden: false,
-  shownChoice: show,
-  duration: (range) => `a number of milliseconds, or a duration such as "10s"${range && `,${range}`}`
+  shownChoice: show
 };
 
 /**

@@ -63,7 +63,7 @@ export type HttpSettings = FieldValues<typeof HTTP_OPTIONS>;
 
 /** Read the options of `http`. @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
 export function readHttpOptions(given: HttpOptions): HttpSettings {
-  const settings = readOptions(HTTP_OPTIONS, given, 'http') as unknown as HttpSettings;
+  const settings = readOptions(HTTP_OPTIONS, given, 'http');
   const { authenticate, superuser, acl } = settings;
   if (authenticate === undefined && acl === undefined)
     throw new InvalidInput(

@@ -76,11 +76,7 @@ export interface LdapOptions extends OutgoingTls, LimitOptions {
 }
 
 /** Names of the attributes with access rules. */
-export interface AclNames {
-  readonly publish: string;
-  readonly subscribe: string;
-  readonly all: string;
-}
+export type AclNames = FieldValues<typeof ACL_OPTIONS>;
 
 const ATTRIBUTE = /^[A-Za-z][\w;.-]*$|^\d+(\.\d+)*$/;
 
@@ -192,7 +188,7 @@ function attribute<T extends string | undefined>(name: T, about: string) {
 
 function checkAcl(value: unknown, field: string): AclNames | undefined {
   if (value === false) return undefined;
-  return readOptions(ACL_OPTIONS, value === true ? {} : (value as object), field) as unknown as AclNames;
+  return readOptions(ACL_OPTIONS, value === true ? {} : (value as object), field);
 }
 
 /** In particular, an empty password would be an unauthenticated bind, which servers accept [RFC 4513 section 5.1.2]. */

@@ -40,7 +40,6 @@ const BREAKER_OPTIONS = {
   failures: field('integer', 5, 'Consecutive failures.', { min: 1 }),
   pauseMs: field('duration', 30_000, 'Length of the pause without requests.', { unit: 'ms', min: 1 })
 };
-type Breaker = FieldValues<typeof BREAKER_OPTIONS>;
 
 /**
  * The rows of these options.
@@ -77,7 +76,7 @@ export function limitRows(maxConcurrent: number) {
     ),
     breaker: field(
       'object',
-      readOptions(BREAKER_OPTIONS, {}, '') as unknown as Breaker,
+      readOptions(BREAKER_OPTIONS, {}, ''),
       'After `failures` consecutive failures, no requests are sent for `pauseMs`, and then a single one.',
       {
         check: (value, field) => readOptions(BREAKER_OPTIONS, value as object, field)

@@ -127,7 +127,7 @@ function readConnection(kind: DriverKind, options: object): { connection: Databa
   const table = kind === 'redis' ? CONNECTION_OPTIONS : POOL_OPTIONS; // a Redis client has one connection
   for (const [key, value] of Object.entries(options))
     (optionName(table, key) === undefined ? others : own)[key] = value;
-  const settings = readOptions(table, own, kind) as unknown as ConnectionOptions;
+  const settings = readOptions(table, own, kind) as ConnectionOptions;
   const { connection: text, poolSize = 1 } = settings;
   const url = checkConnection(kind, text);
   const connection = {

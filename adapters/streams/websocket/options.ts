@@ -1,4 +1,4 @@
-import { type FieldTable, field } from '../../../lib/adapter.ts';
+import { type FieldTable, type FieldValues, field } from '../../../lib/adapter.ts';
 import type { Duration, Size } from '../../../lib/index.ts';
 import { checkOrigins, LOOPBACK_ORIGINS, type OriginCheck } from '../../upgrades/index.ts';
 import { TLS_FILE_PROPERTIES } from '../tls-files.ts';
@@ -37,14 +37,7 @@ export const LIMIT_OPTIONS = {
 };
 
 /** The limits, with defaults filled in. */
-export interface Limits {
-  readonly maxPayload: number;
-  readonly maxConnections: number;
-  readonly maxBuffered: number;
-  readonly pingInterval: number;
-  readonly handshakeTimeout: number;
-  readonly origins: OriginCheck;
-}
+export type Limits = FieldValues<typeof LIMIT_OPTIONS>;
 
 /** Properties of the source and the sink. */
 export const WEBSOCKET_PROPERTIES: FieldTable = {

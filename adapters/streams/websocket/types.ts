@@ -116,7 +116,7 @@ async function refuse(): Promise<never> {
 }
 
 function readLimits(given: object): Limits {
-  return readOptions(LIMIT_OPTIONS, given, 'webSockets') as unknown as Limits;
+  return readOptions(LIMIT_OPTIONS, given, 'webSockets');
 }
 
 function typesOf(limits: Limits, paths: ServedPaths, serve: Serve): WebSocketTypes {

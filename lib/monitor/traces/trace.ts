@@ -6,7 +6,7 @@
 import type { Writable } from 'node:stream';
 import { contains, isNetwork, type Network, networkOf } from '../../access/network.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type Duration, field, type Size } from '../../base/fields.ts';
+import { type Duration, field, type Size, type Values } from '../../base/fields.ts';
 import { BaseTimer } from '../../base/timing-wheel.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { checkTopicFilter, matches, parseSharedFilter } from '../../topics/topic.ts';
@@ -82,13 +82,7 @@ export interface TraceOptions {
 }
 
 /** `TraceOptions` after they have been read, without the destination. */
-export interface TraceSettings extends PayloadForm {
-  readonly clientId: string | undefined;
-  readonly topic: string | undefined;
-  readonly address: string | undefined;
-  readonly maxBufferedBytes: number;
-  readonly durationMs: number;
-}
+export type TraceSettings = Values<typeof TRACE_OPTIONS>;
 
 /**
  * The reason why a trace has ended: `stopped` by a call; `duration`: its time was over; `error`: the stream or the function has failed,

@@ -287,7 +287,7 @@ export function readSelection(options: RawOptions): TraceSettings {
       undefined,
       'trace: give at least one of clientId, topic and address; topic "#" selects all messages'
     );
-  return values as unknown as TraceSettings;
+  return values;
 }
 
 /** Read the destination of a trace. @throws InvalidInput OPTION_INVALID */
