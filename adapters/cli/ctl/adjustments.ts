@@ -78,8 +78,7 @@ export function incomplete({ usage }: Action, needs: string): InvalidInput {
 function rule(needs: string): Adjustment {
   return {
     input({ fields: { id, actions, ...fields }, body }, _, action) {
-      const given = (actions as readonly string[]).map(actionOf);
-      const others = { ...fields, actions: given.length === 0 ? undefined : given };
+      const others = { ...fields, actions: actionsIn(actions, (name, params) => ({ name, params })) };
       const isEmpty = Object.values(others).every((value) => value === undefined);
       if (isEmpty && body === undefined && (id === undefined || action.args?.includes('id')))
         throw incomplete(action, needs);
@@ -88,12 +87,13 @@ function rule(needs: string): Adjustment {
   };
 }
 
-/** The action in a flag: its name, or `NAME={"a":1}` with its parameters. */
-function actionOf(text: string): Fields {
-  const at = text.indexOf('=');
-  if (at < 0) return { name: text };
-  const name = text.slice(0, at);
-  return { name, params: jsonOf(text.slice(at + 1), `what follows "--action ${name}="`) };
+/** The actions in the flags `--action`: a name, or `NAME={"a":1}` with parameters. Undefined: there are none */
+export function actionsIn(given: unknown, make: (name: string, params: unknown) => Fields): Fields[] | undefined {
+  const actions = (given as readonly string[]).map((text) => {
+    const [, name, , json] = /^([^=]*)(=(.*))?$/s.exec(text) as RegExpExecArray;
+    return make(name, json === undefined ? undefined : jsonOf(json, `what follows "--action ${name}="`));
+  });
+  return actions.length === 0 ? undefined : actions;
 }
 
 /** The name of an option in the spelling of the interface: flags (`max-inflight`) have hyphens. */

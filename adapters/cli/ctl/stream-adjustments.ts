@@ -2,26 +2,18 @@
 // content of bodies.
 
 import type { Action, ActionContext } from './action.ts';
-import { type Adjustment, changing, choice, incomplete } from './adjustments.ts';
-import { type Fields, jsonOf, send } from './request.ts';
+import { type Adjustment, actionsIn, changing, choice, incomplete } from './adjustments.ts';
+import { type Fields, send } from './request.ts';
 
 const PLUGIN_TYPES = ['sources', 'sinks', 'functions'];
-
-/** The action in a flag: the type of its sink, or `TYPE={"a":1}` with its properties. */
-function actionOf(text: string): Fields {
-  const at = text.indexOf('=');
-  if (at < 0) return { [text]: {} };
-  const type = text.slice(0, at);
-  return { [type]: jsonOf(text.slice(at + 1), `what follows "--action ${type}="`) };
-}
 
 /** A rule: the fields of the file, overridden by the id and the flags. */
 const RULE: Adjustment = {
   input({ fields: { actions, ...fields }, body }, _, action) {
-    const given = (actions as readonly string[]).map(actionOf);
     const file = { ...(body as Fields), id: fields.id };
     if (fields.sql === undefined && !('sql' in file)) throw incomplete(action, 'FILE, or --sql and --action');
-    return { fields: { ...fields, ...(given.length === 0 ? {} : { actions: given }) }, body: file };
+    const made = actionsIn(actions, (type, properties = {}) => ({ [type]: properties }));
+    return { fields: { ...fields, actions: made }, body: file };
   }
 };
 
