@@ -94,7 +94,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
 
 /** The fault for an error; undefined: it is unexpected. */
 export function faultOf(error: unknown): Fault | undefined {
-  return faultFor(error, { codes: FAULTS, notFound: 'unknownRecord' });
+  return faultFor(error, { kindOf: (code) => FAULTS[code], notFound: 'unknownRecord' });
 }
 
 /**

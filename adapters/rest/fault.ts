@@ -73,8 +73,8 @@ export class Fault extends Error {
 
 /** The kinds of faults that errors of the broker are in an interface. */
 interface FaultKinds {
-  /** By error code; they take precedence over the classes of errors. */
-  readonly codes: Readonly<Record<string, FaultKind>>;
+  /** The kind of an error code; it takes precedence over the class of the error. */
+  kindOf(code: string): FaultKind | undefined;
   readonly notFound: FaultKind;
   /** Default: such errors are unexpected. */
   readonly state?: FaultKind;
@@ -93,7 +93,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 export function faultFor(error: unknown, kinds: FaultKinds): Fault | undefined {
   if (error instanceof Fault) return error;
   if (!(error instanceof BrokerError)) return undefined;
-  const kind = kinds.codes[error.code] ?? kindOfClass(error, kinds);
+  const kind = kinds.kindOf(error.code) ?? kindOfClass(error, kinds);
   return kind && new Fault(kind, MESSAGES[error.code] ?? error.message);
 }
 

@@ -60,12 +60,25 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   STREAMS_STOPPED: 'unavailable',
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'storeFailed',
-  STORE_CLOSED: 'storeFailed'
+  STORE_CLOSED: 'storeFailed',
+  PLUGIN_NOT_FOUND: 'notFound',
+  SCRIPT_NOT_FOUND: 'notFound',
+  FUNCTION_NOT_FOUND: 'notFound',
+  PLUGIN_DOWNLOAD_FAILED: 'ioFailed',
+  PLUGIN_HOST_FAILED: 'ioFailed',
+  PLUGINS_STATE_FAILED: 'ioFailed',
+  PLUGIN_HOSTS_MISSING: 'wrongParameter'
 };
+/** Codes of all other errors of plugins and packages. */
+const OF_PLUGINS = /^(PLUGINS?_|SCRIPTS?_|FUNCTION_|PACKAGE_MISSING)/;
 
 /** The fault for an error; undefined: it is unexpected. */
 export function faultOf(error: unknown): Fault | undefined {
-  return faultFor(error, { codes: FAULTS, notFound: 'notFound', state: 'refused' });
+  return faultFor(error, {
+    kindOf: (code) => FAULTS[code] ?? (OF_PLUGINS.test(code) ? 'refused' : undefined),
+    notFound: 'notFound',
+    state: 'refused'
+  });
 }
 
 /** Check whether an error has one of some codes. */

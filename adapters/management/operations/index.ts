@@ -15,6 +15,7 @@ import { BROKERS, NODES } from './nodes.ts';
 import { PLUGINS } from './plugins.ts';
 import { RESOURCES } from './resources.ts';
 import { ROUTES } from './routes.ts';
+import { ruleFault } from './rule-faults.ts';
 import { RULE_KINDS } from './rule-kinds.ts';
 import { RULES } from './rules.ts';
 import { SESSIONS } from './sessions.ts';
@@ -73,9 +74,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...PLUGINS,
   ...MESSAGES,
   ...ROUTES,
-  ...RULES,
-  ...RULE_KINDS,
-  ...RESOURCES,
+  ...[...RULES, ...RULE_KINDS, ...RESOURCES].map((row) => ({ ...row, faultOf: ruleFault })),
   ...SESSIONS,
   ...STATS,
   ...SUBSCRIPTIONS,

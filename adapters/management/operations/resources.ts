@@ -6,7 +6,7 @@ import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
 import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './resource-forms.ts';
-import { isTest, ruleFault, TEST } from './rule-faults.ts';
+import { isTest, TEST } from './rule-faults.ts';
 
 const CONFIG = recordOf(Type.Unknown(), { description: 'The parameters, as defined by the type' });
 const DESCRIPTION = Type.String({ default: '', description: 'A description' });
@@ -82,7 +82,6 @@ export const RESOURCES: readonly Operation[] = [
     shown: RESOURCE_WITH_STATUS,
     data: Type.Optional(Type.Union([RESOURCE])),
     example: { body: { ...examples.GIVEN_RESOURCE, test: false } },
-    faultOf: ruleFault,
     run: async ({ broker }, { query, body }) => {
       const { id, type, config = {}, description } = body;
       const { resources } = broker.rules;
@@ -100,7 +99,6 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'A list of all resources',
     data: Type.Array(RESOURCE),
     example: { data: [examples.RESOURCE] },
-    faultOf: ruleFault,
     run: async ({ broker }) => new Listing(await broker.rules.resources.list(), undefined, shownResource)
   }),
   operation({
@@ -111,7 +109,6 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'Show a resource, and whether its target can be reached',
     data: RESOURCE_WITH_STATUS,
     example: { params, data: { ...examples.RESOURCE, status: [{ node: examples.NODE, is_alive: true }] } },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);
       const is_alive = await broker.rules.resources.check(id);
@@ -131,7 +128,6 @@ export const RESOURCES: readonly Operation[] = [
     body: CHANGE,
     shown: RESOURCE_WITH_STATUS,
     example: { params, body: { description: 'The server in Berlin' } },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id }, body: { config, description } }) => {
       await resourceOf(broker, id);
       await broker.rules.resources.update(id, {
@@ -147,7 +143,6 @@ export const RESOURCES: readonly Operation[] = [
     ctl: 'resources start ID',
     descr: 'Start a resource: connect to its target now',
     example: { params },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);
       await broker.rules.resources.start(id).catch(down('badArguments', `Start Resource ${id} Failed`));
@@ -160,7 +155,6 @@ export const RESOURCES: readonly Operation[] = [
     ctl: 'resources remove ID',
     descr: 'Delete a resource',
     example: { params },
-    faultOf: ruleFault,
     run: async ({ broker, isOriginal }, { params: { id } }) => {
       if (!(await broker.rules.resources.delete(id)) && !isOriginal) throw unknown(id);
     }
@@ -172,7 +166,6 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'Find out whether the target of a resource can be reached at present',
     data: Type.Object({ is_alive: Type.Boolean({ description: 'True if it can be reached' }) }),
     example: { params, data: { is_alive: true } },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);
       return { is_alive: await broker.rules.resources.check(id) };

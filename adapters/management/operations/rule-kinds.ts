@@ -5,7 +5,6 @@ import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './resource-forms.ts';
-import { ruleFault } from './rule-faults.ts';
 
 const EVENT = Type.Object(
   {
@@ -39,7 +38,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'A list of all actions',
     data: Type.Array(ACTION),
     example: { data: [examples.RULE_ACTION] },
-    faultOf: ruleFault,
     run: async ({ broker }) => (await broker.rules.actions()).map(shownAction)
   }),
   operation({
@@ -50,7 +48,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'Show an action',
     data: ACTION,
     example: { params: { name: 'inspect' }, data: examples.RULE_ACTION },
-    faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       const found = (await broker.rules.actions()).find(({ name }) => name === params.name);
       if (found === undefined) throw new Fault('notFound', `Action ${params.name} Not Found`);
@@ -65,7 +62,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'List all resource types',
     data: Type.Array(RESOURCE_TYPE),
     example: {},
-    faultOf: ruleFault,
     run: async ({ broker }) => (await broker.rules.resourceTypes()).map(shownResourceType)
   }),
   operation({
@@ -76,7 +72,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'Show a resource type',
     data: RESOURCE_TYPE,
     example: { params: { name: type } },
-    faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.name);
       const types = await broker.rules.resourceTypes();
@@ -91,7 +86,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'List all resources of a resource type',
     data: Type.Array(RESOURCE),
     example: { params: { type }, data: [examples.RESOURCE] },
-    faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
       return new Listing(await broker.rules.resources.list(params.type), undefined, shownResource);
@@ -105,7 +99,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'List all actions of a resource type',
     data: Type.Array(ACTION),
     example: { params: { type } },
-    faultOf: ruleFault,
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
       return (await broker.rules.actions()).filter(({ types }) => types.includes(params.type)).map(shownAction);
@@ -119,7 +112,6 @@ export const RULE_KINDS: readonly Operation[] = [
     descr: 'List all events with detailed info',
     data: Type.Array(EVENT),
     example: {},
-    faultOf: ruleFault,
     run: async ({ broker }) =>
       (await broker.rules.events()).map(({ event, title, description, testColumns, columns, example }) => ({
         event,

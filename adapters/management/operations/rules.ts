@@ -12,7 +12,7 @@ import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { encodedData, type Reply } from '../reply.ts';
-import { given, isTest, ruleFault, TEST } from './rule-faults.ts';
+import { given, isTest, TEST } from './rule-faults.ts';
 import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
 
 const SQL = Type.String({ description: 'The statement' });
@@ -149,7 +149,6 @@ export const RULES: readonly Operation[] = [
         description: 'Tells when a sensor is hot'
       }
     },
-    faultOf: ruleFault,
     audited: ({ body: { actions } }) => namesOf(actions),
     run: async (context, { query, body }) => {
       const { id, actions, description, enabled, on_action_failed, ctx = {} } = body;
@@ -180,7 +179,6 @@ export const RULES: readonly Operation[] = [
     paged: 'max',
     data: Type.Array(RULE),
     example: { data: [examples.RULE] },
-    faultOf: ruleFault,
     run: async ({ broker, page, revision }, { query }) => {
       const all = await broker.rules.list({
         isEnabled: query.enabled,
@@ -206,7 +204,6 @@ export const RULES: readonly Operation[] = [
     descr: 'Show a rule',
     data: RULE,
     example: { params, data: examples.RULE },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => shownRule(await ruleOf(broker, id), broker.settings.node)
   }),
   operation({
@@ -222,7 +219,6 @@ export const RULES: readonly Operation[] = [
     body: CHANGE,
     data: RULE,
     example: { params, body: { enabled: false }, data: { ...examples.RULE, enabled: false, state: 'idle' } },
-    faultOf: ruleFault,
     audited: ({ body: { actions } }) => namesOf(actions),
     run: async ({ broker }, { params: { id }, body }) => {
       const { rawsql: sql, actions, description, enabled, on_action_failed } = body;
@@ -245,7 +241,6 @@ export const RULES: readonly Operation[] = [
     ctl: 'rules remove ID',
     descr: 'Delete a rule',
     example: { params },
-    faultOf: ruleFault,
     run: async ({ broker, isOriginal }, { params: { id } }) => {
       if (!(await broker.rules.delete(id)) && !isOriginal) throw new Fault('notFound', `Rule ${id} Not Found`);
     }
@@ -257,7 +252,6 @@ export const RULES: readonly Operation[] = [
     ctl: 'rules reset ID',
     descr: 'Set the metrics of a rule and its actions to 0',
     example: { params },
-    faultOf: ruleFault,
     run: async ({ broker }, { params: { id } }) => {
       await ruleOf(broker, id);
       await broker.rules.resetCounters(id);

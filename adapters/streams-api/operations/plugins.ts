@@ -1,10 +1,10 @@
-// A row for each operation. Faults of plugins have the documented sentences already; this file gives them a status.
+// A row for each operation. Faults of plugins have the documented sentences already.
 // Plugins run code with the rights of the process, so rows that install or define something have `loadsCode`.
 
 import * as Type from 'typebox';
-import { BrokerError } from '../../../lib/index.ts';
-import { Fault, type FaultKind, recordOf } from '../../rest/index.ts';
+import { Fault, recordOf } from '../../rest/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
+import { faultOf } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 
 const FUNCTIONS = Type.Array(Type.String(), { description: 'The functions that the library exports' });
@@ -32,25 +32,6 @@ const SCRIPT_ROW = Type.Object(
   { id: Type.String(), description: Type.String(), script: Type.String(), isAgg: Type.Boolean() },
   { title: 'Script' }
 );
-
-/** Kinds of errors of plugins. Other refusals of plugins are 400, except for missing objects. */
-const KINDS: Readonly<Record<string, FaultKind>> = {
-  PLUGIN_NOT_FOUND: 'notFound',
-  SCRIPT_NOT_FOUND: 'notFound',
-  FUNCTION_NOT_FOUND: 'notFound',
-  PLUGIN_DOWNLOAD_FAILED: 'ioFailed',
-  PLUGIN_HOST_FAILED: 'ioFailed',
-  PLUGINS_STATE_FAILED: 'ioFailed',
-  PLUGIN_HOSTS_MISSING: 'wrongParameter'
-};
-
-/** Errors of plugins already have the documented messages. */
-function faultOf(error: unknown): Fault | undefined {
-  if (!(error instanceof BrokerError)) return undefined;
-  const { code, message } = error;
-  if (!/^(PLUGINS?_|SCRIPTS?_|FUNCTION_|PACKAGE_MISSING)/.test(code)) return undefined;
-  return new Fault(KINDS[code] ?? 'refused', message);
-}
 
 /** @throws Fault if the type is unknown, as for an unknown path */
 function typeOf(type: string): PluginType {
@@ -89,7 +70,6 @@ const PLUGINS: readonly Operation[] = [
     status: 201,
     contentType: 'text/plain',
     loadsCode: true,
-    faultOf,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
       await plugins.create(type, inputOf(body.name, body));
@@ -104,7 +84,6 @@ const PLUGINS: readonly Operation[] = [
     descr: 'List the names of the plugins of a type, also of those that are dropped but still in effect',
     errorPrefix: ({ type }) => `${type} plugins list command error`,
     data: Type.Array(Type.String()),
-    faultOf,
     run: ({ plugins }, { params: { type } }) => plugins.list(typeOf(type))
   }),
   operation({
@@ -115,7 +94,6 @@ const PLUGINS: readonly Operation[] = [
     descr: 'Describe a plugin',
     errorPrefix: ({ type, name }) => `describe ${type} plugin ${name} error`,
     data: PLUGIN,
-    faultOf,
     run: async ({ plugins }, { params: { type, name } }) => {
       const { name: shown, version, functions } = await plugins.get(typeOf(type), name);
       return { name: shown, version, ...(functions === undefined ? {} : { functions }) };
@@ -131,7 +109,6 @@ const PLUGINS: readonly Operation[] = [
     notJson,
     contentType: 'text/plain',
     loadsCode: true,
-    faultOf,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
       if (body.name !== undefined && body.name !== params.name)
@@ -149,7 +126,6 @@ const PLUGINS: readonly Operation[] = [
     errorPrefix: ({ type, name }) => `delete ${type} plugin ${name} error`,
     query: Type.Object({ restart: FLAG, stop: FLAG }),
     contentType: 'text/plain',
-    faultOf,
     run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
       const isStopped = restart === '1' || stop === '1';
       const found = typeOf(type);
@@ -165,7 +141,6 @@ const PLUGINS: readonly Operation[] = [
     descr: 'The plugins of a type that can be downloaded, with their addresses',
     errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
     data: recordOf(Type.String()),
-    faultOf,
     run: ({ plugins }, { params: { type } }) => plugins.prebuild(typeOf(type))
   })
 ];
@@ -189,8 +164,7 @@ const UDFS: readonly Operation[] = [
     contentType: 'text/plain',
     loadsCode: true,
     faultOf: (error, { params: { plugin_name: name } }) => {
-      const fault = faultOf(error);
-      if (fault?.kind !== 'notFound') return fault;
+      if (faultOf(error)?.kind !== 'notFound') return undefined;
       return new Fault('notFound', `register functions plugin ${name} error: not found`, undefined, { isWhole: true });
     },
     run: async ({ plugins }, { params: { plugin_name: name }, body: { functions } }) => {
@@ -206,7 +180,6 @@ const UDFS: readonly Operation[] = [
     descr: 'List the names of the functions of plugins',
     errorPrefix: 'udfs list command error',
     data: Type.Array(Type.String()),
-    faultOf,
     run: ({ plugins }) => plugins.udfs()
   }),
   operation({
@@ -217,7 +190,6 @@ const UDFS: readonly Operation[] = [
     descr: 'The plugin that defines a function',
     errorPrefix: ({ name }) => `describe function ${name} error`,
     data: Type.Object({ name: Type.String(), plugin: Type.String() }, { title: 'PluginFunction' }),
-    faultOf,
     run: async ({ plugins }, { params: { name } }) => {
       const found = await plugins.udf(name);
       return { name: found.name, plugin: found.plugin };
@@ -240,7 +212,6 @@ const SCRIPTS: readonly Operation[] = [
     status: 201,
     contentType: 'text/plain',
     loadsCode: true,
-    faultOf,
     run: async ({ plugins }, { body }) => {
       await plugins.scripts.create(body);
       return `javascript function ${body.id} is created`;
@@ -253,7 +224,6 @@ const SCRIPTS: readonly Operation[] = [
     descr: 'List the names of the functions in JavaScript',
     errorPrefix: 'javascript functions list command error',
     data: Type.Array(Type.String()),
-    faultOf,
     run: ({ plugins }) => plugins.scripts.list()
   }),
   operation({
@@ -263,7 +233,6 @@ const SCRIPTS: readonly Operation[] = [
     descr: 'Describe a function in JavaScript',
     errorPrefix: ({ id }) => `describe javascript function ${id} error`,
     data: SCRIPT_ROW,
-    faultOf,
     run: async ({ plugins }, { params }) => {
       const { id, description, script, isAgg } = await plugins.scripts.get(params.id);
       return { id, description, script, isAgg };
@@ -282,7 +251,6 @@ const SCRIPTS: readonly Operation[] = [
     notJson: NOT_SCRIPT,
     contentType: 'text/plain',
     loadsCode: true,
-    faultOf,
     run: async ({ plugins }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== id)
         throw new Fault('refused', `invalid id ${body.id}: the path has ${id}`);
@@ -297,7 +265,6 @@ const SCRIPTS: readonly Operation[] = [
     descr: 'Drop a function in JavaScript',
     errorPrefix: ({ id }) => `delete javascript function ${id} error`,
     contentType: 'text/plain',
-    faultOf,
     run: async ({ plugins }, { params: { id } }) => {
       await plugins.scripts.delete(id);
       return `javascript function ${id} is deleted`;
