@@ -112,7 +112,8 @@ export function readFields(
       policy.unknown?.(key, table, place);
       if (isGiven) values.set(key, value);
     } else if (isGiven && (name === key || !Object.hasOwn(given, name))) {
-      values.set(name, readValue(table[name], value, path + key, policy, what));
+      const shown = policy.spelling === 'any case' ? name : key;
+      values.set(name, readValue(table[name], value, path + shown, policy, what));
     }
   }
   for (const [name, one] of Object.entries(table)) {
