@@ -150,7 +150,7 @@ describe('A persisted bridge that is not created again', () => {
     await using near = await createBroker({ store, maxMqueueLen: 10 }).start();
     assert.match(`${near.alarms.get('bridge_missing:default')?.summary}`, /create the bridge again/);
     for (let i = 8; i < 20; i++) await near.publish('out/x', `${i}`, { qos: 1 });
-    assert.equal(near.sessions.get('$bridge/default').counters().mqueueLen, 10);
+    await until(() => near.sessions.get('$bridge/default').counters().mqueueLen === 10);
     const there = await listener(far);
     const link = bridge(near, { url, out: OUT, isPersisted: true });
     assert.equal(near.alarms.get('bridge_missing:default'), undefined);

@@ -55,7 +55,7 @@ function manySessions(count: number, filters: readonly string[] = [], filtersOfE
           }
         }
       },
-      delivery: { flows: {} }
+      outlet: {}
     } as unknown as ListedSession;
   });
   const ports: DirectoryPorts = {
