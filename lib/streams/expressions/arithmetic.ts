@@ -4,7 +4,7 @@ import { invalidOperation, refuseComposite } from './compare.ts';
 /** Operators that compute a value. `|`, `&` and `^` are for integers and booleans. */
 export type Computing = '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^';
 
-/** Computes a value from two. @throws StreamFailure; the table is in `compile.ts` */
+/** Computes a value from two. @throws StreamFailure; the table is in `semantics.ts` */
 type Compute = (left: StreamValue, right: StreamValue) => StreamValue;
 
 /** The computations by operator. Floats are tested first, because most rows have them. */

@@ -4,7 +4,7 @@ import { describe, isNull, kindOf, StreamFailure, type StreamValue, typeName } f
 /** The operators that compare two values. */
 export type Comparing = '=' | '!=' | '<' | '>' | '<=' | '>=';
 
-/** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `compile.ts` */
+/** Compares two values. @throws StreamFailure if they cannot be compared; the table is in `semantics.ts` */
 type Compare = (left: StreamValue, right: StreamValue) => boolean;
 
 /**
