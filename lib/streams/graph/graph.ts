@@ -78,7 +78,8 @@ class Entry implements Consumer {
     const item = this.#tupleOf === undefined ? row : this.#tupleOf(row);
     if (this.#rows++ >= this.#nextSample) {
       this.#nextSample = this.#rows + SAMPLE - 1;
-      this.#pushMeasured(item);
+      this.#counters.seen(this.#clock.now());
+      this.#node.push(item, this.#port, condition !== undefined);
       return;
     }
     if (condition === undefined) {
@@ -147,12 +148,6 @@ class Entry implements Consumer {
 
   sampleNext(): void {
     this.#nextSample = 0;
-  }
-
-  #pushMeasured(item: Tuple): void {
-    this.#counters.seen(this.#clock.now());
-    if (this.#condition === undefined) this.#node.push(item, this.#port);
-    else this.#node.pushMeasured(item, this.#port);
   }
 }
 

@@ -66,23 +66,15 @@ export class Node implements Next {
     this.#next.push({ node, port });
   }
 
-  push(item: unknown, port: number): void {
-    const { counters } = this;
-    if (counters.arrived()) {
-      this.#pushMeasured(item, port);
-      return;
-    }
+  /** @param isSampled whether the time that the item takes is measured even if no sample is due */
+  push(item: unknown, port: number, isSampled = false): void {
+    const startedAt = this.counters.arrived() || isSampled ? this.#sample() : undefined;
     try {
       this.operator.push(item, port);
     } catch (error) {
       this.#fail(error, causeOf(item as Tuple | Collection));
     }
-  }
-
-  /** Process a sampled item. */
-  pushMeasured(item: unknown, port: number): void {
-    this.counters.arrived();
-    this.#pushMeasured(item, port);
+    if (startedAt !== undefined) this.counters.took(this.#host.clock, startedAt);
   }
 
   /** Pass on an item that the operator has accepted. */
@@ -97,16 +89,12 @@ export class Node implements Next {
     this.#fail(error, causeOf(item as Tuple | Collection));
   }
 
-  #pushMeasured(item: unknown, port: number): void {
+  /** Begin to measure an item. @returns the time for `took` */
+  #sample(): number {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
     this.counters.seen(clock.now());
-    try {
-      this.operator.push(item, port);
-    } catch (error) {
-      this.#fail(error, causeOf(item as Tuple | Collection));
-    }
-    this.counters.took(clock, startedAt);
+    return startedAt;
   }
 
   flush(time: number, port: number): void {
@@ -174,14 +162,12 @@ export class Node implements Next {
   }
 
   #run(run: () => void): void {
-    const { clock } = this.#host;
-    const startedAt = clock.monotonic();
-    this.counters.seen(clock.now());
+    const startedAt = this.#sample();
     try {
       run();
     } catch (error) {
       this.#fail(error);
     }
-    this.counters.took(clock, startedAt);
+    this.counters.took(this.#host.clock, startedAt);
   }
 }

@@ -53,10 +53,18 @@ export class SinkNode {
   }
 
   /** Send an emission. @param cause the rules that caused it */
-  push(rows: OutputRows, cause: Cause | undefined): void {
+  /** @param isCounted false for an error, which has been counted and does not count as sent */
+  push(rows: OutputRows, cause: Cause | undefined, isCounted = true): void {
     const { counters } = this;
-    if (counters.arrived()) counters.seen(this.#host.clock.now());
-    this.#send(rows, cause, true);
+    if (isCounted && counters.arrived()) counters.seen(this.#host.clock.now());
+    try {
+      const sent = this.target.push(rows, cause);
+      if (sent === undefined) {
+        if (isCounted) counters.passed();
+      } else this.#track(sent, isCounted);
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   /**
@@ -67,19 +75,7 @@ export class SinkNode {
     const { counters } = this;
     counters.arrived();
     counters.failed(error, this.#host.clock.now());
-    if (this.#host.sendsErrors && isSent) this.#send([{ error: errorText(error) }], cause, false);
-  }
-
-  /** @param isCounted whether it counts as sent */
-  #send(rows: OutputRows, cause: Cause | undefined, isCounted: boolean): void {
-    try {
-      const sent = this.target.push(rows, cause);
-      if (sent === undefined) {
-        if (isCounted) this.counters.passed();
-      } else this.#track(sent, isCounted);
-    } catch (error) {
-      this.#fail(error);
-    }
+    if (this.#host.sendsErrors && isSent) this.push([{ error: errorText(error) }], cause, false);
   }
 
   #track(sent: Promise<void>, isCounted: boolean): void {

@@ -196,13 +196,8 @@ export class SharedSource {
   }
 
   /** Pass on a row of the app, or one that needs no decoding. @param cause the rules that caused it */
-  push(
-    values: StreamValueObject,
-    metadata: Metadata = NO_METADATA,
-    timestamp = this.#ports.clock.now(),
-    cause?: Cause
-  ): void {
-    this.#arrive(undefined, values, metadata, timestamp, cause);
+  push(values: StreamValueObject, metadata?: Metadata, timestamp?: number, cause?: Cause): void {
+    this.#arrive(undefined, metadata, timestamp, cause, values);
   }
 
   /** Note that a rule has no room, or has room again. */
@@ -257,8 +252,7 @@ export class SharedSource {
       ready: () => this.#ready(),
       kept: (give) => this.#kept(give),
       warn: (text) => this.#ports.warn(text),
-      bytes: (payload, metadata = NO_METADATA, timestamp = clock.now(), cause) =>
-        this.#arrive(payload, NO_VALUES, metadata, timestamp, cause),
+      bytes: this.#arrive,
       row: (values, metadata, timestamp, cause) => this.push(values, metadata, timestamp, cause),
       end: () => {
         for (const lane of this.#lanes) lane.end();
@@ -339,19 +333,20 @@ export class SharedSource {
     });
   }
 
-  #arrive(
+  /** A payload, or without one the values of a row. It is the function that the source calls. */
+  readonly #arrive = (
     payload: Uint8Array | undefined,
-    values: StreamValueObject,
-    metadata: Metadata,
-    arrivedAt: number,
-    cause: Cause | undefined
-  ): void {
+    metadata: Metadata = NO_METADATA,
+    arrivedAt = this.#ports.clock.now(),
+    cause?: Cause,
+    values = NO_VALUES
+  ): void => {
     if (this.#isClosed) return;
     const [sliced, whole] = this.#feeds;
     const isSliced = sliced.lanes.length > 0;
     if (isSliced) sliced.arrive(payload, values, metadata, arrivedAt, cause, true);
     if (whole.lanes.length > 0) whole.arrive(payload, values, metadata, arrivedAt, cause, !isSliced); // counted once
-  }
+  };
 
   get #lanes(): Lane[] {
     return this.#feeds.flatMap(({ lanes }) => lanes);
