@@ -38,7 +38,6 @@ const DISK_CACHE: Field = {
 /** Parameters of the resource `bridge_mqtt`. */
 export const BRIDGE_MQTT_PARAMS: FieldTable = {
   address: {
-    order: 1,
     type: 'string',
     required: true,
     default: '127.0.0.1:1883',
@@ -47,7 +46,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '地址', about: '远程 MQTT 服务器的主机名和端口，或 wss://host/mqtt 形式的 URL。' }
   },
   proto_ver: {
-    order: 2,
     type: 'string',
     choices: ['mqttv3', 'mqttv4', 'mqttv5'],
     default: 'mqttv4',
@@ -56,7 +54,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '协议版本', about: 'MQTT 3.1、3.1.1 或 5.0。只有使用 MQTT 5.0 时才会转发消息的属性。' }
   },
   pool_size: {
-    order: 3,
     type: 'number',
     required: true,
     min: 1,
@@ -68,7 +65,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
   },
   disk_cache: DISK_CACHE,
   clientid: {
-    order: 5,
     type: 'string',
     default: 'client',
     title: 'Client ID',
@@ -76,7 +72,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '客户端 ID', about: '连接远程服务器使用的客户端 ID。不填则使用资源 ID。' }
   },
   append: {
-    order: 6,
     type: 'boolean',
     default: true,
     title: 'Append Unique ID',
@@ -84,7 +79,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '附加唯一标识', about: '在客户端 ID 后附加下划线和唯一标识，避免多个节点互相踢下线。' }
   },
   username: {
-    order: 7,
     type: 'string',
     default: 'user',
     title: 'User Name',
@@ -92,7 +86,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '用户名', about: '连接远程服务器的用户名。' }
   },
   password: {
-    order: 8,
     type: 'string',
     input: 'password',
     default: 'passwd',
@@ -103,7 +96,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
   },
   mountpoint: MOUNTPOINT,
   keepalive: {
-    order: 10,
     type: 'string',
     format: 'duration',
     required: true,
@@ -114,7 +106,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
   },
   reconnect_interval: RECONNECT_INTERVAL,
   retry_interval: {
-    order: 12,
     type: 'string',
     format: 'duration',
     default: '20s',
@@ -123,7 +114,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '重传间隔', about: '未收到确认时关闭连接并重新发送消息的等待时间。' }
   },
   bridge_mode: {
-    order: 13,
     type: 'boolean',
     default: true,
     title: 'Bridge Mode',
@@ -131,7 +121,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '桥接模式', about: '该参数不起作用：桥接模式只影响来自远程服务器的消息，而该资源没有订阅。' }
   },
   ssl: {
-    order: 14,
     type: 'string',
     choices: SWITCH,
     required: true,
@@ -141,7 +130,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: 'TLS', about: '使用 TLS 连接，始终验证服务器证书。' }
   },
   cacertfile: {
-    order: 15,
     type: 'string',
     input: 'textarea',
     title: 'CA Certificates',
@@ -149,7 +137,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: 'CA 证书', about: 'CA 证书的 PEM 格式文本，代替 Node 自带的 CA 证书。不会读取文件。' }
   },
   certfile: {
-    order: 16,
     type: 'string',
     input: 'textarea',
     title: 'Client Certificate',
@@ -157,7 +144,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '客户端证书', about: '服务器要求客户端证书时使用的证书，PEM 格式文本。' }
   },
   keyfile: {
-    order: 17,
     type: 'string',
     input: 'textarea',
     isSecret: true,
@@ -166,7 +152,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '客户端私钥', about: '客户端证书的私钥，PEM 格式文本。' }
   },
   ciphers: {
-    order: 18,
     type: 'string',
     default: 'ECDHE-ECDSA-AES256-GCM-SHA384,ECDHE-RSA-AES256-GCM-SHA384',
     title: 'Cipher Suites',
@@ -174,7 +159,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: '加密套件', about: '加密套件的名称，以逗号分隔。不填则使用 Node 的默认值。' }
   },
   servername: {
-    order: 19,
     type: 'string',
     title: 'Server Name',
     about: 'Name that the certificate of the server must have. Default: the host name.',
@@ -185,7 +169,6 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
 /** Parameters of the resource `bridge_rpc`. */
 export const BRIDGE_RPC_PARAMS: FieldTable = {
   address: {
-    order: 1,
     type: 'string',
     required: true,
     default: 'emqx2@127.0.0.1',
@@ -194,7 +177,6 @@ export const BRIDGE_RPC_PARAMS: FieldTable = {
     zh: { title: '节点', about: '远程节点的名称。' }
   },
   pool_size: {
-    order: 2,
     type: 'number',
     required: true,
     default: 8,
@@ -203,7 +185,6 @@ export const BRIDGE_RPC_PARAMS: FieldTable = {
     zh: { title: '连接池大小', about: '连接的数量。' }
   },
   batch_size: {
-    order: 3,
     type: 'number',
     default: 32,
     title: 'Batch Size',
@@ -218,7 +199,6 @@ export const BRIDGE_RPC_PARAMS: FieldTable = {
 /** Parameters of the action `data_to_mqtt_broker`. */
 export const DATA_TO_MQTT_BROKER_PARAMS: FieldTable = {
   forward_topic: {
-    order: 1,
     type: 'string',
     default: '',
     title: 'Forward Topic',
@@ -230,7 +210,6 @@ export const DATA_TO_MQTT_BROKER_PARAMS: FieldTable = {
     }
   },
   payload_tmpl: {
-    order: 2,
     type: 'string',
     input: 'textarea',
     default: '',

@@ -10,7 +10,6 @@ const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
 /** Parameters of the resource `web_hook`: first the documented ones, then those of its connections. */
 export const WEB_HOOK_PARAMS: FieldTable = {
   url: {
-    order: 1,
     type: 'string',
     format: 'url',
     required: true,
@@ -19,7 +18,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '请求 URL', about: '请求发送到的 URL，其中不能包含用户名、密码和占位符。' }
   },
   method: {
-    order: 2,
     type: 'string',
     choices: METHODS,
     default: 'POST',
@@ -28,7 +26,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '请求方法', about: 'HTTP 请求方法。GET 和 DELETE 请求不带请求体。' }
   },
   headers: {
-    order: 3,
     type: 'object',
     fields: {},
     default: {},
@@ -38,7 +35,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '请求头', about: '每个请求附加的 HTTP 请求头，其值不会显示。' }
   },
   connect_timeout: {
-    order: 4,
     type: 'number',
     min: 0.1,
     max: 3600,
@@ -48,7 +44,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '连接超时时间', about: '建立连接的超时时间，单位为秒。' }
   },
   request_timeout: {
-    order: 5,
     type: 'number',
     min: 0.1,
     max: 3600,
@@ -62,7 +57,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     }
   },
   pool_size: {
-    order: 6,
     type: 'number',
     min: 1,
     max: 1000,
@@ -72,7 +66,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '连接池大小', about: '到服务器的最大连接数。同一条规则的请求按顺序逐个发送。' }
   },
   content_type: {
-    order: 7,
     type: 'string',
     choices: ['application/json', 'text/plain', 'text/plain;charset=UTF-8'],
     default: 'application/json',
@@ -84,7 +77,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     }
   },
   ca: {
-    order: 8,
     type: 'string',
     input: 'textarea',
     title: 'CA Certificates',
@@ -92,7 +84,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: 'CA 证书', about: '用于 https 的 CA 证书，PEM 格式文本。默认使用 Node 自带的 CA 证书。' }
   },
   cert: {
-    order: 9,
     type: 'string',
     input: 'textarea',
     title: 'Client Certificate',
@@ -100,7 +91,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '客户端证书', about: '服务器要求客户端证书时使用的证书，PEM 格式文本。' }
   },
   key: {
-    order: 10,
     type: 'string',
     input: 'textarea',
     isSecret: true,
@@ -109,7 +99,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '客户端私钥', about: '客户端证书的私钥，PEM 格式文本。' }
   },
   passphrase: {
-    order: 11,
     type: 'string',
     input: 'password',
     isSecret: true,
@@ -118,14 +107,12 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '私钥密码', about: '加密私钥的密码。' }
   },
   servername: {
-    order: 12,
     type: 'string',
     title: 'Server Name',
     about: 'Name that the certificate of the server must have. Default: the host name of the URL.',
     zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为 URL 中的主机名。' }
   },
   fail_on_status: {
-    order: 13,
     type: 'boolean',
     default: true,
     title: 'Fail on Status',
@@ -138,7 +125,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     }
   },
   persisted: {
-    order: 14,
     type: 'boolean',
     default: false,
     title: 'Persisted',
@@ -146,7 +132,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
     zh: { title: '持久化', about: '将等待发送的请求保存在 broker 的存储中，重启后继续发送。' }
   },
   public_only: {
-    order: 15,
     type: 'boolean',
     default: false,
     title: 'Public Addresses Only',
@@ -158,7 +143,6 @@ export const WEB_HOOK_PARAMS: FieldTable = {
 /** Parameters of the action `data_to_webserver`. */
 export const DATA_TO_WEBSERVER_PARAMS: FieldTable = {
   payload_tmpl: {
-    order: 1,
     type: 'string',
     input: 'textarea',
     default: '',
@@ -171,7 +155,6 @@ export const DATA_TO_WEBSERVER_PARAMS: FieldTable = {
     }
   },
   path: {
-    order: 2,
     type: 'string',
     default: '',
     title: 'Path',
@@ -184,7 +167,6 @@ export const DATA_TO_WEBSERVER_PARAMS: FieldTable = {
     }
   },
   method: {
-    order: 3,
     type: 'string',
     choices: METHODS,
     title: 'Request Method',
@@ -192,7 +174,6 @@ export const DATA_TO_WEBSERVER_PARAMS: FieldTable = {
     zh: { title: '请求方法', about: 'HTTP 请求方法。默认使用资源中的请求方法。' }
   },
   headers: {
-    order: 4,
     type: 'object',
     fields: {},
     default: {},

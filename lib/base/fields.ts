@@ -80,7 +80,7 @@ export interface Field<T = unknown> {
   readonly title?: string;
   /** `title` and `about` in Chinese, for forms that the documented interface shows in two languages. */
   readonly zh?: { readonly title: string; readonly about: string };
-  /** Position in a form, from 0. */
+  /** Position in a form. Default: the position in the table, from 1. */
   readonly order?: number;
   readonly input?: 'textarea' | 'password' | 'file';
 }
@@ -89,6 +89,9 @@ export interface Field<T = unknown> {
 export interface Defaulted<V> extends Field<V> {
   readonly default: V;
 }
+
+/** Replaces a secret in output. In a change it means the current one. */
+export const HIDDEN = '******';
 
 /** Fields by name. */
 export type FieldTable = Readonly<Record<string, Field>>;

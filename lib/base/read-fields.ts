@@ -9,6 +9,7 @@ import {
   type FieldType,
   fieldsOf,
   type GivenTable,
+  HIDDEN,
   MAX_TEXT_BYTES,
   nameIndex,
   optionName,
@@ -19,7 +20,6 @@ import {
   unknownKey,
   type Values
 } from './fields.ts';
-import { HIDDEN, isHidden } from './secrets.ts';
 
 /**
  * Read given options according to a table.
@@ -64,8 +64,8 @@ export interface Policy {
   readonly fillsIn?: true;
   /** Set if strings are converted to numbers and booleans, and if numbers and strings without limits have those of MQTT. */
   readonly converts?: true;
-  /** Set if `******` is refused as the value of a secret and in URLs. */
-  readonly refusesHidden?: true;
+  /** Tells whether `******` stands for a secret in a value, which is refused then. */
+  readonly isHidden?: (field: Field, value: unknown) => boolean;
   /** A choice in messages. */
   readonly shownChoice: (choice: unknown) => string;
 }
@@ -141,7 +141,7 @@ export function readValue(field: Field, value: unknown, at: string, policy: Poli
     const text = policy.named && `${policy.named(what, at)} must be ${expected}${rest}`;
     throw new InvalidInput(policy.invalid, at, expected, shown, text);
   };
-  if (policy.refusesHidden === true && isHidden(field, value))
+  if (policy.isHidden?.(field, value) === true)
     fail(`the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
   if (typeof value === 'string') {
     if (field.isTemplate === true && value.includes('{{')) return value;

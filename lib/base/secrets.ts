@@ -2,10 +2,7 @@
 // the current values in the place of `******`. A string may contain URLs, whose user information, query and fragment
 // count as secrets.
 
-import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
-
-/** Replaces a secret in output. In a change it means the current one. */
-export const HIDDEN = '******';
+import { type Field, type FieldTable, fieldsOf, type GivenTable, HIDDEN } from './fields.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

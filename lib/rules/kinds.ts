@@ -1,6 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
-import { documentedParams, RESOURCE_PARAM } from './params.ts';
+import { documentedParams, RESOURCE_PARAMS } from './params.ts';
 import type { ActionInfo, ActionType, ResourceType, ResourceTypeInfo } from './types.ts';
 
 const NAME = /^[\w.-]{1,64}$/;
@@ -71,9 +71,7 @@ export class Kinds {
         category: category ?? 'other',
         title,
         description,
-        params: documentedParams(
-          (types ?? []).length === 0 ? params : { $resource: RESOURCE_PARAM, ...fieldsOf(params) }
-        )
+        params: { ...((types ?? []).length > 0 && documentedParams(RESOURCE_PARAMS)), ...documentedParams(params) }
       })
     );
   }

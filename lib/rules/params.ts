@@ -4,9 +4,17 @@
 // outside: only own fields are read.
 
 import { InvalidInput, show } from '../base/errors.ts';
-import { type DocumentedParam, type Field, type GivenTable, jsonTypeOf, type ParamTable } from '../base/fields.ts';
+import {
+  type DocumentedParam,
+  type Field,
+  type FieldTable,
+  type GivenTable,
+  HIDDEN,
+  jsonTypeOf,
+  type ParamTable
+} from '../base/fields.ts';
 import { type Policy, readFields } from '../base/read-fields.ts';
-import { HIDDEN, isPlain, mapped } from '../base/secrets.ts';
+import { isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
@@ -14,13 +22,15 @@ const MAX_BYTES = 1024 * 1024;
 const MAX_LEVELS = 32;
 
 /** The parameter of actions that names their resource. */
-export const RESOURCE_PARAM: Field = {
-  order: 0,
-  type: 'string',
-  required: true,
-  title: 'Resource ID',
-  about: 'Id of the resource that the action uses.',
-  zh: { title: '资源 ID', about: '动作使用的资源的 ID。' }
+export const RESOURCE_PARAMS: FieldTable = {
+  $resource: {
+    order: 0,
+    type: 'string',
+    required: true,
+    title: 'Resource ID',
+    about: 'Id of the resource that the action uses.',
+    zh: { title: '资源 ID', about: '动作使用的资源的 ID。' }
+  }
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -31,7 +41,7 @@ const PARAMETERS: Policy = {
   named: (what, field) => `${what}: the parameter "${field}"`,
   missingText: (what, field) => `${what}: the parameter "${field}" is missing`,
   spelling: 'exact',
-  refusesHidden: true,
+  isHidden,
   shownChoice: String
 };
 
@@ -56,10 +66,13 @@ export function hideAll(params: Params): Params {
   return mapFields(params, (value, name) => (name === '$resource' ? value : HIDDEN));
 }
 
-/** Parameters in the form of the documented interface. */
+/** Parameters in the form of the documented interface, in the order of their table. */
 export function documentedParams(given: GivenTable = {}): ParamTable {
   return Object.fromEntries(
-    Object.entries(given).map(([name, one]) => [name, 'description' in one ? one : documentedParam(name, one as Field)])
+    Object.entries(given).map(([name, one], index) => [
+      name,
+      'description' in one ? one : documentedParam(name, { order: index + 1, ...(one as Field) })
+    ])
   );
 }
 

@@ -12,7 +12,7 @@ import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
-import { checkParams, hideAll, RESOURCE_PARAM } from './params.ts';
+import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
 import type { RuleResource, Settled } from './rule-resource.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
@@ -370,7 +370,7 @@ function checkContent(content: unknown): void {
 /** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */
 function resourceFor({ name, types = [] }: ActionType, params: Params, host: ActionsHost): RuleResource | undefined {
   if (types.length === 0) return undefined;
-  const { $resource: id } = checkParams({ $resource: RESOURCE_PARAM }, params, `the action "${name}"`) as {
+  const { $resource: id } = checkParams(RESOURCE_PARAMS, params, `the action "${name}"`) as {
     $resource: string;
   };
   const resource = host.resource(id);

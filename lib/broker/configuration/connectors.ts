@@ -6,8 +6,8 @@
 
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
-import { checkObject } from '../../base/fields.ts';
-import { HIDDEN, hideInUrls, hideSecrets, keepSecrets, mapped, memberOf } from '../../base/secrets.ts';
+import { checkObject, HIDDEN } from '../../base/fields.ts';
+import { hideInUrls, hideSecrets, keepSecrets, mapped, memberOf } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';

@@ -21,7 +21,6 @@ const PARAMS: FieldTable = {
     required: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
     default: 'repub/to/${clientid}',
-    order: 1,
     title: 'Target Topic',
     about: 'The topic of the new message. It may contain placeholders, whose values cannot begin a topic with "$".',
     zh: { title: '目的主题', about: '新消息的主题，可以包含占位符，但占位符的值不能使主题以 "$" 开头。' }
@@ -31,7 +30,6 @@ const PARAMS: FieldTable = {
     required: true,
     default: 0,
     choices: [-1, 0, 1, 2],
-    order: 2,
     title: 'Target QoS',
     about: 'The QoS of the new message; -1: that of the original message, or 0 if there is none.',
     zh: { title: '目的 QoS', about: '新消息的 QoS；-1 表示使用原消息的 QoS，没有原消息时为 0。' }
@@ -42,7 +40,6 @@ const PARAMS: FieldTable = {
     required: true,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a template of rules
     default: '${payload}',
-    order: 3,
     title: 'Payload Template',
     about: 'The payload of the new message. It may contain placeholders.',
     zh: { title: '消息内容模板', about: '新消息的内容，可以包含占位符。' }
@@ -50,7 +47,6 @@ const PARAMS: FieldTable = {
   target_retain: {
     type: 'boolean',
     required: false,
-    order: 4,
     title: 'Retain',
     about: 'Whether the new message is retained. Default: as the original message.',
     zh: { title: '保留消息', about: '新消息是否为保留消息；不设置时与原消息相同。' }
@@ -59,7 +55,6 @@ const PARAMS: FieldTable = {
     type: 'boolean',
     required: false,
     default: true,
-    order: 5,
     title: 'MQTT 5.0 properties',
     about: 'Whether the new message has the MQTT 5.0 properties of the original message.',
     zh: { title: 'MQTT 5.0 属性', about: '新消息是否带有原消息的 MQTT 5.0 属性。' }

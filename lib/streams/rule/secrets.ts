@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
-import type { FieldTable, GivenTable } from '../../base/fields.ts';
-import { HIDDEN, hideSecrets as hide, isPlain, keepSecrets as keep, mapped, memberOf } from '../../base/secrets.ts';
+import { type FieldTable, type GivenTable, HIDDEN } from '../../base/fields.ts';
+import { hideSecrets as hide, isPlain, keepSecrets as keep, mapped, memberOf } from '../../base/secrets.ts';
 import type { ActionInput, Properties } from '../types.ts';
 
 /** The property table of a sink type; undefined if the type is not registered. */
