@@ -41,11 +41,11 @@ export {
   type ParamTable,
   parseDuration,
   parseSize,
+  readOptions,
   unknownKey,
   type Values as FieldValues
 } from './base/fields.ts';
 export { Newcomers } from './base/newcomers.ts';
-export { readOptions } from './base/read-fields.ts';
 export { shownUrl } from './base/secrets.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';

@@ -106,6 +106,8 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   parseSize,
   /** @deprecated Import it from `embermq/adapter`. */
+  readOptions,
+  /** @deprecated Import it from `embermq/adapter`. */
   unknownKey,
   /** @deprecated Use `FieldValues` of `embermq/adapter`. */
   type Values as OptionValues
@@ -114,10 +116,6 @@ export {
   /** @deprecated Import it from `embermq/adapter`. */
   Newcomers
 } from './base/newcomers.ts';
-export {
-  /** @deprecated Import it from `embermq/adapter`. */
-  readOptions
-} from './base/read-fields.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   shownUrl

@@ -1,6 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { type Duration, field } from '../base/fields.ts';
-import { readOptions } from '../base/read-fields.ts';
+import { type Duration, field, readOptions } from '../base/fields.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { BrokerEvents } from '../events/catalogue.ts';
 import type { Events } from '../events/events.ts';

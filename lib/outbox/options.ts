@@ -1,6 +1,5 @@
 import { InvalidInput } from '../base/errors.ts';
-import { checkObject, type Duration, field, type Size, type Values } from '../base/fields.ts';
-import { readOptions } from '../base/read-fields.ts';
+import { checkObject, type Duration, field, readOptions, type Size, type Values } from '../base/fields.ts';
 import type { Attempt } from './attempt.ts';
 import type { OutboxEntry, Outcome } from './entries.ts';
 

@@ -11,9 +11,10 @@ import {
   type GivenTable,
   HIDDEN,
   jsonTypeOf,
-  type ParamTable
+  type ParamTable,
+  type Policy,
+  readFields
 } from '../base/fields.ts';
-import { type Policy, readFields } from '../base/read-fields.ts';
 import { isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 

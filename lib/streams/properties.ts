@@ -1,6 +1,5 @@
 import { InvalidInput, show } from '../base/errors.ts';
-import { type GivenTable, nearest } from '../base/fields.ts';
-import { type Policy, readFields } from '../base/read-fields.ts';
+import { type GivenTable, nearest, type Policy, readFields } from '../base/fields.ts';
 import type { Properties } from './types.ts';
 
 const PROPERTIES: Policy = {

@@ -8,9 +8,9 @@ import {
   type FieldTable,
   nearest,
   parseDuration,
-  parseSize
+  parseSize,
+  readOptions
 } from '../../lib/base/fields.ts';
-import { readOptions } from '../../lib/base/read-fields.ts';
 import { readBrokerOptions } from '../../lib/broker/configuration/option-reading.ts';
 import { BROKER_OPTIONS, type BrokerOptions } from '../../lib/broker/configuration/options.ts';
 import { ZONE_OPTIONS } from '../../lib/records/zone.ts';

@@ -8,8 +8,7 @@
 // override that is not valid is reported and ignored, so that no stored value keeps the broker from starting.
 
 import { InvalidInput, StateError } from '../../base/errors.ts';
-import type { Field, FieldType } from '../../base/fields.ts';
-import { readValue } from '../../base/read-fields.ts';
+import { type Field, type FieldType, readValue } from '../../base/fields.ts';
 import type { Zone } from '../../records/zone.ts';
 import type { TableEntry } from '../../store/table-record.ts';
 import { checkWatermarks, settingsOf, zoneDefaults, zonesOf } from './option-reading.ts';

@@ -5,8 +5,7 @@
 
 import { systemClock } from '../../base/clock.ts';
 import { InvalidInput, show } from '../../base/errors.ts';
-import { checkObject, type FieldTable, optionName, unknownKey, type Values } from '../../base/fields.ts';
-import { readGiven } from '../../base/read-fields.ts';
+import { checkObject, type FieldTable, optionName, readGiven, unknownKey, type Values } from '../../base/fields.ts';
 import { HOOK_NAMES } from '../../events/hooks.ts';
 import { LOG_LEVELS } from '../../monitor/log.ts';
 import { ZONE_OPTIONS, type Zone } from '../../records/zone.ts';

@@ -6,7 +6,7 @@
 
 import type { BaseServices } from '../../base/base-services.ts';
 import { asError, InvalidInput, StateError } from '../../base/errors.ts';
-import { readOptions } from '../../base/read-fields.ts';
+import { readOptions } from '../../base/fields.ts';
 import type { BrokerEvents } from '../../events/catalogue.ts';
 import type { Events } from '../../events/events.ts';
 import type { Message } from '../../packets/message.ts';
