@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type BrokerOptions, createBroker, memoryStore } from 'embermq';
-import type { SourceType } from 'embermq/adapter';
+import type { SinkType, SourceType } from 'embermq/adapter';
 import { mqttSource } from 'embermq/streams/mqtt';
 import { protobufFormat } from 'embermq/streams/protobuf';
 import { streamsApi } from 'embermq/streams-api';
@@ -36,13 +36,32 @@ function probe(): SourceType & { readonly opened: Readonly<Record<string, unknow
   };
 }
 
+/** A sink of the same type that keeps the url and the password with which it was opened. */
+function sinkInto(opened: unknown[], { properties }: SourceType): SinkType {
+  return {
+    name: 'probe',
+    about: 'A sink of a test.',
+    ...(properties === undefined ? {} : { properties }),
+    open: ({ properties: { url, password } }) => {
+      opened.push({ url, password });
+      return { send: () => undefined, close: () => undefined };
+    }
+  };
+}
+
 async function start(options: BrokerOptions = {}) {
   const source = probe();
-  const streams = { sources: [source, mqttSource()], formats: [await protobufFormat()] };
+  const sent: unknown[] = [];
+  const streams = {
+    sources: [source, mqttSource()],
+    sinks: [sinkInto(sent, source)],
+    formats: [await protobufFormat()]
+  };
   const broker = await createBroker({ ...options, streams }).start();
   const server = await serve(streamsApi(broker, { credentials: 'none' }).node);
   return {
     source,
+    sent,
     broker,
     ...server,
     ask: async (method: string, path: string, body?: unknown) => {
@@ -69,6 +88,22 @@ describe('The configuration of sources over REST', () => {
     await kit.ask('POST', '/streams', STREAM);
     await kit.ask('POST', '/rules', RULE);
     assert.deepEqual(kit.source.opened, [{ url: 'tcp://c', interval: 9, password: SECRET }]);
+  });
+
+  it('gives an action its properties over those of its connection, and shows the action as it was sent', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', password: SECRET } });
+    await kit.ask('PUT', `${KEYS}/a`, {});
+    await kit.ask('POST', '/streams', STREAM);
+    const actions = [{ probe: { connectionSelector: 'c', url: 'tcp://a' } }, { probe: { connectionSelector: 'c' } }];
+    await kit.ask('POST', '/rules', { ...RULE, actions });
+    assert.deepEqual(kit.sent, [
+      { url: 'tcp://a', password: SECRET },
+      { url: 'tcp://c', password: SECRET }
+    ]);
+    assert.deepEqual((await kit.ask('GET', '/rules/r1')).actions, actions);
+    const { status, text } = await kit.call('DELETE', '/connections/c');
+    assert.deepEqual([status, text.trim()], [400, 'delete connection error: connection c is used by rule r1']);
   });
 
   it('shows secrets as ******, and keeps them if that is sent back', async () => {

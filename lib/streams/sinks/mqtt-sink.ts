@@ -34,7 +34,10 @@ const MQTT_SINK_PROPERTIES: FieldTable = {
     default: false,
     about: `Do not verify the certificate of the server. ${REMOTE}`
   },
-  connectionSelector: { type: 'string', about: 'Accepted for compatibility, without effect.' }
+  connectionSelector: {
+    type: 'string',
+    about: 'Id of a connection whose properties it takes over. Without effect if there is none.'
+  }
 };
 
 /** Dependencies of the sink `mqtt` on the service. */
