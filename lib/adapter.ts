@@ -83,6 +83,7 @@ export { messageProperties } from './rules/events/properties.ts';
 export { compileBytes, compilePayload, compileTemplate, compileTopic } from './rules/template.ts';
 export type {
   ActionContext,
+  ActionTarget,
   ActionType,
   LocalAction,
   Params,
@@ -150,3 +151,4 @@ export type {
   WindowRange
 } from './streams/values/tuple.ts';
 export { plain as plainValue } from './streams/values/values.ts';
+export type { Target, TargetLimits } from './targets/target.ts';

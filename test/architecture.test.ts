@@ -15,6 +15,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['packets', 'topics', 'sql'],
   ['records', 'events'],
   ['store', 'routing', 'retained', 'outbox'],
+  ['targets'],
   ['connection'],
   ['session', 'client'],
   ['access', 'monitor', 'tools', 'rules', 'streams'],
@@ -30,6 +31,7 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   sql: ['base'],
   store: ['packets', 'base'],
   outbox: ['store', 'base'],
+  targets: ['events', 'outbox'],
   client: ['packets', 'topics', 'events', 'base']
 };
 

@@ -167,8 +167,8 @@ export class Engine {
     const tables = new Tables(this.ledger);
     const outboxes = this.#makeOutboxes();
     const connectors = this.#makeConnectors(tables, broker);
-    const streams = makeStreams(services, this, { tables, outboxes, listeners });
-    this.kept = { tables, outboxes, connectors, ...streams, ...makeRules(services, this, tables, outboxes) };
+    const kept = { tables, outboxes, connectors, ...makeStreams(services, this, { tables, outboxes, listeners }) };
+    this.kept = { ...kept, ...makeRules(services, this, kept) };
     this.access = this.#accessControl(tables);
     this.routing = new Routing(
       sharedSettings(settings, this.pressure),

@@ -36,6 +36,8 @@ import { Resources } from './resources.ts';
 import { BrokerRule, type RuleHost } from './rule.ts';
 import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
 import { testSteps } from './rule-test.ts';
+import { ActionTargets } from './targets/action-targets.ts';
+import type { SettledEarlier } from './targets/target-queue.ts';
 import type {
   ActionInfo,
   ActionType,
@@ -60,7 +62,8 @@ export class RuleEngine
 {
   readonly resources: Resources;
   readonly #host: RulesHost;
-  readonly #kinds = new Kinds();
+  readonly #kinds: Kinds;
+  readonly #targets: ActionTargets;
   readonly #planner: Planner;
   readonly #feeds: EventFeeds;
   readonly #rules = new Map<string, BrokerRule>();
@@ -86,8 +89,13 @@ export class RuleEngine
       nullIsNull: options.nullIsNull ?? false
     });
     this.#feeds = new EventFeeds(host);
+    this.#kinds = new Kinds(() => host.sinkActions());
+    const settled: SettledEarlier = (ruleId, { actionId, origin }, isSent, error) =>
+      this.#rules.get(ruleId)?.resume(actionId, isSent, error, origin);
+    this.#targets = new ActionTargets(host, settled);
     this.#actionsHost = {
       kinds: this.#kinds,
+      targets: this.#targets,
       node: host.node,
       resource: (id) => this.resources.find(id),
       counted: (isSuccess) => host.counted(isSuccess ? 'actions.success' : 'actions.failure'),
@@ -101,8 +109,7 @@ export class RuleEngine
       userOf: (id) => this.#userOf(id),
       changed: (id) => this.#resourceChanged(id),
       added: () => this.#armTick(),
-      settled: (ruleId, { actionId, origin }, isSent, error) =>
-        this.#rules.get(ruleId)?.resume(actionId, isSent, error, origin)
+      settled
     });
     for (const type of ownActions(host)) this.#kinds.defineAction(type);
     for (const type of options.actions ?? []) this.#kinds.defineAction(type);
@@ -116,7 +123,7 @@ export class RuleEngine
 
   /** Number of action types. */
   get actionCount(): number {
-    return this.#kinds.actions().length;
+    return this.#kinds.actionCount;
   }
 
   /**
@@ -136,11 +143,13 @@ export class RuleEngine
       this.#lastNumber = Math.max(this.#lastNumber, definition.number);
       if (!this.#rules.has(id)) await this.#restoreRule(id, definition);
     }
+    this.#targets.deleteOthers([...this.#rules.values()].flatMap(({ definition }) => definition.actions));
   }
 
   /** Called when the broker has started. */
   begin(): void {
     this.resources.begin();
+    this.#targets.begin();
     for (const rule of this.#rules.values()) if (rule.state.state === 'disconnected') rule.awaitRetry(); // timers end at a stop
     this.#armTick();
     this.#feeds.begin();
@@ -150,8 +159,8 @@ export class RuleEngine
    * Called when the broker has stopped, and the queues of resources with it. Resolves when the connections of resources
    * are closed.
    */
-  halt(): Promise<void> {
-    return this.resources.halt();
+  async halt(): Promise<void> {
+    await Promise.all([this.resources.halt(), this.#targets.halt()]);
   }
 
   /** End all iterations and timers, because the broker has stopped. */
@@ -187,6 +196,7 @@ export class RuleEngine
       const rule = this.#changeable(id);
       const { actions: given, ...read } = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
+      await this.#kinds.find(given ?? []);
       const present = { definitions: before.actions, states: rule.state.actions };
       const actions =
         given === undefined
@@ -218,6 +228,7 @@ export class RuleEngine
       const rule = this.#changeable(id);
       await this.#host.rules.delete(id);
       rule.drop();
+      this.#targets.delete(rule.definition.actions);
       this.#rules.delete(id);
       this.#metered.delete(rule);
       this.#reports.forget(id);
@@ -275,6 +286,7 @@ export class RuleEngine
   // ------------------------------------------------------------------------------------------------------------------ kinds
 
   async actions(): Promise<ActionInfo[]> {
+    await this.#kinds.findSinks();
     return this.#kinds.actions();
   }
 

@@ -9,7 +9,7 @@ import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { RuleActions, RuleRun } from './chart.ts';
 import type { ResourceDefinition, RuleDefinition } from './definition.ts';
-import type { RulesOptions } from './types.ts';
+import type { ActionType, RulesOptions } from './types.ts';
 
 /** The methods of the broker's `Table` that the engine uses. */
 interface RuleTable<V> extends Iterable<readonly [key: string, value: V]> {
@@ -24,6 +24,8 @@ export interface RulesHost {
   readonly clock: Clock;
   readonly wheel: TimingWheel;
   readonly outboxes: Outboxes;
+  /** The action types for the sinks of streams. */
+  sinkActions(): Promise<readonly ActionType[]>;
   readonly rules: RuleTable<RuleDefinition>;
   readonly resources: RuleTable<ResourceDefinition>;
   /** True if the broker is started. */

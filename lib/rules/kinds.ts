@@ -1,5 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
+import type { ActionDefinition } from './definition.ts';
 import { documentedParams, RESOURCE_PARAMS } from './params.ts';
 import type { ActionInfo, ActionType, ResourceType, ResourceTypeInfo } from './types.ts';
 
@@ -9,6 +10,31 @@ const NAME = /^[\w.-]{1,64}$/;
 export class Kinds {
   readonly #actions = new Map<string, ActionType>();
   readonly #resources = new Map<string, ResourceType>();
+  /** The action types for sinks of streams, by name. An action type of rules with the same name takes precedence. */
+  #sinks = new Map<string, ActionType>();
+  readonly #loadSinks: () => Promise<readonly ActionType[]>;
+
+  /** @param loadSinks returns the action types for the sinks of streams */
+  constructor(loadSinks: () => Promise<readonly ActionType[]>) {
+    this.#loadSinks = loadSinks;
+  }
+
+  /** Number of action types of rules. */
+  get actionCount(): number {
+    return this.#actions.size;
+  }
+
+  /** Look up the present sinks of streams, unless all of these actions, with their fallbacks, are of rules. */
+  async find(actions: readonly ActionDefinition[]): Promise<void> {
+    const isOwn = ({ name, run, fallbacks }: ActionDefinition): boolean =>
+      (run !== undefined || this.#actions.has(name)) && fallbacks.every(isOwn);
+    if (!actions.every(isOwn)) await this.findSinks();
+  }
+
+  /** Look up the present sinks of streams. */
+  async findSinks(): Promise<void> {
+    this.#sinks = new Map((await this.#loadSinks()).map((type) => [type.name, type]));
+  }
 
   /** @throws InvalidInput ACTION_INVALID; StateError ACTION_EXISTS */
   defineAction(type: ActionType): void {
@@ -36,14 +62,16 @@ export class Kinds {
 
   /** @throws NotFound ACTION_NOT_FOUND with a suggestion */
   action(name: string): ActionType {
-    const type = this.#actions.get(name);
+    const type = this.#actions.get(name) ?? this.#sinks.get(name);
     if (type !== undefined) return type;
-    throw new NotFound('ACTION_NOT_FOUND', missing(`action "${name}"`, name, this.#actions.keys()));
+    const names = new Set([...this.#actions.keys(), ...this.#sinks.keys()]);
+    const why = missing(`action "${name}"`, name, names, `use one of ${[...names].join(', ')}`);
+    throw new NotFound('ACTION_NOT_FOUND', why);
   }
 
   /** The parameters of an action; undefined if this broker does not have the action. */
   paramsOf(name: string): FieldTable | undefined {
-    const type = this.#actions.get(name);
+    const type = this.#actions.get(name) ?? this.#sinks.get(name);
     return type && fieldsOf(type.params);
   }
 
@@ -62,7 +90,8 @@ export class Kinds {
   }
 
   actions(): ActionInfo[] {
-    return [...this.#actions.values()].map(
+    const sinks = [...this.#sinks.values()].filter(({ name }) => !this.#actions.has(name));
+    return [...this.#actions.values(), ...sinks].map(
       ({ name, app, for: event, types, category, title, description, params }) => ({
         name,
         app: app ?? 'app',

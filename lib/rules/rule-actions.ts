@@ -13,7 +13,9 @@ import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
-import type { RuleResource, Settled } from './rule-resource.ts';
+import type { RuleResource } from './rule-resource.ts';
+import { type ActionTargets, OwnTarget } from './targets/action-targets.ts';
+import type { Settled } from './targets/target-queue.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
 /** Maximum number of concurrent calls of one action. */
@@ -23,6 +25,7 @@ const MAX_CALLS = 1000;
 export interface ActionsHost {
   readonly kinds: Kinds;
   readonly node: string;
+  readonly targets: ActionTargets;
   /** Undefined if the resource does not exist. */
   resource(id: string): RuleResource | undefined;
   /** Count an outcome in the metrics of the broker. */
@@ -36,8 +39,8 @@ interface RunningAction {
   readonly definition: ActionDefinition;
   readonly shown: Params;
   readonly made: LocalAction | SendingAction;
-  /** The resource of a `SendingAction`. */
-  readonly resource: RuleResource | undefined;
+  /** The resource of a `SendingAction`, or its own target. */
+  readonly queue: RuleResource | OwnTarget | undefined;
   readonly fallbacks: readonly RunningAction[];
   counts: Counts;
 }
@@ -121,6 +124,7 @@ export class RuleActionList {
     host: ActionsHost
   ): Promise<RuleActionList> {
     const made: RunningAction[] = [];
+    await host.kinds.find(actions);
     try {
       for (const definition of actions) made.push(await makeAction(ruleId, definition, host));
     } catch (error) {
@@ -228,10 +232,10 @@ export class RuleActionList {
     const { counts } = action;
     counts.taken++;
     const { event, bytes } = cause;
-    const { made, resource, definition } = action;
+    const { made, queue, definition } = action;
     try {
       if ('prepare' in made) {
-        const isAwaited = resource!.isDurable && (follows || action.fallbacks.length > 0);
+        const isAwaited = queue!.isDurable && (follows || action.fallbacks.length > 0);
         const head = { actionId: definition.id, origin: isAwaited ? { output, event } : undefined };
         this.#awaited++;
         try {
@@ -239,10 +243,14 @@ export class RuleActionList {
           if (cause.prepared > MAX_PREPARED)
             throw new BrokerError('ACTION_FAILED', `one event would send more than ${MAX_PREPARED} characters`);
           const content = made.prepare(output, event);
+          if (content === null) {
+            this.#awaited--;
+            return this.#count(action, true, undefined);
+          }
           checkContent(content);
           cause.prepared += content.length;
           const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
-          resource!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
+          queue!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
         } catch (error) {
           this.#awaited--;
           throw error;
@@ -307,9 +315,13 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
   const { name, params, run } = definition;
   const type = run === undefined ? host.kinds.action(name) : undefined;
   const resource = type && resourceFor(type, params, host);
-  const made = type === undefined ? { run: run! } : await makeOf(type, ruleId, definition, resource, host);
+  const make = () => makeOf(type!, ruleId, definition, resource, host);
+  const known = host.targets.get(definition.id);
+  const made = known?.made ?? (run === undefined ? await make() : { run });
+  const own = known ?? (await host.targets.open(definition.id, made, make));
+  own?.use();
   const action: RunningAction = {
-    ...{ definition, made, resource },
+    ...{ definition, made, queue: resource ?? own },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
     shown: hideSecrets(type?.params, params),
     fallbacks: []
@@ -346,10 +358,10 @@ async function makeOf(
     const fault = 'create() must return an object with run() or prepare()';
     throw new BrokerError('ACTION_FAILED', `the action "${type.name}" cannot be created: ${fault}`);
   }
-  if ('prepare' in made && resource === undefined)
+  if ('prepare' in made && made.target === undefined && resource === undefined)
     throw new BrokerError(
       'ACTION_FAILED',
-      `the action "${type.name}" has prepare(), but uses no resource: list the resource types in types, or use run()`
+      `the action "${type.name}" has prepare(), but uses no resource: list the resource types in types, return a target, or use run()`
     );
   return made;
 }
@@ -412,9 +424,10 @@ export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): Ac
 }
 
 function closeAction(action: RunningAction, ruleId: string, host: ActionsHost): void {
-  for (const { made, definition } of everyOf([action]))
+  for (const { made, queue, definition } of everyOf([action]))
     try {
-      made.close?.();
+      if (queue instanceof OwnTarget) host.targets.release(queue);
+      else made.close?.();
     } catch (error) {
       host.failed(ruleId, definition.id, error);
     }

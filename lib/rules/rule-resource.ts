@@ -1,19 +1,15 @@
 // The outbox outlives what the type has made: after a stop and a start, and mostly after a change, its entries are
-// still there. Each entry that has a `Settled` gets exactly one call, also if it is dropped, or lost with its outbox;
-// entries of an earlier process are reported by their head. While an entry that displaces others is being added, no
-// entry is added for the fallback of a displaced one, which would displace the next. Checks have a time limit, and
-// the answer to an old one has no effect.
+// still there. Checks have a time limit, and the answer to an old one has no effect.
 
 import { asError, BrokerError } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
 import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import { type OutboxOptions, readOutboxOptions } from '../outbox/options.ts';
-import type { Outbox } from '../outbox/outbox.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
 import type { ResourceDefinition } from './definition.ts';
-import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from './entry-head.ts';
+import type { EntryHead } from './entry-head.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll } from './params.ts';
+import { type Settled, type SettledEarlier, TargetQueue } from './targets/target-queue.ts';
 import type { Resource, ResourceContext, ResourceState } from './types.ts';
 
 /** Interval between attempts to reach a target that is not alive, in milliseconds. */
@@ -23,23 +19,16 @@ const CHECK_MS = 5_000;
 
 /** Dependencies of resources on the engine. */
 export interface ResourceHost {
+  readonly outboxes: Pick<Outboxes, 'open' | 'delete'>;
+  readonly settled: SettledEarlier;
   readonly kinds: Kinds;
   readonly wheel: TimingWheel;
-  readonly outboxes: Pick<Outboxes, 'open' | 'delete'>;
   contextOf(id: string): ResourceContext;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
-  /** Called when an entry that was added before the current start of the process has left the outbox. */
-  settled(ruleId: string, head: EntryHead, isSent: boolean, error: Error | undefined): void;
 }
-
-/** Called when the outcome of an entry is known. */
-export type Settled = (isSent: boolean, error: Error | undefined) => void;
-
-/** An entry that has left the outbox, with the reason. */
-type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
 
 /** A resource: the connection that its type has created, its outbox, and whether its target can be reached. */
 export class RuleResource {
@@ -49,7 +38,7 @@ export class RuleResource {
   isAlive = false;
   readonly #host: ResourceHost;
   #made: Resource | undefined;
-  #outbox: Outbox | undefined;
+  readonly #queue: TargetQueue;
   #lastError: Error | undefined;
   /** The check in progress. */
   #checking: { readonly limit: AbortController; readonly answer: Promise<boolean> } | undefined;
@@ -58,18 +47,19 @@ export class RuleResource {
   /** The connection that was closed last. */
   #closed: Resource | undefined;
   readonly #retry = new FunctionTimer(() => void this.check());
-  readonly #pending = new Map<string, Settled>();
-  /**
-   * Entries that left the full outbox for a new entry, or are too large themselves. While there are any, no more
-   * entries are added.
-   */
-  #dropped: OutcomeOfEntry[] | undefined = undefined;
 
   constructor(id: string, definition: ResourceDefinition, isPersisted: boolean, host: ResourceHost) {
     this.id = id;
     this.definition = definition;
     this.isPersisted = isPersisted;
     this.#host = host;
+    this.#queue = new TargetQueue(host.outboxes, outboxName(id), {
+      settledEarlier: host.settled,
+      what: `the resource "${id}"`,
+      target: () => this.#made!,
+      // an entry that the target has accepted shows that it can be reached again
+      sent: () => void (this.isAlive || this.check())
+    });
   }
 
   /** True if its type was registered and has created it. */
@@ -84,8 +74,8 @@ export class RuleResource {
     return {
       ...{ id, type, description, isAlive, createdAt, isPersisted },
       config: kind === undefined ? hideAll(config) : hideSecrets(kind.params, config),
-      lastError: this.#lastError ?? this.#outbox?.lastError,
-      size: this.#outbox?.size ?? 0
+      lastError: this.#lastError ?? this.#queue.lastError,
+      size: this.#queue.size
     };
   }
 
@@ -96,7 +86,7 @@ export class RuleResource {
   make(): void {
     const made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
     try {
-      this.#outbox = this.#open(made);
+      this.#queue.open(made.outbox);
     } catch (error) {
       void this.#close(made);
       throw error;
@@ -112,7 +102,7 @@ export class RuleResource {
   async change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
     const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
     try {
-      readOutboxOptions(this.#outboxOptions(made));
+      this.#queue.check(made.outbox);
       await persist();
     } catch (error) {
       await this.#close(made);
@@ -122,11 +112,7 @@ export class RuleResource {
     this.definition = definition;
     this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been changed`));
     this.#made = made;
-    if (this.#outbox === undefined || JSON.stringify(before?.outbox) !== JSON.stringify(made.outbox)) {
-      this.#outbox?.close();
-      this.#outbox = this.#open(made);
-      this.#failLost();
-    }
+    this.#queue.change(made.outbox);
     await this.#close(before);
   }
 
@@ -142,7 +128,7 @@ export class RuleResource {
 
   /** True if an entry with this head has to be known after a restart. */
   get isDurable(): boolean {
-    return this.#outbox?.limits.isPersisted ?? false;
+    return this.#queue.isDurable;
   }
 
   /**
@@ -153,18 +139,8 @@ export class RuleResource {
    *   would drop the next one
    */
   add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
-    if (this.#outbox === undefined) throw this.#lastError ?? notMade(this.id);
-    if (this.#dropped !== undefined)
-      throw new BrokerError('ENTRY_DROPPED', `the queue of the resource "${this.id}" is full`);
-    const dropped: OutcomeOfEntry[] = [];
-    this.#dropped = dropped;
-    try {
-      const id = this.#outbox.add(ruleId, withHead(head, content), keptBytes);
-      this.#pending.set(id, settled);
-      for (const outcome of dropped) this.#conclude(...outcome);
-    } finally {
-      this.#dropped = undefined;
-    }
+    if (!this.isMade) throw this.#lastError ?? notMade(this.id);
+    this.#queue.add(ruleId, head, content, settled, keptBytes);
   }
 
   /** Check whether the target can be reached. Concurrent calls share one result. */
@@ -180,17 +156,12 @@ export class RuleResource {
 
   /** Release the connection, and drop the entries of the queue, including those in the store. */
   async close(): Promise<void> {
-    const { outboxes, wheel } = this.#host;
-    const outbox = this.#outbox;
     const made = this.#made;
     this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been deleted`));
-    wheel.disarm(this.#retry);
+    this.#host.wheel.disarm(this.#retry);
     this.#host.clear(this.#alarm);
-    this.#outbox = this.#made = undefined;
-    outbox?.clear();
-    outbox?.close();
-    this.#failLost();
-    outboxes.delete(outboxName(this.id));
+    this.#made = undefined;
+    this.#queue.delete();
     await this.#close(made);
   }
 
@@ -236,39 +207,6 @@ export class RuleResource {
     }
   }
 
-  #open(made: Resource): Outbox {
-    return this.#host.outboxes.open(this.#outboxOptions(made));
-  }
-
-  #outboxOptions({ outbox }: Resource): OutboxOptions {
-    return {
-      ...outbox,
-      name: outboxName(this.id),
-      send: (entries, attempt) => {
-        const sent = entries.map(({ id, key, content }) => ({
-          ...{ id, ruleId: key, actionId: actionIdOf(content) },
-          content: contentOf(content)
-        }));
-        return this.#made!.send(sent, attempt);
-      },
-      settled: (...outcome) => {
-        if (this.#dropped === undefined) this.#conclude(...outcome);
-        else this.#dropped.push(outcome);
-      }
-    };
-  }
-
-  /** Notify the senders of entries that were not persisted and were lost with the outbox. */
-  #failLost(): void {
-    const kept = new Set<string>();
-    for (const { id } of this.#outbox?.entries() ?? []) kept.add(id);
-    for (const [id, settled] of [...this.#pending]) {
-      if (kept.has(id)) continue;
-      this.#pending.delete(id);
-      settled(false, new BrokerError('ENTRY_DROPPED', `the resource "${this.id}" was closed`));
-    }
-  }
-
   /**
    * @param limit identifies the check in progress; the result has no effect if there is another check by then, or none
    */
@@ -302,7 +240,7 @@ export class RuleResource {
     if (this.isAlive) return;
     this.isAlive = true;
     this.#host.clear(this.#alarm);
-    this.#outbox?.retryNow();
+    this.#queue.retryNow();
   }
 
   #down(error: Error): void {
@@ -315,19 +253,6 @@ export class RuleResource {
     const { type } = this.definition;
     const summary = `The target of the ${type} resource "${this.id}" cannot be reached: ${error.message}`;
     this.#host.raise(this.#alarm, `resource ${this.id} is down`, summary);
-  }
-
-  /** Report the outcome of an entry. */
-  #conclude(...[entry, outcome, error]: OutcomeOfEntry): void {
-    const pending = this.#pending.get(entry.id);
-    const isSent = outcome === 'sent';
-    // an entry that the target has accepted shows that it can be reached again
-    if (isSent && !this.isAlive) void this.check();
-    const why = error ?? new BrokerError('ENTRY_DROPPED', `the entry was dropped: ${outcome}`);
-    if (pending !== undefined) {
-      this.#pending.delete(entry.id);
-      pending(isSent, isSent ? undefined : why);
-    } else this.#host.settled(entry.key, headOf(entry.content), isSent, isSent ? undefined : why);
   }
 }
 

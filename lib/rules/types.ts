@@ -6,9 +6,9 @@ import type { Clock } from '../base/clock.ts';
 import type { GivenTable, Localized, ParamTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
 import type { Attempt } from '../outbox/attempt.ts';
-import type { OutboxOptions } from '../outbox/options.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import type { Value, ValueObject } from '../sql/values.ts';
+import type { Target, TargetLimits } from '../targets/target.ts';
 import type { RuleEventName } from './events/event-name.ts';
 
 /** Parameters as given. They satisfy the table of their type. */
@@ -43,13 +43,28 @@ export interface LocalAction {
 }
 
 /**
- * An action that sends entries to the target of its resource: through the outbox of the resource, in the order of the
- * rule.
+ * An action that sends entries to a target: that of its resource, or its own. They are sent through the outbox of the
+ * resource or of the action, in the order of the rule.
  */
 export interface SendingAction {
-  /** Prepare the content to be sent for an output. The action fails if this throws. */
-  prepare(output: Value, event: RuleEvent): string | Buffer;
+  /**
+   * Prepare the content to be sent for an output. null: there is nothing to send. The action fails if this throws.
+   */
+  prepare(output: Value, event: RuleEvent): string | Buffer | null;
+  /** The target of the action, if it uses no resource. It is closed with the action. */
+  readonly target?: ActionTarget;
   close?(): void;
+}
+
+/** A target to which actions send. */
+export interface ActionTarget extends Target<readonly ResourceEntry[]> {
+  /** The limits of its outbox, including `isPersisted`. */
+  readonly outbox?: TargetLimits;
+  /**
+   * Send entries, those of each rule in order.
+   * @throws if they should be sent again; `SendError` can be more specific
+   */
+  send(entries: readonly ResourceEntry[], attempt: Attempt): Awaitable<void>;
 }
 
 /** An action type: `inspect`, `republish`, or one of the app. */
@@ -88,6 +103,8 @@ export interface ResourceEntry {
   readonly content: string | Buffer;
   readonly ruleId: string;
   readonly actionId: string;
+  /** Number of failed attempts of this process so far. */
+  readonly attempts: number;
 }
 
 /** The argument of `ResourceType.make`. */
@@ -101,20 +118,13 @@ export interface ResourceContext {
 }
 
 /** A connection to a target outside of this process, which actions share. */
-export interface Resource {
-  /** The limits of its outbox, including `isPersisted`. */
-  readonly outbox?: Omit<OutboxOptions, 'name' | 'send' | 'settled'>;
+export interface Resource extends ActionTarget {
   /**
    * Check whether the target can be reached: connect, unless there is a connection.
    * @param signal aborted when the check takes too long
    * @throws the reason why the target cannot be reached
    */
   check(signal: AbortSignal): Awaitable<void>;
-  /**
-   * Send entries, those of each rule in order.
-   * @throws if they should be sent again; `SendError` can be more specific
-   */
-  send(entries: readonly ResourceEntry[], attempt: Attempt): Awaitable<void>;
   /**
    * Release all resources. Called once, when the resource was changed or deleted, or when the broker has stopped; after
    * a restart of the broker, `make` is called again.

@@ -22,6 +22,7 @@ import { scheduleOf } from './rule/schedule.ts';
 import { builtInSinks } from './sinks/built-in.ts';
 import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
+import type { SinkAction } from './sinks/sink-action.ts';
 import { builtInSources } from './sources/built-in.ts';
 import type { Ruleset, SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
@@ -238,6 +239,11 @@ export class StreamService
 
   async sinks(): Promise<SinkType[]> {
     return this.#registry.sinks();
+  }
+
+  /** The sinks, as actions of broker rules. */
+  async sinkActions(): Promise<SinkAction[]> {
+    return this.#runtime.sinkActions();
   }
 
   createFunction(definition: StreamFunction): Promise<void> {

@@ -6,6 +6,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { GivenTable } from '../base/fields.ts';
 import type { Awaitable } from '../events/hooks.ts';
+import type { Target } from '../targets/target.ts';
 import type { FormatType, StreamFormat } from './format.ts';
 import type { StreamFunction } from './function.ts';
 import type { Cause } from './values/cause.ts';
@@ -238,10 +239,9 @@ export interface SinkItem {
   readonly cause?: Cause | undefined;
 }
 
-export interface OpenSink {
-  /** Send an item. The attempt fails if this throws or rejects; the common properties decide about retries. */
+/** The target of a sink. The attempt to send an item fails if `send` throws or rejects; the common properties decide about retries. */
+export interface OpenSink extends Omit<Target<SinkItem>, 'check'> {
   send(item: SinkItem): Awaitable<void>;
-  close(): Awaitable<void>;
 }
 
 /** An action that is a function of the app, called with the rows of each emission. */

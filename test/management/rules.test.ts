@@ -137,7 +137,16 @@ for (const { revision, errors } of MOUNTS)
       const { call } = served;
       const actions = (await call('GET', '/api/actions/')).body.data;
       const names = (list: { name: string }[]) => list.map(({ name }) => name);
-      assert.deepEqual(names(actions), ['inspect', 'republish', 'do_nothing', 'send_to_target']);
+      assert.deepEqual(names(actions), [
+        'inspect',
+        'republish',
+        'do_nothing',
+        'send_to_target',
+        'log',
+        'memory',
+        'mqtt',
+        'nop'
+      ]);
       const { params, ...inspect } = actions[0];
       const title = { en: 'Inspect (debug)', zh: '检查 (调试)' };
       const expected = { name: 'inspect', app: 'emqx_rule_engine', for: '$any', types: [], category: 'debug', title };

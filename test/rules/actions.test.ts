@@ -318,7 +318,7 @@ describe('The actions of a rule', () => {
     });
     assert.deepEqual(
       (await rules.actions()).map(({ name }) => name),
-      ['inspect', 'republish', 'do_nothing', 'store_reading']
+      ['inspect', 'republish', 'do_nothing', 'store_reading', 'log', 'memory', 'mqtt', 'nop'] // and the sinks of streams
     );
   });
 });

@@ -61,7 +61,7 @@ export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOpt
   return {
     ...{ kit, resource, action, outbox, outcomes },
     add: (output, event = eventOf('message.publish'), ruleId = 'rule:1') => {
-      outbox.add(ruleId, action.prepare(output, event));
+      outbox.add(ruleId, action.prepare(output, event) as string | Buffer);
     },
     check: async () => resource.check(new AbortController().signal),
     async [Symbol.asyncDispose]() {
@@ -72,6 +72,6 @@ export async function hostOf({ type, config, params = {}, node = 'n1' }: HostOpt
   };
 }
 
-function resourceEntry({ id, key, content }: OutboxEntry) {
-  return { id, content, ruleId: key, actionId: 'action_1' };
+function resourceEntry({ id, key, content, attempts }: OutboxEntry) {
+  return { id, content, attempts, ruleId: key, actionId: 'action_1' };
 }

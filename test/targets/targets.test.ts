@@ -79,8 +79,8 @@ async function resourceOf(
   let count = 0;
   return {
     async send(text) {
-      const content = action.prepare({ text }, eventOf('message.publish', { topic: 'a' }));
-      await resource.send([{ id: `e${++count}`, content, ruleId: 'r', actionId: 'a' }], new Attempt());
+      const content = action.prepare({ text }, eventOf('message.publish', { topic: 'a' })) as string | Buffer;
+      await resource.send([{ id: `e${++count}`, content, attempts: 0, ruleId: 'r', actionId: 'a' }], new Attempt());
     },
     check: async (signal) => resource.check(signal),
     close: async () => resource.close()

@@ -11,6 +11,8 @@ import type { Publishing } from '../messages/publishing.ts';
 import { publisherOf } from '../new-message.ts';
 import type { Services } from '../services.ts';
 import { RESOURCES_TABLE, RULES_TABLE, Rules } from './rules.ts';
+import { actionOf } from './sink-actions.ts';
+import type { Streams } from './streams.ts';
 
 /** The parts of the broker that rules use. Some are created later. */
 interface RuleParts {
@@ -18,6 +20,13 @@ interface RuleParts {
   readonly actors: Actors;
   readonly routing: Routing;
   readonly publishing: Publishing;
+}
+
+/** The parts that are created before rules. */
+interface RuleBase {
+  readonly tables: Tables;
+  readonly outboxes: Outboxes;
+  readonly streams: Streams;
 }
 
 const COUNTERS = {
@@ -30,8 +39,7 @@ const COUNTERS = {
 export function makeRules(
   services: Services,
   parts: RuleParts,
-  tables: Tables,
-  outboxes: Outboxes
+  { tables, outboxes, streams }: RuleBase
 ): { rules: Rules; ruleFeature: Feature } {
   const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
   const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
@@ -41,6 +49,7 @@ export function makeRules(
     ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
     rules: tables.own(RULES_TABLE) as never,
     resources: tables.own(RESOURCES_TABLE) as never,
+    sinkActions: async () => (await streams.sinkActions()).map(actionOf),
     get isStarted() {
       return life.isRunning;
     },

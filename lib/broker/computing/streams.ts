@@ -8,6 +8,7 @@ import { lazy, lazyIterator, onceMade } from '../../base/lazy.ts';
 import type { StreamRulesApi, StreamsApi } from '../../streams/api.ts';
 import type { StreamsHost } from '../../streams/host.ts';
 import type { StreamService } from '../../streams/service.ts';
+import type { SinkAction } from '../../streams/sinks/sink-action.ts';
 
 /** The tables in the store. */
 export const STREAMS_TABLE = '$streams';
@@ -43,6 +44,11 @@ export class Streams {
   constructor(host: StreamsFacetHost) {
     this.#host = host;
     this.api = this.#methods();
+  }
+
+  /** The sinks, as actions of broker rules. */
+  async sinkActions(): Promise<SinkAction[]> {
+    return (await this.#load()).sinkActions();
   }
 
   /** Called when the store is open, and the broker is about to accept connections. */

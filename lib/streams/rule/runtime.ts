@@ -21,6 +21,7 @@ import type { LookupTable } from '../operators/operator.ts';
 import { bind } from '../plan/bind.ts';
 import { planOf } from '../plan/planner.ts';
 import type { Registry } from '../registry.ts';
+import { type SinkAction, sinkAction } from '../sinks/sink-action.ts';
 import { planSink, type SinkPlan } from '../sinks/sink-plan.ts';
 import { HeldRows } from '../sources/held-rows.ts';
 import { SourceHub } from '../sources/hub.ts';
@@ -313,12 +314,29 @@ export class StreamRuntime {
   #planSink({ type, properties }: PlannedAction): SinkPlan | undefined {
     if (type === undefined) return undefined;
     const { registry, config } = this.#service;
-    return planSink(registry.sink(type), config.connected(type, properties), {
+    return planSink(registry.sink(type), config.connected(type, properties), this.#sinkSetup);
+  }
+
+  /** The sinks, as actions of broker rules. */
+  sinkActions(): SinkAction[] {
+    const { registry, config } = this.#service;
+    const { clock, options } = this.#host;
+    const setup = {
+      ...this.#sinkSetup,
+      ...{ clock, dataDir: options.dataDir, log: (text: string) => this.#host.log(text) }
+    };
+    return registry
+      .sinks()
+      .map((type) => sinkAction(type, { ...setup, connected: (given) => config.connected(type.name, given) }));
+  }
+
+  get #sinkSetup() {
+    return {
       tools: this.#toolsOf('', this.#host.clock),
       templateCharacters: this.#bounds.templateCharacters,
-      formats: config.formats(),
-      warn: (text) => this.#host.warn(text)
-    });
+      formats: this.#service.config.formats(),
+      warn: (text: string) => this.#host.warn(text)
+    };
   }
 
   async #openSink(

@@ -1,7 +1,10 @@
+import { InvalidInput } from '../../base/errors.ts';
+import type { OutboxEntry } from '../../outbox/entries.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import { SendError } from '../../outbox/send-error.ts';
-import type { OpenSink, SinkItem } from '../types.ts';
+import type { TargetLimits } from '../../targets/target.ts';
+import type { OpenSink, Properties, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { type ItemKind, KeptItem, keptContent } from './item.ts';
@@ -39,28 +42,17 @@ export class SinkCache {
 
   constructor(setup: CacheSetup, sink: OpenSink) {
     const { outboxes, ruleId, index, type, properties, kind } = setup;
-    const { memoryCacheThreshold, maxDiskCache, resendInterval, retryInterval, retryCount } = properties;
-    const interval = resendInterval ?? retryInterval;
     this.#setup = setup;
     this.#outbox = outboxes.open({
       name: cacheName(ruleId, index, type),
       label: `sink_${type}_${index} of stream rule ${ruleId}`,
-      isPersisted: true,
-      maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
-      maxBytes: MAX_BYTES,
-      maxAge: NO_AGE,
-      concurrency: 1,
-      timeout: SEND_MS,
-      backOff: Math.max(1, interval ?? BACK_OFF_MS),
-      maxBackOff: Math.max(1, interval ?? MAX_BACK_OFF_MS),
-      send: async ([{ id, content, attempts }]) => {
+      ...cacheLimits({ ...properties, enableCache: true }),
+      send: async ([entry]) => {
         try {
-          await sink.send(new KeptItem(id, content as Buffer, kind.properties));
+          await sendKept(sink, entry, kind.properties);
         } catch (error) {
-          setup.failed(error);
-          const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP'; // fails at each attempt
-          if (!isLoop && (retryCount === undefined || attempts + 1 < Math.max(1, retryCount))) throw error;
-          throw new SendError((error as Error).message, { isFinal: true, cause: error });
+          setup.failed(error instanceof SendError && error.isFinal ? (error.cause ?? error) : error);
+          throw error;
         }
       },
       settled: (_, outcome) => {
@@ -91,6 +83,46 @@ export class SinkCache {
   close(): void {
     if (this.#setup.properties.cleanCacheAtStop) this.#outbox.clear();
     this.#outbox.close();
+  }
+}
+
+/**
+ * The limits of the outbox of a sink: those of the cache, or those of any outbox if outputs are not persisted. Sinks have
+ * shorter time limits than it.
+ */
+export function cacheLimits(properties: CommonProperties): TargetLimits {
+  if (!properties.enableCache) return { timeout: SEND_MS };
+  const { memoryCacheThreshold, maxDiskCache, resendInterval, retryInterval } = properties;
+  const interval = resendInterval ?? retryInterval;
+  return {
+    isPersisted: true,
+    maxEntries: Math.max(1, Math.min(memoryCacheThreshold + maxDiskCache, Number.MAX_SAFE_INTEGER)),
+    maxBytes: MAX_BYTES,
+    maxAge: NO_AGE,
+    concurrency: 1,
+    timeout: SEND_MS,
+    backOff: Math.max(1, interval ?? BACK_OFF_MS),
+    maxBackOff: Math.max(1, interval ?? MAX_BACK_OFF_MS)
+  };
+}
+
+/**
+ * Send an entry of an outbox.
+ * @throws SendError with `isFinal` after the last attempt, and if each further attempt would fail
+ */
+export async function sendKept(
+  sink: OpenSink,
+  { id, content, attempts }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'>,
+  properties: Properties
+): Promise<void> {
+  try {
+    await sink.send(new KeptItem(id, content as Buffer, properties));
+  } catch (error) {
+    const { retryCount } = properties as unknown as CommonProperties;
+    const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP';
+    const isHopeless = isLoop || error instanceof InvalidInput || error instanceof StreamFailure;
+    if (!isHopeless && (retryCount === undefined || attempts + 1 < Math.max(1, retryCount))) throw error;
+    throw new SendError((error as Error).message, { isFinal: true, cause: error });
   }
 }
 

@@ -54,6 +54,10 @@ export interface SinkPlan {
   readonly type: SinkType;
   /** The properties of the type and the common ones, with defaults. */
   readonly properties: Properties;
+  readonly transform: Transform;
+  /** The properties that are filled in for each output. */
+  readonly dynamic: DynamicProperties;
+  readonly encoder: Encoder;
   /** Begin to accept outputs. @throws the errors of the sink if it cannot be used at all; StateError OUTBOX_IN_USE */
   open(run: SinkRun): Promise<Emitter>;
 }
@@ -81,17 +85,11 @@ export function planSink(type: SinkType, definition: unknown, setup: SinkPlanSet
   const dynamic = findDynamic(table, properties, { tools, most });
   const ownsCompression = type.properties?.compression !== undefined;
   const encoder = makeEncoder(common, what, ownsCompression, setup.formats);
-  return { type, properties, open: (run) => openSink({ type, what, properties, transform, dynamic, encoder }, run) };
+  const prepared = { type, what, properties, transform, dynamic, encoder };
+  return { ...prepared, open: (run) => openSink(prepared, run) };
 }
 
-interface Prepared {
-  readonly type: SinkType;
-  readonly what: string;
-  readonly properties: Properties;
-  readonly transform: Transform;
-  readonly dynamic: DynamicProperties;
-  readonly encoder: Encoder;
-}
+type Prepared = Omit<SinkPlan, 'open'> & { readonly what: string };
 
 async function openSink(
   { type, what, properties, transform, dynamic, encoder }: Prepared,
@@ -132,6 +130,7 @@ function checkNames({ fields, excludeFields }: CommonProperties, what: string): 
   }
 }
 
+/** Converts values to the bytes of a sink. */
 interface Encoder {
   encode(value: unknown): Buffer;
   /** The result of `encode` as text; undefined if the format is binary. */

@@ -1,0 +1,35 @@
+import { InvalidInput } from '../../base/errors.ts';
+import { RulePublisher } from '../../packets/named-publisher.ts';
+import { CatalogueEvent } from '../../rules/events/event.ts';
+import type { ActionType, RuleEvent } from '../../rules/types.ts';
+import { isObject } from '../../sql/values.ts';
+import type { SinkAction } from '../../streams/sinks/sink-action.ts';
+
+/** A sink of streams as an action type of rules. */
+export function actionOf({ name, about, properties, open }: SinkAction): ActionType {
+  return {
+    name,
+    app: 'streams',
+    category: 'data_forward',
+    title: { en: `Sink ${name}`, zh: `Sink ${name}` },
+    description: { en: about, zh: about },
+    params: properties,
+    async create(params, { ruleId }) {
+      const { prepare, target } = await open(params, ruleId).catch((error: unknown) => {
+        if (!(error instanceof InvalidInput) || error.code !== 'PROPERTY_INVALID') throw error;
+        const { field, expected, got, message } = error;
+        throw new InvalidInput('PARAM_INVALID', field, expected, got, message);
+      });
+      return {
+        prepare: (output, event) => prepare(isObject(output) ? output : { value: output }, causeOf(event)) ?? null,
+        target
+      };
+    }
+  };
+}
+
+/** The rules and actions that caused the message of an event. */
+function causeOf(event: RuleEvent): readonly string[] | undefined {
+  const origin = event instanceof CatalogueEvent ? event.message?.origin : undefined;
+  return origin instanceof RulePublisher ? origin.chain : undefined;
+}

@@ -1,0 +1,170 @@
+// Each entry that has a `Settled` gets exactly one call, also if it is dropped, or lost with its outbox; entries of an
+// earlier process are reported by their head. While an entry that displaces others is being added, no entry is added
+// for the fallback of a displaced one, which would displace the next.
+
+import { BrokerError } from '../../base/errors.ts';
+import { type OutboxOptions, readOutboxOptions } from '../../outbox/options.ts';
+import type { Outbox } from '../../outbox/outbox.ts';
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import type { TargetLimits } from '../../targets/target.ts';
+import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from '../entry-head.ts';
+import type { ActionTarget } from '../types.ts';
+
+/** Called when an entry that was added before the current start of the process has left the outbox. */
+export type SettledEarlier = (ruleId: string, head: EntryHead, isSent: boolean, error: Error | undefined) => void;
+
+/** Called when the outcome of an entry is known. */
+export type Settled = (isSent: boolean, error: Error | undefined) => void;
+
+/** An entry that has left the outbox, with the reason. */
+type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
+
+/** The target of a queue. */
+interface QueueTarget {
+  /** The target, for messages. */
+  readonly what: string;
+  /** The open target. */
+  target(): Pick<ActionTarget, 'send'>;
+  /** Called when an entry was sent. Default: nothing. */
+  sent?(): void;
+  readonly settledEarlier: SettledEarlier;
+}
+
+/** The entries of rules for one target, in an outbox: the path from actions to resources, and to targets of actions. */
+export class TargetQueue {
+  readonly #outboxes: Pick<Outboxes, 'open' | 'delete'>;
+  readonly #name: string;
+  readonly #to: QueueTarget;
+  #outbox: Outbox | undefined;
+  #limits: TargetLimits | undefined;
+  readonly #pending = new Map<string, Settled>();
+  /**
+   * Entries that left the full outbox for a new entry, or are too large themselves. While there are any, no more
+   * entries are added.
+   */
+  #dropped: OutcomeOfEntry[] | undefined = undefined;
+
+  /** @param name the name of the outbox, to which stored entries belong */
+  constructor(outboxes: Pick<Outboxes, 'open' | 'delete'>, name: string, to: QueueTarget) {
+    this.#outboxes = outboxes;
+    this.#name = name;
+    this.#to = to;
+  }
+
+  /** True if an entry with its head has to be known after a restart. */
+  get isDurable(): boolean {
+    return this.#outbox?.limits.isPersisted ?? false;
+  }
+
+  /** Number of entries waiting to be sent. */
+  get size(): number {
+    return this.#outbox?.size ?? 0;
+  }
+
+  /** The reason why the last delivery failed; undefined after a success. */
+  get lastError(): Error | undefined {
+    return this.#outbox?.lastError;
+  }
+
+  /** Check limits without effect. @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID */
+  check(limits: TargetLimits | undefined): void {
+    readOutboxOptions(this.#optionsOf(limits));
+  }
+
+  /** Open the outbox. @throws as `Outboxes.open` */
+  open(limits: TargetLimits | undefined): void {
+    this.#outbox = this.#outboxes.open(this.#optionsOf(limits));
+    this.#limits = limits;
+  }
+
+  /** Take over other limits. Entries are kept, unless the limits change and they are not persisted. */
+  change(limits: TargetLimits | undefined): void {
+    if (this.#outbox !== undefined && JSON.stringify(this.#limits) === JSON.stringify(limits)) return;
+    this.#outbox?.close();
+    this.open(limits);
+    this.#failLost();
+  }
+
+  /**
+   * Add a content to be sent.
+   * @param settled called when the outcome is known, if that is in this process
+   * @param keptBytes memory that `settled` retains
+   * @throws BrokerError ENTRY_DROPPED for the fallback of an entry that was dropped, which would drop the next one
+   */
+  add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
+    if (this.#outbox === undefined || this.#dropped !== undefined) {
+      const why = this.#outbox === undefined ? 'closed' : 'full';
+      throw new BrokerError('ENTRY_DROPPED', `the queue of ${this.#to.what} is ${why}`);
+    }
+    const dropped: OutcomeOfEntry[] = [];
+    this.#dropped = dropped;
+    try {
+      const id = this.#outbox.add(ruleId, withHead(head, content), keptBytes);
+      this.#pending.set(id, settled);
+      for (const outcome of dropped) this.#conclude(...outcome);
+    } finally {
+      this.#dropped = undefined;
+    }
+  }
+
+  /** End delays, because the target can be reached again. */
+  retryNow(): void {
+    this.#outbox?.retryNow();
+  }
+
+  /** Close the outbox. Persisted entries stay in the store. */
+  close(): void {
+    const outbox = this.#outbox;
+    this.#outbox = undefined;
+    outbox?.close();
+    this.#failLost();
+  }
+
+  /** Drop the entries, including those in the store, and close the outbox. */
+  delete(): void {
+    this.#outbox?.clear();
+    this.close();
+    this.#outboxes.delete(this.#name);
+  }
+
+  #optionsOf(limits: TargetLimits | undefined): OutboxOptions {
+    return {
+      ...limits,
+      name: this.#name,
+      send: (entries, attempt) => {
+        const sent = entries.map(({ id, key, content, attempts }) => ({
+          ...{ id, ruleId: key, actionId: actionIdOf(content), attempts },
+          content: contentOf(content)
+        }));
+        return this.#to.target().send(sent, attempt);
+      },
+      settled: (...outcome) => {
+        if (this.#dropped === undefined) this.#conclude(...outcome);
+        else this.#dropped.push(outcome);
+      }
+    };
+  }
+
+  /** Notify the senders of entries that were not persisted and were lost with the outbox. */
+  #failLost(): void {
+    const kept = new Set<string>();
+    for (const { id } of this.#outbox?.entries() ?? []) kept.add(id);
+    for (const [id, settled] of [...this.#pending]) {
+      if (kept.has(id)) continue;
+      this.#pending.delete(id);
+      settled(false, new BrokerError('ENTRY_DROPPED', `${this.#to.what} was closed`));
+    }
+  }
+
+  /** Report the outcome of an entry. */
+  #conclude(...[entry, outcome, error]: OutcomeOfEntry): void {
+    const pending = this.#pending.get(entry.id);
+    const isSent = outcome === 'sent';
+    if (isSent) this.#to.sent?.();
+    const why = error ?? new BrokerError('ENTRY_DROPPED', `the entry was dropped: ${outcome}`);
+    if (pending !== undefined) {
+      this.#pending.delete(entry.id);
+      pending(isSent, isSent ? undefined : why);
+    } else this.#to.settledEarlier(entry.key, headOf(entry.content), isSent, isSent ? undefined : why);
+  }
+}

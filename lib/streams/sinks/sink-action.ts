@@ -1,0 +1,93 @@
+// A sink as an action of broker rules. Each output becomes an item, as a row of a stream rule does with `sendSingle`;
+// it waits in the outbox of the action. `enableCache` persists it, with the limits of the cache of a stream rule.
+
+import { randomBytes } from 'node:crypto';
+import { InvalidInput } from '../../base/errors.ts';
+import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import type { Target, TargetLimits } from '../../targets/target.ts';
+import type { Properties, SinkSetup, SinkType } from '../types.ts';
+import type { Cause } from '../values/cause.ts';
+import { cacheLimits, sendKept } from './cache.ts';
+import { COMMON_SINK_PROPERTIES, type CommonProperties } from './common-properties.ts';
+import { keptContent, MadeItem } from './item.ts';
+import { planSink, type SinkPlanSetup } from './sink-plan.ts';
+
+/** Common properties that concern rows of several emissions, or queues other than the outbox of the action. */
+const WITHOUT_EFFECT = ['sendSingle', 'batchSize', 'lingerInterval', 'bufferLength', 'runAsync', 'cleanCacheAtStop'];
+
+/** Properties of actions: those of the sink, and the common ones. */
+const COMMON: FieldTable = Object.fromEntries(
+  Object.entries(COMMON_SINK_PROPERTIES).filter(
+    ([name, { about }]) => !WITHOUT_EFFECT.includes(name) && !about.startsWith('Accepted')
+  )
+);
+
+/** An entry of the outbox of an action. */
+interface SinkEntry {
+  readonly id: string;
+  readonly content: string | Buffer;
+  readonly attempts: number;
+}
+
+/** A sink that an action of a broker rule has opened. */
+interface OpenSinkAction {
+  /** The content of the entry for an output; undefined if there is nothing to send. @throws StreamFailure */
+  prepare(row: Readonly<Record<string, unknown>>, cause: Cause | undefined): Buffer | undefined;
+  readonly target: Target<readonly SinkEntry[]> & { readonly outbox: TargetLimits };
+}
+
+/** A sink type for actions of broker rules. */
+export interface SinkAction {
+  readonly name: string;
+  readonly about: string;
+  /** Undefined if the type does not name its properties. */
+  readonly properties: FieldTable | undefined;
+  /** @throws InvalidInput PROPERTY_INVALID; the errors of the sink if it cannot be used at all */
+  open(properties: Properties, ruleId: string): Promise<OpenSinkAction>;
+}
+
+/** Settings and dependencies of a sink action. */
+interface SinkActionSetup extends SinkPlanSetup, Pick<SinkSetup, 'dataDir' | 'clock' | 'log'> {
+  warn(text: string): void;
+  /** The properties, with those of the connection that they select. */
+  connected(properties: Properties): Properties;
+}
+
+/** Create the action for a sink type. */
+export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
+  const { name, about } = type;
+  return {
+    ...{ name, about },
+    properties: type.properties && { ...COMMON, ...fieldsOf(type.properties) },
+    async open(given, ruleId) {
+      const warn = (text: string) => {
+        throw new InvalidInput('PROPERTY_INVALID', 'params', 'properties of the sink', undefined, text);
+      };
+      for (const each of Object.keys(given))
+        if (WITHOUT_EFFECT.includes(each) && !Object.hasOwn(type.properties ?? {}, each))
+          warn(`${name} sink: the property ${each} has no effect in an action of a broker rule; leave it out`);
+      const plan = planSink(type, { ...setup.connected(given), sendSingle: true }, { ...setup, warn });
+      const { properties, dynamic, encoder, transform } = plan;
+      const kind = { ...{ properties, dynamic }, prefix: randomBytes(6).toString('base64url'), ...encoder };
+      const cache = properties as unknown as CommonProperties;
+      const sink = await type.open({
+        ...{ ruleId, index: 0, properties, dataDir: setup.dataDir, clock: setup.clock },
+        ...{ connected() {}, disconnected() {}, log: setup.log, warn: setup.warn }
+      });
+      return {
+        prepare(row, cause) {
+          const [output] = transform([row]);
+          if (output === undefined) return undefined;
+          return keptContent(new MadeItem(output, kind, 0, cause), dynamic, encoder.isJson);
+        },
+        target: {
+          outbox: cacheLimits(cache),
+          async send(entries) {
+            for (const entry of entries) await sendKept(sink, entry, properties);
+          },
+          close: () => sink.close()
+        }
+      };
+    }
+  };
+}

@@ -1,0 +1,284 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { fileSink } from '../../adapters/streams/file/index.ts';
+import { restSink } from '../../adapters/streams/http/index.ts';
+import { mqttSink } from '../../adapters/streams/mqtt/index.ts';
+import { sqlSink } from '../../adapters/streams/sql/index.ts';
+import type { SinkItem, SinkType } from '../../lib/adapter.ts';
+import { type Broker, memoryStore, SendError } from '../../lib/index.ts';
+import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
+import { DATABASES } from '../streams/sql-kit.ts';
+import { until } from '../support/until.ts';
+import { Receiver } from '../webhook/receiver.ts';
+import { actionKind, ruleKit } from './support.ts';
+
+/** A sink of an app. */
+class AppSink implements SinkType {
+  readonly name: string = 'app_sink';
+  readonly about = 'For tests.';
+  readonly properties: SinkType['properties'] = {
+    topic: { type: 'string', required: true, isTemplate: true, about: 'Topic.' },
+    token: { type: 'string', isSecret: true, about: 'Token.' },
+    level: { type: 'number', default: 3, range: [0, 5], about: 'Level.' }
+  };
+  readonly sent: string[] = [];
+  readonly tokens: unknown[] = [];
+  opened = 0;
+  closed = 0;
+  answer: (item: SinkItem) => void | Promise<void> = () => undefined;
+
+  async open({ properties }: Parameters<SinkType['open']>[0]) {
+    this.opened++;
+    this.tokens.push(properties.token);
+    return {
+      send: async (item: SinkItem) => {
+        await this.answer(item);
+        this.sent.push(`${item.property('topic')}: ${item.bytes}`);
+      },
+      close: () => void this.closed++
+    };
+  }
+}
+
+const SQL = 'SELECT payload.n as n, clientid FROM "a/#"';
+
+/** The counters of the first action of a rule. */
+async function countersOf(broker: Broker, id = 'r') {
+  return (await broker.rules.get(id))?.actions[0].counters;
+}
+
+describe('an action that names a sink of streams', () => {
+  it('sends each output to the sink, with its templates filled in, and counts it', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const params = { topic: 'out/{{.clientid}}', dataTemplate: '{"n":{{.n}}}' };
+    await broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params }] });
+    const client = await kit.connect({ clientId: 'c' });
+    for (const n of [1, 2]) await client.publish('a/b', `{"n":${n}}`);
+    await until(() => sink.sent.length === 2);
+    assert.deepEqual(sink.sent, ['out/c: {"n":1}', 'out/c: {"n":2}']);
+    assert.deepEqual(await countersOf(broker), { taken: 2, success: 2, failed: 0 });
+    assert.equal(await broker.rules.delete('r'), true);
+    await until(() => sink.closed === 1);
+    assert.deepEqual([sink.opened, broker.outboxes.size], [1, 0]);
+  });
+
+  it('sends an output again after a failure, and runs the fallbacks after a final one', async () => {
+    const sink = new AppSink();
+    const failed: unknown[] = [];
+    let fault: Error | undefined = new Error('not now');
+    sink.answer = () => {
+      if (fault !== undefined) throw fault;
+    };
+    await using kit = await ruleKit({
+      streams: { sinks: [sink] },
+      rules: { actions: [actionKind('note', (output) => failed.push(output))] }
+    });
+    const { broker } = kit;
+    const actions = [{ name: 'app_sink', params: { topic: 't' }, fallbacks: ['note'] }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload.n as n FROM "a"', actions });
+    await broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    assert.deepEqual([sink.sent, await countersOf(broker)], [[], { taken: 1, success: 0, failed: 0 }]);
+    fault = undefined;
+    await kit.clock.advance('1s');
+    assert.deepEqual([sink.sent, failed], [['t: {"n":1}'], []]);
+    fault = new SendError('never', { isFinal: true });
+    await broker.publish('a', '{"n":2}');
+    await kit.clock.settle();
+    assert.deepEqual(failed, [{ n: 2 }]);
+    assert.deepEqual(await countersOf(broker), { taken: 2, success: 1, failed: 1 });
+  });
+
+  it('keeps its queue while a change of the rule keeps the action', async () => {
+    const sink = new AppSink();
+    let isDown = true;
+    sink.answer = () => {
+      if (isDown) throw new Error('down');
+    };
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const actions = [{ name: 'app_sink', params: { topic: 't' } }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload FROM "a"', actions });
+    await broker.publish('a', '1');
+    await kit.clock.settle();
+    await broker.rules.update('r', { onActionFailed: 'stop' });
+    isDown = false;
+    await kit.clock.advance('1s');
+    assert.deepEqual([sink.sent.length, sink.opened, sink.closed], [1, 1, 0]);
+    assert.deepEqual(await countersOf(broker), { taken: 1, success: 1, failed: 0 });
+  });
+
+  it('sends persisted outputs after a restart with enableCache, and drops those of a deleted rule', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    const actions = [{ name: 'app_sink', params: { topic: 't/{{.n}}', enableCache: true } }];
+    {
+      await using kit = await ruleKit(options);
+      for (const id of ['r', 'gone'])
+        await kit.broker.rules.create({ id, sql: 'SELECT payload.n as n FROM "a"', actions });
+      await kit.broker.publish('a', '{"n":1}', { qos: 1 });
+      await kit.broker.rules.delete('gone');
+      assert.equal(kit.broker.outboxes.size, 1);
+    }
+    assert.deepEqual([sink.sent, sink.opened, sink.closed], [[], 2, 2]);
+    sink.answer = () => undefined;
+    await using kit = await ruleKit(options);
+    await until(() => sink.sent.length === 1);
+    assert.deepEqual(sink.sent, ['t/1: {"n":1}']);
+    assert.deepEqual(await countersOf(kit.broker), { taken: 0, success: 1, failed: 0 });
+  });
+
+  it('opens the sink again after the broker was stopped and started', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const actions = [{ name: 'app_sink', params: { topic: 't' } }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload FROM "a"', actions });
+    await broker.stop();
+    assert.deepEqual([sink.opened, sink.closed], [1, 1]);
+    await broker.start();
+    await broker.publish('a', '1');
+    await until(() => sink.sent.length === 1);
+    assert.deepEqual([sink.opened, sink.closed], [2, 1]);
+  });
+
+  it('refuses an unknown name, parameters that the sink does not know, and those without effect', async () => {
+    await using kit = await ruleKit({ streams: { sinks: [new AppSink()] } });
+    const { rules } = kit.broker;
+    const create = (name: string, params: object) =>
+      rules.create({ sql: SQL, actions: [{ name, params: params as Record<string, unknown> }] });
+    await assert.rejects(create('kafka', {}), {
+      code: 'ACTION_NOT_FOUND',
+      message: /unknown action "kafka"; use one of inspect, republish, do_nothing, app_sink, log, memory, mqtt, nop$/
+    });
+    await assert.rejects(create('app_sinc', {}), { message: 'unknown action "app_sinc"; did you mean "app_sink"?' });
+    await assert.rejects(create('app_sink', {}), { code: 'PARAM_REQUIRED', field: 'topic' });
+    await assert.rejects(create('app_sink', { topic: 't', level: 6 }), { code: 'PARAM_INVALID', field: 'level' });
+    await assert.rejects(create('app_sink', { topic: '{{.x' }), { code: 'PARAM_INVALID', field: 'topic' });
+    await assert.rejects(create('app_sink', { topic: 't', tokn: 'x' }), {
+      code: 'PARAM_INVALID',
+      message: /"token"\?/
+    });
+    await assert.rejects(create('app_sink', { topic: 't', batchSize: 2 }), {
+      code: 'PARAM_INVALID',
+      message: /the property batchSize has no effect in an action of a broker rule; leave it out/
+    });
+  });
+
+  it('masks secrets, and keeps them when a change sends them back', async () => {
+    const sink = new AppSink();
+    const open: SinkType = {
+      name: 'open_sink',
+      about: 'Without properties.',
+      open: () => sink.open({ properties: {} } as never)
+    };
+    await using kit = await ruleKit({ streams: { sinks: [sink, open] } });
+    const { rules } = kit.broker;
+    const actions = [
+      { name: 'app_sink', params: { topic: 't', token: 'secret' } },
+      { name: 'open_sink', params: { anything: 'shown', apiToken: 'a secret' } }
+    ];
+    const created = await rules.create({ id: 'r', sql: SQL, actions });
+    const shown = created.actions.map(({ name, params }) => ({ name, params: { ...params } }));
+    assert.deepEqual(shown, [
+      { name: 'app_sink', params: { topic: 't', token: '******' } },
+      { name: 'open_sink', params: { anything: 'shown', apiToken: '******' } }
+    ]);
+    shown[0].params.topic = 'other';
+    await rules.update('r', { actions: shown });
+    assert.deepEqual(sink.tokens, ['secret', undefined, 'secret', undefined]);
+    await rules.update('r', { isEnabled: false });
+    assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
+  });
+
+  it('lists sinks among the actions, unless an action type has the name', async () => {
+    const sink = new AppSink();
+    let runs = 0;
+    await using kit = await ruleKit({
+      streams: { sinks: [sink] },
+      rules: { actions: [actionKind('app_sink', () => void runs++)] }
+    });
+    const { rules } = kit.broker;
+    await rules.create({ sql: 'SELECT payload FROM "a"', actions: ['app_sink'] });
+    await kit.broker.publish('a', '1');
+    assert.deepEqual([runs, sink.opened], [1, 0]);
+    const listed = await rules.actions();
+    assert.deepEqual(listed.filter(({ name }) => name === 'app_sink').length, 1);
+    const memory = listed.find(({ name }) => name === 'memory');
+    assert.deepEqual([memory?.app, memory?.category, memory?.params.topic.required], ['streams', 'data_forward', true]);
+  });
+
+  it('does not publish in a cycle: the second output of a rule that its own message caused fails', async () => {
+    await using kit = await ruleKit();
+    const { broker } = kit;
+    const actions = [{ name: 'mqtt', params: { topic: 'a/{{.n}}' } }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload.n as n FROM "a/#"', actions });
+    await broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    await until(() => broker.outboxes.size === 0);
+    assert.deepEqual(await countersOf(broker), { taken: 2, success: 1, failed: 1 });
+  });
+
+  it('writes to a file and to a web server', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'embermq-rule-sink-'));
+    try {
+      await using receiver = await new Receiver().open();
+      await using kit = await ruleKit({ streams: { sinks: [fileSink(), restSink()], dataDir } });
+      const { broker } = kit;
+      const actions = [
+        { name: 'file', params: { path: 'out.txt' } },
+        { name: 'rest', params: { url: `${receiver.url}/{{.clientid}}`, method: 'post' } }
+      ];
+      await broker.rules.create({ id: 'r', sql: SQL, actions });
+      const client = await kit.connect({ clientId: 'c' });
+      await client.publish('a', '{"n":1}');
+      assert.deepEqual(await receiver.until(1), [{ n: 1, clientid: 'c' }]);
+      assert.equal(receiver.received[0].url, '/hook/c');
+      await broker.stop();
+      assert.equal(await readFile(join(dataDir, 'files/out.txt'), 'utf8'), '{"n":1,"clientid":"c"}\n');
+    } finally {
+      await rm(dataDir, { recursive: true });
+    }
+  });
+
+  it('publishes at mosquitto', withMosquitto, async () => {
+    const mosquitto = await new Mosquitto().begin();
+    const client = await mosquitto.client();
+    await client.subscribe('out/#', { qos: 1 });
+    const received: string[] = [];
+    client.on('message', ({ topic, payload }) => received.push(`${topic} ${payload}`));
+    await using kit = await ruleKit({ streams: { sinks: [mqttSink()] } });
+    const params = { server: `tcp://127.0.0.1:${mosquitto.port}`, topic: 'out/{{.n}}', qos: 1 };
+    const actions = [{ name: 'mqtt', params }];
+    await kit.broker.rules.create({ id: 'r', sql: 'SELECT payload.n as n FROM "a"', actions });
+    await kit.broker.publish('a', '{"n":1}');
+    await until(() => received.length === 1);
+    assert.deepEqual(received, ['out/1 {"n":1}']);
+    client.destroy();
+    await mosquitto.stop();
+  });
+
+  for (const { name, skip, open } of DATABASES)
+    it(`writes rows to ${name}`, { skip }, async () => {
+      const db = await open();
+      await db.run('CREATE TABLE readings (n INT, clientid VARCHAR(20))');
+      await using kit = await ruleKit({ streams: { sinks: [sqlSink(db.options)] } });
+      const actions = [{ name: 'sql', params: { table: 'readings' } }];
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions });
+      const client = await kit.connect({ clientId: 'c' });
+      await client.publish('a', '{"n":7}');
+      const rows = async () => db.run('SELECT n, clientid FROM readings');
+      while ((await rows()).length === 0) await new Promise(setImmediate);
+      assert.deepEqual(await rows().then((all) => all.map((row) => ({ ...row }))), [{ n: 7, clientid: 'c' }]);
+      await kit.broker.rules.delete('r');
+      await db.close();
+    });
+});
