@@ -25,6 +25,8 @@ const STACK_BYTES = 256 * 1024;
 /** Minimum time for loading a script, which includes compiling the interpreter. */
 const LOAD_MS = 1000;
 const MAX_LOG_CHARACTERS = 1000;
+/** The size of a page of WebAssembly memory. */
+const PAGE_BYTES = 65_536;
 
 /** Converts structures inside the interpreter. */
 const CONVERSIONS = `[JSON.parse, ((stringify, Pending) => (value) => {
@@ -42,6 +44,7 @@ export class Script {
   readonly description: ScriptDescription;
   readonly #limits: ScriptLimits;
   readonly #context: QuickJSContext;
+  readonly #memory: Memory;
   #function!: QuickJSHandle;
   #parse!: QuickJSHandle;
   #stringify!: QuickJSHandle;
@@ -52,8 +55,9 @@ export class Script {
   #failure: Error | undefined = undefined;
   readonly #counters = { calls: 0, timeouts: 0, failures: 0 };
 
-  private constructor(description: ScriptDescription, limits: ScriptLimits, context: QuickJSContext) {
+  private constructor(description: ScriptDescription, limits: ScriptLimits, context: QuickJSContext, memory: Memory) {
     this.description = description;
+    this.#memory = memory;
     this.#limits = limits;
     this.#context = context;
   }
@@ -66,7 +70,7 @@ export class Script {
     const wasmMemory = memoryOf(limits.memoryBytes);
     const runtime = (await newQuickJSWASMModule(newVariant(RELEASE_SYNC, { wasmMemory }))).newRuntime();
     runtime.setMaxStackSize(STACK_BYTES);
-    const script = new Script(description, limits, runtime.newContext());
+    const script = new Script(description, limits, runtime.newContext(), wasmMemory);
     // Real time, because a call is synchronous and the clock of a test does not advance during it. The interpreter
     // calls this every 10,000 steps.
     runtime.setInterruptHandler(() => {
@@ -212,10 +216,13 @@ export class Script {
     try {
       if (this.#isLate) return new Error(`it took longer than ${this.#timeMs} ms, the option scriptTime`);
       const thrown = this.#context.dump(handle) as unknown;
+      // null is also thrown if there is no memory for the error; the memory grows by 5 % or more, so it ends before the limit
+      const text = `it needs more memory than ${memoryBytes} bytes, the option scriptMemory`;
+      if (thrown === null && this.#memory.buffer.byteLength * 1.05 >= maxPages(memoryBytes) * PAGE_BYTES)
+        return new Error(`${text}, or has thrown null`);
       if (typeof thrown !== 'object' || thrown === null) return new Error(`it has thrown ${messageOf(thrown)}`);
       const { name = 'Error', message = '', stack } = thrown as Partial<Error>;
-      if (message === 'out of memory')
-        return new Error(`it needs more memory than ${memoryBytes} bytes, the option scriptMemory`);
+      if (message === 'out of memory') return new Error(text);
       return new Error(`${name}: ${messageOf(message)}${positionIn(stack)}`);
     } finally {
       handle.dispose();
@@ -239,7 +246,11 @@ type Memory = NonNullable<Parameters<Interpreter['newVariant']>[1]['wasmMemory']
 function memoryOf(bytes: number): Memory {
   // missing in the types of Node
   const { WebAssembly } = globalThis as unknown as { WebAssembly: { Memory: new (size: object) => Memory } };
-  return new WebAssembly.Memory({ initial: 256, maximum: Math.max(257, Math.floor(bytes / 65_536)) });
+  return new WebAssembly.Memory({ initial: 256, maximum: maxPages(bytes) });
+}
+
+function maxPages(bytes: number): number {
+  return Math.max(257, Math.floor(bytes / PAGE_BYTES));
 }
 
 type Interpreter = Pick<typeof import('quickjs-emscripten'), 'newQuickJSWASMModule' | 'newVariant' | 'RELEASE_SYNC'>;

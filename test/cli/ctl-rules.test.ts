@@ -116,7 +116,8 @@ describe('ctl rules', () => {
   it('lists events and actions', async () => {
     assert.ok((await rows(['rules', 'events'])).some(({ event }) => event === '$events/client_connected'));
     const names = async (...args: string[]) => (await rows(['actions', ...args])).map(({ name }) => name);
-    assert.deepEqual(await names(), ['inspect', 'republish', 'do_nothing', 'send_to_target']);
+    const own = ['inspect', 'republish', 'do_nothing', 'send_to_target'];
+    assert.deepEqual(await names(), [...own, 'log', 'memory', 'mqtt', 'nop'], 'and the sinks of streams');
     assert.deepEqual(await names('list', 'test_target'), ['send_to_target']);
     assert.ok('target_topic' in (await rows(['actions', 'show', 'republish']))[0].params);
   });
