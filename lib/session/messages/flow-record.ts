@@ -22,7 +22,7 @@ export interface FlowRecord {
   readonly inFlight: Buffer;
   /** Subscriptions for which some of their retained messages have been sent, but not all. */
   readonly pendingFeeds: readonly PendingFeed[];
-  /** See `StoredMessages.firstTo`. */
+  /** See `SessionLog.firstTo`. */
   readonly firstTo: number;
 }
 

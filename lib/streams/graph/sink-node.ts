@@ -52,8 +52,11 @@ export class SinkNode {
     this.#host = host;
   }
 
-  /** Send an emission. @param cause the rules that caused it */
-  /** @param isCounted false for an error, which has been counted and does not count as sent */
+  /**
+   * Send an emission.
+   * @param cause the rules that caused it
+   * @param isCounted false for an error, which has been counted and does not count as sent
+   */
   push(rows: OutputRows, cause: Cause | undefined, isCounted = true): void {
     const { counters } = this;
     if (isCounted && counters.arrived()) counters.seen(this.#host.clock.now());

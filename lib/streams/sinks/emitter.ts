@@ -99,10 +99,25 @@ export class Emitter implements SinkTarget {
     return this.#pending >= this.#setup.properties.bufferLength;
   }
 
-  /** Send an emission. @throws StreamFailure; errors of the sink */
-  push(rows: OutputRows, cause?: Cause): void | Promise<void> {
+  /**
+   * Send an emission.
+   * @param isBatch whether the rows have been collected already
+   * @throws StreamFailure; errors of the sink
+   */
+  push(rows: OutputRows, cause?: Cause, isBatch = false): void | Promise<void> {
     const { batchSize, lingerInterval } = this.#setup.properties;
-    return batchSize > 0 || lingerInterval > 0 ? this.#collect(rows, cause) : this.#emit(rows, cause);
+    if (!isBatch && (batchSize > 0 || lingerInterval > 0)) return this.#collect(rows, cause);
+    const outputs = this.#setup.transform(rows);
+    const itemOf = (output: Output) => new MadeItem(output, this.#setup.kind, ++this.#count, cause);
+    if (outputs.length === 1) return this.#send(itemOf(outputs[0]));
+    const sent = outputs.map((output) => {
+      try {
+        return this.#send(itemOf(output));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    });
+    if (sent.some((each) => each !== undefined)) return this.#all(sent);
   }
 
   /** Send the collected rows. Resolves when everything pushed so far has been sent, is in the cache, or has failed. */
@@ -142,7 +157,7 @@ export class Emitter implements SinkTarget {
     this.#batchCause = undefined;
     this.#setup.clock.clearTimeout(this.#timer);
     this.#timer = undefined;
-    return this.#emit(rows, cause);
+    return this.push(rows, cause, true);
   }
 
   #flushBatch(): void {
@@ -156,20 +171,6 @@ export class Emitter implements SinkTarget {
 
   // --------------------------------------------------------------------------------------------------------------- sending
 
-  #emit(rows: OutputRows, cause: Cause | undefined): void | Promise<void> {
-    const outputs = this.#setup.transform(rows);
-    const itemOf = (output: Output) => new MadeItem(output, this.#setup.kind, ++this.#count, cause);
-    if (outputs.length === 1) return this.#send(itemOf(outputs[0]));
-    const sent = outputs.map((output) => {
-      try {
-        return this.#send(itemOf(output));
-      } catch (error) {
-        return Promise.reject(error);
-      }
-    });
-    if (sent.some((each) => each !== undefined)) return this.#all(sent);
-  }
-
   /** @throws the first failure; the others are reported */
   async #all(sent: readonly (void | Promise<void>)[]): Promise<void> {
     const failures: unknown[] = [];
@@ -180,23 +181,22 @@ export class Emitter implements SinkTarget {
 
   #send(item: SinkItem): void | Promise<void> {
     if (this.#cache !== undefined) return this.#cache.add(item);
-    if (this.#pending === 0) {
-      const sent = this.#deliver(item);
-      return isThenable(sent) ? this.#track(sent) : undefined;
+    if (this.#pending > 0) {
+      const { bufferLength, runAsync } = this.#setup.properties;
+      if (this.#pending >= bufferLength) {
+        const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} are waiting (option bufferLength)`;
+        throw new StreamFailure(text);
+      }
+      if (!runAsync) return this.#track(this.#last.then(() => this.#openSink()?.send(item)));
     }
-    const { bufferLength, runAsync } = this.#setup.properties;
-    if (this.#pending >= bufferLength) {
-      const text = `buffer full, drop message to the ${this.#setup.what}: ${bufferLength} are waiting (option bufferLength)`;
-      throw new StreamFailure(text);
-    }
-    if (!runAsync) return this.#track(this.#last.then(() => this.#deliver(item)));
-    const sent = this.#deliver(item);
+    const sent = this.#openSink()?.send(item) as void | Promise<void>;
     return isThenable(sent) ? this.#track(sent) : undefined;
   }
 
-  #deliver(item: SinkItem): void | Promise<void> {
+  /** @throws StreamFailure if the sink is closed */
+  #openSink(): OpenSink | undefined {
     if (this.#isClosed) throw new StreamFailure(`the ${this.#setup.what} is closed: a waiting output is dropped`);
-    return this.#sink?.send(item) as void | Promise<void>;
+    return this.#sink;
   }
 
   /** Track a send for which later sends wait. */
