@@ -60,6 +60,26 @@ export function hideSecrets(given: GivenTable | undefined, values: Fields): Fiel
   });
 }
 
+/**
+ * Call a function for each value for which `******` stands where `hideSecrets` hides a secret.
+ * @param refuse receives the names that lead to the value
+ */
+export function findHidden(
+  given: GivenTable | undefined,
+  values: unknown,
+  refuse: (path: readonly string[]) => void,
+  path: readonly string[] = []
+): void {
+  const table = fieldsOf(given);
+  const isList = Array.isArray(values);
+  for (const [name, value] of Object.entries(isList || isPlain(values) ? values : {})) {
+    const field = isList ? undefined : fieldNamed(table, name);
+    const isSecret = field === undefined ? !isList && SECRET_NAME.test(name) : field.isSecret === true;
+    if (isHidden(isSecret ? { isSecret } : {}, value)) refuse([...path, name]);
+    findHidden(field?.fields, value, refuse, [...path, name]);
+  }
+}
+
 function hideIn(value: unknown, fields?: FieldTable): unknown {
   if (typeof value === 'string') return hideInUrls(value);
   if (Array.isArray(value)) return value.map((one) => hideIn(one));
@@ -125,7 +145,7 @@ export function isPlain(value: unknown): value is Fields {
 }
 
 /** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
-export function isHidden(field: Field, value: unknown): boolean {
+export function isHidden(field: Pick<Field, 'isSecret'>, value: unknown): boolean {
   if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInUrls(value);
   return value === HIDDEN || (isPlain(value) && Object.values(value).includes(HIDDEN));
 }

@@ -15,7 +15,7 @@ import {
   type Policy,
   readFields
 } from '../base/fields.ts';
-import { isHidden, isPlain, mapped } from '../base/secrets.ts';
+import { findHidden, isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
@@ -56,7 +56,11 @@ const PARAMETERS: Policy = {
 export function checkParams(table: GivenTable | undefined, given: unknown, what: string): Params {
   if (given !== undefined && !isPlain(given))
     throw new InvalidInput('PARAM_INVALID', 'params', 'an object', given, `${what}: its parameters must be an object`);
-  return readFields(table, new Copier(what).fields(given ?? {}, '', 0), PARAMETERS, { what });
+  const read = readFields(table, new Copier(what).fields(given ?? {}, '', 0), PARAMETERS, { what });
+  findHidden(table, read, (path) => {
+    throw invalid(what, path.join('.'), `the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
+  });
+  return read;
 }
 
 /**

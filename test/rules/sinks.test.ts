@@ -199,6 +199,27 @@ describe('an action that names a sink of streams', () => {
     assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
   });
 
+  it('refuses ****** that stands for no current secret, at every depth and for names that no table lists', async () => {
+    const sink = new AppSink();
+    const open: SinkType = { name: 'open_sink', about: 'Without properties.', open: AppSink.prototype.open.bind(sink) };
+    await using kit = await ruleKit({ streams: { sinks: [open, restSink()] } });
+    const { rules } = kit.broker;
+    const given: [string, Record<string, unknown>, string][] = [
+      ['open_sink', { apiToken: '******' }, 'apiToken'],
+      ['open_sink', { servers: [{ password: '******' }] }, 'servers.0.password'],
+      ['open_sink', { servers: ['http://******@localhost'] }, 'servers.0'],
+      ['rest', { url: 'http://localhost', headers: { Authorization: '******' } }, 'headers.Authorization']
+    ];
+    for (const [name, params, field] of given) {
+      const actions = [{ name, params }];
+      await assert.rejects(rules.create({ sql: SQL, actions }), { code: 'PARAM_INVALID', field });
+    }
+    const created = await rules.create({ id: 'r', sql: SQL, actions: [{ name: 'open_sink', params: { a: '******' } }] });
+    assert.equal(created.actions[0].params.a, '******');
+    const change = { actions: [{ name: 'open_sink', params: { apiToken: '******' } }] };
+    await assert.rejects(rules.update('r', change), { code: 'PARAM_INVALID', field: 'apiToken' });
+  });
+
   it('lists sinks among the actions, unless an action type has the name', async () => {
     const sink = new AppSink();
     let runs = 0;
