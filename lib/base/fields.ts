@@ -171,21 +171,42 @@ export function fieldsOf(given: GivenTable = NO_FIELDS): FieldTable {
 }
 
 /** The columns of earlier forms. */
-type Earlier = Partial<Pick<OptionRow, 'kind'> & Pick<DocumentedParam, 'description' | 'enum' | 'range' | 'schema'>>;
+type Earlier = Partial<
+  Pick<OptionRow, 'kind'> & Pick<DocumentedParam, 'description' | 'enum' | 'range' | 'schema' | 'items'>
+>;
 
 function currentField(given: GivenTable[string]): Field {
-  const { kind, description, enum: choices, range, schema, ...others } = given as Omit<Field, 'title'> & Earlier;
-  if ([kind, description, choices, range, schema].every((one) => one === undefined)) return given as Field;
+  const {
+    kind,
+    description,
+    enum: choices,
+    range,
+    schema,
+    items,
+    ...others
+  } = given as Omit<Field, 'title' | 'items'> & Earlier;
   const { title, type } = given as DocumentedParam;
-  const isText = kind === 'text';
+  const isDuration = type === 'number' && others.unit === 'ms';
+  // elements without a type are not checked
+  const element = items !== undefined && 'type' in items ? currentField(items as Field) : undefined;
+  const isCurrent = [kind, description, choices, range, schema].every((one) => one === undefined);
+  if (isCurrent && type !== 'float' && !isDuration && element === items) return given as Field;
   return {
     ...others,
-    type: isText ? 'string' : (kind ?? (type === 'float' ? 'number' : type)),
+    type: isDuration ? 'duration' : kind === 'text' ? 'string' : (kind ?? (type === 'float' ? 'number' : type)),
+    ...(kind === 'object' && { check: others.check ?? checkAnyObject }),
     ...(choices && { choices }),
     ...(range && { min: range[0], max: range[1] }),
     ...(schema && { fields: fieldsOf(schema) }),
+    ...(element && { items: element }),
     ...(description && { about: description.en, title: title.en, zh: { title: title.zh, about: description.zh } })
   };
+}
+
+/** Objects of earlier options may be arrays. */
+function checkAnyObject(value: unknown, field: string): unknown {
+  if (typeof value === 'object' && value !== null) return value;
+  throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
 /** The types of values in JSON, as interfaces show them. */
@@ -531,14 +552,14 @@ export function unknownKey(key: string, known: readonly string[], where: string)
 }
 
 /** The name of the field for a key in any spelling (camelCase, documented, or an alias); undefined if there is none. */
-export function optionName(table: FieldTable, key: string): string | undefined {
+export function optionName(table: FieldTable | OptionTable, key: string): string | undefined {
   return nameIndex(table).get(key);
 }
 
-const indexes = new WeakMap<FieldTable, Map<string, string>>();
+const indexes = new WeakMap<FieldTable | OptionTable, Map<string, string>>();
 
 /** The names of fields by each of their spellings. */
-function nameIndex(table: FieldTable): Map<string, string> {
+function nameIndex(table: FieldTable | OptionTable): Map<string, string> {
   let index = indexes.get(table);
   if (index === undefined) {
     index = new Map();

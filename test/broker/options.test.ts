@@ -7,6 +7,9 @@ import {
   durationMs,
   type FieldTable,
   nearest,
+  type OptionTable,
+  optionName,
+  optionRow,
   parseDuration,
   parseSize,
   readOptions
@@ -59,6 +62,19 @@ describe('option tables', () => {
       }
     }
     assert.equal(Object.keys(ZONE_OPTIONS).filter((name) => name in BROKER_OPTIONS).length, 0);
+  });
+});
+
+describe('option tables of 0.2', () => {
+  const table: OptionTable = { userRules: optionRow('object', {}, 'Rules.') };
+
+  it('accept an array as an object if they have no check', () => {
+    assert.deepEqual(readOptions(table, { userRules: ['a'] }, ''), { userRules: ['a'] });
+    assert.throws(() => readOptions(table, { userRules: 'a' }, ''), /userRules: expected an object/);
+  });
+
+  it('know the name of an option by its documented spelling', () => {
+    assert.equal(optionName(table, 'user_rules'), 'userRules');
   });
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { InvalidInput } from '../../lib/base/errors.ts';
-import type { Field, FieldTable } from '../../lib/base/fields.ts';
+import type { Field, FieldTable, ParamTable } from '../../lib/base/fields.ts';
 import { hideSecrets, keepSecrets } from '../../lib/base/secrets.ts';
 import { checkParams } from '../../lib/rules/params.ts';
 
@@ -133,6 +133,27 @@ describe('Parameters', () => {
     assert.deepEqual(Object.keys(params), ['url', '__proto__', 'constructor']);
     assert.equal(faultOf(JSON.parse('{"__proto__":{"url":"http://localhost"}}')).code, 'PARAM_REQUIRED');
     assert.deepEqual(hideSecrets(TABLE, params), params);
+  });
+});
+
+describe('Parameters in the form of 0.2', () => {
+  const text = { en: 'A parameter', zh: 'A parameter' };
+  const list = (items: object): ParamTable => ({ list: { type: 'array', title: text, description: text, items } });
+
+  it('are not checked in lists whose elements have no type', () => {
+    assert.deepEqual(checkParams(list({ enum: ['a', 'b'] }), { list: ['c', 1] }, 'the action "a"'), { list: ['c', 1] });
+  });
+
+  it('are checked in lists whose elements have a type', () => {
+    const refused: readonly (readonly [items: object, element: unknown])[] = [
+      [{ type: 'string', enum: ['a'] }, 'b'],
+      [{ type: 'float', range: [1, 2] }, 3],
+      [{ type: 'float' }, 'a'],
+      [{ type: 'object', schema: { id: { type: 'number', required: true, title: text, description: text } } }, {}]
+    ];
+    for (const [items, element] of refused)
+      assert.throws(() => checkParams(list(items), { list: [element] }, 'the action "a"'), InvalidInput);
+    assert.deepEqual(checkParams(list({ type: 'float' }), { list: [0.5] }, 'the action "a"'), { list: [0.5] });
   });
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { FieldTable } from '../../lib/base/fields.ts';
+import type { FieldTable, PropertyTable } from '../../lib/base/fields.ts';
 import { readProperties } from '../../lib/streams/properties.ts';
 
 const TABLE: FieldTable = {
@@ -29,6 +29,14 @@ describe('properties of sources and sinks', () => {
 
   it('converts durations to milliseconds', () => {
     assert.equal(read({ topic: 'a', interval: '1m30s' }).interval, 90_000);
+  });
+
+  it('reads a number of milliseconds in the form of 0.2 as a duration, with and without a range', () => {
+    const row = { type: 'number', about: 'Interval.', unit: 'ms' } as const;
+    const table: PropertyTable = { any: row, limited: { ...row, range: [1, 20_000] } };
+    const values = readProperties(table, { any: '10s', limited: '10s' }, 'mqtt sink');
+    assert.deepEqual({ ...values }, { any: 10_000, limited: 10_000 });
+    assert.throws(() => readProperties(table, { limited: '30s' }, 'mqtt sink'), { code: 'PROPERTY_INVALID' });
   });
 
   it('keeps and reports unknown properties with the most similar name', () => {
