@@ -38,9 +38,9 @@ interface GraphHost {
  */
 class Entry implements Consumer {
   // fields that each row needs come first, so that they are adjacent in memory
-  /** Rows that the counters do not include yet, and those of them that the filter dropped. */
+  /** Rows that the counters do not include yet, and those of them for which the condition was evaluated here. */
   #rows = 0;
-  #dropped = 0;
+  #tested = 0;
   /** Value of `#rows` at which the next row is sampled. */
   #nextSample = 0;
   /** Creates a tuple from a row; undefined if the row itself is the tuple. */
@@ -88,15 +88,13 @@ class Entry implements Consumer {
     }
     try {
       const value = condition(item);
-      if (value === false || !isTrue(value)) {
-        this.#dropped++;
-        return;
-      }
+      this.#tested++;
+      if (value === false || !isTrue(value)) return;
     } catch (error) {
       this.#node.failed(error, item);
       return;
     }
-    this.#node.pass(item);
+    this.#node.output.push(item);
   }
 
   /** Replace the rows of the table. */
@@ -139,10 +137,10 @@ class Entry implements Consumer {
   /** Update the counters, including those of the node, with all rows so far. */
   count(): NodeCounters {
     this.#counters.add(this.#rows, this.#rows);
-    this.#node.counters.add(this.#dropped, 0);
+    this.#node.counters.add(this.#tested, 0);
     this.#rows = 0;
     this.#nextSample = 0;
-    this.#dropped = 0;
+    this.#tested = 0;
     return this.#counters;
   }
 

@@ -34,7 +34,8 @@ export class Node implements Next {
   readonly #prefix: string;
   readonly #host: NodeHost;
   readonly #next: { readonly node: Next; readonly port: number }[] = [];
-  readonly #output: Output<unknown>;
+  /** Receives what the operator passes on. */
+  readonly output: Output<unknown>;
   /** Functions that cancel the timers. Undefined if there have been none. */
   #timers: Set<() => void> | undefined;
 
@@ -44,7 +45,7 @@ export class Node implements Next {
     this.#host = host;
     const counters = new NodeCounters(host.pulse);
     this.counters = counters;
-    this.#output = {
+    this.output = {
       push: (item) => {
         counters.passed();
         for (const { node, port } of this.#next) node.push(item, port);
@@ -52,7 +53,7 @@ export class Node implements Next {
       flush: (time) => this.#passTime(time)
     };
     this.operator = plan.make({
-      output: this.#output,
+      output: this.output,
       timers: this.#makeTimers(),
       tools: host.tools,
       lookups: host.lookups,
@@ -75,12 +76,6 @@ export class Node implements Next {
       this.#fail(error, causeOf(item as Tuple | Collection));
     }
     if (startedAt !== undefined) this.counters.took(this.#host.clock, startedAt);
-  }
-
-  /** Pass on an item that the operator has accepted. */
-  pass(item: unknown): void {
-    this.counters.arrived();
-    this.#output.push(item);
   }
 
   /** Report that the operator failed for an item in `accepts`. */
