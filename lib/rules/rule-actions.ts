@@ -8,6 +8,7 @@ import { BrokerError, errorText, show } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
+import type { Cascade } from '../packets/named-publisher.ts';
 import type { Value } from '../sql/values.ts';
 import type { ActionDefinition, RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
@@ -84,6 +85,11 @@ export function causeOf(event: RuleEvent, count: number): Cause {
 /** Allow an event to outlive the current turn without retaining the memory into which its packet was received. */
 export function keep(event: RuleEvent): void {
   messageOf(event)?.detach();
+}
+
+/** The counter of the messages that an event causes. */
+function cascadeOf(event: RuleEvent): Cascade | undefined {
+  return event instanceof CatalogueEvent ? event.cascade : undefined;
 }
 
 function messageOf(event: RuleEvent): Message | undefined {
@@ -250,7 +256,9 @@ export class RuleActionList {
           checkContent(content);
           cause.prepared += content.length;
           const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
-          queue!.add(this.#ruleId, head, content, settled, done === undefined ? 0 : bytes);
+          const keptBytes = done === undefined ? 0 : bytes;
+          if (queue instanceof OwnTarget) queue.add(this.#ruleId, head, content, settled, keptBytes, cascadeOf(event));
+          else queue!.add(this.#ruleId, head, content, settled, keptBytes);
         } catch (error) {
           this.#awaited--;
           throw error;

@@ -214,7 +214,11 @@ describe('an action that names a sink of streams', () => {
       const actions = [{ name, params }];
       await assert.rejects(rules.create({ sql: SQL, actions }), { code: 'PARAM_INVALID', field });
     }
-    const created = await rules.create({ id: 'r', sql: SQL, actions: [{ name: 'open_sink', params: { a: '******' } }] });
+    const created = await rules.create({
+      id: 'r',
+      sql: SQL,
+      actions: [{ name: 'open_sink', params: { a: '******' } }]
+    });
     assert.equal(created.actions[0].params.a, '******');
     const change = { actions: [{ name: 'open_sink', params: { apiToken: '******' } }] };
     await assert.rejects(rules.update('r', change), { code: 'PARAM_INVALID', field: 'apiToken' });
@@ -246,6 +250,29 @@ describe('an action that names a sink of streams', () => {
     await kit.clock.settle();
     await until(() => broker.outboxes.size === 0);
     assert.deepEqual(await countersOf(broker), { taken: 2, success: 1, failed: 1 });
+  });
+
+  it('causes at most 1,000 messages of one event, through any chain of rules, with the actions mqtt and republish', async () => {
+    const publishing = [
+      { name: 'mqtt', params: { topic: 'a' } },
+      { name: 'republish', params: { target_topic: 'a', target_qos: 0, payload_tmpl: 'x' } }
+    ];
+    for (const action of publishing) {
+      await using kit = await ruleKit();
+      const { broker } = kit;
+      const ids = ['r1', 'r2', 'r3', 'r4', 'r5', 'r6'];
+      for (const id of ids) await broker.rules.create({ id, sql: 'SELECT topic FROM "a"', actions: [action] });
+      let count = 0;
+      broker.subscribe('a', () => void count++);
+      await broker.publish('a', '1');
+      const outcomes = async () => {
+        const all = await Promise.all(ids.map((id) => countersOf(broker, id)));
+        return all.reduce((sum, one) => sum + (one?.success ?? 0) + (one?.failed ?? 0), 0);
+      };
+      await until(() => count === 1001);
+      while ((await outcomes()) < 6 * 1001) await new Promise(setImmediate);
+      assert.equal(count, 1001, action.name);
+    }
   });
 
   it('writes to a file and to a web server', async () => {

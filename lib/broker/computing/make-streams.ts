@@ -1,6 +1,6 @@
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import type { Message } from '../../packets/message.ts';
-import { RulePublisher } from '../../packets/named-publisher.ts';
+import { type Cascade, countCaused, RulePublisher } from '../../packets/named-publisher.ts';
 import type { ListenerHandle } from '../../records/listener.ts';
 import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -9,7 +9,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import type { StreamRuleActions } from '../../streams/chart.ts';
 import { isOwnServer } from '../../streams/own-server.ts';
 import { streamRuleMachine } from '../../streams/rule/stream-rule.machine.ts';
-import { type Cause, causedBy } from '../../streams/values/cause.ts';
+import { type Cause, cascadeOf, causedBy } from '../../streams/values/cause.ts';
 import type { Actors, StartChart } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
 import type { Retainer } from '../features/retainer.ts';
@@ -34,7 +34,7 @@ class MessageCauses {
   /** The message that rules evaluate now. */
   #cause: Message | undefined;
   /** Counter of the messages in its causal chain, before and after it; created with the first of them. */
-  #cascade: { count: number } | undefined;
+  #cascade: Cascade | undefined;
 
   /** True while rules evaluate a message that has arrived: its time is the current one. */
   get isActive(): boolean {
@@ -67,10 +67,13 @@ class MessageCauses {
   publisherOf(ruleId: string, cause: Cause | undefined): RulePublisher {
     const origin = this.#cause?.origin;
     const present = origin instanceof RulePublisher ? origin.chain : undefined;
-    return new RulePublisher(causedBy(ruleId, cause ?? present), this.#counter());
+    const chain = causedBy(ruleId, cause ?? present);
+    const cascade = cascadeOf(cause);
+    if (cascade !== undefined) countCaused(cascade);
+    return new RulePublisher(chain, cascade ?? this.#counter());
   }
 
-  #counter(): { count: number } {
+  #counter(): Cascade {
     return this.#cause === undefined ? { count: 0 } : (this.#cascade ??= { count: 0 });
   }
 }

@@ -1,7 +1,7 @@
 import { BrokerError } from '../../base/errors.ts';
 import type { FieldTable } from '../../base/fields.ts';
 import type { MessageInput } from '../../packets/message.ts';
-import { RulePublisher } from '../../packets/named-publisher.ts';
+import { countCaused, RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
 import { isObject, type Value } from '../../sql/values.ts';
 import { CatalogueEvent } from '../events/event.ts';
@@ -12,8 +12,6 @@ import type { ActionType, Params, RuleEvent } from '../types.ts';
 
 /** Maximum number of actions that publish because of each other in a chain. */
 const MAX_HOPS = 16;
-/** Maximum number of messages that one event may cause. */
-const MAX_MESSAGES = 1000;
 
 const PARAMS: FieldTable = {
   target_topic: {
@@ -115,11 +113,11 @@ class Republish {
     const cause = isOfCatalogue ? event.message?.origin : undefined;
     const isCaused = cause instanceof RulePublisher;
     const chain = isCaused ? cause.chain : [];
-    const cascade = isCaused ? cause.cascade : isOfCatalogue ? event.cascade : { count: 0 };
+    const cascade = isOfCatalogue ? event.cascade : { count: 0 };
     const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
     if (chain.includes(this.#id)) throw fail(`the action ${this.#id} already caused this message`);
     if (chain.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} actions caused this message`);
-    if (++cascade.count > MAX_MESSAGES) throw fail(`one event caused more than ${MAX_MESSAGES} messages`);
+    countCaused(cascade);
     return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
   }
 }

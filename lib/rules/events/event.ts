@@ -1,5 +1,6 @@
 import type { BrokerEvents, EventName } from '../../events/catalogue.ts';
 import type { Message } from '../../packets/message.ts';
+import { type Cascade, RulePublisher } from '../../packets/named-publisher.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { decodeJson } from '../../sql/json.ts';
 import { type Members, readMembers } from '../../sql/json-members.ts';
@@ -75,7 +76,7 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   /** The members of the payload that were tried first, and the result. */
   #members: Members | undefined = undefined;
   #read: ValueObject | undefined = undefined;
-  #cascade: { count: number } | undefined = undefined;
+  #cascade: Cascade | undefined = undefined;
 
   /** @param value a value that the listeners of `row.source` receive and `row.accepts` accepts */
   constructor(row: RuleEventEntry, value: BrokerEvents[EventName], context: EventContext) {
@@ -123,9 +124,10 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
     return TEXT_WEIGHT * (bytes - payloadAt + names + receiver) + HEAD_WEIGHT * payloadAt + OTHERS_WEIGHT;
   }
 
-  /** Counts the messages that rules publish because of the event. */
-  get cascade(): { count: number } {
-    return (this.#cascade ??= { count: 0 });
+  /** Counts the messages that rules publish because of the event, and of what has caused it. */
+  get cascade(): Cascade {
+    const origin = this.message?.origin;
+    return origin instanceof RulePublisher ? origin.cascade : (this.#cascade ??= { count: 0 });
   }
 
   /** The message that the event is about. */

@@ -4,10 +4,9 @@
 
 import { asError } from '../../base/errors.ts';
 import type { ActionDefinition } from '../definition.ts';
-import type { EntryHead } from '../entry-head.ts';
 import type { RulesHost } from '../host.ts';
 import type { ActionTarget, LocalAction, SendingAction } from '../types.ts';
-import { type Settled, type SettledEarlier, TargetQueue } from './target-queue.ts';
+import { type SettledEarlier, TargetQueue } from './target-queue.ts';
 
 /** The broker, as far as the targets use it. */
 type Broker = Pick<RulesHost, 'outboxes' | 'failed'>;
@@ -63,8 +62,8 @@ export class OwnTarget {
   }
 
   /** See `TargetQueue.add`. */
-  add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
-    this.#queue.add(ruleId, head, content, settled, keptBytes);
+  add(...entry: Parameters<TargetQueue['add']>): void {
+    this.#queue.add(...entry);
   }
 
   /** Open the target unless it is open. @throws the reason why it cannot be opened */

@@ -6,6 +6,7 @@ import { BrokerError } from '../../base/errors.ts';
 import { type OutboxOptions, readOutboxOptions } from '../../outbox/options.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
+import type { Cascade } from '../../packets/named-publisher.ts';
 import type { TargetLimits } from '../../targets/target.ts';
 import { actionIdOf, contentOf, type EntryHead, headOf, withHead } from '../entry-head.ts';
 import type { ActionTarget } from '../types.ts';
@@ -15,6 +16,13 @@ export type SettledEarlier = (ruleId: string, head: EntryHead, isSent: boolean, 
 
 /** Called when the outcome of an entry is known. */
 export type Settled = (isSent: boolean, error: Error | undefined) => void;
+
+/** An entry that was added in this process, until it leaves the outbox. */
+interface Pending {
+  readonly settled: Settled;
+  /** Counts the messages of the event for which the action ran. */
+  readonly cascade: Cascade | undefined;
+}
 
 /** An entry that has left the outbox, with the reason. */
 type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
@@ -37,7 +45,7 @@ export class TargetQueue {
   readonly #to: QueueTarget;
   #outbox: Outbox | undefined;
   #limits: TargetLimits | undefined;
-  readonly #pending = new Map<string, Settled>();
+  readonly #pending = new Map<string, Pending>();
   /**
    * Entries that left the full outbox for a new entry, or are too large themselves. While there are any, no more
    * entries are added.
@@ -89,9 +97,17 @@ export class TargetQueue {
    * Add a content to be sent.
    * @param settled called when the outcome is known, if that is in this process
    * @param keptBytes memory that `settled` retains
+   * @param cascade passed on to the target with the entry, as long as the process runs
    * @throws BrokerError ENTRY_DROPPED for the fallback of an entry that was dropped, which would drop the next one
    */
-  add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
+  add(
+    ruleId: string,
+    head: EntryHead,
+    content: string | Buffer,
+    settled: Settled,
+    keptBytes: number,
+    cascade?: Cascade
+  ): void {
     if (this.#outbox === undefined || this.#dropped !== undefined) {
       const why = this.#outbox === undefined ? 'closed' : 'full';
       throw new BrokerError('ENTRY_DROPPED', `the queue of ${this.#to.what} is ${why}`);
@@ -100,7 +116,7 @@ export class TargetQueue {
     this.#dropped = dropped;
     try {
       const id = this.#outbox.add(ruleId, withHead(head, content), keptBytes);
-      this.#pending.set(id, settled);
+      this.#pending.set(id, { settled, cascade });
       for (const outcome of dropped) this.#conclude(...outcome);
     } finally {
       this.#dropped = undefined;
@@ -132,10 +148,14 @@ export class TargetQueue {
       ...limits,
       name: this.#name,
       send: (entries, attempt) => {
-        const sent = entries.map(({ id, key, content, attempts }) => ({
-          ...{ id, ruleId: key, actionId: actionIdOf(content), attempts },
-          content: contentOf(content)
-        }));
+        const sent = entries.map(({ id, key, content, attempts }) => {
+          const cascade = this.#pending.get(id)?.cascade;
+          return {
+            ...{ id, ruleId: key, actionId: actionIdOf(content), attempts },
+            content: contentOf(content),
+            ...(cascade && { cascade })
+          };
+        });
         return this.#to.target().send(sent, attempt);
       },
       settled: (...outcome) => {
@@ -149,7 +169,7 @@ export class TargetQueue {
   #failLost(): void {
     const kept = new Set<string>();
     for (const { id } of this.#outbox?.entries() ?? []) kept.add(id);
-    for (const [id, settled] of [...this.#pending]) {
+    for (const [id, { settled }] of [...this.#pending]) {
       if (kept.has(id)) continue;
       this.#pending.delete(id);
       settled(false, new BrokerError('ENTRY_DROPPED', `${this.#to.what} was closed`));
@@ -164,7 +184,7 @@ export class TargetQueue {
     const why = error ?? new BrokerError('ENTRY_DROPPED', `the entry was dropped: ${outcome}`);
     if (pending !== undefined) {
       this.#pending.delete(entry.id);
-      pending(isSent, isSent ? undefined : why);
+      pending.settled(isSent, isSent ? undefined : why);
     } else this.#to.settledEarlier(entry.key, headOf(entry.content), isSent, isSent ? undefined : why);
   }
 }

@@ -3,6 +3,7 @@ import type { OutboxEntry } from '../../outbox/entries.ts';
 import type { Outbox } from '../../outbox/outbox.ts';
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import { SendError } from '../../outbox/send-error.ts';
+import type { Cascade } from '../../packets/named-publisher.ts';
 import type { TargetLimits } from '../../targets/target.ts';
 import type { OpenSink, Properties, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values/values.ts';
@@ -112,11 +113,11 @@ export function cacheLimits(properties: CommonProperties): TargetLimits {
  */
 export async function sendKept(
   sink: OpenSink,
-  { id, content, attempts }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'>,
+  { id, content, attempts, cascade }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'> & { readonly cascade?: Cascade },
   properties: Properties
 ): Promise<void> {
   try {
-    await sink.send(new KeptItem(id, content as Buffer, properties));
+    await sink.send(new KeptItem(id, content as Buffer, properties, cascade));
   } catch (error) {
     const { retryCount } = properties as unknown as CommonProperties;
     const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP';

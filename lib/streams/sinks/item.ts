@@ -1,7 +1,8 @@
+import type { Cascade } from '../../packets/named-publisher.ts';
 import { parseJson } from '../formats/json.ts';
 import { jsonText } from '../formats/json-text.ts';
 import type { Properties, SinkItem } from '../types.ts';
-import type { Cause } from '../values/cause.ts';
+import { type Cause, withCascade } from '../values/cause.ts';
 import type { DynamicProperties } from './dynamic.ts';
 import type { Output } from './transform.ts';
 
@@ -70,12 +71,12 @@ export class KeptItem implements SinkItem {
   readonly #filled: Readonly<Record<string, unknown>>;
   readonly #properties: Properties;
 
-  constructor(id: string, content: Buffer, properties: Properties) {
+  constructor(id: string, content: Buffer, properties: Properties, cascade?: Cascade) {
     const end = 4 + content.readUInt32BE(0);
     const head = parseJson(content.toString('utf8', 4, end)) as KeptHead;
     this.id = id;
     this.bytes = content.subarray(end);
-    this.cause = head.cause;
+    this.cause = withCascade(head.cause, cascade);
     this.#filled = head.filled;
     this.#properties = properties;
     if (head.kind === 'bytes') this.value = this.bytes;

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidInput } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import type { Cascade } from '../../packets/named-publisher.ts';
 import type { Target, TargetLimits } from '../../targets/target.ts';
 import type { Properties, SinkSetup, SinkType } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
@@ -27,6 +28,7 @@ interface SinkEntry {
   readonly id: string;
   readonly content: string | Buffer;
   readonly attempts: number;
+  readonly cascade?: Cascade;
 }
 
 /** A sink that an action of a broker rule has opened. */

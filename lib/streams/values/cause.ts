@@ -1,4 +1,5 @@
 import { BrokerError } from '../../base/errors.ts';
+import type { Cascade } from '../../packets/named-publisher.ts';
 
 /**
  * The causes of a row or an output: the ids of the rules and actions that published because of each other, first one
@@ -8,6 +9,22 @@ export type Cause = readonly string[];
 
 /** Maximum number of rules that publish because of each other in a chain. */
 const MAX_HOPS = 16;
+
+/** The counters of causes that have one. */
+const cascades = new WeakMap<Cause, Cascade>();
+
+/** A cause with the counter of the messages that its event has caused. */
+export function withCascade(cause: Cause | undefined, cascade: Cascade | undefined): Cause | undefined {
+  if (cascade === undefined) return cause;
+  const counted = [...(cause ?? [])];
+  cascades.set(counted, cascade);
+  return counted;
+}
+
+/** The counter of a cause. */
+export function cascadeOf(cause: Cause | undefined): Cascade | undefined {
+  return cause && cascades.get(cause);
+}
 
 /** The cause with the longer chain. */
 export function deeper(one: Cause | undefined, other: Cause | undefined): Cause | undefined {
