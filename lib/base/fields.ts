@@ -327,6 +327,8 @@ export interface Policy {
   readonly converts?: true;
   /** Tells whether `******` stands for a secret in a value, which is refused then. */
   readonly isHidden?: (field: Field, value: unknown) => boolean;
+  /** Hides secrets in a value that messages show. */
+  readonly hideIn?: (value: unknown, fields?: FieldTable) => unknown;
   /** A choice in messages. */
   readonly shownChoice: (choice: unknown) => string;
 }
@@ -397,7 +399,8 @@ export function readFields(
 export function readValue(field: Field, value: unknown, at: string, policy: Policy = OPTIONS, what = ''): unknown {
   const { type, choices, check, items } = field;
   const fail = (expected = expectedOf(field, policy), got = value): never => {
-    const shown = field.isSecret === true && got !== HIDDEN ? undefined : got;
+    const { hideIn = (one: unknown) => one } = policy;
+    const shown = field.isSecret === true && got !== HIDDEN ? undefined : hideIn(got, field.fields);
     const rest = shown === undefined ? '' : `, got ${show(shown)}`;
     const text = policy.named && `${policy.named(what, at)} must be ${expected}${rest}`;
     throw new InvalidInput(policy.invalid, at, expected, shown, text);

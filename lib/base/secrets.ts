@@ -80,7 +80,8 @@ export function findHidden(
   }
 }
 
-function hideIn(value: unknown, fields?: FieldTable): unknown {
+/** A value with secrets shown as `******`. @param fields those of an object */
+export function hideIn(value: unknown, fields?: FieldTable): unknown {
   if (typeof value === 'string') return hideInUrls(value);
   if (Array.isArray(value)) return value.map((one) => hideIn(one));
   return isPlain(value) ? hideSecrets(fields, value) : value;

@@ -15,7 +15,7 @@ import {
   type Policy,
   readFields
 } from '../base/fields.ts';
-import { findHidden, isHidden, isPlain, mapped } from '../base/secrets.ts';
+import { findHidden, hideIn, isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
@@ -43,6 +43,7 @@ const PARAMETERS: Policy = {
   missingText: (what, field) => `${what}: the parameter "${field}" is missing`,
   spelling: 'exact',
   isHidden,
+  hideIn,
   shownChoice: String
 };
 

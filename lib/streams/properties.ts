@@ -1,5 +1,6 @@
 import { InvalidInput, show } from '../base/errors.ts';
 import { type GivenTable, nearest, type Policy, readFields } from '../base/fields.ts';
+import { hideIn } from '../base/secrets.ts';
 import type { Properties } from './types.ts';
 
 const PROPERTIES: Policy = {
@@ -15,6 +16,7 @@ const PROPERTIES: Policy = {
   },
   ignoresNull: true,
   fillsIn: true,
+  hideIn,
   shownChoice: show
 };
 

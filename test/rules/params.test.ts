@@ -140,11 +140,11 @@ describe('Parameters in the form of 0.2', () => {
   const text = { en: 'A parameter', zh: 'A parameter' };
   const list = (items: object): ParamTable => ({ list: { type: 'array', title: text, description: text, items } });
 
-  it('are not checked in lists whose elements have no type', () => {
+  it('does not check elements of a list that have no type', () => {
     assert.deepEqual(checkParams(list({ enum: ['a', 'b'] }), { list: ['c', 1] }, 'the action "a"'), { list: ['c', 1] });
   });
 
-  it('are checked in lists whose elements have a type', () => {
+  it('checks elements of a list that have a type', () => {
     const refused: readonly (readonly [items: object, element: unknown])[] = [
       [{ type: 'string', enum: ['a'] }, 'b'],
       [{ type: 'float', range: [1, 2] }, 3],

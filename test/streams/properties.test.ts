@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { InvalidInput } from '../../lib/base/errors.ts';
 import type { FieldTable, PropertyTable } from '../../lib/base/fields.ts';
 import { readProperties } from '../../lib/streams/properties.ts';
 
@@ -66,6 +67,19 @@ describe('properties of sources and sinks', () => {
     ];
     for (const [given, message] of cases)
       assert.throws(() => read(given), { name: 'InvalidInput', code: 'PROPERTY_INVALID', message });
+  });
+
+  it('shows invalid values without the secrets in them', () => {
+    const cases: readonly Record<string, unknown>[] = [
+      { qos: 'tcp://user:never-shown@host' },
+      { fields: { password: 'never-shown' } },
+      { headers: ['http://host/?key=never-shown'] }
+    ];
+    for (const given of cases)
+      assert.throws(
+        () => read({ topic: 'a', ...given }),
+        (error: InvalidInput) => !`${error.message} ${JSON.stringify(error.got)}`.includes('never-shown')
+      );
   });
 
   it('gives names of the prototype no meaning', () => {

@@ -370,6 +370,11 @@ describe('The mqtt sink', () => {
     const { emitter } = await openSink(mqttSink({ messages, remote: () => remote }), { server: 'tcp://x', topic: 'a' });
     emitter.push([{ id: 1 }]);
     assert.deepEqual(remote.sent, ['[{"id":1}]']);
+    const server = 'tcp://user:never-shown@x';
+    await assert.rejects(
+      openSink(mqttSink({ messages }), { server, topic: 'a' }),
+      (error: Error) => !`${error.message} ${JSON.stringify(error)}`.includes('never-shown')
+    );
     await assert.rejects(openSink(mqttSink({ messages }), { server: 'tcp://x', topic: 'a' }), {
       code: 'PROPERTY_INVALID',
       field: 'server'

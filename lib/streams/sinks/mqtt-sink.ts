@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { FieldTable } from '../../base/fields.ts';
+import { shownUrl } from '../../base/secrets.ts';
 import type { QoS } from '../../packets/types.ts';
 import { checkTopicName } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
@@ -74,8 +75,9 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
       if (server !== undefined && server !== '' && messages.isOwn?.(server) !== true) {
         const type = remote?.();
         if (type !== undefined) return type.open(setup);
-        const fault = `mqtt sink: property server is ${server}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
-        throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', server, fault);
+        const shown = shownUrl(server);
+        const fault = `mqtt sink: property server is ${shown}, but publishing at other brokers needs mqttSink() of embermq/streams/mqtt`;
+        throw new InvalidInput('PROPERTY_INVALID', 'server', 'no server, or a registered sink for it', shown, fault);
       }
       const sink: LocalSink = {
         isLocal: true,
