@@ -368,13 +368,14 @@ export function readFields(
   const table = fieldsOf(written);
   const { what, path = '' } = place;
   const values = new Map<string, unknown>();
-  for (const [key, value] of Object.entries(given)) {
+  const isGiven = (value: unknown) => value !== undefined && (value !== null || policy.ignoresNull !== true);
+  const all = new Map<string, unknown>(Object.entries(given));
+  for (const [key, value] of all) {
     const name = nameOf(table, key, policy.spelling);
-    const isGiven = value !== undefined && (value !== null || policy.ignoresNull !== true);
     if (name === undefined) {
       policy.unknown?.(key, table, place);
-      if (isGiven) values.set(key, value);
-    } else if (isGiven && (name === key || !Object.hasOwn(given, name))) {
+      if (isGiven(value)) values.set(key, value);
+    } else if (isGiven(value) && (name === key || !isGiven(all.get(name)))) {
       const shown = policy.spelling === 'any case' ? name : key;
       values.set(name, readValue(table[name], value, path + shown, policy, what));
     }

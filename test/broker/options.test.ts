@@ -191,6 +191,7 @@ describe('readBrokerOptions', () => {
 
   it('treats undefined as not given', () => {
     assert.equal(external({ maxInflight: undefined }).maxInflight, 128);
+    assert.equal(external({ maxInflight: undefined, max_inflight: 5 }).maxInflight, 5);
   });
 
   it('refuses an unknown option and suggests the most similar name', () => {
