@@ -52,6 +52,17 @@ async function codec(schemaId: string, setup: Partial<StreamFormatSetup> = {}): 
 const bytes = (hex: string) => Buffer.from(hex.replaceAll(' ', ''), 'hex');
 
 describe('the format protobuf', () => {
+  it('reads a stream whose schema is valid, whatever other schemas of the store are', async () => {
+    const type = await protobufFormat();
+    const own = 'syntax = "proto3"; message Small { bool b = 1; }';
+    await type.checkSchema?.('own', own);
+    const make = (id: string) =>
+      type.make({ what: 'stream "demo"', options: { SCHEMAID: id }, schemas: { broken: 'message {', own } });
+    assert.deepEqual(make('own.Small').decode(bytes('08 01')), { b: true });
+    assert.throws(() => make('broken.Small'), /schema "broken" of the format protobuf/);
+    assert.throws(() => make('other.Small'), /known: broken\.MESSAGE, own\.MESSAGE/);
+  });
+
   it('decodes integers to integers, floats to floats, and absent fields to their defaults', async () => {
     const { decode } = await codec('all.library.All');
     assert.deepEqual(decode(Buffer.alloc(0)), DEFAULTS);

@@ -1,7 +1,7 @@
 import type { StreamFormatType } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { MessageReader } from './reader.ts';
-import { loadProtobuf, type MessageType, type Protobuf, readSchemas, typeOf } from './schemas.ts';
+import { loadProtobuf, type MessageType, type Protobuf, readSchemas, schemaOf, typeOf } from './schemas.ts';
 import { MessageWriter } from './writer.ts';
 
 /** Options of `protobufFormat`. */
@@ -47,14 +47,26 @@ export async function protobufFormat({
   const rootsOf = async (texts: Readonly<Record<string, string>>) =>
     readSchemas((library ??= await loadProtobuf()), texts, files);
   const roots: Roots = Object.keys(schemas).length === 0 ? new Map() : await rootsOf(schemas);
-  const rootsWith = (own: Readonly<Record<string, string>> | undefined): Roots =>
-    own === undefined || library === undefined ? roots : new Map([...roots, ...readSchemas(library, own, files)]);
+  const parsed = new Map<string, { readonly text: string; readonly roots: Roots }>();
+  /** The schemas of the options, with one that was created at run time. */
+  const rootsWith = (name: string, text: string): Roots => {
+    let known = parsed.get(name);
+    if (known?.text !== text) {
+      known = { text, roots: new Map([...roots, ...readSchemas(library as Protobuf, { [name]: text }, files)]) };
+      parsed.set(name, known);
+    }
+    return known.roots;
+  };
   return {
     name: 'protobuf',
     about: 'Messages of Protocol Buffers: SCHEMAID="SCHEMA.MESSAGE".',
     checkSchema: async (name, text) => void (await rootsOf({ [name]: text })),
-    make({ what, options, needed, schemas: own }) {
-      const type: MessageType = typeOf(rootsWith(own), options?.SCHEMAID, what);
+    make({ what, options, needed, schemas: own = {} }) {
+      const id = options?.SCHEMAID;
+      const name = schemaOf(id);
+      const isOwn = library !== undefined && Object.hasOwn(own, name);
+      const names = [...new Set([...roots.keys(), ...Object.keys(own)])];
+      const type: MessageType = typeOf(isOwn ? rootsWith(name, own[name]) : roots, id, { what, names });
       const reader = new MessageReader(library as Protobuf, type, { needed, maxBytes });
       const writer = new MessageWriter(type);
       return {

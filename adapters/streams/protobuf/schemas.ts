@@ -64,16 +64,27 @@ function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.R
   return root;
 }
 
+/** The name of the schema in a SCHEMAID; '' if there is none. */
+export function schemaOf(id = ''): string {
+  return /^([^.]+)\../.exec(id)?.[1] ?? '';
+}
+
 /**
  * The message that a SCHEMAID names.
+ * @param names the names of all schemas, for the message
  * @throws InvalidInput STREAM_INVALID
  */
-export function typeOf(roots: ReadonlyMap<string, protobuf.Root>, id: string | undefined, what: string): MessageType {
-  const [, schema = '', message = ''] = /^([^.]+)\.(.+)$/.exec(id ?? '') ?? [];
+export function typeOf(
+  roots: ReadonlyMap<string, protobuf.Root>,
+  id: string | undefined,
+  { what, names }: { readonly what: string; readonly names: readonly string[] }
+): MessageType {
+  const schema = schemaOf(id);
+  const message = id?.slice(schema.length + 1) ?? '';
   const root = roots.get(schema);
   const type = root === undefined ? undefined : messageOf(root, message);
   if (type !== undefined) return type;
-  const known = root === undefined ? [...roots.keys()].map((name) => `${name}.MESSAGE`) : namesOf(root, schema);
+  const known = root === undefined ? names.map((name) => `${name}.MESSAGE`) : namesOf(root, schema);
   const expected = `SCHEMA.MESSAGE; known: ${known.slice(0, 20).join(', ') || 'none'}`;
   const text = `${what}: SCHEMAID (schemaId of a sink) must be ${expected}; got "${id ?? ''}"`;
   throw new InvalidInput('STREAM_INVALID', 'SCHEMAID', expected, id, text);
