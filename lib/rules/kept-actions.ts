@@ -11,35 +11,43 @@ interface Present {
 }
 
 /**
- * The actions of a change. If they equal the actions as shown, they are the current ones, with their ids and counters.
- * Otherwise, `******` stands for the secret of the current action in the same place, if it has the same name.
+ * The actions of a change. An action that equals a current one, also as shown, keeps its id, so its counters and its
+ * queue. For the others, `******` stands for the secret of the current action in the same place, if it has the same name.
  * @param isKnown tells whether an action type exists
+ * @returns the current list if it stays the same
  */
 export function keptActions(
   given: readonly ActionDefinition[],
   { definitions, states }: Present,
   isKnown: (name: string) => boolean
 ): readonly ActionDefinition[] {
-  if (isDeepStrictEqual(given.map(contentOf), states.map(contentOf))) return definitions;
-  return withSecrets(given, definitions, isKnown);
-}
-
-function withSecrets(
-  given: readonly ActionDefinition[],
-  present: readonly ActionDefinition[],
-  isKnown: (name: string) => boolean
-): ActionDefinition[] {
-  return given.map((action, at) => {
-    const before = present[at];
-    if (before?.name !== action.name || !isKnown(action.name)) return action;
-    const params = keepSecrets(action.params, before.params) as Params;
-    return { ...action, params, fallbacks: withSecrets(action.fallbacks, before.fallbacks, isKnown) };
+  const unused = new Set(definitions.keys());
+  const equals = (action: ActionDefinition, at: number) =>
+    isDeepStrictEqual(contentOf(action), contentOf(states[at])) ||
+    isDeepStrictEqual(contentOf(action), contentOf(definitions[at]));
+  const take = (action: ActionDefinition, places: Iterable<number>) => {
+    const found = [...places].find((at) => unused.has(at) && equals(action, at));
+    if (found !== undefined) unused.delete(found);
+    return found;
+  };
+  const inPlace = given.map((action, at) => take(action, [at]));
+  const places = given.map((action, at) => inPlace[at] ?? take(action, unused));
+  const kept = given.map((action, at) => {
+    const place = places[at] ?? at;
+    const before = definitions[place];
+    const isSame = places[at] !== undefined;
+    if (!isSame && (!unused.has(at) || before.name !== action.name || !isKnown(action.name))) return action;
+    const present = { definitions: before.fallbacks, states: states[place].fallbacks };
+    const fallbacks = keptActions(action.fallbacks, present, isKnown);
+    if (!isSame) return { ...action, params: keepSecrets(action.params, before.params) as Params, fallbacks };
+    return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
   });
+  const isUnchanged = kept.length === definitions.length && kept.every((action, at) => action === definitions[at]);
+  return isUnchanged ? definitions : kept;
 }
 
-/** The definition of an action. A function of the app equals only itself. */
+/** The definition of an action, without its fallbacks. A function of the app equals only itself. */
 function contentOf(action: ActionDefinition | ActionState): object {
-  const { name, params, fallbacks } = action;
   const run = 'run' in action ? action.run : undefined;
-  return { name, params: { ...params }, fallbacks: fallbacks.map(contentOf), run };
+  return { name: action.name, params: { ...action.params }, run };
 }
