@@ -150,7 +150,7 @@ export class BrokerLifecycle {
       }
     } catch (error) {
       await this.#within(DEFAULT_STOP_MS, closeAll(opened));
-      await this.#within(DEFAULT_STOP_MS, engine.kept.streams.halt());
+      await this.#within(DEFAULT_STOP_MS, Promise.all([engine.kept.streams.halt(), engine.kept.rules.halt()]));
       for (const failure of await this.#closeSources())
         this.#services.announcer.failed(failure, 'closing a source of authentication', undefined);
       const closeFailure = engine.ledger?.isClosing ? undefined : await this.#closeStore();
