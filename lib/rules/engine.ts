@@ -228,7 +228,7 @@ export class RuleEngine
       const rule = this.#changeable(id);
       await this.#host.rules.delete(id);
       rule.drop();
-      this.#targets.delete(rule.definition.actions);
+      this.#targets.delete(id, rule.definition.actions);
       this.#rules.delete(id);
       this.#metered.delete(rule);
       this.#reports.forget(id);
@@ -300,18 +300,23 @@ export class RuleEngine
 
   async createAction(type: ActionType): Promise<void> {
     this.#kinds.defineAction(type);
-    await this.#reconnect();
+    await this.reconnect();
   }
 
   async createResourceType(type: ResourceType): Promise<void> {
     this.#kinds.defineResource(type);
     await this.resources.remake();
-    await this.#reconnect();
+    await this.reconnect();
   }
 
   async createFunction(definition: SqlFunction): Promise<void> {
     this.#define(definition);
-    await this.#reconnect();
+    await this.reconnect();
+  }
+
+  /** Connect rules that are disconnected. */
+  async reconnect(): Promise<void> {
+    for (const rule of [...this.#rules.values()]) if (!rule.isAttached) await rule.start();
   }
 
   #define(row: SqlFunction): void {
@@ -384,11 +389,6 @@ export class RuleEngine
 
   #place(): { readonly createdAt: number; readonly number: number } {
     return { createdAt: this.#host.clock.now(), number: ++this.#lastNumber };
-  }
-
-  /** Connect rules that are disconnected. */
-  async #reconnect(): Promise<void> {
-    for (const rule of [...this.#rules.values()]) if (!rule.isAttached) await rule.start();
   }
 
   async #resourceChanged(id: string): Promise<void> {

@@ -324,12 +324,11 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
   const type = run === undefined ? host.kinds.action(name) : undefined;
   const resource = type && resourceFor(type, params, host);
   const make = () => makeOf(type!, ruleId, definition, resource, host);
-  const known = host.targets.get(definition.id);
+  const known = host.targets.use(definition.id);
   const made = known?.made ?? (run === undefined ? await make() : { run });
-  const own = known ?? (await host.targets.open(definition.id, made, make));
-  own?.use();
+  const own = known ?? (await host.targets.open(definition.id, ruleId, made, make));
   const action: RunningAction = {
-    ...{ definition, made, queue: resource ?? own },
+    ...{ definition, made: own?.made ?? made, queue: resource ?? own },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
     shown: hideSecrets(type?.params, params),
     fallbacks: []

@@ -8,7 +8,7 @@ import { restSink } from '../../adapters/streams/http/index.ts';
 import { mqttSink } from '../../adapters/streams/mqtt/index.ts';
 import { sqlSink } from '../../adapters/streams/sql/index.ts';
 import type { SinkItem, SinkType } from '../../lib/adapter.ts';
-import { type Broker, memoryStore, SendError } from '../../lib/index.ts';
+import { type Broker, createBroker, memoryStore, SendError } from '../../lib/index.ts';
 import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
 import { DATABASES } from '../streams/sql-kit.ts';
 import { until } from '../support/until.ts';
@@ -194,7 +194,7 @@ describe('an action that names a sink of streams', () => {
     ]);
     shown[0].params.topic = 'other';
     await rules.update('r', { actions: shown });
-    assert.deepEqual(sink.tokens, ['secret', undefined, 'secret', undefined]);
+    assert.deepEqual(sink.tokens, ['secret', undefined, 'secret']);
     await rules.update('r', { isEnabled: false });
     assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
   });
@@ -273,6 +273,107 @@ describe('an action that names a sink of streams', () => {
       while ((await outcomes()) < 6 * 1001) await new Promise(setImmediate);
       assert.equal(count, 1001, action.name);
     }
+  });
+
+  it('connects a persisted rule when its sink is defined, by a plugin at the start or later', async () => {
+    const sink = new AppSink();
+    const store = memoryStore();
+    const actions = [{ name: 'app_sink', params: { topic: 't' } }];
+    {
+      await using kit = await ruleKit({ store, streams: { sinks: [sink] } });
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions });
+    }
+    const stateOf = async (broker: Broker) => (await broker.rules.get('r'))?.state;
+    {
+      const broker = createBroker({ store });
+      broker.streams.beforeStart(() => broker.streams.createSink(sink));
+      await broker.start();
+      assert.equal(await stateOf(broker), 'connected');
+      await broker.stop();
+    }
+    await using kit = await ruleKit({ store });
+    assert.equal(await stateOf(kit.broker), 'disconnected');
+    await kit.broker.streams.createSink(sink);
+    assert.deepEqual([await stateOf(kit.broker), sink.opened, sink.closed], ['connected', 3, 2]);
+  });
+
+  it('uses one target if the rule is started several times at once', async () => {
+    const sink = new AppSink();
+    const store = memoryStore();
+    {
+      await using kit = await ruleKit({ store, streams: { sinks: [sink] } });
+      const actions = [{ name: 'app_sink', params: { topic: 't' } }];
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions });
+    }
+    await using kit = await ruleKit({ store });
+    const { broker } = kit;
+    await Promise.all([
+      broker.streams.createSink(sink),
+      ...['k1', 'k2'].map((name) => broker.rules.createAction(actionKind(name, () => undefined)))
+    ]);
+    const { state, reason } = (await broker.rules.get('r'))!;
+    assert.deepEqual([state, reason, sink.opened - sink.closed], ['connected', undefined, 1]);
+  });
+
+  it('closes its target if the start of the broker fails', async () => {
+    const sink = new AppSink();
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.rules.create({ sql: SQL, actions: [{ name: 'app_sink', params: { topic: 't' } }] });
+    }
+    const broker = createBroker(options);
+    const open = async () => {
+      throw new Error('EADDRINUSE');
+    };
+    broker.attach({ name: 'x', protocol: 'tcp', open, close: async () => undefined } as never);
+    await assert.rejects(broker.start(), { message: 'EADDRINUSE' });
+    assert.deepEqual([sink.opened, sink.closed], [2, 2]);
+  });
+
+  it('keeps its id, and so its persisted queue, when another action of the rule changes', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    {
+      await using kit = await ruleKit(options);
+      const { rules } = kit.broker;
+      const given = { name: 'app_sink', params: { topic: 't', token: 'secret', enableCache: true } };
+      const created = await rules.create({ id: 'r', sql: 'SELECT payload.n as n FROM "a"', actions: [given] });
+      await kit.broker.publish('a', '{"n":1}', { qos: 1 });
+      const [{ id, name, params }] = created.actions;
+      const changed = await rules.update('r', { actions: ['do_nothing', { name, params }] });
+      assert.deepEqual(changed.actions[1], { ...created.actions[0], counters: { taken: 1, success: 0, failed: 0 } });
+      const other = await rules.update('r', {
+        actions: [given, { name, params: { ...params, topic: 'u', token: 'other' } }]
+      });
+      assert.deepEqual([other.actions[0].id, other.actions[1].id === id], [id, false]);
+    }
+    sink.answer = () => undefined;
+    await using _kit = await ruleKit(options);
+    await until(() => sink.sent.length === 1);
+    assert.deepEqual(sink.sent, ['t: {"n":1}']);
+  });
+
+  it('leaves no queue when its rule is deleted after it was replaced', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    await using kit = await ruleKit({ store: memoryStore(), streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const actions = (topic: string) => [{ name: 'app_sink', params: { topic, enableCache: true } }];
+    await broker.rules.create({ id: 'r', sql: 'SELECT payload.n as n FROM "a"', actions: actions('t') });
+    await broker.publish('a', '{"n":1}', { qos: 1 });
+    await kit.clock.settle();
+    await broker.rules.update('r', { actions: actions('u') });
+    await broker.rules.delete('r');
+    sink.answer = () => undefined;
+    await kit.clock.advance('1m');
+    assert.deepEqual([sink.sent, broker.outboxes.size, sink.opened, sink.closed], [[], 0, 2, 2]);
+    assert.deepEqual(broker.outboxes.kept(), []);
   });
 
   it('writes to a file and to a web server', async () => {

@@ -16,6 +16,7 @@ import type { Retainer } from '../features/retainer.ts';
 import type { Publishing } from '../messages/publishing.ts';
 import { publisherOf } from '../new-message.ts';
 import type { Services } from '../services.ts';
+import type { Rules } from './rules.ts';
 import { StreamRecords } from './stream-records.ts';
 import { STREAM_CONFIG_TABLE, STREAM_NOTES_TABLE, STREAM_RULES_TABLE, STREAMS_TABLE, Streams } from './streams.ts';
 
@@ -27,6 +28,7 @@ interface StreamParts {
   readonly publishing: Publishing;
   readonly retainer: Retainer;
   readonly access: { readonly deliveryRights: ReceivingRights };
+  readonly kept: { readonly rules: Rules };
 }
 
 /** Tracks the message because of which rules publish: the cause of outputs without a cause. */
@@ -146,6 +148,7 @@ export function makeStreams(
     publish: (input, ruleId, cause) =>
       parts.publishing.own.republish(input, causes.publisherOf(ruleId, cause), causes.isActive),
     prepare: (input, ruleId, cause) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId, cause)),
+    sinkCreated: () => parts.kept.rules.reconnect(),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),
     log: (text) => events.emit('streams.logged', { text }),

@@ -113,6 +113,11 @@ export class Rules {
     if (isNeeded) await this.#restored();
   }
 
+  /** Connect rules that are disconnected, because a sink was defined that they may use. */
+  async reconnect(): Promise<void> {
+    await this.#engine?.reconnect();
+  }
+
   /** Called when the broker has started. */
   begin(): void {
     this.#engine?.begin();

@@ -9,6 +9,7 @@ import type { StreamRulesApi, StreamsApi } from '../../streams/api.ts';
 import type { StreamsHost } from '../../streams/host.ts';
 import type { StreamService } from '../../streams/service.ts';
 import type { SinkAction } from '../../streams/sinks/sink-action.ts';
+import type { SinkType } from '../../streams/types.ts';
 
 /** The tables in the store. */
 export const STREAMS_TABLE = '$streams';
@@ -20,6 +21,8 @@ export const STREAM_CONFIG_TABLE = '$streamConfig';
 interface StreamsFacetHost extends StreamsHost {
   /** True if the content of the store is known. */
   readonly isOpen: boolean;
+  /** Called when a sink was defined. */
+  sinkCreated(): Promise<void>;
 }
 
 /**
@@ -81,7 +84,11 @@ export class Streams {
     const methods = {
       ...lazy(loaded, 'create', 'replace', 'delete', 'get', 'list', 'rule', 'push'),
       ...lazy(loaded, 'export', 'import', 'start', 'stop'),
-      ...lazy(this.#load, 'functions', 'sources', 'sinks', 'createFunction', 'createSource', 'createSink', 'deleteType')
+      ...lazy(this.#load, 'functions', 'sources', 'sinks', 'createFunction', 'createSource', 'deleteType'),
+      createSink: async (type: SinkType) => {
+        await (await this.#load()).createSink(type);
+        await this.#host.sinkCreated();
+      }
     };
     return {
       ...methods,

@@ -17,11 +17,20 @@ type MakeAction = () => Promise<LocalAction | SendingAction>;
 /** An action with its own target. */
 type OwnAction = SendingAction & { readonly target: ActionTarget };
 
+/** An action whose own target is opened. */
+interface OwnTargetSetup {
+  readonly id: string;
+  readonly ruleId: string;
+  readonly made: OwnAction;
+  readonly make: MakeAction;
+}
+
 const PREFIX = 'action:';
 
 /** The own target of an action, with its queue. */
 export class OwnTarget {
   readonly id: string;
+  readonly ruleId: string;
   readonly made: SendingAction;
   /** Number of lists of actions that use it. */
   #users = 0;
@@ -32,8 +41,9 @@ export class OwnTarget {
   #target: Promise<ActionTarget> | undefined;
 
   /** @throws as `Outboxes.open` */
-  constructor(host: Broker, settledEarlier: SettledEarlier, id: string, made: OwnAction, make: MakeAction) {
+  constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId, made, make }: OwnTargetSetup) {
     this.id = id;
+    this.ruleId = ruleId;
     this.made = made;
     this.#host = host;
     this.#make = make;
@@ -47,8 +57,9 @@ export class OwnTarget {
   }
 
   /** Note that a list of actions uses it. */
-  use(): void {
+  use(): this {
     this.#users++;
+    return this;
   }
 
   /** Note that a list no longer uses it. @returns false if another one does */
@@ -108,23 +119,34 @@ export class ActionTargets {
     this.#settledEarlier = settledEarlier;
   }
 
-  /** The target that an action already has; undefined if it has none. */
-  get(id: string): OwnTarget | undefined {
-    return this.#all.get(id);
+  /** The target that an action already has, for another list of actions; undefined if it has none. */
+  use(id: string): OwnTarget | undefined {
+    return this.#all.get(id)?.use();
   }
 
   /**
-   * Open the queue for the own target of an action.
+   * Open the queue for the own target of an action, unless a concurrent start of the rule has opened it.
    * @returns undefined: the action has no own target
    * @throws as `Outboxes.open`; the target is closed
    */
-  async open(id: string, made: LocalAction | SendingAction, make: MakeAction): Promise<OwnTarget | undefined> {
+  async open(
+    id: string,
+    ruleId: string,
+    made: LocalAction | SendingAction,
+    make: MakeAction
+  ): Promise<OwnTarget | undefined> {
     const { target } = made as Partial<SendingAction>;
     if (target === undefined) return undefined;
+    const known = this.use(id);
+    if (known !== undefined) {
+      await target.close();
+      made.close?.();
+      return known;
+    }
     try {
-      const own = new OwnTarget(this.#host, this.#settledEarlier, id, made as OwnAction, make);
+      const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, made: made as OwnAction, make });
       this.#all.set(id, own);
-      return own;
+      return own.use();
     } catch (error) {
       await target.close();
       throw error;
@@ -139,9 +161,13 @@ export class ActionTargets {
     own.made.close?.();
   }
 
-  /** Drop the entries of the actions of a rule that was deleted, including those in the store. */
-  delete(actions: readonly ActionDefinition[]): void {
-    for (const id of idsOf(actions)) {
+  /**
+   * Drop the entries of the actions of a rule that was deleted, including those in the store, and those of actions that
+   * these have replaced.
+   */
+  delete(ruleId: string, actions: readonly ActionDefinition[]): void {
+    const replaced = [...this.#all.values()].filter((own) => own.ruleId === ruleId).map(({ id }) => id);
+    for (const id of new Set([...replaced, ...idsOf(actions)])) {
       const own = this.#all.get(id);
       this.#all.delete(id);
       if (own === undefined) this.#host.outboxes.delete(PREFIX + id);
