@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type BrokerOptions, createBroker, memoryStore } from 'embermq';
+import { type BrokerOptions, createBroker, memoryStore, type StreamsOptions } from 'embermq';
 import type { SinkType, SourceType } from 'embermq/adapter';
 import { mqttSource } from 'embermq/streams/mqtt';
 import { protobufFormat } from 'embermq/streams/protobuf';
@@ -49,10 +49,11 @@ function sinkInto(opened: unknown[], { properties }: SourceType): SinkType {
   };
 }
 
-async function start(options: BrokerOptions = {}) {
+async function start(options: BrokerOptions = {}, sourceConfig: StreamsOptions['sourceConfig'] = {}) {
   const source = probe();
   const sent: unknown[] = [];
   const streams = {
+    sourceConfig,
     sources: [source, mqttSource()],
     sinks: [sinkInto(sent, source)],
     formats: [await protobufFormat()]
@@ -157,16 +158,68 @@ describe('The configuration of sources over REST', () => {
     await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c' });
     await kit.ask('POST', '/streams', STREAM);
     await kit.ask('POST', '/rules', RULE);
-    for (const path of [`${KEYS}/a`, '/connections/c']) {
+    const cases = [
+      [`${KEYS}/a`, 'section a is used by stream demo, rule r1\n'],
+      ['/connections/c', 'connection c is used by section a, stream demo, rule r1\n']
+    ] as const;
+    for (const [path, says] of cases) {
       const { status, text } = await kit.call('DELETE', path);
       assert.equal(status, 400);
-      assert.match(text, /is used by stream demo, rule r1\n$/);
+      assert.ok(text.endsWith(says), text);
     }
     await kit.ask('DELETE', '/rules/r1');
     await kit.ask('DELETE', '/streams/demo');
     assert.equal(await kit.ask('DELETE', `${KEYS}/a`), 'Configuration a of source probe is dropped.');
     assert.equal(await kit.ask('DELETE', '/connections/c'), 'Connection c is dropped.');
     assert.deepEqual(await kit.ask('GET', '/connections'), []);
+  });
+
+  it('refuses to delete a connection that a section names, even if no stream uses the section', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe' });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionselector: 'c' });
+    const { status, text } = await kit.call('DELETE', '/connections/c');
+    assert.deepEqual([status, text.trim()], [400, 'delete connection error: connection c is used by section a']);
+  });
+
+  it('matches names of properties without regard to case', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', Password: SECRET } });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionselector: 'c', URL: 'tcp://a' });
+    await kit.ask('POST', '/streams', STREAM);
+    await kit.ask('POST', '/rules', RULE);
+    assert.deepEqual(kit.source.opened, [{ url: 'tcp://a', interval: 5, password: SECRET }]);
+  });
+
+  it('replaces the properties of a connection only if the request has them', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c' } });
+    const { status, text } = await kit.call('PUT', '/connections/c', { typ: 'probe' });
+    assert.equal(status, 400);
+    assert.match(text, /props/);
+    assert.deepEqual((await kit.ask('GET', '/connections/c')).props, { url: 'tcp://c' });
+  });
+
+  it('gives names of the prototype no meaning', async () => {
+    await using kit = await start({}, { probe: {} });
+    for (const name of ['__proto__', 'constructor']) {
+      const url = `tcp://${name}`;
+      await kit.ask('PUT', `${KEYS}/${name}`, { url });
+      const sql = `CREATE STREAM demo () WITH (TYPE="probe", DATASOURCE="d", FORMAT="json", CONF_KEY="${name}")`;
+      await kit.ask('POST', '/streams', { sql });
+      await kit.ask('POST', '/rules', RULE);
+      assert.equal(kit.source.opened.at(-1)?.url, url);
+      await kit.ask('DELETE', '/rules/r1');
+      await kit.ask('DELETE', '/streams/demo');
+    }
+  });
+
+  it('refuses names that a path cannot contain', async () => {
+    await using kit = await start();
+    for (const id of ['.', '..', '\u0001a', 'a\u0001']) {
+      const { status, text } = await kit.call('POST', '/connections', { id, typ: 'probe' });
+      assert.deepEqual([status, /name/.test(text)], [400, true], JSON.stringify(id));
+    }
   });
 
   it('refuses what is not valid', async () => {

@@ -27,10 +27,6 @@ const SCHEMA = Type.Object(
   { title: 'Schema' }
 );
 const CONTENT = Type.String({ description: 'The text of the .proto file' });
-const NEW_CONNECTION = {
-  typ: Type.String({ description: 'The type of source or sink: mqtt' }),
-  props: Type.Optional(PROPERTIES)
-};
 
 /** @throws Fault notFound */
 async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigEntry> {
@@ -142,7 +138,11 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections',
     descr: 'Create a connection; sections and actions use it by the property connectionSelector',
     errorPrefix: 'create connection error',
-    body: Type.Object({ id: Type.String({ minLength: 1, description: 'The identifier' }), ...NEW_CONNECTION }),
+    body: Type.Object({
+      id: Type.String({ minLength: 1, description: 'The identifier' }),
+      typ: Type.String({ description: 'The type of source or sink: mqtt' }),
+      props: Type.Optional(PROPERTIES)
+    }),
     status: 201,
     contentType: 'text/plain',
     example: {
@@ -184,12 +184,12 @@ const CONNECTIONS: readonly Operation[] = [
     descr: 'Replace the properties of a connection; rules use them from their next start',
     errorPrefix: 'update connection error',
     body: Type.Object({
-      ...NEW_CONNECTION,
-      id: Type.Optional(Type.String({ description: 'The same as in the path' })),
-      typ: Type.Optional(Type.String({ description: 'The same as before' }))
+      typ: Type.Optional(Type.String({ description: 'The same as before' })),
+      props: PROPERTIES,
+      id: Type.Optional(Type.String({ description: 'The same as in the path' }))
     }),
     contentType: 'text/plain',
-    run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props = {} } }) => {
+    run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props } }) => {
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
       const { type } = await found(streams, { kind: 'connection', name: id });
       await streams.config.set({ kind: 'connection', type: typ ?? type, name: id, properties: props });

@@ -5,6 +5,7 @@
 
 import { InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import { memberOf } from '../../base/secrets.ts';
 import type { StreamConfigApi, StreamConfigEntry, StreamConfigKey, StreamConfigKind, StreamConfigUse } from '../api.ts';
 import type { Catalogue } from '../ddl/catalogue.ts';
 import type { FormatType } from '../format.ts';
@@ -27,7 +28,9 @@ const WORDS: Readonly<Record<StreamConfigKind, string>> = {
   connection: 'connection',
   schema: 'schema'
 };
-const NAME = /^[^\s/]([^\p{Cc}/]{0,254}[^\s/])?$/u;
+const NAME = /^(?!\.{1,2}$)[^\s/\p{Cc}\p{Cs}]([^/\p{Cc}\p{Cs}]{0,254}[^\s/\p{Cc}\p{Cs}])?$/u;
+/** The property that names a connection. */
+const SELECTOR = 'connectionSelector';
 const MAX_ENTRIES = 10_000;
 
 /** `broker.streams.config`. The service makes one change at a time. */
@@ -77,10 +80,12 @@ export class StreamConfiguration implements StreamConfigApi {
 
   /** The properties of a sink, over those of the connection that they name. */
   connected(type: string, properties: Properties): Properties {
-    const found = this.#entries.get(keyOf({ kind: 'connection', name: `${properties.connectionSelector ?? ''}` }));
+    const found = this.#entries.get(keyOf({ kind: 'connection', name: `${propertyOf(properties, SELECTOR) ?? ''}` }));
     if (found === undefined || found.type !== type.toLowerCase()) return properties;
-    const { connectionSelector: _, ...others } = properties;
-    return { ...found.properties, ...others };
+    const own = Object.entries(properties).filter(([name]) => name.toLowerCase() !== SELECTOR.toLowerCase());
+    const names = new Set(own.map(([name]) => name.toLowerCase()));
+    const taken = Object.entries(found.properties).filter(([name]) => !names.has(name.toLowerCase()));
+    return Object.fromEntries([...taken, ...own]);
   }
 
   /** The formats of the app, with the schemas that are persisted. */
@@ -111,7 +116,12 @@ export class StreamConfiguration implements StreamConfigApi {
     { kind, type, name, properties }: StreamConfigEntry,
     { isNew = false }: { readonly isNew?: boolean } = {}
   ): Promise<void> {
-    if (!NAME.test(name)) throw invalid('name', 'a name without "/", of at most 256 characters', name);
+    if (!NAME.test(name))
+      throw invalid(
+        'name',
+        'a name without "/" and control characters, of at most 256 characters, and not "." or ".."',
+        name
+      );
     const key = keyOf({ kind, type, name });
     const before = this.#entries.get(key);
     if (before !== undefined && isNew)
@@ -120,7 +130,7 @@ export class StreamConfiguration implements StreamConfigApi {
       throw new StateError('STREAM_LIMIT', `there are already ${MAX_ENTRIES} sections, connections and schemas`);
     if (before !== undefined && before.type !== type.toLowerCase())
       throw invalid('type', `${before.type}, the type of the connection ${name}`, type);
-    if (kind === 'confKey' && this.#ofOptions[type]?.[name] !== undefined)
+    if (kind === 'confKey' && this.#ofApp(type, name) !== undefined)
       throw new StateError('STREAM_OF_APP', `${name} is defined in the options of the broker; change it there`);
     const kept = keepProperties(properties, before?.properties, `${WORDS[kind]} ${name}`);
     const checked = await this.#checked(kind, { type, name, properties: kept });
@@ -134,10 +144,13 @@ export class StreamConfiguration implements StreamConfigApi {
     const found = this.#entries.get(keyOf(key));
     if (found === undefined) return false;
     const { streams, rules } = this.#useOf(found);
-    if (streams.length + rules.length > 0) {
-      const users = [...streams.map((one) => `stream ${one}`), ...rules.map((one) => `rule ${one}`)].join(', ');
-      throw new StateError('STREAM_CONFIG_IN_USE', `${WORDS[found.kind]} ${found.name} is used by ${users}`);
-    }
+    const users = [
+      ...this.#sectionsWith(found).map((one) => `section ${one}`),
+      ...streams.map((one) => `stream ${one}`),
+      ...rules.map((one) => `rule ${one}`)
+    ];
+    if (users.length > 0)
+      throw new StateError('STREAM_CONFIG_IN_USE', `${WORDS[found.kind]} ${found.name} is used by ${users.join(', ')}`);
     await this.#table.delete(keyOf(key));
     this.#entries.delete(keyOf(key));
     this.#sections = undefined;
@@ -180,9 +193,9 @@ export class StreamConfiguration implements StreamConfigApi {
     const rows = Object.entries(this.#propertiesOf(type) ?? {});
     // what is missing may be in another section, or in the statement
     const optional = rows.map(([row, field]) => [row, { ...field, required: undefined, default: undefined }] as const);
-    const { connectionSelector = '' } = properties;
-    if (kind === 'confKey' && connectionSelector !== '' && this.connected(type, properties) === properties)
-      throw invalid('connectionSelector', `the id of a connection of the type ${type}`, connectionSelector);
+    const selector = propertyOf(properties, SELECTOR) ?? '';
+    if (kind === 'confKey' && selector !== '' && this.connected(type, properties) === properties)
+      throw invalid(SELECTOR, `the id of a connection of the type ${type}`, selector);
     readProperties(Object.fromEntries(optional), properties, `${WORDS[kind]} ${name}`);
     return type;
   }
@@ -195,13 +208,22 @@ export class StreamConfiguration implements StreamConfigApi {
     await format.checkSchema(name, content);
   }
 
-  #merged(): Sections | undefined {
-    const merged: Record<string, Record<string, Properties>> = {};
-    for (const [type, sections] of Object.entries(this.#ofOptions)) merged[type] = { ...sections };
-    for (const { type, name, properties } of this.#all('confKey')) (merged[type] ??= {})[name] = properties;
-    for (const [type, sections] of Object.entries(merged))
-      for (const [name, properties] of Object.entries(sections)) sections[name] = this.connected(type, properties);
-    return merged;
+  #merged(): Sections {
+    const merged = new Map(Object.entries(this.#ofOptions).map(([type, all]) => [type, new Map(Object.entries(all))]));
+    for (const { type, name, properties } of this.#all('confKey'))
+      merged.set(type, (merged.get(type) ?? new Map<string, Properties>()).set(name, properties));
+    const connected = (type: string, all: ReadonlyMap<string, Properties>) =>
+      [...all].map(([name, properties]) => [name, this.connected(type, properties)] as const);
+    return Object.fromEntries([...merged].map(([type, all]) => [type, Object.fromEntries(connected(type, all))]));
+  }
+
+  /** The names of the sections that take over a connection, also of those that no stream uses. */
+  #sectionsWith({ kind, type, name }: Entry): string[] {
+    if (kind !== 'connection') return [];
+    const own = this.#all('confKey').filter((entry) => entry.type === type);
+    const all = new Map(Object.entries(this.#ofOptions[type] ?? {}));
+    for (const section of own) all.set(section.name, section.properties);
+    return [...all].filter(([, properties]) => propertyOf(properties, SELECTOR) === name).map(([section]) => section);
   }
 
   /** The streams and rules whose next start needs an entry. */
@@ -223,12 +245,17 @@ export class StreamConfiguration implements StreamConfigApi {
     const section = CONF_KEY || 'default';
     if (kind === 'confKey') return section === name;
     const sections = [section, 'default'].map((key) => this.#sectionOf(own, key));
-    return sections.some((properties) => properties?.connectionSelector === name);
+    return sections.some((properties) => properties !== undefined && propertyOf(properties, SELECTOR) === name);
   }
 
   /** A section as it was given. */
   #sectionOf(type: string, name: string): Properties | undefined {
-    return this.#entries.get(keyOf({ kind: 'confKey', type, name }))?.properties ?? this.#ofOptions[type]?.[name];
+    return this.#entries.get(keyOf({ kind: 'confKey', type, name }))?.properties ?? this.#ofApp(type, name);
+  }
+
+  /** A section of the options. */
+  #ofApp(type: string, name: string): Properties | undefined {
+    return memberOf(memberOf(this.#ofOptions, type.toLowerCase()), name) as Properties | undefined;
   }
 }
 
@@ -236,9 +263,18 @@ function isUsedBy(
   { kind, type, name }: Entry,
   action: { readonly type?: string; readonly properties: Properties }
 ): boolean {
-  const { connectionSelector, format, schemaId } = action.properties;
-  if (kind === 'connection') return connectionSelector === name && action.type?.toLowerCase() === type;
+  const [selector, format, schemaId] = [SELECTOR, 'format', 'schemaId'].map((one) =>
+    propertyOf(action.properties, one)
+  );
+  if (kind === 'connection') return selector === name && action.type?.toLowerCase() === type;
   return kind === 'schema' && `${format}`.toLowerCase() === type && `${schemaId}`.startsWith(`${name}.`);
+}
+
+/** A property by its name without regard to case; the exact name takes precedence. */
+function propertyOf(properties: Properties, name: string): unknown {
+  if (Object.hasOwn(properties, name)) return properties[name];
+  const lower = name.toLowerCase();
+  return Object.entries(properties).find(([key]) => key.toLowerCase() === lower)?.[1];
 }
 
 /** Names of connections are unique; those of sections and schemas belong to their type. */
