@@ -376,6 +376,33 @@ describe('an action that names a sink of streams', () => {
     assert.deepEqual(broker.outboxes.kept(), []);
   });
 
+  it('keeps its target closed while the broker is stopped', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    await broker.stop();
+    await broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params: { topic: 't' } }] });
+    assert.deepEqual([sink.opened, sink.closed], [1, 1]);
+    await broker.start();
+    await broker.publish('a/b', '{"n":1}');
+    await until(() => sink.sent.length === 1);
+    assert.deepEqual([sink.opened, sink.closed], [2, 1]);
+  });
+
+  it('leaves outboxes of the app in the store, whatever their names', async () => {
+    const store = memoryStore();
+    {
+      await using kit = await ruleKit({ store });
+      const send = () => {
+        throw new Error('down');
+      };
+      kit.broker.outboxes.open({ name: 'action:mine', isPersisted: true, send }).add('key', 'content');
+      await kit.broker.rules.create({ sql: SQL, actions: ['do_nothing'] });
+    }
+    await using kit = await ruleKit({ store });
+    assert.deepEqual(kit.broker.outboxes.kept(), [{ name: 'action:mine', size: 1 }]);
+  });
+
   it('writes to a file and to a web server', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'embermq-rule-sink-'));
     try {

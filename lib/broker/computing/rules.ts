@@ -47,6 +47,8 @@ export class Rules {
   readonly api: RulesApi;
   readonly #host: RulesFacetHost;
   #engine: RuleEngine | undefined;
+  /** True if the broker has stopped. */
+  #isHalted = false;
   readonly #load = onceMade(async () => {
     const { RuleEngine } = await import('../../rules/engine.ts');
     this.#engine = new RuleEngine(this.#host);
@@ -56,6 +58,7 @@ export class Rules {
     const engine = await this.#load();
     await engine.restore();
     if (this.#host.isStarted) engine.begin();
+    else if (this.#isHalted) await engine.halt();
   });
 
   constructor(host: RulesFacetHost) {
@@ -102,6 +105,7 @@ export class Rules {
 
   /** Called when the store is open, and the broker is about to accept connections. */
   async restore(): Promise<void> {
+    this.#isHalted = false;
     const { options, rules, resources } = this.#host;
     const isNeeded =
       this.#engine !== undefined ||
@@ -125,6 +129,7 @@ export class Rules {
 
   /** Called when the broker no longer sends. Resolves when the connections of resources are closed. */
   async halt(): Promise<void> {
+    this.#isHalted = true;
     await this.#engine?.halt();
   }
 

@@ -25,7 +25,8 @@ interface OwnTargetSetup {
   readonly make: MakeAction;
 }
 
-const PREFIX = 'action:';
+/** The beginning of the names of outboxes. Those of the app do not begin with "$", and are not deleted. */
+const PREFIX = '$action:';
 
 /** The own target of an action, with its queue. */
 export class OwnTarget {
@@ -113,6 +114,8 @@ export class ActionTargets {
   readonly #host: Broker;
   readonly #settledEarlier: SettledEarlier;
   readonly #all = new Map<string, OwnTarget>();
+  /** True if the broker has stopped. */
+  #isHalted = false;
 
   constructor(host: Broker, settledEarlier: SettledEarlier) {
     this.#host = host;
@@ -145,8 +148,9 @@ export class ActionTargets {
     }
     try {
       const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, made: made as OwnAction, make });
-      this.#all.set(id, own);
-      return own.use();
+      this.#all.set(id, own.use());
+      if (this.#isHalted) await own.halt();
+      return own;
     } catch (error) {
       await target.close();
       throw error;
@@ -184,12 +188,14 @@ export class ActionTargets {
 
   /** Open the targets again, because the broker has started. */
   begin(): void {
+    this.#isHalted = false;
     for (const own of this.#all.values())
       own.open().catch((error) => this.#host.failed(error, `opening the target of the action ${own.id}`));
   }
 
   /** Close the targets, because the broker has stopped. The queues stay unchanged. */
   async halt(): Promise<void> {
+    this.#isHalted = true;
     await Promise.all([...this.#all.values()].map((own) => own.halt()));
   }
 }
