@@ -134,7 +134,7 @@ export interface StreamConfigApi {
    *   STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
   set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<void>;
-  /** @returns false if there is no such entry @throws StateError STREAM_CONFIG_IN_USE, which names streams and rules */
+  /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names streams and rules */
   delete(key: StreamConfigKey): Promise<boolean>;
   /** The streams and rules that use an entry. */
   use(key: StreamConfigKey): Promise<StreamConfigUse>;

@@ -425,6 +425,21 @@ describe('an action that names a sink of streams', () => {
     }
   });
 
+  it('keeps the properties of its connection after a restart, although rules are restored before streams', async () => {
+    const sink = new AppSink();
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    {
+      await using kit = await ruleKit(options);
+      const { rules, streams } = kit.broker;
+      await streams.config.set({ kind: 'connection', type: 'app_sink', name: 'c', properties: { token: 's3cret' } });
+      const actions = [{ name: 'app_sink', params: { topic: 't', connectionSelector: 'c' } }];
+      await rules.create({ id: 'r', sql: SQL, actions });
+    }
+    await using kit = await ruleKit(options);
+    const state = await kit.broker.rules.get('r');
+    assert.deepEqual([state?.state, sink.tokens], ['connected', ['s3cret', 's3cret']]);
+  });
+
   it('publishes at mosquitto', withMosquitto, async () => {
     const mosquitto = await new Mosquitto().begin();
     const client = await mosquitto.client();

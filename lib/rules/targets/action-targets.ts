@@ -1,6 +1,6 @@
 // An action with its own target, such as a sink of streams, has an outbox whose name contains the id of the action. It
 // outlives lists of actions: a change of the rule that keeps the action makes a new list, and entries of the old one may
-// still be waiting. `users` counts the lists. Entries of actions that no rule has any longer are deleted.
+// still be waiting. `users` counts the lists. Entries of actions that were removed from their rules are deleted.
 
 import { asError } from '../../base/errors.ts';
 import type { ActionDefinition } from '../definition.ts';

@@ -108,7 +108,7 @@ export function shift(list: PriorityList, windowOpen: boolean, room: number): Qu
   return undefined;
 }
 
-/** Remove the oldest message of a priority; default: of the lowest priority that has any. */
+/** Remove the oldest message of a priority; default: of the lowest priority that occurs. */
 export function shiftOldest(list: PriorityList, priority = lowestOf(list)): Queued | undefined {
   for (const level of list.levels) {
     if (level.priority !== priority || level.length === 0) continue;

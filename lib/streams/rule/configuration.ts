@@ -80,12 +80,19 @@ export class StreamConfiguration implements StreamConfigApi {
 
   /** The properties of a sink, over those of the connection that they name. */
   connected(type: string, properties: Properties): Properties {
-    const found = this.#entries.get(keyOf({ kind: 'connection', name: `${propertyOf(properties, SELECTOR) ?? ''}` }));
+    const key = keyOf({ kind: 'connection', name: `${propertyOf(properties, SELECTOR) ?? ''}` });
+    const found = this.#entries.get(key) ?? this.#stored(key);
     if (found === undefined || found.type !== type.toLowerCase()) return properties;
     const own = Object.entries(properties).filter(([name]) => name.toLowerCase() !== SELECTOR.toLowerCase());
     const names = new Set(own.map(([name]) => name.toLowerCase()));
     const taken = Object.entries(found.properties).filter(([name]) => !names.has(name.toLowerCase()));
     return Object.fromEntries([...taken, ...own]);
+  }
+
+  /** An entry of the store. Broker rules with sinks are restored before the streams, so before `restore` has read it. */
+  #stored(key: string): Entry | undefined {
+    const json = this.#table.get(key);
+    return json === undefined ? undefined : (JSON.parse(json) as Entry);
   }
 
   /** The formats of the app, with the schemas that are persisted. */
