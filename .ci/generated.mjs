@@ -1,10 +1,10 @@
 // The files that are written from the rows of the REST interfaces: the OpenAPI documents, the types of the clients, and the requests of `ctl`. They
 // are not in git. Tests, builds and `npm run check` write them first: in 0.8 s if a source that the rows import has changed, otherwise in 20 ms.
 //
-// A file is written under another name and renamed, and only if its content changes. So concurrent runs do not interfere, and what was built from
-// the file stays up to date.
+// A file is written in .cache and renamed, and only if its content changes. So concurrent runs do not interfere, no build sees part of a file, and
+// what was built from the file stays up to date.
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { typesOf } from './client-types.mjs';
@@ -97,7 +97,8 @@ function contentOf(path) {
 /** Write a file. Other processes see either the previous one or all of it. */
 export function writeWhole(path, content) {
   mkdirSync(dirname(path), { recursive: true });
-  const partial = `${path}.${process.pid}`;
+  const partial = join(root, '.cache/partial', `${process.pid}-${basename(path)}`);
+  mkdirSync(dirname(partial), { recursive: true });
   writeFileSync(partial, content);
   renameSync(partial, path);
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import fs, { readFileSync, rmSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { managementApi, type OpenApiDocument } from 'embermq/management';
@@ -56,6 +57,29 @@ describe('the files that are written from the operations', () => {
     for (const [name] of [...documents, ...types]) {
       const path = `adapters/${name}`;
       assert.ok(ignored.includes(path) || ignored.includes(path.replace(/[^/]*$/, '')), path);
+    }
+  });
+});
+
+describe('writeWhole', () => {
+  it('writes nothing into the folder of a file but the complete file', async (t) => {
+    const { writeWhole } = (await import(pathToFileURL(join(root, '.ci/generated.mjs')).href)) as {
+      writeWhole(path: string, content: string): void;
+    };
+    const path = join(root, `.cache/written-${process.pid}/file.ts`);
+    const written = t.mock.method(fs, 'writeFileSync');
+    syncBuiltinESMExports();
+    try {
+      writeWhole(path, 'content');
+      assert.equal(readFileSync(path, 'utf8'), 'content');
+      assert.deepEqual(
+        written.mock.calls.map(({ arguments: [to] }) => dirname(`${to}`) === dirname(path)),
+        [false]
+      );
+    } finally {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+      rmSync(dirname(path), { recursive: true, force: true });
     }
   });
 });
