@@ -59,6 +59,25 @@ describe('The audit log of the interface of streams', () => {
     assert.doesNotMatch(JSON.stringify(items), new RegExp(SECRET));
   });
 
+  it('records the names of the properties of sections and connections, and no value', async () => {
+    const values = { id: SECRET, name: SECRET, version: SECRET, functions: [SECRET], tags: [SECRET] };
+    await using broker = await startBroker();
+    await using server = await serve(streamsApi(broker, { credentials: 'none' }).node);
+    const id = 'c';
+    await server.call('PUT', '/metadata/sources/mqtt/confKeys/a', values);
+    await server.call('POST', '/connections', { id, typ: 'mqtt', props: values });
+    await server.call('PUT', '/connections/c', { props: values });
+    const properties = Object.keys(values);
+    assert.deepEqual(
+      broker.monitor.audit.list({}).entries.map(({ operation, parameters }) => [operation, parameters]),
+      [
+        ['replaceConnection', { id, properties }],
+        ['createConnection', { id, typ: 'mqtt', properties }],
+        ['putConfKey', { type: 'mqtt', key: 'a', properties }]
+      ]
+    );
+  });
+
   it('records the refused requests of a viewer', async () => {
     await using broker = await startBroker();
     await broker.users.create('ann', 'her password', 'viewer');

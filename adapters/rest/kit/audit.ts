@@ -1,3 +1,4 @@
+import type { TRecord, TUnion } from 'typebox';
 import type { AuditEntry, Broker } from '../../../lib/index.ts';
 import type { Call } from '../call.ts';
 import type { Caller } from '../credentials.ts';
@@ -94,12 +95,18 @@ export class Audit {
       if (Array.isArray(body)) {
         parameters.entries = body.slice(0, MAX_ENTRIES).map((entry) => add(entry, {}, recorded));
         parameters.entry_count = body.length;
-      } else add(body, parameters, recorded);
+      } else if (!hasFreeNames(row.body)) add(body, parameters, recorded);
       add(query, parameters, recorded);
       if (body !== undefined) add(row.audited?.(input), parameters);
     }
     return add(params, parameters);
   }
+}
+
+/** Check whether callers choose the names in a body, such as those of properties. Its values may be secret, whatever their names. */
+function hasFreeNames(schema: Operation['body']): boolean {
+  const { patternProperties, anyOf = [] } = (schema ?? {}) as Partial<TRecord & TUnion>;
+  return patternProperties !== undefined || anyOf.some(hasFreeNames);
 }
 
 /**

@@ -111,6 +111,7 @@ const SECTIONS: readonly Operation[] = [
       data: 'Configuration plant of source mqtt was saved.'
     },
     faultOf,
+    audited: ({ body }) => ({ properties: Object.keys(body) }),
     run: async ({ streams }, { params: { type, key }, body }) => {
       await streams.config.set({ kind: 'confKey', type, name: key, properties: body });
       return `Configuration ${key} of source ${type} was saved.`;
@@ -149,6 +150,7 @@ const CONNECTIONS: readonly Operation[] = [
       body: { id: 'plant', typ: 'mqtt', props: { server: 'tcp://127.0.0.1:1883' } },
       data: 'Connection plant was created.'
     },
+    audited: ({ body: { typ, props = {} } }) => ({ typ, properties: Object.keys(props) }),
     run: async ({ streams }, { body: { id, typ, props = {} } }) => {
       await streams.config.set({ kind: 'connection', type: typ, name: id, properties: props }, { isNew: true });
       return `Connection ${id} was created.`;
@@ -189,6 +191,7 @@ const CONNECTIONS: readonly Operation[] = [
       id: Type.Optional(Type.String({ description: 'The same as in the path' }))
     }),
     contentType: 'text/plain',
+    audited: ({ body: { typ, props } }) => ({ typ, properties: Object.keys(props) }),
     run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props } }) => {
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
       const { type } = await found(streams, { kind: 'connection', name: id });
