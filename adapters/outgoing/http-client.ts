@@ -76,6 +76,9 @@ export class HttpClient {
   /** The options shared by all requests. */
   readonly #base: object;
   readonly #lookup: LookupFunction | undefined;
+  /** Ends requests in progress, and those that wait for a connection. */
+  readonly #requests = new Set<(error: Error) => void>();
+  #isClosed = false;
 
   /** @param url see `checkUrl` */
   constructor(url: URL, settings: HttpSettings) {
@@ -129,8 +132,15 @@ export class HttpClient {
     }
   }
 
-  /** Close the connections. Requests in progress fail. */
+  /** Close the connections. Requests in progress, those that wait for a connection, and later ones fail at once. */
   close(): void {
+    this.#isClosed = true;
+    // Node would open a connection for a request that waits for one, although that has ended
+    this.#agent.createConnection = (_, done) => {
+      done?.(new Error(CLOSED), undefined as never);
+      return undefined;
+    };
+    for (const fail of this.#requests) fail(this.#wrap(new Error(CLOSED)));
     this.#agent.destroy();
   }
 
@@ -143,6 +153,7 @@ export class HttpClient {
   /** @returns undefined: the server has closed the connection, and the request may be repeated */
   #attempt(call: HttpCall, limit: Exclude<Limit, AbortSignal>): Promise<HttpAnswer | undefined> {
     if (limit.reason !== undefined) throw limit.reason;
+    if (this.#isClosed) throw this.#wrap(new Error(CLOSED));
     const { method, path, headers, body } = call;
     return new Promise((resolve, reject) => {
       const options = { ...this.#base, method, headers: headers as string[], ...(path !== undefined && { path }) };
@@ -151,6 +162,7 @@ export class HttpClient {
       const settle = <V>(end: (value: V) => void, value: V) => {
         if (isSettled) return; // the connection may already be in use by the next request
         isSettled = true;
+        this.#requests.delete(fail);
         limit.onAbort(undefined);
         end(value);
       };
@@ -158,6 +170,7 @@ export class HttpClient {
         settle(reject, error);
         request.destroy();
       };
+      this.#requests.add(fail);
       limit.onAbort(fail); // the option `signal` of Node costs more
       this.#limitConnecting(request);
       request.on('error', (error: NodeJS.ErrnoException) => {
@@ -218,6 +231,7 @@ export class HttpClient {
   }
 }
 
+const CLOSED = 'the client is closed';
 const NO_BODY = Buffer.alloc(0);
 
 /** Check whether a request may arrive twice. */

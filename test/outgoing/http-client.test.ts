@@ -24,6 +24,8 @@ async function resettingServer() {
   await once(server, 'listening');
   return {
     seen,
+    /** Number of connections that have been opened. */
+    connections: () => sockets.size,
     url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/in?secret=1`),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
@@ -95,5 +97,20 @@ describe('the client for HTTP servers', () => {
     limit.abort(reason);
     await assert.rejects(sent, reason);
     client.close();
+  });
+
+  it('fails requests that wait for a connection, and those in progress, when it is closed', async () => {
+    await using server = await resettingServer();
+    const client = new HttpClient(server.url, { maxSockets: 1, maxBodyBytes: 100 });
+    const { signal } = new AbortController();
+    await client.send({ method: 'GET', headers: {} }, signal);
+    const sent = Promise.allSettled([1, 2, 3].map(() => client.send({ method: 'PUT', headers: {} }, signal)));
+    client.close();
+    const closed = /^the request to http:\/\/127\.0\.0\.1:\d+\/in failed: the client is closed$/;
+    for (const outcome of await sent)
+      assert.match(String(outcome.status === 'rejected' && outcome.reason.message), closed);
+    await assert.rejects(client.send({ method: 'GET', headers: {} }, signal), { code: 'HTTP_FAILED', message: closed });
+    assert.deepEqual(server.seen, ['GET']);
+    assert.equal(server.connections(), 1);
   });
 });
