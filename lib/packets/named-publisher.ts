@@ -3,6 +3,8 @@ import type { Publisher } from './message.ts';
 
 /** Maximum number of messages that one event may cause. */
 const MAX_MESSAGES = 1000;
+/** Maximum number of rules and actions that publish because of each other in a chain. */
+const MAX_HOPS = 16;
 
 /** A client id and user name under which the broker or the app publishes a message, without a client. */
 export class NamedPublisher implements Publisher {
@@ -21,16 +23,34 @@ export interface Cascade {
 
 /** The action of a rule that publishes a message in response to an event. */
 export class RulePublisher extends NamedPublisher {
-  /** The actions that caused the message, the last one being this action. */
+  /** The causes of the message, this rule or action last; see `causedBy`. */
   readonly chain: readonly string[];
   readonly cascade: Cascade;
 
-  /** @param chain ids of actions; the last one is the client id */
+  /** @param chain the last one gives the client id */
   constructor(chain: readonly string[], cascade: Cascade) {
-    super(chain[chain.length - 1]);
+    const last = chain[chain.length - 1];
+    super(last.slice(last.indexOf('/') + 1));
     this.chain = chain;
     this.cascade = cascade;
   }
+}
+
+/**
+ * The causes of a message with the one that publishes it.
+ * @param key the id of a stream rule, which contains no "/", `rule/ID` of a broker rule or `action/ID`
+ * @param causes the causes of the event or output; absent if it has none
+ * @throws BrokerError RULE_LOOP if it has caused the event or output itself, or if more than 16 have
+ */
+export function causedBy(key: string, causes: readonly string[] | undefined): readonly string[] {
+  if (causes === undefined) return [key];
+  const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
+  if (causes.includes(key)) {
+    const name = key.includes('/') ? key.replace('/', ' ') : `stream rule ${key}`;
+    throw fail(`the ${name} already caused this message`);
+  }
+  if (causes.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} rules caused this message`);
+  return [...causes, key];
 }
 
 /** Count a message that an event causes. @throws BrokerError RULE_LOOP if the event has caused too many */

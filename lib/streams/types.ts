@@ -201,6 +201,8 @@ export interface SinkType {
 
 export interface SinkSetup {
   readonly ruleId: string;
+  /** Identifies the rule among the causes of messages. Default: `ruleId`. @internal */
+  readonly causeId?: string;
   /** Index of the action, from 0. */
   readonly index: number;
   /** The properties of the action, with defaults filled in. */

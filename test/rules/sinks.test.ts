@@ -7,41 +7,14 @@ import { fileSink } from '../../adapters/streams/file/index.ts';
 import { restSink } from '../../adapters/streams/http/index.ts';
 import { mqttSink } from '../../adapters/streams/mqtt/index.ts';
 import { sqlSink } from '../../adapters/streams/sql/index.ts';
-import type { SinkItem, SinkType } from '../../lib/adapter.ts';
+import type { SinkType } from '../../lib/adapter.ts';
 import { type Broker, createBroker, memoryStore, SendError } from '../../lib/index.ts';
 import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
 import { DATABASES } from '../streams/sql-kit.ts';
 import { until } from '../support/until.ts';
 import { Receiver } from '../webhook/receiver.ts';
+import { AppSink } from './app-sink.ts';
 import { actionKind, ruleKit } from './support.ts';
-
-/** A sink of an app. */
-class AppSink implements SinkType {
-  readonly name: string = 'app_sink';
-  readonly about = 'For tests.';
-  readonly properties: SinkType['properties'] = {
-    topic: { type: 'string', required: true, isTemplate: true, about: 'Topic.' },
-    token: { type: 'string', isSecret: true, about: 'Token.' },
-    level: { type: 'number', default: 3, range: [0, 5], about: 'Level.' }
-  };
-  readonly sent: string[] = [];
-  readonly tokens: unknown[] = [];
-  opened = 0;
-  closed = 0;
-  answer: (item: SinkItem) => void | Promise<void> = () => undefined;
-
-  async open({ properties }: Parameters<SinkType['open']>[0]) {
-    this.opened++;
-    this.tokens.push(properties.token);
-    return {
-      send: async (item: SinkItem) => {
-        await this.answer(item);
-        this.sent.push(`${item.property('topic')}: ${item.bytes}`);
-      },
-      close: () => void this.closed++
-    };
-  }
-}
 
 const SQL = 'SELECT payload.n as n, clientid FROM "a/#"';
 

@@ -1,6 +1,6 @@
 import type { Outboxes } from '../../outbox/outboxes.ts';
 import type { Message } from '../../packets/message.ts';
-import { type Cascade, countCaused, RulePublisher } from '../../packets/named-publisher.ts';
+import { type Cascade, causedBy, countCaused, RulePublisher } from '../../packets/named-publisher.ts';
 import type { ListenerHandle } from '../../records/listener.ts';
 import { APP_RECEIVER, isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -9,7 +9,7 @@ import type { Ledger } from '../../store/ledger.ts';
 import type { StreamRuleActions } from '../../streams/chart.ts';
 import { isOwnServer } from '../../streams/own-server.ts';
 import { streamRuleMachine } from '../../streams/rule/stream-rule.machine.ts';
-import { type Cause, cascadeOf, causedBy } from '../../streams/values/cause.ts';
+import { type Cause, cascadeOf } from '../../streams/values/cause.ts';
 import type { Actors, StartChart } from '../actors.ts';
 import type { Tables } from '../configuration/tables.ts';
 import type { Retainer } from '../features/retainer.ts';

@@ -1,7 +1,6 @@
-import { BrokerError } from '../../base/errors.ts';
 import type { FieldTable } from '../../base/fields.ts';
 import type { MessageInput } from '../../packets/message.ts';
-import { countCaused, RulePublisher } from '../../packets/named-publisher.ts';
+import { causedBy, countCaused, RulePublisher } from '../../packets/named-publisher.ts';
 import type { QoS } from '../../packets/types.ts';
 import { isObject, type Value } from '../../sql/values.ts';
 import { CatalogueEvent } from '../events/event.ts';
@@ -9,9 +8,6 @@ import { messageProperties } from '../events/properties.ts';
 import type { RulesHost } from '../host.ts';
 import { compileBytes, compileTopic } from '../template.ts';
 import type { ActionType, Params, RuleEvent } from '../types.ts';
-
-/** Maximum number of actions that publish because of each other in a chain. */
-const MAX_HOPS = 16;
 
 const PARAMS: FieldTable = {
   target_topic: {
@@ -74,9 +70,8 @@ export function republishAction(host: RulesHost, app: string): ActionType {
 
 class Republish {
   readonly #host: RulesHost;
-  readonly #id: string;
-  /** The chain of a message that no other action caused. */
-  readonly #ownChain: readonly string[];
+  /** Identifies the action among the causes of messages. */
+  readonly #key: string;
   readonly #topic: (output: Value) => string;
   readonly #payload: (output: Value) => string | Buffer;
   readonly #qos: number;
@@ -85,8 +80,7 @@ class Republish {
 
   constructor(host: RulesHost, id: string, params: Params) {
     this.#host = host;
-    this.#id = id;
-    this.#ownChain = [id];
+    this.#key = `action/${id}`;
     this.#topic = compileTopic('target_topic', params.target_topic as string);
     this.#payload = compileBytes(params.payload_tmpl as string);
     this.#qos = params.target_qos as number;
@@ -111,14 +105,10 @@ class Republish {
   #publisherFor(event: RuleEvent): RulePublisher {
     const isOfCatalogue = event instanceof CatalogueEvent;
     const cause = isOfCatalogue ? event.message?.origin : undefined;
-    const isCaused = cause instanceof RulePublisher;
-    const chain = isCaused ? cause.chain : [];
+    const chain = causedBy(this.#key, cause instanceof RulePublisher ? cause.chain : undefined);
     const cascade = isOfCatalogue ? event.cascade : { count: 0 };
-    const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
-    if (chain.includes(this.#id)) throw fail(`the action ${this.#id} already caused this message`);
-    if (chain.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} actions caused this message`);
     countCaused(cascade);
-    return new RulePublisher(isCaused ? [...chain, this.#id] : this.#ownChain, cascade);
+    return new RulePublisher(chain, cascade);
   }
 }
 

@@ -1,7 +1,7 @@
+import { causedBy } from '../../packets/named-publisher.ts';
 import { parseJson } from '../formats/json.ts';
 import type { MemoryTopics } from '../memory-topics.ts';
 import type { SinkType } from '../types.ts';
-import { causedBy } from '../values/cause.ts';
 import { StreamFailure, type StreamValueObject } from '../values/values.ts';
 
 /** Publishes outputs to a topic in memory, where sources of the type `memory` find them. Rows are not encoded. */
@@ -21,12 +21,12 @@ export function memorySink(topics: MemoryTopics): SinkType {
           'Column with the operation of lookup tables for a row: insert, update, upsert or delete. Default: insert for all rows.'
       }
     },
-    open({ properties, ruleId }) {
+    open({ properties, ruleId, causeId = ruleId }) {
       const { keyField, rowkindField } = properties as { readonly keyField?: string; readonly rowkindField?: string };
       return {
         send(item) {
           const topic = String(item.property('topic'));
-          const cause = causedBy(ruleId, item.cause);
+          const cause = causedBy(causeId, item.cause);
           topics.publish(topic, rowsOf(item.value), { topic, rule: ruleId }, { keyField, rowkindField, cause });
         },
         close: () => undefined

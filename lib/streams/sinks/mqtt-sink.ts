@@ -63,7 +63,7 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
     about: 'Publishes messages at this broker, or with a server at another one.',
     properties: MQTT_SINK_PROPERTIES,
     open(setup) {
-      const { properties, ruleId } = setup;
+      const { properties, ruleId, causeId = ruleId } = setup;
       const text = String(properties.topic);
       const check = topicCheck(text);
       if (!text.includes('{{')) check(text);
@@ -85,7 +85,7 @@ export function mqttSink({ messages, remote }: MqttSinkHost): SinkType {
           const topic = String(item.property('topic'));
           check(topic);
           const input = { topic, payload: item.text ?? item.bytes, qos, retain: retained };
-          const sent = messages.publish(input, ruleId, item.cause);
+          const sent = messages.publish(input, causeId, item.cause);
           return typeof sent === 'number' ? undefined : sent.then(() => undefined);
         },
         close: () => undefined

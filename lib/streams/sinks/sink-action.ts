@@ -73,7 +73,7 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
       const kind = { ...{ properties, dynamic }, prefix: randomBytes(6).toString('base64url'), ...encoder };
       const cache = properties as unknown as CommonProperties;
       const sink = await type.open({
-        ...{ ruleId, index: 0, properties, dataDir: setup.dataDir, clock: setup.clock },
+        ...{ ruleId, causeId: `rule/${ruleId}`, index: 0, properties, dataDir: setup.dataDir, clock: setup.clock },
         ...{ connected() {}, disconnected() {}, log: setup.log, warn: setup.warn }
       });
       return {

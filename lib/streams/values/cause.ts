@@ -1,4 +1,3 @@
-import { BrokerError } from '../../base/errors.ts';
 import type { Cascade } from '../../packets/named-publisher.ts';
 
 /**
@@ -6,9 +5,6 @@ import type { Cascade } from '../../packets/named-publisher.ts';
  * first. Rows from clients and other sources have none.
  */
 export type Cause = readonly string[];
-
-/** Maximum number of rules that publish because of each other in a chain. */
-const MAX_HOPS = 16;
 
 /** The counters of causes that have one. */
 const cascades = new WeakMap<Cause, Cascade>();
@@ -30,17 +26,4 @@ export function cascadeOf(cause: Cause | undefined): Cascade | undefined {
 export function deeper(one: Cause | undefined, other: Cause | undefined): Cause | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return other.length > one.length ? other : one;
-}
-
-/**
- * The cause of a message that a rule publishes.
- * @param cause the cause of the output
- * @throws BrokerError RULE_LOOP if the rule itself, or more than 16 rules, caused the output
- */
-export function causedBy(ruleId: string, cause: Cause | undefined): Cause {
-  if (cause === undefined) return [ruleId];
-  const fail = (why: string) => new BrokerError('RULE_LOOP', `rules publish because of each other: ${why}`);
-  if (cause.includes(ruleId)) throw fail(`the stream rule ${ruleId} already caused this message`);
-  if (cause.length >= MAX_HOPS) throw fail(`more than ${MAX_HOPS} rules caused this message`);
-  return [...cause, ruleId];
 }
