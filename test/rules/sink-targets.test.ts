@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { memoryStore } from '../../lib/index.ts';
+import { AppSink } from './app-sink.ts';
 import { ruleKit } from './support.ts';
 
 const SQL = 'SELECT payload.n as n FROM "a"';
@@ -35,5 +36,57 @@ describe('the causes of messages that sinks of broker rules publish', () => {
     await kit.broker.publish('a', '{"n":1}');
     await kit.clock.settle();
     assert.deepEqual(received, [{ clientid: 'r', payload: '{"n":1}' }]);
+  });
+});
+
+describe('the outbox of a sink of a broker rule', () => {
+  it('sends for a rule of the options whose id and sink have the longest names', async () => {
+    const names = ['a'.repeat(64), 'b'.repeat(64)];
+    const sinks = names.map((name) => Object.assign(new AppSink(), { name }));
+    const actions = names.map((name) => ({ name, params: { topic: 't', enableCache: true } }));
+    const options = {
+      store: memoryStore(),
+      streams: { sinks },
+      rules: { rules: [{ id: 'r'.repeat(64), sql: SQL, actions }] }
+    };
+    for (const sink of sinks)
+      sink.answer = () => {
+        throw new Error('down');
+      };
+    {
+      await using kit = await ruleKit(options);
+      const rule = await kit.broker.rules.get('r'.repeat(64));
+      assert.deepEqual([rule?.state, rule?.reason], ['connected', undefined]);
+      await kit.broker.publish('a', '{"n":1}', { qos: 1 });
+      assert.equal(kit.broker.outboxes.size, 2);
+    }
+    for (const sink of sinks) sink.answer = () => undefined;
+    await using kit = await ruleKit(options);
+    await kit.clock.settle();
+    assert.deepEqual(
+      sinks.map(({ sent }) => sent),
+      [['t: {"n":1}'], ['t: {"n":1}']]
+    );
+  });
+
+  it('names the action and its rule in alarms and errors', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('no answer');
+    };
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const { actions } = await broker.rules.create({
+      id: 'r',
+      sql: SQL,
+      actions: [{ name: 'app_sink', params: { topic: 't' } }]
+    });
+    await broker.publish('a', '{"n":1}');
+    await kit.clock.advance('1m');
+    const label = `action ${actions[0].id} of rule r`;
+    assert.deepEqual(
+      broker.alarms.present().map(({ id, title }) => [id, title]),
+      [[`outbox_failing:${label}`, `${label}: deliveries fail`]]
+    );
   });
 });

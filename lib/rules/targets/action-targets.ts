@@ -2,6 +2,7 @@
 // outlives lists of actions: a change of the rule that keeps the action makes a new list, and entries of the old one may
 // still be waiting. `users` counts the lists. Entries of actions that were removed from their rules are deleted.
 
+import { createHash } from '../../base/builtins.ts';
 import { asError } from '../../base/errors.ts';
 import type { ActionDefinition } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
@@ -27,6 +28,14 @@ interface OwnTargetSetup {
 
 /** The beginning of the names of outboxes. Those of the app do not begin with "$", and are not deleted. */
 const PREFIX = '$action:';
+/** Longer ids are shortened in the names of outboxes. */
+const MAX_ID = 100;
+
+/** The name of the outbox of an action. */
+function outboxOf(id: string): string {
+  if (id.length <= MAX_ID) return PREFIX + id;
+  return `${PREFIX}${id.slice(0, MAX_ID / 2)}~${createHash('sha256').update(id).digest('base64url')}`;
+}
 
 /** The own target of an action, with its queue. */
 export class OwnTarget {
@@ -49,9 +58,8 @@ export class OwnTarget {
     this.#host = host;
     this.#make = make;
     this.#target = Promise.resolve(made.target);
-    this.#queue = new TargetQueue(host.outboxes, PREFIX + id, {
-      settledEarlier,
-      what: `the action "${id}"`,
+    this.#queue = new TargetQueue(host.outboxes, outboxOf(id), {
+      ...{ settledEarlier, what: `the action "${id}"`, label: `action ${id} of rule ${ruleId}` },
       target: () => ({ send: async (entries, attempt) => (await this.open()).send(entries, attempt) })
     });
     this.#queue.open(made.target.outbox);
@@ -174,16 +182,16 @@ export class ActionTargets {
     for (const id of new Set([...replaced, ...idsOf(actions)])) {
       const own = this.#all.get(id);
       this.#all.delete(id);
-      if (own === undefined) this.#host.outboxes.delete(PREFIX + id);
+      if (own === undefined) this.#host.outboxes.delete(outboxOf(id));
       else void own.close(true);
     }
   }
 
   /** Delete the stored entries of actions that no rule has. */
   deleteOthers(actions: readonly ActionDefinition[]): void {
-    const known = new Set(idsOf(actions));
+    const known = new Set(idsOf(actions).map(outboxOf));
     for (const { name } of this.#host.outboxes.kept())
-      if (name.startsWith(PREFIX) && !known.has(name.slice(PREFIX.length))) this.#host.outboxes.delete(name);
+      if (name.startsWith(PREFIX) && !known.has(name)) this.#host.outboxes.delete(name);
   }
 
   /** Open the targets again, because the broker has started. */

@@ -31,6 +31,8 @@ type OutcomeOfEntry = Parameters<NonNullable<OutboxOptions['settled']>>;
 interface QueueTarget {
   /** The target, for messages. */
   readonly what: string;
+  /** See `OutboxOptions.label`. */
+  readonly label?: string;
   /** The open target. */
   target(): Pick<ActionTarget, 'send'>;
   /** Called when an entry was sent. Default: nothing. */
@@ -147,6 +149,7 @@ export class TargetQueue {
     return {
       ...limits,
       name: this.#name,
+      label: this.#to.label,
       send: (entries, attempt) => {
         const sent = entries.map(({ id, key, content, attempts }) => {
           const cascade = this.#pending.get(id)?.cascade;
