@@ -88,6 +88,18 @@ describe('Queue', () => {
     assert.equal(queue.length, 0);
   });
 
+  it('keeps the order and the limit if a listener of a drop publishes while other limits are applied', () => {
+    const drops: string[] = [];
+    const queue = queueAlone(LIMITS, ({ topic }) => {
+      drops.push(topic);
+      if (drops.length === 1) push(queue, 'new');
+    });
+    push(queue, '1', '2', '3', '4', '5', '6');
+    queue.limit({ ...LIMITS, maxMqueueLen: 4 });
+    assert.deepEqual(drops, ['1', '2', '3']);
+    assert.deepEqual(drain(queue), ['4', '5', '6', 'new']);
+  });
+
   it('keeps lower priorities, except QoS 0, while a message of a higher one has no room', () => {
     const { queue } = queueOf({ mqueuePriorities: PRIORITIES });
     const large = message('high', 1, 'x'.repeat(1000));

@@ -260,8 +260,9 @@ export class Queue extends Shortenable {
 
   /** Drop messages in memory beyond the limits of the session, except for messages that are not committed. */
   trimCommitted(): void {
-    const { count, settledCount, bytes, settledBytes } = this.#log;
-    this.trim(count - settledCount, bytes - settledBytes);
+    const { log } = this.#outlet;
+    if (log === undefined) this.trim(0, 0);
+    else this.trim(log.count - log.settledCount, log.bytes - log.settledBytes);
   }
 
   /** Apply other limits and priorities, because the client has connected in another zone. */
@@ -271,10 +272,9 @@ export class Queue extends Shortenable {
     const all: Queued[] = [];
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true)) all.push(queued);
     this.#list = newPriorityList(limits, list.sequence - all.length); // messages that arrive from now on still have greater numbers
-    for (const { message, qos, retain, ids, persisted, isFirst } of all) {
-      if (persisted === undefined) this.push(message, qos, retain, ids, undefined, isFirst);
-      else if (!persisted.isDone) this.add(persisted);
-    }
+    for (const { message, qos, retain, ids, persisted, isFirst } of all)
+      if (!persisted?.isDone) this.#append(message, qos, retain, ids, persisted, isFirst);
+    this.trimCommitted(); // at the end, because a listener of the drop may publish
   }
 
   /** Drop the oldest message of the lowest priority that is not persisted. */
