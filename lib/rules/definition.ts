@@ -143,9 +143,14 @@ export function readResourceChange(change: { config?: unknown; description?: unk
   return { ...(config !== undefined && { config }), ...(description !== undefined && { description }) };
 }
 
+/** Actions with their fallbacks at every level. */
+export function allActions(actions: readonly ActionDefinition[]): ActionDefinition[] {
+  return actions.flatMap((action) => [action, ...allActions(action.fallbacks)]);
+}
+
 /** Check whether a rule has actions that cannot be persisted. */
 export function hasFunctions(actions: readonly ActionDefinition[]): boolean {
-  return actions.some(({ run, fallbacks }) => run !== undefined || hasFunctions(fallbacks));
+  return allActions(actions).some(({ run }) => run !== undefined);
 }
 
 /** Reads the actions of one rule. */

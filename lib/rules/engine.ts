@@ -16,6 +16,7 @@ import { ownActions } from './actions/index.ts';
 import type { RulesApi } from './api.ts';
 import { checkFunction } from './app-function.ts';
 import {
+  allActions,
   byId,
   fixedActionIds,
   hasFunctions,
@@ -41,6 +42,7 @@ import type { SettledEarlier } from './targets/target-queue.ts';
 import type {
   ActionInfo,
   ActionType,
+  Params,
   ResourceInput,
   ResourceType,
   ResourceTypeInfo,
@@ -119,6 +121,12 @@ export class RuleEngine
 
   get ruleCount(): number {
     return this.#rules.size;
+  }
+
+  /** The actions of all rules, with their fallbacks. */
+  *ruleActions(): Generator<{ readonly rule: string; readonly type: string; readonly properties: Params }> {
+    for (const [rule, { definition }] of this.#rules)
+      for (const { name, params } of allActions(definition.actions)) yield { rule, type: name, properties: params };
   }
 
   /** Number of action types. */

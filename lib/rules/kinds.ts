@@ -1,6 +1,6 @@
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
-import type { ActionDefinition } from './definition.ts';
+import { type ActionDefinition, allActions } from './definition.ts';
 import { documentedParams, RESOURCE_PARAMS } from './params.ts';
 import type { ActionInfo, ActionType, ResourceType, ResourceTypeInfo } from './types.ts';
 
@@ -26,9 +26,8 @@ export class Kinds {
 
   /** Look up the present sinks of streams, unless all of these actions, with their fallbacks, are of rules. */
   async find(actions: readonly ActionDefinition[]): Promise<void> {
-    const isOwn = ({ name, run, fallbacks }: ActionDefinition): boolean =>
-      (run !== undefined || this.#actions.has(name)) && fallbacks.every(isOwn);
-    if (!actions.every(isOwn)) await this.findSinks();
+    const isOwn = ({ name, run }: ActionDefinition) => run !== undefined || this.#actions.has(name);
+    if (!allActions(actions).every(isOwn)) await this.findSinks();
   }
 
   /** Look up the present sinks of streams. */

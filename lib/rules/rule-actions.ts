@@ -10,7 +10,7 @@ import { isThenable } from '../events/hooks.ts';
 import type { Message } from '../packets/message.ts';
 import type { Cascade } from '../packets/named-publisher.ts';
 import type { Value } from '../sql/values.ts';
-import type { ActionDefinition, RuleDefinition } from './definition.ts';
+import { type ActionDefinition, allActions, type RuleDefinition } from './definition.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
@@ -313,10 +313,7 @@ export class RuleActionList {
 
 /** The ids of the resources that actions use. */
 export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
-  return actions.flatMap(({ params, fallbacks }) => [
-    ...(typeof params.$resource === 'string' ? [params.$resource] : []),
-    ...resourcesIn(fallbacks)
-  ]);
+  return allActions(actions).flatMap(({ params: { $resource } }) => (typeof $resource === 'string' ? [$resource] : []));
 }
 
 async function makeAction(ruleId: string, definition: ActionDefinition, host: ActionsHost): Promise<RunningAction> {
@@ -350,7 +347,7 @@ async function makeOf(
   resource: RuleResource | undefined,
   host: ActionsHost
 ): Promise<LocalAction | SendingAction> {
-  const checked = checkParams(type.params, params, `the action "${type.name}"`);
+  const checked = checkParams(type.params, type.connected?.(params) ?? params, `the action "${type.name}"`);
   const config = resource?.definition.config ?? {};
   const create = type.create ?? type.make;
   let made: LocalAction | SendingAction | undefined;

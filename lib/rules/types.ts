@@ -82,6 +82,8 @@ export interface ActionType {
   readonly title: Localized;
   readonly description: Localized;
   readonly params?: GivenTable;
+  /** The parameters with those of the connection that they name, before they are checked. @internal */
+  connected?(params: Params): Params;
   /**
    * Create an action for a rule. Called when the rule is attached. It is required; `make` takes its place in this version.
    * @param params satisfy `params`
@@ -282,7 +284,9 @@ export interface ResourceState {
 }
 
 /** An action type, as listed. Absent fields of `ActionType` have their defaults. */
-export type ActionInfo = Required<Omit<ActionType, 'create' | 'make' | 'params'>> & { readonly params: ParamTable };
+export type ActionInfo = Required<Omit<ActionType, 'create' | 'connected' | 'make' | 'params'>> & {
+  readonly params: ParamTable;
+};
 
 /** A resource type, as listed. */
 export type ResourceTypeInfo = Required<Omit<ResourceType, 'make' | 'actions' | 'params'>> & {

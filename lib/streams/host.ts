@@ -6,7 +6,7 @@ import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
 import type { StreamRuleActions, StreamRuleRun } from './chart.ts';
-import type { StreamsOptions } from './types.ts';
+import type { Properties, StreamsOptions } from './types.ts';
 import type { Cause } from './values/cause.ts';
 
 /** The methods of the broker's `Table` that the service uses. */
@@ -104,6 +104,8 @@ export interface StreamsHost extends StreamMessages {
   readonly notes: StreamTable<string>;
   /** Undefined if the broker has no store. */
   readonly records: StreamRecordStore | undefined;
+  /** The actions of broker rules, which may name sinks. */
+  ruleActions(): Iterable<{ readonly rule: string; readonly type: string; readonly properties: Properties }>;
   /** Start the chart of a rule. */
   startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;

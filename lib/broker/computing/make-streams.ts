@@ -148,6 +148,7 @@ export function makeStreams(
     publish: (input, ruleId, cause) =>
       parts.publishing.own.republish(input, causes.publisherOf(ruleId, cause), causes.isActive),
     prepare: (input, ruleId, cause) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId, cause)),
+    ruleActions: () => parts.kept.rules.actions(),
     sinkCreated: () => parts.kept.rules.reconnect(),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),

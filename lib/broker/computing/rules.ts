@@ -72,6 +72,11 @@ export class Rules {
     return { rules: engine?.ruleCount ?? 0, actions: engine?.actionCount ?? 0, resources: engine?.resources.size ?? 0 };
   }
 
+  /** The actions of all rules, with their fallbacks. */
+  actions(): ReturnType<RuleEngine['ruleActions']> | [] {
+    return this.#engine?.ruleActions() ?? [];
+  }
+
   /** The persisted rules, for an export. */
   exportedRules(): ExportedRule[] {
     return exported(this.#host.rules);

@@ -6,7 +6,7 @@ import { isObject } from '../../sql/values.ts';
 import type { SinkAction } from '../../streams/sinks/sink-action.ts';
 
 /** A sink of streams as an action type of rules. */
-export function actionOf({ name, about, properties, open }: SinkAction): ActionType {
+export function actionOf({ name, about, properties, connected, open }: SinkAction): ActionType {
   return {
     name,
     app: 'streams',
@@ -14,6 +14,7 @@ export function actionOf({ name, about, properties, open }: SinkAction): ActionT
     title: { en: `Sink ${name}`, zh: `Sink ${name}` },
     description: { en: about, zh: about },
     params: properties,
+    connected,
     async create(params, { ruleId }) {
       const { prepare, target } = await open(params, ruleId).catch((error: unknown) => {
         if (!(error instanceof InvalidInput) || error.code !== 'PROPERTY_INVALID') throw error;

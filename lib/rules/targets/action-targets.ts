@@ -4,7 +4,7 @@
 
 import { createHash } from '../../base/builtins.ts';
 import { asError } from '../../base/errors.ts';
-import type { ActionDefinition } from '../definition.ts';
+import { type ActionDefinition, allActions } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
 import type { ActionTarget, LocalAction, SendingAction } from '../types.ts';
 import { type SettledEarlier, TargetQueue } from './target-queue.ts';
@@ -179,7 +179,7 @@ export class ActionTargets {
    */
   delete(ruleId: string, actions: readonly ActionDefinition[]): void {
     const replaced = [...this.#all.values()].filter((own) => own.ruleId === ruleId).map(({ id }) => id);
-    for (const id of new Set([...replaced, ...idsOf(actions)])) {
+    for (const id of new Set([...replaced, ...allActions(actions).map((action) => action.id)])) {
       const own = this.#all.get(id);
       this.#all.delete(id);
       if (own === undefined) this.#host.outboxes.delete(outboxOf(id));
@@ -189,7 +189,7 @@ export class ActionTargets {
 
   /** Delete the stored entries of actions that no rule has. */
   deleteOthers(actions: readonly ActionDefinition[]): void {
-    const known = new Set(idsOf(actions).map(outboxOf));
+    const known = new Set(allActions(actions).map(({ id }) => outboxOf(id)));
     for (const { name } of this.#host.outboxes.kept())
       if (name.startsWith(PREFIX) && !known.has(name)) this.#host.outboxes.delete(name);
   }
@@ -206,9 +206,4 @@ export class ActionTargets {
     this.#isHalted = true;
     await Promise.all([...this.#all.values()].map((own) => own.halt()));
   }
-}
-
-/** The ids of actions and of their fallbacks. */
-function idsOf(actions: readonly ActionDefinition[]): string[] {
-  return actions.flatMap(({ id, fallbacks }) => [id, ...idsOf(fallbacks)]);
 }

@@ -41,12 +41,13 @@ export class StreamConfiguration implements StreamConfigApi {
   readonly #registry: Registry;
   readonly #catalogue: Catalogue;
   readonly #rules: () => Iterable<ReadStreamRule>;
+  readonly #ruleActions: StreamsHost['ruleActions'];
   readonly #entries = new Map<string, Entry>();
   /** The sections with their connections; undefined: computed when they are asked for. */
   #sections: Sections | undefined;
 
   constructor(
-    { configuration, options }: Pick<StreamsHost, 'configuration' | 'options'>,
+    { configuration, options, ruleActions }: Pick<StreamsHost, 'configuration' | 'options' | 'ruleActions'>,
     registry: Registry,
     { catalogue, rules }: { readonly catalogue: Catalogue; readonly rules: () => Iterable<ReadStreamRule> }
   ) {
@@ -55,6 +56,7 @@ export class StreamConfiguration implements StreamConfigApi {
     this.#registry = registry;
     this.#catalogue = catalogue;
     this.#rules = rules;
+    this.#ruleActions = ruleActions;
   }
 
   /** Load what is persisted. @returns the errors of entries that this version cannot use, which stay in the store */
@@ -151,10 +153,12 @@ export class StreamConfiguration implements StreamConfigApi {
     const found = this.#entries.get(keyOf(key));
     if (found === undefined) return false;
     const { streams, rules } = this.#useOf(found);
+    const named = [...this.#ruleActions()].filter((action) => isUsedBy(found, action)).map(({ rule }) => rule);
     const users = [
       ...this.#sectionsWith(found).map((one) => `section ${one}`),
       ...streams.map((one) => `stream ${one}`),
-      ...rules.map((one) => `rule ${one}`)
+      ...rules.map((one) => `rule ${one}`),
+      ...[...new Set(named)].map((one) => `broker rule ${one}`)
     ];
     if (users.length > 0)
       throw new StateError('STREAM_CONFIG_IN_USE', `${WORDS[found.kind]} ${found.name} is used by ${users.join(', ')}`);

@@ -44,6 +44,8 @@ export interface SinkAction {
   readonly about: string;
   /** Undefined if the type does not name its properties. */
   readonly properties: FieldTable | undefined;
+  /** The properties, with those of the connection that they name, as far as the sink knows them. */
+  connected(properties: Properties): Properties;
   /** @throws InvalidInput PROPERTY_INVALID; the errors of the sink if it cannot be used at all */
   open(properties: Properties, ruleId: string): Promise<OpenSinkAction>;
 }
@@ -51,16 +53,26 @@ export interface SinkAction {
 /** Settings and dependencies of a sink action. */
 interface SinkActionSetup extends SinkPlanSetup, Pick<SinkSetup, 'dataDir' | 'clock' | 'log'> {
   warn(text: string): void;
-  /** The properties, with those of the connection that they select. */
+  /** The properties, with all of those of the connection that they name. */
   connected(properties: Properties): Properties;
 }
 
 /** Create the action for a sink type. */
 export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
   const { name, about } = type;
+  const table = type.properties && { ...COMMON, ...fieldsOf(type.properties) };
   return {
-    ...{ name, about },
-    properties: type.properties && { ...COMMON, ...fieldsOf(type.properties) },
+    ...{ name, about, properties: table },
+    connected(given) {
+      const all = setup.connected(given);
+      if (all === given || table === undefined) return all;
+      const names = new Map(Object.keys(table).map((key) => [key.toLowerCase(), key]));
+      const known = Object.entries(all).flatMap(([key, value]) => {
+        const shown = Object.hasOwn(given, key) ? key : names.get(key.toLowerCase());
+        return shown === undefined || value === null ? [] : [[shown, value] as const];
+      });
+      return Object.fromEntries(known);
+    },
     async open(given, ruleId) {
       const warn = (text: string) => {
         throw new InvalidInput('PROPERTY_INVALID', 'params', 'properties of the sink', undefined, text);
@@ -68,7 +80,7 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
       for (const each of Object.keys(given))
         if (WITHOUT_EFFECT.includes(each) && !Object.hasOwn(type.properties ?? {}, each))
           warn(`${name} sink: the property ${each} has no effect in an action of a broker rule; leave it out`);
-      const plan = planSink(type, { ...setup.connected(given), sendSingle: true }, { ...setup, warn });
+      const plan = planSink(type, { ...given, sendSingle: true }, { ...setup, warn });
       const { properties, dynamic, encoder, transform } = plan;
       const kind = { ...{ properties, dynamic }, prefix: randomBytes(6).toString('base64url'), ...encoder };
       const cache = properties as unknown as CommonProperties;

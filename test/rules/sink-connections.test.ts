@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Broker } from '../../lib/index.ts';
+import { memoryStore } from '../../lib/index.ts';
+import { AppSink } from './app-sink.ts';
+import { ruleKit } from './support.ts';
+
+const SQL = 'SELECT payload.n as n FROM "a"';
+
+/** Create or replace the connection `c` of the sink of the tests. */
+function connect({ streams }: Broker, properties: Record<string, unknown>): Promise<void> {
+  return streams.config.set({ kind: 'connection', type: 'app_sink', name: 'c', properties });
+}
+
+describe('the connection of a sink that a broker rule names', () => {
+  it('gives the action the parameters that it requires', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    await connect(kit.broker, { Topic: 'of the connection', token: 's3cret', level: null });
+    const { rules } = kit.broker;
+    const params = { connectionSelector: 'c' };
+    const created = await rules.create({ sql: SQL, actions: [{ name: 'app_sink', params }] });
+    assert.deepEqual({ ...created.actions[0].params }, params);
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    assert.deepEqual([sink.sent, sink.tokens], [['of the connection: {"n":1}'], ['s3cret']]);
+    await assert.rejects(
+      rules.create({ sql: SQL, actions: [{ name: 'app_sink', params: { connectionSelector: 'd' } }] }),
+      { code: 'PARAM_REQUIRED', field: 'topic' }
+    );
+  });
+
+  it('may have properties that only the source of its type has, unlike the parameters of the action', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules, streams } = kit.broker;
+    await streams.createSource({
+      ...{ name: 'app_sink', about: 'For tests.' },
+      properties: { interval: { type: 'number', about: 'Interval.' } },
+      open: () => ({ close: () => undefined })
+    });
+    await connect(kit.broker, { interval: 5, token: 's3cret' });
+    const create = (params: object) =>
+      rules.create({
+        id: 'r',
+        sql: SQL,
+        actions: [{ name: 'app_sink', params: { ...params, connectionSelector: 'c' } }]
+      });
+    await assert.rejects(create({ topic: 't', interval: 5 }), { code: 'PARAM_INVALID', message: /"interval"/ });
+    assert.equal((await create({ topic: 't' })).state, 'connected');
+    assert.deepEqual(sink.tokens, ['s3cret']);
+  });
+
+  it('cannot be deleted while a rule names it, running or not, in an action or a fallback', async () => {
+    const sink = new AppSink();
+    const store = memoryStore();
+    const key = { kind: 'connection', name: 'c' } as const;
+    const action = { name: 'app_sink', params: { topic: 't', connectionSelector: 'c' } };
+    {
+      await using kit = await ruleKit({ store, streams: { sinks: [sink] } });
+      const { rules } = kit.broker;
+      await connect(kit.broker, { token: 's3cret' });
+      await rules.create({ id: 'r1', sql: SQL, actions: [action], isEnabled: false });
+      await rules.create({ id: 'r2', sql: SQL, actions: [{ name: 'do_nothing', fallbacks: [action] }] });
+    }
+    await using kit = await ruleKit({ store, streams: { sinks: [sink] } });
+    const { rules, streams } = kit.broker;
+    await assert.rejects(streams.config.delete(key), {
+      code: 'STREAM_CONFIG_IN_USE',
+      message: 'connection c is used by broker rule r1, broker rule r2'
+    });
+    await rules.delete('r1');
+    await rules.update('r2', { actions: [{ ...action, params: { topic: 't' } }] });
+    assert.equal(await streams.config.delete(key), true);
+  });
+});
