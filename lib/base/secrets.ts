@@ -3,6 +3,7 @@
 // count as secrets.
 
 import { type Field, type FieldTable, fieldsOf, type GivenTable, HIDDEN } from './fields.ts';
+import { counterparts, SEVERAL } from './secret-lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -56,8 +57,14 @@ export function hideSecrets(given: GivenTable | undefined, values: Fields): Fiel
     const field = fieldNamed(table, name);
     if (field?.isSecret === true && field.type === 'object' && isPlain(value)) return mapped(value, () => HIDDEN);
     const isSecret = field === undefined ? SECRET_NAME.test(name) : field.isSecret === true;
-    return isSecret ? HIDDEN : hideIn(value, field?.fields);
+    if (field?.items?.isSecret === true && Array.isArray(value)) return value.map(() => HIDDEN);
+    return isSecret ? HIDDEN : hideIn(value, fieldsIn(field));
   });
+}
+
+/** The fields of an object, or of the objects in a list. */
+function fieldsIn({ fields, items }: Partial<Field> = {}): FieldTable | undefined {
+  return fields ?? items?.fields;
 }
 
 /**
@@ -70,33 +77,32 @@ export function findHidden(
   refuse: (path: readonly string[]) => void,
   path: readonly string[] = []
 ): void {
-  const table = fieldsOf(given);
   const isList = Array.isArray(values);
+  const table = isList ? {} : fieldsOf(given);
   for (const [name, value] of Object.entries(isList || isPlain(values) ? values : {})) {
-    const field = isList ? undefined : fieldNamed(table, name);
+    const field = fieldNamed(table, name);
     const isSecret = field === undefined ? !isList && SECRET_NAME.test(name) : field.isSecret === true;
-    if (isHidden(isSecret ? { isSecret } : {}, value)) refuse([...path, name]);
-    findHidden(field?.fields, value, refuse, [...path, name]);
+    const isInList = field?.items?.isSecret === true && Array.isArray(value) && value.includes(HIDDEN);
+    if (isInList || isHidden(isSecret ? { isSecret } : {}, value)) refuse([...path, name]);
+    findHidden(isList ? given : fieldsIn(field), value, refuse, [...path, name]);
   }
 }
 
-/** A value with secrets shown as `******`. @param fields those of an object */
+/** A value with secrets shown as `******`. @param fields those of an object, or of the objects in a list */
 export function hideIn(value: unknown, fields?: FieldTable): unknown {
   if (typeof value === 'string') return hideInUrls(value);
-  if (Array.isArray(value)) return value.map((one) => hideIn(one));
+  if (Array.isArray(value)) return value.map((one) => hideIn(one, fields));
   return isPlain(value) ? hideSecrets(fields, value) : value;
 }
 
 /** @param name matched without regard to case */
 function fieldNamed(table: FieldTable, name: string): Field | undefined {
-  if (Object.hasOwn(table, name)) return table[name];
-  const lower = name.toLowerCase();
-  return Object.entries(table).find(([known]) => known.toLowerCase() === lower)?.[1];
+  return namedMember(table, name) as Field | undefined;
 }
 
 /**
- * Replace `******` in a value, at every depth, by the current values: elements of arrays and URLs within a string are
- * matched by position, the others by name.
+ * Replace `******` in a value, at every depth, by the current values: URLs within a string are matched by position,
+ * elements of arrays by their other values (`counterparts`), fields by name.
  * @param path the place of the value, for `refuse`
  * @param refuse called if there is no current value, or if there are too many levels; the value stays unless it throws
  */
@@ -119,9 +125,32 @@ export function keepSecrets(
     refuse?.(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
     return value;
   }
-  const keep = (inner: unknown, name: string | number) =>
-    keepSecrets(inner, memberOf(present, name), [...path, `field ${name}`], refuse);
-  return isList ? value.map(keep) : mapped(value, keep);
+  const keep = (inner: unknown, before: unknown, name: string | number) =>
+    keepSecrets(inner, before, [...path, `field ${name}`], refuse);
+  if (!isList) return mapped(value, (inner, name) => keep(inner, namedMember(present, name), name));
+  if (!hasHidden(value)) return value;
+  const all = counterparts(value, present);
+  return value.map((inner, at) => {
+    const found = all[at];
+    if (!found.isAmbiguous || !hasHidden(inner)) return keep(inner, found.present, at);
+    refuse?.([...path, `field ${at}`], SEVERAL, 'the value itself');
+    return inner;
+  });
+}
+
+/** Check whether `******` is in a value, at any depth. True for one that has too many levels. */
+export function hasHidden(value: unknown, level = 0): boolean {
+  if (typeof value === 'string') return value.includes(HIDDEN);
+  if (!Array.isArray(value) && !isPlain(value)) return false;
+  return level > MAX_LEVELS || Object.values(value).some((one) => hasHidden(one, level + 1));
+}
+
+/** A field of a plain object; its name is matched without regard to case unless there is the exact one, as where secrets are hidden. */
+export function namedMember(value: unknown, name: string): unknown {
+  if (!isPlain(value)) return undefined;
+  if (Object.hasOwn(value, name)) return value[name];
+  const lower = name.toLowerCase();
+  return Object.entries(value).find(([known]) => known.toLowerCase() === lower)?.[1];
 }
 
 /** A field of a plain object, or an element of an array. */

@@ -67,10 +67,117 @@ describe('The secrets of actions', () => {
     ]);
   });
 
-  it('matches actions by their position among those that are not functions, which are not shown', () => {
+  it('matches actions without functions, which are not shown', () => {
     const call = () => undefined;
     const kept = keepSecrets([call, { known: { key: '******' } }], [{ known: { key: 'k' } }]);
     assert.deepEqual(kept, [call, { known: { key: 'k' } }]);
+  });
+
+  const [one, two] = [
+    { url: 'http://one', topic: 't', password: '1' },
+    { url: 'http://two', topic: 't', password: '2' }
+  ];
+  const masked = { password: '******' };
+
+  it('gives an element of a list the secrets of the element with the same values, whatever its position is', () => {
+    const present = [{ known: { servers: [one, two], tokens: ['a', 'b'], urls: ['http://u:p@a/', 'http://u:q@b/'] } }];
+    for (const [servers, kept] of [
+      [[{ ...two, ...masked }], [two]],
+      [
+        [
+          { ...two, ...masked },
+          { ...one, ...masked }
+        ],
+        [two, one]
+      ],
+      [
+        [
+          { url: 'http://new', topic: 't', password: '3' },
+          { ...two, ...masked }
+        ],
+        [{ url: 'http://new', topic: 't', password: '3' }, two]
+      ],
+      [[{ ...two, topic: 'other', ...masked }], [{ ...two, topic: 'other' }]]
+    ])
+      assert.deepEqual(keepSecrets([{ known: { servers } }], present), [{ known: { servers: kept } }]);
+    assert.deepEqual(keepSecrets([{ known: { urls: ['http://******@b/'] } }], present), [
+      { known: { urls: ['http://u:q@b/'] } }
+    ]);
+    assert.deepEqual(keepSecrets([{ known: { tokens: ['******', '******'] } }], present), [
+      { known: { tokens: ['a', 'b'] } }
+    ]);
+  });
+
+  it('gives an action the secrets of the action with the same values or server, whatever its position is', () => {
+    const present: Readonly<Record<string, Properties>>[] = [
+      { known: one },
+      { known: two },
+      { other: { password: '3' } }
+    ];
+    const change = [{ other: masked }, { known: { ...two, topic: 'new', ...masked } }];
+    assert.deepEqual(keepSecrets(change, present), [{ other: { password: '3' } }, { known: { ...two, topic: 'new' } }]);
+    const only = [{ other: { password: '3' } }, { known: { ...one, url: 'http://moved', ...masked } }];
+    assert.deepEqual(keepSecrets(only, [{ known: one }]), [only[0], { known: { ...one, url: 'http://moved' } }]);
+  });
+
+  it('refuses a placeholder that could stand for several secrets, or for that of another server', () => {
+    const several = 'could stand for the secrets of several elements; send the secret itself';
+    const none = 'stands for the current value, but there is none';
+    const alike = { ...one, password: 'other' };
+    const changed = { url: 'http://one', qos: 1, ...masked };
+    for (const [change, before, message] of [
+      [
+        [{ known: { servers: [{ url: 'http://three', ...masked }] } }],
+        [{ known: { servers: [one, two] } }],
+        `known sink: property servers, field 0, field password: ****** ${none}`
+      ],
+      [
+        [{ known: { servers: [changed] } }],
+        [{ known: { servers: [one, alike] } }],
+        `known sink: property servers, field 0: ****** ${several}`
+      ],
+      [
+        [{ known: { tokens: ['******'] } }],
+        [{ known: { tokens: ['a', 'b'] } }],
+        `known sink: property tokens, field 0: ****** ${several}`
+      ],
+      [
+        [{ known: { url: 'http://three', ...masked } }],
+        [{ known: one }, { known: two }],
+        `known sink: property password: ****** ${none}`
+      ],
+      [[{ known: changed }], [{ known: one }, { known: alike }], `known sink: ****** ${several}`]
+    ] as const)
+      assert.throws(() => keepSecrets(change, before), { code: 'PROPERTY_INVALID', message });
+  });
+
+  it('compares the elements of long lists within a bounded time', () => {
+    const present = Array.from({ length: 2_000 }, (_, at) => ({ name: `${at}`, password: `${at}` }));
+    const shown = present.map(({ name }) => ({ name, ...masked }));
+    assert.deepEqual(keepSecrets([{ known: { all: shown } }], [{ known: { all: present } }]), [
+      { known: { all: present } }
+    ]);
+    assert.throws(() => keepSecrets([{ known: { all: shown.slice(1) } }], [{ known: { all: present } }]), {
+      code: 'PROPERTY_INVALID'
+    });
+  });
+
+  it('matches names without regard to case, as it hides them', () => {
+    const present = [{ known: { KEY: 'k', headers: { Authorization: 'a' } } }];
+    const change = [{ known: { key: '******', headers: { authorization: '******' } } }];
+    assert.deepEqual(keepSecrets(change, present), [{ known: { key: 'k', headers: { authorization: 'a' } } }]);
+  });
+
+  it('hides the secrets in lists that a table describes', () => {
+    const fields: FieldTable = { pin: { type: 'string', about: 'A pin.', isSecret: true } };
+    const table: FieldTable = {
+      doors: { type: 'array', about: 'Doors.', items: { type: 'object', about: 'A door.', fields } },
+      pins: { type: 'array', about: 'Pins.', items: { type: 'string', about: 'A pin.', isSecret: true } }
+    };
+    assert.deepEqual(
+      hideSecrets([{ known: { doors: [{ pin: '1' }], pins: ['2'] } }], () => table),
+      [{ known: { doors: [{ pin: '******' }], pins: ['******'] } }]
+    );
   });
 
   it('refuses a placeholder without a current secret, and names its position', () => {

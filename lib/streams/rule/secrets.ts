@@ -1,6 +1,15 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { type FieldTable, type GivenTable, HIDDEN } from '../../base/fields.ts';
-import { hideSecrets as hide, isPlain, keepSecrets as keep, mapped, memberOf } from '../../base/secrets.ts';
+import { counterparts, SEVERAL } from '../../base/secret-lists.ts';
+import {
+  hasHidden,
+  hideSecrets as hide,
+  isPlain,
+  keepSecrets as keep,
+  mapped,
+  memberOf,
+  namedMember
+} from '../../base/secrets.ts';
 import type { ActionInput, Properties } from '../types.ts';
 
 /** The property table of a sink type; undefined if the type is not registered. */
@@ -19,20 +28,24 @@ export function hideProperties(properties: Properties, table: GivenTable | undef
 }
 
 /**
- * Replace `******` in actions by the values of the current rule. Actions are matched by their type and their position
- * among those that are not functions.
- * @throws InvalidInput PROPERTY_INVALID if there is no current value, or if a property has too many levels
+ * Replace `******` in actions by the values of the current rule. An action is matched with the one that has the same type
+ * and values, or, if they have changed, the same server; functions are not shown.
+ * @throws InvalidInput PROPERTY_INVALID if there is no current value, if several are possible, or if a property has too many levels
  */
 export function keepSecrets<T>(given: T, present: Actions): T {
   if (!Array.isArray(given)) return given; // refused later
+  const shown = given.filter((action: ActionInput) => typeof action !== 'function');
+  const known = counterparts(shown, present);
   let at = 0;
   const kept = given.map((action: ActionInput) => {
     if (typeof action === 'function') return action;
-    const before = present[at++];
+    const { present: before, isAmbiguous } = known[at++];
     if (!isPlain(action)) return action;
     return mapped(action, (properties, type) => {
       if (!isPlain(properties)) return properties;
-      return keepProperties(properties, memberOf(before, type), `${type} sink`);
+      const what = `${type} sink`;
+      if (isAmbiguous === true && hasHidden(properties)) refuse([what], SEVERAL, 'the value itself');
+      return keepProperties(properties, memberOf(before, type), what);
     });
   });
   return kept as T;
@@ -45,7 +58,7 @@ export function keepSecrets<T>(given: T, present: Actions): T {
  */
 export function keepProperties(properties: Properties, present: unknown, what: string): Properties {
   return mapped(properties, (value, name) =>
-    keep(value, memberOf(present, name), [`${what}: property ${name}`], refuse)
+    keep(value, namedMember(present, name), [`${what}: property ${name}`], refuse)
   );
 }
 
