@@ -68,6 +68,26 @@ describe('Inflight', () => {
     assert.equal(inflight.bytes, 0);
   });
 
+  it('counts a message for which a packet id is reserved until that is cancelled, even if it is unloaded in between', () => {
+    const inflight = newInflight();
+    take(inflight, 'a');
+    inflight.reserve(9);
+    inflight.unload();
+    assert.deepEqual([inflight.count, inflight.bytes], [1, 9]);
+    inflight.cancelReservation(9);
+    assert.deepEqual([inflight.count, inflight.bytes], [0, 0]);
+  });
+
+  it('ignores packet ids that are not in use when they are freed or released', () => {
+    const inflight = newInflight();
+    const id = take(inflight, 'a');
+    inflight.unload();
+    assert.equal(inflight.free(id), undefined);
+    assert.equal(inflight.release(id), undefined);
+    const { count, unacknowledged, bytes } = inflight;
+    assert.deepEqual({ count, unacknowledged, bytes }, { count: 0, unacknowledged: 0, bytes: 0 });
+  });
+
   it('lists packet ids in the order their messages were sent, those with PUBREC in the order of PUBREC', () => {
     const inflight = newInflight();
     for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);

@@ -4,7 +4,7 @@
 // a few steps; a session that sends no QoS 1 or 2 message shares one empty ring. PUBREC frees the message but not its
 // packet id, which is why `count` and `unacknowledged` differ. A packet id can be assigned before its PUBLISH is sent
 // (`UNSENT`), because the commit in between must contain it; the client cannot acknowledge it until then. Accessors do
-// not check that an id is in use, except `stateOf` and `acknowledgeable`.
+// not check that an id is in use, except `stateOf`, `acknowledgeable`, `release` and `free`.
 //
 // Incoming QoS 2 ids are a bit set of at most 8 KiB, in memory and in the store. All 65,535 ids may wait
 // (`maxAwaitingRel` 0) and none is forgotten (`awaitRelTimeout` 0; documented: 300 s), because forgetting one risks a
@@ -68,6 +68,9 @@ export class Inflight {
   /** Resolves when the publish hooks have decided on the last message that waits for them. */
   deciding: Promise<void> | undefined = undefined;
   readonly #outlet: Outlet;
+  /** Number and bytes of the reservations in `count` and `bytes`. */
+  #reserved = 0;
+  #reservedBytes = 0;
   #last = 0;
   #sent = 0;
   #mask = 0;
@@ -161,12 +164,16 @@ export class Inflight {
   reserve(bytes: number): void {
     this.count++;
     this.bytes += bytes;
+    this.#reserved++;
+    this.#reservedBytes += bytes;
   }
 
   /** Undo `reserve`: the packet id is assigned now, or is not needed. */
   cancelReservation(bytes: number): void {
     this.count--;
     this.bytes -= bytes;
+    this.#reserved--;
+    this.#reservedBytes -= bytes;
   }
 
   /**
@@ -243,9 +250,13 @@ export class Inflight {
     return (this.#flags[id & this.#mask] & UNSENT) === 0;
   }
 
-  /** Release a message after its PUBREC: from then on only PUBREL is sent again [MQTT-4.3.3-6]. @returns the message, if stored */
+  /**
+   * Release a message after its PUBREC: from then on only PUBREL is sent again [MQTT-4.3.3-6].
+   * @returns the message, if stored; undefined if the id is not in use, because a hook or a listener has ended the session
+   */
   release(id: number): Message | undefined {
     const at = id & this.#mask;
+    if (this.#ids[at] !== id) return undefined;
     const message = this.#messages[at];
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
     this.#states[at] = Awaiting.pubcomp;
@@ -257,9 +268,10 @@ export class Inflight {
     return message;
   }
 
-  /** Free a packet id when its flow has ended. @returns the message, if stored */
+  /** Free a packet id when its flow has ended. @returns as `release` */
   free(id: number): Message | undefined {
     const at = id & this.#mask;
+    if (this.#ids[at] !== id) return undefined;
     const message = this.#messages[at];
     this.#ids[at] = 0;
     if (this.#states[at] !== Awaiting.pubcomp) this.unacknowledged--;
@@ -577,7 +589,9 @@ export class Inflight {
   unload(): boolean {
     this.awaitingRel = undefined;
     this.resending = this.#persisted = this.#subscriptionIds = undefined;
-    this.count = this.unacknowledged = this.bytes = this.#mask = this.#last = 0;
+    this.unacknowledged = this.#mask = this.#last = 0;
+    this.count = this.#reserved; // a hook may have ended the session
+    this.bytes = this.#reservedBytes;
     this.#ids = NO_IDS;
     this.#states = this.#flags = NO_BYTES;
     this.#order = NO_ORDER;
