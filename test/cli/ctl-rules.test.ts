@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
 import { managementApi } from '../../adapters/management/index.ts';
+import { webhooks } from '../../adapters/webhook/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { serve } from '../support/management.ts';
 import { RuleTargets } from '../support/rule-target.ts';
@@ -13,7 +14,7 @@ let server: Awaited<ReturnType<typeof serve>>;
 let url: string;
 
 before(async () => {
-  broker = createBroker({ rules: { resources: [targets.type] } });
+  broker = createBroker({ connectors: [webhooks()], rules: { resources: [targets.type] } });
   await broker.start();
   await broker.applications.create({ id: 'me', secret: 'a:secret' });
   server = await serve(managementApi(broker, { prefix: '/api/v4' }).node);
@@ -150,6 +151,36 @@ describe('ctl rules', () => {
       assert.equal(found.code, code, found.err);
       assert.match(found.err, message);
     });
+
+  for (const [args, file, code, message] of [
+    [['rules', 'change', 'x'], '{}', 2, /"ctl rules change ID" needs FILE or --sql, --action or --description\n$/],
+    [['rules', 'change', 'x'], 'null', 2, /"ctl rules change ID" needs FILE or --sql, --action or --description\n$/],
+    [['rules', 'add'], '[]', 2, /"ctl rules add" needs FILE or --sql and --action\n$/],
+    [['rules', 'add'], '"abc"', 1, /: the body must be object\n$/],
+    [['rules', 'test'], '5', 1, /: the body must be object\n$/],
+    [
+      ['rules', 'test', '--sql', SQL],
+      '[{}]',
+      2,
+      /: FILE must be a JSON object if flags or arguments give fields of it/
+    ],
+    [['rules', 'add', '--id', 'x'], 'null', 2, /: FILE must be a JSON object if flags or arguments give fields of it/],
+    [
+      ['resources', 'add', '--id', 'x'],
+      '"a"',
+      2,
+      /: FILE must be a JSON object if flags or arguments give fields of it/
+    ],
+    [['webhooks', 'add'], '"abc"', 1, / the body must be object\n$/],
+    [['import'], 'null', 1, / the body must be object\n$/]
+  ] as const)
+    it(`sends only objects together with fields, and refuses the file ${file} of "${args.join(' ')}"`, async () => {
+      const at = args.findIndex((word) => word.startsWith('--'));
+      const words = at < 0 ? [...args, 'a.json'] : [...args.slice(0, at), 'a.json', ...args.slice(at)];
+      const found = await ctl(words, withFile(file));
+      assert.equal(found.code, code, found.err);
+      assert.match(found.err, message);
+    });
 });
 
 describe('ctl resources', () => {
@@ -162,6 +193,8 @@ describe('ctl resources', () => {
     assert.deepEqual(await rows(['resources', 'list', 'test_target']), [made]);
     assert.deepEqual(await rows(['resources', 'types']), await rows(['resources', 'types', 'test_target']));
     assert.deepEqual(await rows(['resources', 'change', 's', 'a.json'], withFile({ description: 'e' })), []);
+    const empty = await ctl(['resources', 'change', 's', 'a.json'], withFile('null'));
+    assert.deepEqual([empty.code, / the body must be object\n$/.test(empty.err)], [1, true]);
     const [shown] = await rows(['resources', 'show', 's']);
     assert.deepEqual([shown.description, shown.status[0].is_alive], ['e', true]);
     assert.deepEqual(await rows(['resources', 'start', 's']), []);

@@ -79,8 +79,8 @@ function rule(needs: string): Adjustment {
   return {
     input({ fields: { id, actions, ...fields }, body }, _, action) {
       const others = { ...fields, actions: actionsIn(actions, (name, params) => ({ name, params })) };
-      const isEmpty = Object.values(others).every((value) => value === undefined);
-      if (isEmpty && body === undefined && (id === undefined || action.args?.includes('id')))
+      const given = Object.values({ ...others, ...Object(body) });
+      if (given.every((value) => value === undefined) && (id === undefined || action.args?.includes('id')))
         throw incomplete(action, needs);
       return { fields: { id, ...others }, body };
     }

@@ -98,7 +98,20 @@ function requestOf({ path, hasBody, query: named = [] }: ActionOperation, { fiel
     else body[name] = value;
   }
   if (!hasBody) return { params, query };
-  return { params, query, body: Array.isArray(file) ? file : { ...(file as object | undefined), ...body } };
+  return { params, query, body: merged(file, body) };
+}
+
+/**
+ * The body of a file and the fields of the command line, which win.
+ * @returns a file that is not an object unchanged: the server refuses it
+ * @throws InvalidInput OPTION_INVALID if there are also fields
+ */
+export function merged(file: unknown, fields: Fields): unknown {
+  if (file === undefined || (typeof file === 'object' && file !== null && !Array.isArray(file)))
+    return { ...file, ...fields };
+  if (Object.values(fields).every((value) => value === undefined)) return file;
+  const message = 'FILE must be a JSON object if flags or arguments give fields of it';
+  throw new InvalidInput('OPTION_INVALID', 'FILE', 'a JSON object', file, message);
 }
 
 function parametersIn(path: string): readonly string[] {

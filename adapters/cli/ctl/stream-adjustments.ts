@@ -3,15 +3,15 @@
 
 import type { Action, ActionContext } from './action.ts';
 import { type Adjustment, actionsIn, changing, choice, incomplete } from './adjustments.ts';
-import { type Fields, send } from './request.ts';
+import { type Fields, merged, send } from './request.ts';
 
 const PLUGIN_TYPES = ['sources', 'sinks', 'functions'];
 
 /** A rule: the fields of the file, overridden by the id and the flags. */
 const RULE: Adjustment = {
   input({ fields: { actions, ...fields }, body }, _, action) {
-    const file = { ...(body as Fields), id: fields.id };
-    if (fields.sql === undefined && !('sql' in file)) throw incomplete(action, 'FILE, or --sql and --action');
+    const file = merged(body, { id: fields.id }) as Fields;
+    if (fields.sql === undefined && file.sql === undefined) throw incomplete(action, 'FILE, or --sql and --action');
     const made = actionsIn(actions, (type, properties = {}) => ({ [type]: properties }));
     return { fields: { ...fields, actions: made }, body: file };
   }
