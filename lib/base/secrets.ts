@@ -47,73 +47,92 @@ const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cook
 /** Maximum nesting of objects and arrays in a value with secrets. */
 const MAX_LEVELS = 64;
 
+/** The columns of a field that tell which values are secrets. `{ isSecret: true }` for an object: all its values. */
+export interface Secrecy {
+  readonly type?: Field['type'] | undefined;
+  readonly isSecret?: boolean | undefined;
+  readonly fields?: FieldTable | undefined;
+  readonly items?: Secrecy | undefined;
+}
+
+const SECRET: Secrecy = { isSecret: true };
+
 /**
  * Values with secrets shown as `******`: values that the table marks, values that no table describes and whose name
- * denotes a secret, and parts of URLs. Of a secret object, all values are hidden.
+ * denotes a secret, except booleans, and parts of URLs. Of a secret object, all values are hidden.
  */
 export function hideSecrets(given: GivenTable | undefined, values: Fields): Fields {
-  const table = fieldsOf(given);
-  return mapped(values, (value, name) => {
-    const field = fieldNamed(table, name);
-    if (field?.isSecret === true && field.type === 'object' && isPlain(value)) return mapped(value, () => HIDDEN);
-    const isSecret = field === undefined ? SECRET_NAME.test(name) : field.isSecret === true;
-    if (field?.items?.isSecret === true && Array.isArray(value)) return value.map(() => HIDDEN);
-    return isSecret ? HIDDEN : hideIn(value, fieldsIn(field));
-  });
-}
-
-/** The fields of an object, or of the objects in a list. */
-function fieldsIn({ fields, items }: Partial<Field> = {}): FieldTable | undefined {
-  return fields ?? items?.fields;
-}
-
-/**
- * Call a function for each value for which `******` stands where `hideSecrets` hides a secret.
- * @param refuse receives the names that lead to the value
- */
-export function findHidden(
-  given: GivenTable | undefined,
-  values: unknown,
-  refuse: (path: readonly string[]) => void,
-  path: readonly string[] = []
-): void {
-  const isList = Array.isArray(values);
-  const table = isList ? {} : fieldsOf(given);
-  for (const [name, value] of Object.entries(isList || isPlain(values) ? values : {})) {
-    const field = fieldNamed(table, name);
-    const isSecret = field === undefined ? !isList && SECRET_NAME.test(name) : field.isSecret === true;
-    const isInList = field?.items?.isSecret === true && Array.isArray(value) && value.includes(HIDDEN);
-    if (isInList || isHidden(isSecret ? { isSecret } : {}, value)) refuse([...path, name]);
-    findHidden(isList ? given : fieldsIn(field), value, refuse, [...path, name]);
-  }
+  const owner = { fields: fieldsOf(given) };
+  return mapped(values, (value, name) => hide(value, memberField(owner, name, value)));
 }
 
 /** A value with secrets shown as `******`. @param fields those of an object, or of the objects in a list */
 export function hideIn(value: unknown, fields?: FieldTable): unknown {
-  if (typeof value === 'string') return hideInUrls(value);
-  if (Array.isArray(value)) return value.map((one) => hideIn(one, fields));
-  return isPlain(value) ? hideSecrets(fields, value) : value;
+  return hide(value, { fields });
 }
 
-/** @param name matched without regard to case */
-function fieldNamed(table: FieldTable, name: string): Field | undefined {
-  return namedMember(table, name) as Field | undefined;
+function hide(value: unknown, field: Secrecy): unknown {
+  if (field.isSecret === true) return field.type === 'object' && isPlain(value) ? mapped(value, () => HIDDEN) : HIDDEN;
+  if (typeof value === 'string') return hideInUrls(value);
+  if (Array.isArray(value)) return value.map((one) => hide(one, elementField(field)));
+  return isPlain(value) ? hideSecrets(fieldsIn(field), value) : value;
+}
+
+/** The fields of an object, or of the objects in a list. */
+function fieldsIn({ fields, items }: Secrecy): FieldTable | undefined {
+  return fields ?? items?.fields;
+}
+
+function elementField(field: Secrecy): Secrecy {
+  return { isSecret: field.isSecret ?? field.items?.isSecret, fields: fieldsIn(field) };
+}
+
+/** The field of a value in an object; if no table describes it, by its name, which is matched without regard to case. */
+function memberField(field: Secrecy, name: string, value: unknown): Secrecy {
+  if (field.isSecret === true) return SECRET;
+  const described = namedMember(fieldsOf(fieldsIn(field)), name) as Field | undefined;
+  return described ?? (SECRET_NAME.test(name) && typeof value !== 'boolean' ? SECRET : {});
 }
 
 /**
- * Replace `******` in a value, at every depth, by the current values: URLs within a string are matched by position,
- * elements of arrays by their other values (`counterparts`), fields by name.
- * @param path the place of the value, for `refuse`
- * @param refuse called if there is no current value, or if there are too many levels; the value stays unless it throws
+ * Find the values for which `******` stands where `hideSecrets` hides a secret, and those with too many levels.
+ * @returns the names that lead to each of them
  */
-export function keepSecrets(
+export function* hiddenIn(
   value: unknown,
-  present: unknown,
-  path: readonly string[] = [],
-  refuse?: (path: readonly string[], reason: string, expected: string) => void
-): unknown {
+  field: Secrecy,
+  path: readonly string[] = []
+): Generator<readonly string[], void, undefined> {
+  if (isHidden(field, value) || path.length > MAX_LEVELS) yield path;
+  if (path.length > MAX_LEVELS || (!Array.isArray(value) && !isPlain(value))) return;
+  for (const [name, one] of Object.entries(value)) {
+    const inner = Array.isArray(value) ? elementField(field) : memberField(field, name, one);
+    yield* hiddenIn(one, inner, [...path, name]);
+  }
+}
+
+/** Check whether `******` stands for a secret in a value, at any depth. True for one that has too many levels. */
+export function hasHidden(value: unknown, field: Secrecy): boolean {
+  return hiddenIn(value, field).next().done !== true;
+}
+
+/** The way in which secrets of a value are kept. */
+interface Keeping {
+  readonly field: Secrecy;
+  /** The names that lead to the value, for `refuse`. */
+  readonly path?: readonly string[];
+  /** Called if there is no current value, or if there are too many levels; the value stays unless it throws. */
+  readonly refuse?: ((path: readonly string[], reason: string, expected: string) => void) | undefined;
+}
+
+/**
+ * Replace `******` in a value, where `hideSecrets` hides a secret, by the current values: URLs within a string are
+ * matched by position, elements of arrays by their other values (`counterparts`), fields by name. Elsewhere it is a
+ * value like others.
+ */
+export function keepSecrets(value: unknown, present: unknown, { field, path = [], refuse }: Keeping): unknown {
   const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
-  if (value === HIDDEN) return present ?? without() ?? value;
+  if (value === HIDDEN && field.isSecret === true) return present ?? without() ?? value;
   if (typeof value === 'string') {
     const kept = keepInUrls(value, present);
     if (hasHiddenInUrls(kept)) without();
@@ -125,24 +144,21 @@ export function keepSecrets(
     refuse?.(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
     return value;
   }
-  const keep = (inner: unknown, before: unknown, name: string | number) =>
-    keepSecrets(inner, before, [...path, `field ${name}`], refuse);
-  if (!isList) return mapped(value, (inner, name) => keep(inner, namedMember(present, name), name));
-  if (!hasHidden(value)) return value;
+  const keep = (inner: unknown, before: unknown, name: string, its: Secrecy) =>
+    keepSecrets(inner, before, { field: its, path: [...path, name], refuse });
+  if (!isList)
+    return mapped(value, (inner, name) =>
+      keep(inner, namedMember(present, name), name, memberField(field, name, inner))
+    );
+  const element = elementField(field);
+  if (!hasHidden(value, element)) return value;
   const all = counterparts(value, present);
   return value.map((inner, at) => {
     const found = all[at];
-    if (!found.isAmbiguous || !hasHidden(inner)) return keep(inner, found.present, at);
-    refuse?.([...path, `field ${at}`], SEVERAL, 'the value itself');
+    if (!found.isAmbiguous || !hasHidden(inner, element)) return keep(inner, found.present, `${at}`, element);
+    refuse?.([...path, `${at}`], SEVERAL, 'the value itself');
     return inner;
   });
-}
-
-/** Check whether `******` is in a value, at any depth. True for one that has too many levels. */
-export function hasHidden(value: unknown, level = 0): boolean {
-  if (typeof value === 'string') return value.includes(HIDDEN);
-  if (!Array.isArray(value) && !isPlain(value)) return false;
-  return level > MAX_LEVELS || Object.values(value).some((one) => hasHidden(one, level + 1));
 }
 
 /** A field of a plain object; its name is matched without regard to case unless there is the exact one, as where secrets are hidden. */
@@ -175,7 +191,7 @@ export function isPlain(value: unknown): value is Fields {
 }
 
 /** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
-export function isHidden(field: Pick<Field, 'isSecret'>, value: unknown): boolean {
+export function isHidden(field: Secrecy, value: unknown): boolean {
   if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInUrls(value);
   return value === HIDDEN || (isPlain(value) && Object.values(value).includes(HIDDEN));
 }

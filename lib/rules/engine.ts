@@ -207,9 +207,7 @@ export class RuleEngine
       await this.#kinds.find(given ?? []);
       const present = { definitions: before.actions, states: rule.state.actions };
       const actions =
-        given === undefined
-          ? before.actions
-          : keptActions(given, present, (name) => this.#kinds.paramsOf(name) !== undefined);
+        given === undefined ? before.actions : keptActions(given, present, (name) => this.#kinds.paramsOf(name));
       const after: RuleDefinition = { ...before, ...read, actions };
       const isPlanKept = after.sql === before.sql && !(rule.plan.isMissing && after.isEnabled);
       const plan = isPlanKept ? rule.plan : await this.#planner.plan(after.sql);

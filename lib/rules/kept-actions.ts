@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { FieldTable } from '../base/fields.ts';
 import { keepSecrets } from '../base/secrets.ts';
 import type { ActionDefinition } from './definition.ts';
 import type { ActionState, Params } from './types.ts';
@@ -13,13 +14,13 @@ interface Present {
 /**
  * The actions of a change. An action that equals a current one, also as shown, keeps its id, so its counters and its
  * queue. For the others, `******` stands for the secret of the current action in the same place, if it has the same name.
- * @param isKnown tells whether an action type exists
+ * @param paramsOf the parameters of an action type; undefined if it does not exist
  * @returns the current list if it stays the same
  */
 export function keptActions(
   given: readonly ActionDefinition[],
   { definitions, states }: Present,
-  isKnown: (name: string) => boolean
+  paramsOf: (name: string) => FieldTable | undefined
 ): readonly ActionDefinition[] {
   const unused = new Set(definitions.keys());
   const equals = (action: ActionDefinition, at: number) =>
@@ -36,10 +37,14 @@ export function keptActions(
     const place = places[at] ?? at;
     const before = definitions[place];
     const isSame = places[at] !== undefined;
-    if (!isSame && (!unused.has(at) || before.name !== action.name || !isKnown(action.name))) return action;
+    const table = paramsOf(action.name);
+    if (!isSame && (!unused.has(at) || before.name !== action.name || table === undefined)) return action;
     const present = { definitions: before.fallbacks, states: states[place].fallbacks };
-    const fallbacks = keptActions(action.fallbacks, present, isKnown);
-    if (!isSame) return { ...action, params: keepSecrets(action.params, before.params) as Params, fallbacks };
+    const fallbacks = keptActions(action.fallbacks, present, paramsOf);
+    if (!isSame) {
+      const params = keepSecrets(action.params, before.params, { field: { fields: table } }) as Params;
+      return { ...action, params, fallbacks };
+    }
     return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
   });
   const isUnchanged = kept.length === definitions.length && kept.every((action, at) => action === definitions[at]);

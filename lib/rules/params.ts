@@ -8,6 +8,7 @@ import {
   type DocumentedParam,
   type Field,
   type FieldTable,
+  fieldsOf,
   type GivenTable,
   HIDDEN,
   jsonTypeOf,
@@ -15,7 +16,7 @@ import {
   type Policy,
   readFields
 } from '../base/fields.ts';
-import { findHidden, hideIn, isHidden, isPlain, mapped } from '../base/secrets.ts';
+import { hiddenIn, hideIn, isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
@@ -58,9 +59,8 @@ export function checkParams(table: GivenTable | undefined, given: unknown, what:
   if (given !== undefined && !isPlain(given))
     throw new InvalidInput('PARAM_INVALID', 'params', 'an object', given, `${what}: its parameters must be an object`);
   const read = readFields(table, new Copier(what).fields(given ?? {}, '', 0), PARAMETERS, { what });
-  findHidden(table, read, (path) => {
+  for (const path of hiddenIn(read, { fields: fieldsOf(table) }))
     throw invalid(what, path.join('.'), `the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
-  });
   return read;
 }
 

@@ -5,7 +5,7 @@
 // import, does not.
 
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
-import { checkObject } from '../base/fields.ts';
+import { checkObject, fieldsOf } from '../base/fields.ts';
 import { keepSecrets } from '../base/secrets.ts';
 import type { ResourceChange, ResourcesApi } from './api.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
@@ -141,10 +141,8 @@ export class Resources implements ResourcesApi {
       const { config: given, ...read } = readResourceChange(change);
       const { definition } = resource;
       const table = this.#host.kinds.resource(definition.type).params;
-      const config =
-        given === undefined
-          ? definition.config
-          : checkParams(table, keepSecrets(given, definition.config), `the resource "${id}"`);
+      const kept = keepSecrets(given, definition.config, { field: { fields: fieldsOf(table) } });
+      const config = given === undefined ? definition.config : checkParams(table, kept, `the resource "${id}"`);
       const after = { ...definition, ...read, config };
       const persist = () => this.#host.broker.resources.set(id, after);
       if (given === undefined) {

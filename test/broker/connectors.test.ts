@@ -94,6 +94,28 @@ describe('Connectors', () => {
     await assert.rejects(connectors.create('line', { name: 'b', url }), { field: 'line.url' });
   });
 
+  it('hides settings whose name denotes a secret, except booleans, and takes ****** elsewhere as a value', async () => {
+    await using broker = await start(memoryStore());
+    const { connectors } = broker;
+    const settings = { name: 'a', url: 'x:', apiToken: 't', useToken: true, text: 'old' };
+    await connectors.create('line', settings);
+    assert.deepEqual(connectors.get('line', 'a')?.settings, { ...settings, apiToken: '******' });
+    const changed = await connectors.change('line', 'a', { ...settings, apiToken: '******', text: '******' });
+    assert.deepEqual(changed.settings, { ...settings, apiToken: '******', text: '******' });
+  });
+
+  it('refuses settings with too many levels, and secrets that are not known, each with its reason', async () => {
+    await using broker = await start(memoryStore());
+    let deep: unknown = 'x';
+    for (let level = 0; level < 70; level++) deep = { inner: deep };
+    const cases = [
+      [{ deep }, 'line.deep has more than 64 levels of objects and arrays'],
+      [{ a: { password: '******' } }, 'line.a.password: ****** stands for the current value, but there is none']
+    ] as const;
+    for (const [settings, message] of cases)
+      await assert.rejects(broker.connectors.create('line', { name: 'a', url: 'x:', ...settings }), { message });
+  });
+
   it('creates stored connectors again at the next start with their secrets, and keeps stopped ones stopped', async () => {
     const store = memoryStore();
     {

@@ -24,6 +24,7 @@ const TABLE: FieldTable = {
   list: row('array', { items: row('string') }),
   password: row('string', { isSecret: true })
 };
+const OWNER = { field: { fields: TABLE } };
 const URL_GIVEN = { url: 'http://localhost:8080/a' };
 
 function faultOf(given: unknown): InvalidInput {
@@ -180,20 +181,34 @@ describe('Secrets', () => {
     const own = { url: 'http://u:p@localhost/a?token=t&x=1' };
     const hidden = { url: 'http://******@localhost/a?token=******&x=******' };
     assert.deepEqual(hideSecrets(TABLE, own), hidden);
-    assert.deepEqual(keepSecrets(hidden, own), own);
-    const error = faultOf(keepSecrets(hidden, URL_GIVEN));
+    assert.deepEqual(keepSecrets(hidden, own, OWNER), own);
+    const error = faultOf(keepSecrets(hidden, URL_GIVEN, OWNER));
     assert.deepEqual([error.code, error.field], ['PARAM_INVALID', 'url']);
   });
 
   it('keeps the current secrets in a change', () => {
-    assert.deepEqual(keepSecrets(shown, stored), stored);
+    assert.deepEqual(keepSecrets(shown, stored, OWNER), stored);
     const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };
-    assert.deepEqual(keepSecrets(change, stored), {
+    assert.deepEqual(keepSecrets(change, stored, OWNER), {
       ...stored,
       password: 'new',
       headers: { authorization: 'Bearer x', more: 'b' }
     });
-    assert.equal(keepSecrets('no object', stored), 'no object');
+    assert.equal(keepSecrets('no object', stored, OWNER), 'no object');
+  });
+
+  it('takes the placeholder as a value where no secret is hidden', () => {
+    const given = { ...URL_GIVEN, keepalive: '******', list: ['******'], more: { a: '******' } };
+    const before = { ...URL_GIVEN, keepalive: '1h', list: ['x'], more: { a: 'y' } };
+    assert.deepEqual(keepSecrets(given, before, OWNER), given);
+    assert.deepEqual(checkParams({}, given, 'the action "a"'), given);
+  });
+
+  it('hides what a name denotes as a secret, except booleans', () => {
+    const given = { tokens: ['a'], useToken: true, apiKey: 1 };
+    const hidden = { tokens: '******', useToken: true, apiKey: '******' };
+    assert.deepEqual(hideSecrets({}, given), hidden);
+    assert.deepEqual(keepSecrets(hidden, given, { field: {} }), given);
   });
 
   it('refuses a placeholder without a current secret', () => {
@@ -202,7 +217,7 @@ describe('Secrets', () => {
       { headers: { b: '******' } },
       { tls: { verify: true, key: '******' } }
     ]) {
-      const error = faultOf(keepSecrets({ ...URL_GIVEN, ...given }, URL_GIVEN));
+      const error = faultOf(keepSecrets({ ...URL_GIVEN, ...given }, URL_GIVEN, OWNER));
       assert.equal(error.code, 'PARAM_INVALID');
       assert.match(error.expected, /stands for the current one in a change/);
     }

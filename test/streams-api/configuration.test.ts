@@ -126,6 +126,9 @@ describe('The configuration of sources over REST', () => {
       { url: 'tcp://a', interval: 1, password: SECRET },
       { url: 'tcp://c', interval: 5, password: SECRET }
     ]);
+    const schema = { name: 'book', content: `// see http://******@host/\n${BOOK}` };
+    await kit.ask('POST', '/schemas/protobuf', schema);
+    assert.deepEqual(await kit.ask('GET', '/schemas/protobuf/book'), { type: 'protobuf', ...schema });
     const refused = await kit.call('PUT', `${KEYS}/new`, { password: '******' });
     assert.equal(refused.status, 400);
     assert.match(refused.text, /section new: property password: \*{6} stands for the current value, but there is none/);

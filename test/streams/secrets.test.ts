@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FieldTable } from '../../lib/base/fields.ts';
-import { hideSecrets, keepSecrets } from '../../lib/streams/rule/secrets.ts';
+import { hideSecrets, keepSecrets as keep } from '../../lib/streams/rule/secrets.ts';
 import type { Properties } from '../../lib/streams/types.ts';
 
 const TABLE: FieldTable = {
@@ -9,6 +9,7 @@ const TABLE: FieldTable = {
   tokenCount: { type: 'number', about: 'No secret, whatever its name is.' }
 };
 const propertiesOf = (type: string) => (type === 'known' ? TABLE : undefined);
+const keepSecrets = <T>(given: T, present: Parameters<typeof keep>[1]) => keep(given, present, propertiesOf);
 
 /** Properties, and the form in which they are shown. */
 const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
@@ -180,16 +181,24 @@ describe('The secrets of actions', () => {
     );
   });
 
+  it('takes the placeholder as a value where no secret is hidden', () => {
+    const change = [{ known: { topic: '******', a: { b: ['******'] } } }];
+    assert.deepEqual(keepSecrets(change, [{ known: { topic: 't', a: { b: ['x', 'y'] } } }]), change);
+    assert.deepEqual(keepSecrets([{ other: { topic: '******' } }], [{ other: { topic: 't' } }]), [
+      { other: { topic: 't' } }
+    ]);
+  });
+
   it('refuses a placeholder without a current secret, and names its position', () => {
     for (const [given, message] of [
       [{ key: '******' }, 'known sink: property key: ****** stands for the current value, but there is none'],
       [
-        { a: { b: '******' } },
-        'known sink: property a, field b: ****** stands for the current value, but there is none'
+        { a: { password: '******' } },
+        'known sink: property a, field password: ****** stands for the current value, but there is none'
       ],
       [
-        { a: [{ b: '******' }] },
-        'known sink: property a, field 0, field b: ****** stands for the current value, but there is none'
+        { a: [{ token: '******' }] },
+        'known sink: property a, field 0, field token: ****** stands for the current value, but there is none'
       ],
       [
         { url: 'http://host?a=******' },

@@ -6,8 +6,8 @@
 
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
-import { checkObject, HIDDEN } from '../../base/fields.ts';
-import { hideInUrls, hideSecrets, keepSecrets, mapped, memberOf } from '../../base/secrets.ts';
+import { checkObject, type FieldTable, HIDDEN } from '../../base/fields.ts';
+import { hideInUrls, hideSecrets, keepSecrets, mapped } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';
@@ -42,7 +42,10 @@ export type ConnectorSettings = Readonly<Record<string, unknown>>;
 export interface ConnectorKind<Host = never> {
   /** `webhook`, `bridge`. If a connector has an outbox, that is named after both: `webhook:main`. */
   readonly name: string;
-  /** Names of options that are never shown. */
+  /**
+   * Names of options that are never shown. Other options whose name denotes a secret, such as `authToken`, are not shown either, whatever
+   * their type is, except booleans; nor are logins, queries and fragments of URLs.
+   */
   readonly secrets: readonly string[];
   /** Check options without using them. @throws InvalidInput */
   check(settings: ConnectorSettings): void;
@@ -169,7 +172,7 @@ export class Connectors {
       const name = nameIn(settings, kind);
       const key = keyOf(kind, name);
       if (this.#running.has(key) || this.#host.table.has(key)) throw exists(kind, name);
-      withSecrets(settings, {}, kind); // nothing is hidden
+      withSecrets(settings, {}, made); // nothing is hidden
       made.check(settings);
       const stored: StoredConnector = { kind, settings, isStarted: true };
       await this.#host.table.set(key, stored);
@@ -196,7 +199,7 @@ export class Connectors {
       const made = this.#kind(kind);
       if (settings.name !== undefined && settings.name !== name)
         throw new InvalidInput('OPTION_INVALID', 'name', `"${name}", because a name cannot be changed`, settings.name);
-      const after = withSecrets({ ...settings, name }, before.settings, kind);
+      const after = withSecrets({ ...settings, name }, before.settings, made);
       made.check(after);
       if (this.#running.has(key) && isDeepStrictEqual(after, before.settings)) return this.#stateOf(key);
       const stored: StoredConnector = { ...before, settings: after };
@@ -353,22 +356,25 @@ function nameIn(settings: ConnectorSettings, kind: string): string {
 function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
   if (secrets === undefined)
     return mapped(settings, (value, name) => (name === 'name' ? hideInUrls(value as string) : HIDDEN));
+  return hideSecrets(tableOf(secrets), settings);
+}
+
+function tableOf(secrets: readonly string[]): FieldTable {
   const secret = { type: 'any', about: 'A secret.', isSecret: true } as const;
-  return hideSecrets(Object.fromEntries(secrets.map((name) => [name, secret])), settings);
+  return Object.fromEntries(secrets.map((name) => [name, secret]));
 }
 
-/** @throws InvalidInput OPTION_INVALID: there is no current secret */
-function withSecrets(settings: ConnectorSettings, before: ConnectorSettings, kind: string): ConnectorSettings {
-  return mapped(settings, (value, name) =>
-    keepSecrets(value, memberOf(before, name), [name], () => {
-      throw hiddenSecret(kind, name);
-    })
-  );
-}
-
-function hiddenSecret(kind: string, secret: string): BrokerError {
-  const expected = `the ${secret} itself; ${HIDDEN} stands for the present one in a change`;
-  return new InvalidInput('OPTION_INVALID', `${kind}.${secret}`, expected, HIDDEN);
+/** @throws InvalidInput OPTION_INVALID: there is no current secret, or a value has too many levels */
+function withSecrets(
+  settings: ConnectorSettings,
+  before: ConnectorSettings,
+  { name, secrets }: ConnectorKind
+): ConnectorSettings {
+  const refuse = (path: readonly string[], reason: string, expected: string) => {
+    const place = [name, ...path].join('.');
+    throw new InvalidInput('OPTION_INVALID', place, expected, undefined, place + reason);
+  };
+  return keepSecrets(settings, before, { field: { fields: tableOf(secrets) }, refuse }) as ConnectorSettings;
 }
 
 function exists(kind: string, name: string): BrokerError {

@@ -141,7 +141,8 @@ export class StreamConfiguration implements StreamConfigApi {
       throw invalid('type', `${before.type}, the type of the connection ${name}`, type);
     if (kind === 'confKey' && this.#ofApp(type, name) !== undefined)
       throw new StateError('STREAM_OF_APP', `${name} is defined in the options of the broker; change it there`);
-    const kept = keepProperties(properties, before?.properties, `${WORDS[kind]} ${name}`);
+    const owner = { what: `${WORDS[kind]} ${name}`, table: this.#propertiesOf(type.toLowerCase()) };
+    const kept = kind === 'schema' ? properties : keepProperties(properties, before?.properties, owner);
     const checked = await this.#checked(kind, { type, name, properties: kept });
     const entry = { kind, type: checked, name, properties: kept };
     await this.#table.set(key, JSON.stringify(entry));

@@ -124,7 +124,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   createAs(input: StreamRuleInput, isOfApp: boolean): Promise<StreamRuleDefinition> {
     return this.#change(async () => {
       const { options } = this.#host;
-      const whole = { ...input, actions: keepSecrets(input?.actions, []) };
+      const whole = { ...input, actions: keepSecrets(input?.actions, [], this.#host.propertiesOf) };
       const read = readStreamRule(isOfApp ? { ...whole, temp: true } : whole, options.ruleDefaults, isOfApp);
       const { id, triggered } = read.definition;
       if (this.#rules.has(id)) throw new StateError('STREAM_RULE_EXISTS', `Item ${id} already exists`);
@@ -152,7 +152,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   update(id: string, input: StreamRuleInput): Promise<StreamRuleDefinition> {
     return this.#change(async () => {
       const rule = this.#find(id);
-      const actions = keepSecrets(input?.actions, rule.definition.actions);
+      const actions = keepSecrets(input?.actions, rule.definition.actions, this.#host.propertiesOf);
       const read = readStreamRule({ ...input, actions, id }, this.#host.options.ruleDefaults);
       await this.#check(read);
       const before = rule.read;
@@ -221,7 +221,8 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
    * @throws as `create`
    */
   async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
-    const actions = keepSecrets(input?.actions, this.#rules.get(input.id ?? '')?.definition.actions ?? []);
+    const present = this.#rules.get(input.id ?? '')?.definition.actions ?? [];
+    const actions = keepSecrets(input?.actions, present, this.#host.propertiesOf);
     await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), given);
   }
 

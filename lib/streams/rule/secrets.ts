@@ -1,5 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { type FieldTable, type GivenTable, HIDDEN } from '../../base/fields.ts';
+import { type FieldTable, fieldsOf, type GivenTable, HIDDEN } from '../../base/fields.ts';
 import { counterparts, SEVERAL } from '../../base/secret-lists.ts';
 import {
   hasHidden,
@@ -8,7 +8,7 @@ import {
   keepSecrets as keep,
   mapped,
   memberOf,
-  namedMember
+  type Secrecy
 } from '../../base/secrets.ts';
 import type { ActionInput, Properties } from '../types.ts';
 
@@ -32,7 +32,7 @@ export function hideProperties(properties: Properties, table: GivenTable | undef
  * and values, or, if they have changed, the same server; functions are not shown.
  * @throws InvalidInput PROPERTY_INVALID if there is no current value, if several are possible, or if a property has too many levels
  */
-export function keepSecrets<T>(given: T, present: Actions): T {
+export function keepSecrets<T>(given: T, present: Actions, propertiesOf: PropertiesOf): T {
   if (!Array.isArray(given)) return given; // refused later
   const shown = given.filter((action: ActionInput) => typeof action !== 'function');
   const known = counterparts(shown, present);
@@ -43,9 +43,10 @@ export function keepSecrets<T>(given: T, present: Actions): T {
     if (!isPlain(action)) return action;
     return mapped(action, (properties, type) => {
       if (!isPlain(properties)) return properties;
-      const what = `${type} sink`;
-      if (isAmbiguous === true && hasHidden(properties)) refuse([what], SEVERAL, 'the value itself');
-      return keepProperties(properties, memberOf(before, type), what);
+      const owner = { what: `${type} sink`, table: propertiesOf(type) };
+      if (isAmbiguous === true && hasHidden(properties, secrecyOf(owner.table)))
+        throw refusal(owner.what, [], SEVERAL, 'the value itself');
+      return keepProperties(properties, memberOf(before, type), owner);
     });
   });
   return kept as T;
@@ -53,16 +54,25 @@ export function keepSecrets<T>(given: T, present: Actions): T {
 
 /**
  * Replace `******` in properties by the current values.
- * @param what the owner of the properties, for messages
+ * @param owner the owner of the properties, for messages, and their table; without one, all of them are hidden
  * @throws InvalidInput PROPERTY_INVALID
  */
-export function keepProperties(properties: Properties, present: unknown, what: string): Properties {
-  return mapped(properties, (value, name) =>
-    keep(value, namedMember(present, name), [`${what}: property ${name}`], refuse)
-  );
+export function keepProperties(
+  properties: Properties,
+  present: unknown,
+  { what, table }: { readonly what: string; readonly table: GivenTable | undefined }
+): Properties {
+  const refuse = (path: readonly string[], reason: string, expected: string) => {
+    throw refusal(what, path, reason, expected);
+  };
+  return keep(properties, present, { field: secrecyOf(table), refuse }) as Properties;
 }
 
-function refuse(path: readonly string[], reason: string, expected: string): never {
-  const place = path.join(', ');
-  throw new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
+function secrecyOf(table: GivenTable | undefined): Secrecy {
+  return table === undefined ? { isSecret: true } : { fields: fieldsOf(table) };
+}
+
+function refusal(what: string, path: readonly string[], reason: string, expected: string): InvalidInput {
+  const place = path.map((name, at) => (at === 0 ? `${what}: property ${name}` : `field ${name}`)).join(', ') || what;
+  return new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
 }
