@@ -413,6 +413,17 @@ describe('the kit of REST interfaces', () => {
       'rows keep their types'
     );
   });
+
+  it('makes the schemas of objects from fields, in one file', () => {
+    const inAdapters = packageSources.filter((file) => file.startsWith('adapters/'));
+    const made = inAdapters.filter((file) =>
+      /\bType\.(Object|Array|Record|String|Integer|Number|Boolean|Enum|Union|Unknown)\(/.test(textOf(file))
+    );
+    assert.deepEqual(made, [
+      'adapters/management/operations/applications.ts', // a string with a pattern
+      'adapters/rest/kit/schemas.ts'
+    ]);
+  });
 });
 
 describe('import directions', () => {

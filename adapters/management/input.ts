@@ -2,7 +2,7 @@ import type { TObject, TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { nearest } from '../../lib/adapter.ts';
 import { type Body, Fault, parseJson } from '../rest/index.ts';
-import { check, documentedAs, type Operation, type PageRequest, requestOf } from '../rest/kit/index.ts';
+import { any, anyOf, check, listOf, type Operation, type PageRequest, requestOf } from '../rest/kit/index.ts';
 
 /** The query parameters of lists. */
 const PAGING = ['_page', '_limit', 'cursor'];
@@ -149,12 +149,12 @@ const MAX_ENTRIES = 10_000;
 
 /** The schema of a body that is one entry, or a list whose entries are checked one by one. */
 export function oneOrMany<E extends TObject>(entry: E) {
-  return Type.Union([entry, batchOf(entry)]);
+  return anyOf([entry, batchOf(entry)]);
 }
 
 /** The schema of a list whose entries are checked one by one. */
 export function batchOf(entry: TObject) {
-  return Type.Array(Type.Unknown(documentedAs({ as: entry })), { maxItems: MAX_ENTRIES });
+  return listOf(any('', { documented: { as: entry } }), '', { maxItems: MAX_ENTRIES });
 }
 
 /** The schema of `oneOrMany` that fits the value, so that errors refer to what was sent. */

@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox';
-import * as Type from 'typebox';
 import { dateTimeText, type ListenerAddress } from '../../lib/adapter.ts';
 import type { ClientRecord, SessionRecord, SubscriptionRecord } from '../../lib/index.ts';
+import { componentOf, flag, integer, optional, text } from '../rest/kit/index.ts';
 
 /** The maximum Session Expiry Interval, which means that the session does not expire. */
 const NEVER = 0xffff_ffff;
@@ -50,9 +50,6 @@ interface WireField {
   readonly write?: (value: never) => unknown;
 }
 
-const text = (description: string) => Type.String({ description });
-const number = (description: string) => Type.Integer({ description });
-const flag = (description: string) => Type.Boolean({ description });
 const orUndefined = (value: string | undefined) => value ?? 'undefined';
 const moment = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
 
@@ -72,17 +69,17 @@ const FIELDS: Readonly<Record<string, WireField>> = {
   clientId: { schema: text('The client id') },
   username: { schema: text('The user name; "undefined" if there is none'), write: orUndefined },
   cleanStart: { schema: flag('True if the last CONNECT asked for a new session') },
-  mailboxLen: { schema: number('Packets of the client that wait for the store') },
-  heapSize: { schema: number('Bytes of messages and output in memory for the client') },
-  reductions: { schema: number('Packets that this connection has received and sent') },
+  mailboxLen: { schema: integer('Packets of the client that wait for the store') },
+  heapSize: { schema: integer('Bytes of messages and output in memory for the client') },
+  reductions: { schema: integer('Packets that this connection has received and sent') },
   protocolName: { schema: text('"MQTT"; in MQTT 3.1 "MQIsdp"') },
-  protocolVersion: { schema: number('The protocol version: 3 (MQTT 3.1), 4 (3.1.1) or 5') },
+  protocolVersion: { schema: integer('The protocol version: 3 (MQTT 3.1), 4 (3.1.1) or 5') },
   ipAddress: {
     schema: text('The IP address of the client; "undefined" if the transport has none'),
     write: orUndefined
   },
   port: {
-    schema: number('The port of the client; 0 if the transport has none'),
+    schema: integer('The port of the client; 0 if the transport has none'),
     write: (value: number | undefined) => value ?? 0
   },
   // the modules that serve connections in the original products
@@ -97,44 +94,44 @@ const FIELDS: Readonly<Record<string, WireField>> = {
   isBridge: { schema: flag('True if the client is a bridge') },
   isConnected: { schema: flag('True if the client is connected') },
   connectedAt: {
-    schema: Type.Optional(moment('When the client connected last')),
+    schema: optional(moment('When the client connected last')),
     write: writeMoment
   },
   disconnectedAt: {
-    schema: Type.Optional(moment('When the client disconnected; absent while it is connected')),
+    schema: optional(moment('When the client disconnected; absent while it is connected')),
     write: writeMoment
   },
   zone: { schema: text('The zone, which sets the limits') },
   mountpoint: { schema: text('The mount point: the prefix of the topics of the client, which it does not see') },
-  keepalive: { schema: number('The keep alive in seconds; 0: off') },
+  keepalive: { schema: integer('The keep alive in seconds; 0: off') },
   sessionExpiry: {
-    schema: number('Seconds for which the session outlives its connection; 4294967295: it does not expire'),
+    schema: integer('Seconds for which the session outlives its connection; 4294967295: it does not expire'),
     write: (value: number) => (value === Infinity ? NEVER : value)
   },
   binding: { schema: text('"local" while the client is connected; otherwise "undefined"'), write: orUndefined },
-  recvOct: { schema: number('Bytes received') },
-  recvCnt: { schema: number('Reads of the connection') },
-  recvPkt: { schema: number('MQTT packets received') },
-  recvMsg: { schema: number('PUBLISH packets received') },
-  sendOct: { schema: number('Bytes sent') },
-  sendCnt: { schema: number('Writes to the connection') },
-  sendPkt: { schema: number('MQTT packets sent') },
-  sendMsg: { schema: number('PUBLISH packets sent') },
-  sendPend: { schema: number('Bytes that are written to the connection and not sent yet') },
+  recvOct: { schema: integer('Bytes received') },
+  recvCnt: { schema: integer('Reads of the connection') },
+  recvPkt: { schema: integer('MQTT packets received') },
+  recvMsg: { schema: integer('PUBLISH packets received') },
+  sendOct: { schema: integer('Bytes sent') },
+  sendCnt: { schema: integer('Writes to the connection') },
+  sendPkt: { schema: integer('MQTT packets sent') },
+  sendMsg: { schema: integer('PUBLISH packets sent') },
+  sendPend: { schema: integer('Bytes that are written to the connection and not sent yet') },
   createdAt: { schema: moment('When the session was created'), write: writeMoment },
-  subscriptions: { schema: number('Number of subscriptions') },
-  maxSubscriptions: { schema: number('Maximum number of subscriptions; 0: unlimited') },
-  inflight: { schema: number('Messages sent at QoS 1 or 2 whose acknowledgement is not complete') },
-  maxInflight: { schema: number('Maximum number of these; 0: unlimited') },
-  mqueueLen: { schema: number('Messages in the queue') },
-  maxMqueue: { schema: number('Maximum number of messages in the queue; 0: unlimited') },
-  mqueueDropped: { schema: number('Messages for this session that were dropped, for any reason') },
-  awaitingRel: { schema: number('QoS 2 messages of the client for which the PUBREL has not arrived') },
-  maxAwaitingRel: { schema: number('Maximum number of these; 0: unlimited') },
-  deliverMsg: { schema: number('PUBLISH packets sent on all connections of the session') },
-  enqueueMsg: { schema: number('Messages that were queued') },
+  subscriptions: { schema: integer('Number of subscriptions') },
+  maxSubscriptions: { schema: integer('Maximum number of subscriptions; 0: unlimited') },
+  inflight: { schema: integer('Messages sent at QoS 1 or 2 whose acknowledgement is not complete') },
+  maxInflight: { schema: integer('Maximum number of these; 0: unlimited') },
+  mqueueLen: { schema: integer('Messages in the queue') },
+  maxMqueue: { schema: integer('Maximum number of messages in the queue; 0: unlimited') },
+  mqueueDropped: { schema: integer('Messages for this session that were dropped, for any reason') },
+  awaitingRel: { schema: integer('QoS 2 messages of the client for which the PUBREL has not arrived') },
+  maxAwaitingRel: { schema: integer('Maximum number of these; 0: unlimited') },
+  deliverMsg: { schema: integer('PUBLISH packets sent on all connections of the session') },
+  enqueueMsg: { schema: integer('Messages that were queued') },
   filter: { schema: text('The topic filter') },
-  qos: { schema: Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' }) }
+  qos: { schema: integer('The QoS', { min: 0, max: 2 }) }
 };
 
 /** Number of fields whose text is cached in one piece. */
@@ -157,7 +154,7 @@ interface RecordWriter<R> {
 export function writer<R extends AnyRecord>(title: string, names: ReadonlyMap<string, string>): RecordWriter<R> {
   const properties = [...names].map(([wire, field]) => [wire, FIELDS[field].schema] as const);
   return {
-    schema: Type.Object(Object.fromEntries(properties), { title }),
+    schema: componentOf(title, Object.fromEntries(properties)),
     write: textWriter(names as ReadonlyMap<string, keyof R>)
   };
 }

@@ -41,7 +41,6 @@ export { type NodeHandler, toNode } from './node.ts';
 export { parseJson } from './parse-json.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';
 /** @internal */
-export { recordOf } from './record-of.ts';
 export { faultParts } from './replies.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

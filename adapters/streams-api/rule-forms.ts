@@ -4,7 +4,6 @@
 // are empty are documented.
 
 import type { Static } from 'typebox';
-import * as Type from 'typebox';
 import {
   SqlError,
   type StreamRuleDefinition,
@@ -12,70 +11,74 @@ import {
   type StreamRuleStatus,
   type StreamsApi
 } from '../../lib/index.ts';
-import { Fault, type FaultKind, recordOf } from '../rest/index.ts';
+import { Fault, type FaultKind } from '../rest/index.ts';
+import {
+  anyObject,
+  anyOf,
+  componentOf,
+  flag,
+  listOf,
+  number,
+  objectOf,
+  optional,
+  recordOf,
+  text
+} from '../rest/kit/index.ts';
 import { faultOf, hasCode } from './faults.ts';
 import { sorted } from './reply.ts';
 
-const ACTION = recordOf(Type.Unknown(), {
-  description: 'One key, the type of the sink, with its properties: {"mqtt": {"server": "tcp://a:1883", "topic": "b"}}'
-});
-const OPTIONS = recordOf(Type.Unknown(), {
-  description: 'Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults'
-});
+const ACTION = anyObject(
+  'One key, the type of the sink, with its properties: {"mqtt": {"server": "tcp://a:1883", "topic": "b"}}'
+);
+const OPTIONS = anyObject(
+  'Options such as qos, isEventTime and lateTolerance; those that are absent have their defaults'
+);
 const FIELDS = {
-  options: Type.Optional(OPTIONS),
-  triggered: Type.Optional(Type.Boolean({ default: true, description: 'True if it is started' })),
-  name: Type.Optional(Type.String({ description: 'A name for people' })),
-  version: Type.Optional(Type.String({ description: 'A version for people' })),
-  tags: Type.Optional(Type.Array(Type.String(), { description: 'Words for finding rules' })),
-  temp: Type.Optional(Type.Boolean({ default: false, description: 'True if the rule is not persisted' }))
+  options: optional(OPTIONS),
+  triggered: optional(flag('True if it is started', { default: true })),
+  name: optional(text('A name for people')),
+  version: optional(text('A version for people')),
+  tags: optional(listOf(text(), 'Words for finding rules')),
+  temp: optional(flag('True if the rule is not persisted', { default: false }))
 };
-const SQL = Type.String({ description: 'The query: one SELECT' });
-const ACTIONS = Type.Array(ACTION, { minItems: 1, description: 'The targets of the results' });
+const SQL = text('The query: one SELECT');
+const ACTIONS = listOf(ACTION, 'The targets of the results', { minItems: 1 });
 
 /** The body of a new rule. */
-export const NEW_RULE = Type.Object({
-  id: Type.String({ description: 'The identifier' }),
+export const NEW_RULE = objectOf({
+  id: text('The identifier'),
   sql: SQL,
   actions: ACTIONS,
   ...FIELDS
 });
 /** The body of a change. */
-export const CHANGED_RULE = Type.Object({
-  id: Type.Optional(Type.String({ description: 'The identifier, as in the path' })),
+export const CHANGED_RULE = objectOf({
+  id: optional(text('The identifier, as in the path')),
   sql: SQL,
   actions: ACTIONS,
   ...FIELDS
 });
 /** A rule, in answers. */
-export const RULE = Type.Object(
-  {
-    triggered: Type.Boolean({ description: 'True if it runs after a start of the service' }),
-    id: Type.String(),
-    sql: Type.String(),
-    actions: Type.Array(recordOf(Type.Unknown())),
-    options: recordOf(Type.Unknown(), { description: 'All options, with their defaults' }),
-    name: Type.Optional(Type.String()),
-    version: Type.Optional(Type.String()),
-    tags: Type.Optional(Type.Array(Type.String()))
-  },
-  { title: 'Rule' }
-);
-/** A row of the list of rules. */
-export const RULE_ROW = Type.Object(
-  {
-    id: Type.String(),
-    status: Type.String({ description: '`Running`, or `Stopped: REASON`' }),
-    name: Type.Optional(Type.String()),
-    version: Type.Optional(Type.String()),
-    tags: Type.Optional(Type.Array(Type.String()))
-  },
-  { title: 'RuleRow' }
-);
-/** The metrics of a running rule. */
-export const METRICS = recordOf(Type.Union([Type.Number(), Type.String()]), {
-  description: 'Metrics by KIND_NAME_INDEX_METRIC'
+export const RULE = componentOf('Rule', {
+  triggered: flag('True if it runs after a start of the service'),
+  id: text(),
+  sql: text(),
+  actions: listOf(anyObject()),
+  options: anyObject('All options, with their defaults'),
+  name: optional(text()),
+  version: optional(text()),
+  tags: optional(listOf(text()))
 });
+/** A row of the list of rules. */
+export const RULE_ROW = componentOf('RuleRow', {
+  id: text(),
+  status: text('`Running`, or `Stopped: REASON`'),
+  name: optional(text()),
+  version: optional(text()),
+  tags: optional(listOf(text()))
+});
+/** The metrics of a running rule. */
+export const METRICS = recordOf(anyOf([number(), text()]), 'Metrics by KIND_NAME_INDEX_METRIC');
 
 /** Options that must not be negative, with documented error messages [stream rules 1.2]. */
 const POSITIVE = ['checkpointInterval', 'concurrency', 'bufferLength', 'lateTolerance'];

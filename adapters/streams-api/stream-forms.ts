@@ -1,25 +1,21 @@
 import * as Type from 'typebox';
 import type { StreamKind } from '../../lib/index.ts';
-import { recordOf } from '../rest/index.ts';
+import { anyObject, anyOf, componentOf, integer, listOf, optional, text } from '../rest/kit/index.ts';
 
 /** A stream or a table, in answers. */
-export const STREAM = Type.Object(
-  {
-    Name: Type.String(),
-    StreamFields: Type.Union([Type.Array(recordOf(Type.Unknown())), Type.Null()], {
-      description: 'The columns with FieldType and Name; null: it has no schema'
-    }),
-    Options: recordOf(Type.Unknown(), { description: 'The options, by their names in upper case' }),
-    StreamType: Type.Integer({ description: '0: stream, 1: table' }),
-    sql: Type.String({ description: 'The statement, so that the answer can be sent back' }),
-    Fault: Type.Optional(
-      Type.String({
-        description: 'The fault of a stored definition that is not valid in this version. Rules that read it do not run'
-      })
-    )
-  },
-  { title: 'Stream' }
-);
+export const STREAM = componentOf('Stream', {
+  Name: text(),
+  StreamFields: anyOf(
+    [listOf(anyObject()), Type.Null()],
+    'The columns with FieldType and Name; null: it has no schema'
+  ),
+  Options: anyObject('The options, by their names in upper case'),
+  StreamType: integer('0: stream, 1: table'),
+  sql: text('The statement, so that the answer can be sent back'),
+  Fault: optional(
+    text('The fault of a stored definition that is not valid in this version. Rules that read it do not run')
+  )
+});
 
 /** A statement about streams or tables. */
 export interface Ddl {

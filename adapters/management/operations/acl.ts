@@ -3,10 +3,10 @@
 // whose client is misspelt would apply to all. Lists are the oldest first, so that a new rule moves no other to
 // another page. Batches run in slices, and their answers echo the entries with a result each.
 
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { documentedAs } from '../../rest/kit/index.ts';
+import { any, anyOf, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -14,37 +14,35 @@ import { checkDeleted, checkName, entryWord, errorTerm, resultOf } from '../reco
 
 /** The value that stands for all clients. */
 const ALL = '$all';
-const name = (description: string) => Type.Optional(Type.String({ minLength: 1, description }));
+const name = (description: string) => optional(text(description, { min: 1 }));
 
 /** A rule. Unknown parameters are refused: a rule with a misspelt client must not apply to all. */
-const RULE = Type.Object(
+const RULE = objectOf(
   {
     clientid: name('The client id to which the rule applies'),
-    client_id: Type.Optional(Type.String({ minLength: 1, ...documentedAs({ in: [] }) })),
+    client_id: optional(text('', { min: 1, documented: { in: [] } })),
     username: name('The user name to which the rule applies; without it and a client id, it applies to all'),
-    all: Type.Optional(Type.Enum([ALL], { description: 'The rule applies to all' })),
-    topic: Type.String({ description: 'The topic filter' }),
-    action: Type.Enum(['pub', 'sub', 'pubsub', 'subpub'], {
-      description: 'Publish, subscribe, or both: pubsub and subpub are the same'
-    }),
-    access: Type.Enum(['allow', 'deny'], { description: 'allow or deny: whether the client may do it' }),
+    all: optional(oneOf([ALL], 'The rule applies to all')),
+    topic: text('The topic filter'),
+    action: oneOf(['pub', 'sub', 'pubsub', 'subpub'], 'Publish, subscribe, or both: pubsub and subpub are the same'),
+    access: oneOf(['allow', 'deny'], 'allow or deny: whether the client may do it'),
     // part of answers only
-    result: Type.Optional(Type.Unknown(documentedAs({ in: [] })))
+    result: optional(any('', { documented: { in: [] } }))
   },
   { additionalProperties: false }
 );
-type ShownAclRule = Type.Static<typeof RULE>;
+type ShownAclRule = Static<typeof RULE>;
 
-const TOPIC = Type.String({ description: 'The topic filter' });
-const ACTION = Type.String({ description: 'pub, sub, or both: pubsub or subpub, as it was written' });
-const ACCESS = Type.String({ description: 'allow or deny' });
-const RESULT = Type.String({ description: 'ok, or the fault: `{error,topic}`' });
-const OF_CLIENT_ID = { clientid: Type.String({ description: 'The client id' }) };
-const OF_USERNAME = { username: Type.String({ description: 'The user name' }) };
-const OF_ALL = { all: Type.String({ description: '$all' }) };
+const TOPIC = text('The topic filter');
+const ACTION = text('pub, sub, or both: pubsub or subpub, as it was written');
+const ACCESS = text('allow or deny');
+const RESULT = text('ok, or the fault: `{error,topic}`');
+const OF_CLIENT_ID = { clientid: text('The client id') };
+const OF_USERNAME = { username: text('The user name') };
+const OF_ALL = { all: text('$all') };
 const SHOWN = { topic: TOPIC, action: ACTION, access: ACCESS };
 /** A rule with its result. Invalid parts of a request are echoed unchanged. */
-const ECHOED = Type.Object({ result: RESULT });
+const ECHOED = objectOf({ result: RESULT });
 
 /** Rules of the examples. */
 const OF_SENSOR = { clientid: 'sensor-1', topic: 'commands/sensor-1', action: 'sub', access: 'allow' };
@@ -145,7 +143,7 @@ export const ACL: readonly Operation[] = [
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_SENSOR, result: 'ok' }] },
     paged: 'max',
-    data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN, result: RESULT })),
+    data: listOf(objectOf({ ...OF_CLIENT_ID, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'clientId')
   }),
   operation({
@@ -156,7 +154,7 @@ export const ACL: readonly Operation[] = [
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_SENSORS, result: 'ok' }] },
     paged: 'max',
-    data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN, result: RESULT })),
+    data: listOf(objectOf({ ...OF_USERNAME, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'username')
   }),
   operation({
@@ -167,7 +165,7 @@ export const ACL: readonly Operation[] = [
     descr: 'List available mnesia in the cluster',
     example: { data: [{ ...OF_EVERYONE, result: 'ok' }] },
     paged: 'max',
-    data: Type.Array(Type.Object({ ...OF_ALL, ...SHOWN, result: RESULT })),
+    data: listOf(objectOf({ ...OF_ALL, ...SHOWN, result: RESULT })),
     run: (context) => list(context, 'all')
   }),
   operation({
@@ -176,7 +174,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl/clientid/:clientid',
     descr: 'Lookup mnesia in the cluster',
     example: { params: { clientid: 'sensor-1' }, data: [OF_SENSOR] },
-    data: Type.Array(Type.Object({ ...OF_CLIENT_ID, ...SHOWN })),
+    data: listOf(objectOf({ ...OF_CLIENT_ID, ...SHOWN })),
     run: ({ broker }, { params: { clientid: clientId } }) =>
       new Listing(broker.access.acl.of({ clientId }), undefined, shown)
   }),
@@ -186,7 +184,7 @@ export const ACL: readonly Operation[] = [
     path: '/acl/username/:username',
     descr: 'Lookup mnesia in the cluster',
     example: { params: { username: 'sensors' }, data: [OF_SENSORS] },
-    data: Type.Array(Type.Object({ ...OF_USERNAME, ...SHOWN })),
+    data: listOf(objectOf({ ...OF_USERNAME, ...SHOWN })),
     run: ({ broker }, { params: { username } }) => new Listing(broker.access.acl.of({ username }), undefined, shown)
   }),
   operation({
@@ -200,7 +198,7 @@ export const ACL: readonly Operation[] = [
       data: { clientid: 'sensor-3', topic: 'sensors/3/#', action: 'pub', access: 'allow', result: 'ok' }
     },
     body: oneOrMany(RULE),
-    data: Type.Union([ECHOED, Type.Array(ECHOED)]),
+    data: anyOf([ECHOED, listOf(ECHOED)]),
     originalAnswer: (fault) => {
       const word = wordOf(fault);
       return word === undefined ? undefined : { code: 108, message: errorTerm(word) };

@@ -1,28 +1,22 @@
-import * as Type from 'typebox';
 import { dateTimeText } from '../../../lib/adapter.ts';
 import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
+import { componentOf, listOf, objectOf, text } from '../../rest/kit/index.ts';
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { checkNode } from './on-node.ts';
 
-const time = (description: string) => Type.String({ description: `${description}: local time, YYYY-MM-DD HH:mm:ss` });
-const DETAILS = Type.Object(
-  {
-    severity: Type.String({ description: 'notice, warning, error or critical' }),
-    title: Type.String({ description: 'A few words' }),
-    summary: Type.String({ description: 'A description of the condition and its remedy' }),
-    timestamp: time('When the alarm was raised')
-  },
-  { title: 'AlarmDetails' }
-);
-const ID = Type.String({ description: 'The condition, for example descriptors_short:tcp:1883' });
-const PRESENT = Type.Array(Type.Object({ id: ID, desc: DETAILS }, { title: 'PresentAlarm' }));
-const PAST = Type.Array(
-  Type.Object({ id: ID, desc: DETAILS, clear_at: time('When it was cleared') }, { title: 'PastAlarm' })
-);
-const ofNodes = (alarms: typeof PRESENT | typeof PAST) =>
-  Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), alarms }));
+const time = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
+const DETAILS = componentOf('AlarmDetails', {
+  severity: text('notice, warning, error or critical'),
+  title: text('A few words'),
+  summary: text('A description of the condition and its remedy'),
+  timestamp: time('When the alarm was raised')
+});
+const ID = text('The condition, for example descriptors_short:tcp:1883');
+const PRESENT = listOf(componentOf('PresentAlarm', { id: ID, desc: DETAILS }));
+const PAST = listOf(componentOf('PastAlarm', { id: ID, desc: DETAILS, clear_at: time('When it was cleared') }));
+const ofNodes = (alarms: typeof PRESENT | typeof PAST) => listOf(objectOf({ node: text('Name of the node'), alarms }));
 
 /** Alarms of the examples. */
 const LOW_PRESSURE = {

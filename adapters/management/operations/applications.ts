@@ -1,5 +1,7 @@
+import type { Static } from 'typebox';
 import * as Type from 'typebox';
 import type { Application, ApplicationChange } from '../../../lib/index.ts';
+import { any, anyOf, componentOf, flag, integer, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { checkDeleted, lookedUp } from '../records.ts';
@@ -8,10 +10,10 @@ import { checkDeleted, lookedUp } from '../records.ts';
 const UNDEFINED = 'undefined';
 
 const CHANGE = {
-  name: Type.Optional(Type.String({ description: 'The name for people' })),
-  desc: Type.Optional(Type.String({ description: 'A description' })),
-  status: Type.Optional(Type.Boolean({ description: 'True if the application may send requests' })),
-  expired: Type.Optional(
+  name: optional(text('The name for people')),
+  desc: optional(text('A description')),
+  status: optional(flag('True if the application may send requests')),
+  expired: optional(
     Type.Unsafe<number | null | typeof UNDEFINED>({
       anyOf: [{ type: 'integer' }, { type: 'null' }, { const: UNDEFINED }],
       description:
@@ -19,43 +21,39 @@ const CHANGE = {
     })
   )
 };
-const APPLICATION = Type.Object({
+const APPLICATION = objectOf({
   app_id: Type.String({
     minLength: 1,
     maxLength: 256,
     pattern: '^[^:]*$', // in HTTP Basic credentials, a colon follows the id
     description: 'The id, with which it sends requests'
   }),
-  secret: Type.Optional(Type.String({ minLength: 1, description: 'The secret; without it, a random one is made' })),
+  secret: optional(text('The secret; without it, a random one is made', { min: 1 })),
   ...CHANGE
 });
 /** The original products generate a secret in place of an empty one. */
-const ORIGINAL_APPLICATION = Type.Object({ ...APPLICATION.properties, secret: Type.Optional(Type.String()) });
-const UPDATE = Type.Object({
-  secret: Type.Optional(
-    Type.String({ minLength: 1, description: 'The new secret; the previous one is refused from then on' })
-  ),
+const ORIGINAL_APPLICATION = objectOf({ ...APPLICATION.properties, secret: optional(text()) });
+const UPDATE = objectOf({
+  secret: optional(text('The new secret; the previous one is refused from then on', { min: 1 })),
   ...CHANGE
 });
 /** The original products ignore a secret. */
-const ORIGINAL_UPDATE = Type.Object({ secret: Type.Optional(Type.Unknown()), ...CHANGE });
+const ORIGINAL_UPDATE = objectOf({ secret: optional(any()), ...CHANGE });
 
-const SHOWN = Type.Object(
-  {
-    app_id: Type.String({ description: 'The id' }),
-    name: Type.String({ description: 'The name for people' }),
-    desc: Type.String({ description: 'A description' }),
-    status: Type.Boolean({ description: 'True if the application may send requests' }),
-    expired: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], {
-      description: 'The time from which its requests are refused, in seconds since 1970; "undefined": never'
-    })
-  },
-  { title: 'Application' }
-);
+const SHOWN = componentOf('Application', {
+  app_id: text('The id'),
+  name: text('The name for people'),
+  desc: text('A description'),
+  status: flag('True if the application may send requests'),
+  expired: anyOf(
+    [integer(), Type.Literal(UNDEFINED)],
+    'The time from which its requests are refused, in seconds since 1970; "undefined": never'
+  )
+});
 /** The application of the examples. */
 const REPORTS = { app_id: 'reports', name: 'Reports', desc: 'Monthly reports', status: true, expired: UNDEFINED };
 
-type Change = Type.Static<Type.TObject<typeof CHANGE>>;
+type Change = Static<Type.TObject<typeof CHANGE>>;
 
 /** Only the given fields are changed. */
 function changeOf(
@@ -99,7 +97,7 @@ export const APPLICATIONS: readonly Operation[] = [
     isForApplications: true,
     body: APPLICATION,
     originalBody: ORIGINAL_APPLICATION,
-    data: Type.Object({ secret: Type.String({ description: 'The secret, which cannot be read later' }) }),
+    data: objectOf({ secret: text('The secret, which cannot be read later') }),
     // misspelt in the original
     originalAnswer: ({ kind }) => (kind === 'exists' ? { code: 102, message: 'alread_existed' } : undefined),
     run: (context, { body: { app_id: id, secret, ...change } }) =>
@@ -124,7 +122,7 @@ export const APPLICATIONS: readonly Operation[] = [
     descr: 'List Applications',
     example: { data: [{ ...REPORTS, app_id: 'app', name: 'Examples', desc: '' }, REPORTS] },
     isForApplications: true,
-    data: Type.Array(SHOWN),
+    data: listOf(SHOWN),
     run: ({ broker }) => [...broker.applications].map(shown)
   }),
   operation({

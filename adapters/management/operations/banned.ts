@@ -6,7 +6,7 @@
 import * as Type from 'typebox';
 import type { Ban, BannedKind } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import { documentedAs } from '../../rest/kit/index.ts';
+import { anyOf, componentOf, integer, listOf, number, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { Listing } from '../listing.ts';
 import { msOf } from '../moment.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -16,20 +16,19 @@ import { EARLIER, LATER, type Revision } from '../revisions.ts';
 /** The value that is written for a field that is not set. */
 const UNDEFINED = 'undefined';
 
-const AS = Type.String({
-  description:
-    'The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address'
-});
-const moment = (description: string) => Type.Optional(Type.Number({ description }));
+const AS = text(
+  'The kind of "who": clientid, username or peerhost; in the earlier revision client_id, username or ip_address'
+);
+const moment = (description: string) => optional(number(description));
 
-const BAN = Type.Object({
-  who: Type.String({ minLength: 1, description: 'The client id, the user name, or the IP address or network' }),
+const BAN = objectOf({
+  who: text('The client id, the user name, or the IP address or network', { min: 1 }),
   as: AS,
-  by: Type.Optional(Type.String({ default: 'user', description: 'The author of the ban' })),
-  reason: Type.Optional(Type.String({ description: 'The reason' })),
-  desc: Type.Optional(Type.String({ description: 'More about the reason' })),
+  by: optional(text('The author of the ban', { default: 'user' })),
+  reason: optional(text('The reason')),
+  desc: optional(text('More about the reason')),
   at: moment('The time at which the ban was created, in seconds or milliseconds since 1970. Default: now'),
-  until: Type.Optional(
+  until: optional(
     Type.Unsafe<number | typeof UNDEFINED>({
       anyOf: [{ type: 'number' }, { const: UNDEFINED }],
       description:
@@ -37,31 +36,20 @@ const BAN = Type.Object({
     })
   )
 });
-const SHOWN = Type.Object(
-  {
-    who: Type.String({ description: 'The client id, the user name, or the IP address or network' }),
-    as: AS,
-    by: Type.String({ description: 'The author of the ban' }),
-    reason: Type.String({ description: 'The reason; "undefined" if there is none' }),
-    desc: Type.Optional(
-      Type.String({
-        description: 'More about the reason; "undefined" if there is none',
-        ...documentedAs({ in: EARLIER, isRequired: true })
-      })
-    ),
-    at: Type.Optional(
-      Type.Integer({
-        description: 'When the ban was created, in seconds since 1970',
-        ...documentedAs({ in: LATER, isRequired: true })
-      })
-    ),
-    until: Type.Union([Type.Integer(), Type.Literal(UNDEFINED)], {
-      description: 'When the ban ends, in seconds since 1970; "undefined": never'
-    })
-  },
-  { title: 'Ban' }
-);
-const OF_KIND = Type.Object({ as: Type.Optional(AS) });
+const SHOWN = componentOf('Ban', {
+  who: text('The client id, the user name, or the IP address or network'),
+  as: AS,
+  by: text('The author of the ban'),
+  reason: text('The reason; "undefined" if there is none'),
+  desc: optional(
+    text('More about the reason; "undefined" if there is none', { documented: { in: EARLIER, isRequired: true } })
+  ),
+  at: optional(
+    integer('When the ban was created, in seconds since 1970', { documented: { in: LATER, isRequired: true } })
+  ),
+  until: anyOf([integer(), Type.Literal(UNDEFINED)], 'When the ban ends, in seconds since 1970; "undefined": never')
+});
+const OF_KIND = objectOf({ as: optional(AS) });
 
 /** A field of a ban in the dialects that have it. */
 interface BanField {
@@ -157,7 +145,7 @@ export const BANNED: readonly Operation[] = [
     descr: 'List banned',
     example: (revision) => ({ data: [intruder(revision)] }),
     paged: 'max',
-    data: Type.Array(SHOWN),
+    data: listOf(SHOWN),
     run: async ({ broker: { access }, page, revision }) => {
       const bans = await access.banned.list(page);
       return new Listing(bans, { count: access.banned.size }, (ban) => shown(ban, revision));
@@ -195,7 +183,7 @@ export const BANNED: readonly Operation[] = [
     descr: 'Delete banned',
     example: ({ bannedKinds: { clientId } }) => ({ params: { who: 'intruder' }, query: { as: clientId } }),
     query: OF_KIND,
-    body: Type.Optional(OF_KIND),
+    body: optional(OF_KIND),
     originalAnswer: (fault, revision) => originalAnswer(fault, revision, ['as']),
     run: (context, { params: { who }, query, body }) => {
       const as = query.as ?? body?.as;

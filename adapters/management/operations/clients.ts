@@ -3,10 +3,10 @@
 // pages continue where the previous one ended (`walks`). Kicking ends the session and does not publish the will, as
 // in the documented products.
 
-import * as Type from 'typebox';
 import { plainAddress, recordNames } from '../../../lib/adapter.ts';
 import type { ClientQuery, ClientRecord } from '../../../lib/index.ts';
 import { Fault, net } from '../../rest/index.ts';
+import { componentOf, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { CLIENT as EXAMPLE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
 import { msOf } from '../moment.ts';
@@ -15,28 +15,25 @@ import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
 
-const text = (description: string) => Type.Optional(Type.String({ description }));
-const moment = (description: string) =>
-  Type.Optional(Type.Integer({ description: `${description}, in seconds or milliseconds since 1970` }));
+const moment = (description: string) => optional(integer(`${description}, in seconds or milliseconds since 1970`));
 
 /** The conditions of client lists. All given conditions must hold. */
-export const CONDITIONS = Type.Object({
-  clientid: text('The client id'),
-  username: text('The user name'),
-  zone: text('The zone'),
-  ip_address: text('The IP address of the client'),
-  conn_state: Type.Optional(
-    Type.Enum(['connected', 'idle', 'disconnected'], { description: 'The state of the connection' })
+export const CONDITIONS = objectOf({
+  clientid: optional(text('The client id')),
+  username: optional(text('The user name')),
+  zone: optional(text('The zone')),
+  ip_address: optional(text('The IP address of the client')),
+  conn_state: optional(oneOf(['connected', 'idle', 'disconnected'], 'The state of the connection')),
+  clean_start: optional(flag('True if the last CONNECT asked for a new session')),
+  proto_name: optional(
+    oneOf(
+      ['MQTT', 'MQIsdp', 'CoAP', 'LwM2M', 'MQTT-SN'],
+      'The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others'
+    )
   ),
-  clean_start: Type.Optional(Type.Boolean({ description: 'True if the last CONNECT asked for a new session' })),
-  proto_name: Type.Optional(
-    Type.Enum(['MQTT', 'MQIsdp', 'CoAP', 'LwM2M', 'MQTT-SN'], {
-      description: 'The protocol: MQTT, or MQIsdp (MQTT 3.1). There are no clients of the others'
-    })
-  ),
-  proto_ver: Type.Optional(Type.Integer({ minimum: 3, maximum: 5, description: 'The protocol version: 3, 4 or 5' })),
-  _like_clientid: text('A part of the client id'),
-  _like_username: text('A part of the user name'),
+  proto_ver: optional(integer('The protocol version: 3, 4 or 5', { min: 3, max: 5 })),
+  _like_clientid: optional(text('A part of the client id')),
+  _like_username: optional(text('A part of the user name')),
   _gte_created_at: moment('The session was created at this time or later'),
   _lte_created_at: moment('The session was created at this time or earlier'),
   _gte_connected_at: moment('The client connected at this time or later'),
@@ -44,25 +41,22 @@ export const CONDITIONS = Type.Object({
 });
 
 /** The original products return an empty list for an unknown protocol. */
-const ORIGINAL_CONDITIONS = Type.Object({
+const ORIGINAL_CONDITIONS = objectOf({
   ...CONDITIONS.properties,
-  proto_name: text('The protocol'),
-  proto_ver: Type.Optional(Type.Integer())
+  proto_name: optional(text('The protocol')),
+  proto_ver: optional(integer())
 });
 
 /** The schema of the record of a client, and its writer. */
 export const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
-const DATA = Type.Array(CLIENT);
-const CACHE = Type.Array(
-  Type.Object(
-    {
-      access: Type.Enum(['publish', 'subscribe'], { description: 'The action that was checked' }),
-      topic: Type.String({ description: 'The topic name or topic filter' }),
-      result: Type.Enum(['allow', 'deny'], { description: 'The answer' }),
-      updated_time: Type.Integer({ description: 'When it was given, in milliseconds since 1970' })
-    },
-    { title: 'CachedDecision' }
-  )
+const DATA = listOf(CLIENT);
+const CACHE = listOf(
+  componentOf('CachedDecision', {
+    access: oneOf(['publish', 'subscribe'], 'The action that was checked'),
+    topic: text('The topic name or topic filter'),
+    result: oneOf(['allow', 'deny'], 'The answer'),
+    updated_time: integer('When it was given, in milliseconds since 1970')
+  })
 );
 
 export type Conditions = Readonly<Partial<Record<keyof typeof CONDITIONS.properties, unknown>>>;

@@ -3,69 +3,66 @@
 // change that would expose the broker is refused before it is made. The misspelt field `datatpye` is that of the
 // documented products.
 
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import { settingText } from '../../../lib/adapter.ts';
 import type { Broker, Setting } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { any, anyOf, flag, listOf, number, objectOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
 import { checkNode } from './on-node.ts';
 
-const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
-const NODE = Type.String({ description: 'Name of the node' });
-const CONFIG = Type.Object({
-  key: Type.String({ description: 'Documented name of the option: "zone.external.max_inflight"' }),
-  value: Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
-    description: 'Present value, as it can be sent back; "": none'
-  }),
-  datatpye: Type.String({ description: 'The same as datatype, spelled as the original products spell it' }),
-  datatype: Type.String({ description: 'Kind of the value: "integer", "duration", "size", ...' }),
-  app: Type.String({ description: 'Application that the option belongs to' })
+const VALUE = anyOf([text(), number(), flag()]);
+const NODE = text('Name of the node');
+const CONFIG = objectOf({
+  key: text('Documented name of the option: "zone.external.max_inflight"'),
+  value: anyOf([text(), number(), flag()], 'Present value, as it can be sent back; "": none'),
+  datatpye: text('The same as datatype, spelled as the original products spell it'),
+  datatype: text('Kind of the value: "integer", "duration", "size", ...'),
+  app: text('Application that the option belongs to')
 });
-const CHANGE = Type.Object({
-  key: Type.String({ description: 'Name of the option in any accepted spelling' }),
-  value: Type.Unknown({ description: 'The new value: "64", 64, "90s", "1MB", true; "": none' })
+const CHANGE = objectOf({
+  key: text('Name of the option in any accepted spelling'),
+  value: any('The new value: "64", 64, "90s", "1MB", true; "": none')
 });
-const PLUGIN_CONFIG = Type.Object({
-  key: Type.String({ description: 'Documented name of the option' }),
-  value: Type.String({ description: 'Present value; "": none' }),
-  desc: Type.String({ description: 'The purpose of the option' }),
-  required: Type.Boolean({ description: 'True if a value was given: as an option, or at run time' })
+const PLUGIN_CONFIG = objectOf({
+  key: text('Documented name of the option'),
+  value: text('Present value; "": none'),
+  desc: text('The purpose of the option'),
+  required: flag('True if a value was given: as an option, or at run time')
 });
 
 /** All options of a plugin that get a value, or the list of options as it was read. */
-const PLUGIN_CHANGE = Type.Union([
-  recordOf(VALUE, { description: 'All options of the plugin that are to have a value' }),
-  Type.Array(
-    Type.Object({
+const PLUGIN_CHANGE = anyOf([
+  recordOf(VALUE, 'All options of the plugin that are to have a value'),
+  listOf(
+    objectOf({
       key: PLUGIN_CONFIG.properties.key,
       value: VALUE,
-      desc: Type.Optional(PLUGIN_CONFIG.properties.desc),
-      required: Type.Optional(PLUGIN_CONFIG.properties.required)
+      desc: optional(PLUGIN_CONFIG.properties.desc),
+      required: optional(PLUGIN_CONFIG.properties.required)
     }),
-    {
-      minItems: 1,
-      description: 'The list of get_plugin_configs; with required: false, a value that is the present one is not set'
-    }
+    'The list of get_plugin_configs; with required: false, a value that is the present one is not set',
+    { minItems: 1 }
   )
 ]);
-type PluginChange = Type.Static<typeof PLUGIN_CHANGE>;
+type PluginChange = Static<typeof PLUGIN_CHANGE>;
 
 /** The names of the application that holds the options without a plugin. */
 const OWN_APPS: readonly string[] = ['emqx', 'embermq'];
 
 const appOf = ({ name }: Setting) => pluginOfSetting(name) ?? OWN_APPS[0];
 
-function configs({ broker }: Context): Type.Static<typeof CONFIG>[] {
+function configs({ broker }: Context): Static<typeof CONFIG>[] {
   return broker.configuration.list().map((setting) => {
     const { key, kind } = setting;
     return { key, value: shownValue(setting), datatpye: kind, datatype: kind, app: appOf(setting) };
   });
 }
 
-async function update({ broker }: Context, app: string, change: Type.Static<typeof CHANGE>): Promise<void> {
+async function update({ broker }: Context, app: string, change: Static<typeof CHANGE>): Promise<void> {
   const { key, value } = change;
   const setting = broker.configuration.get(key);
   const isOwn = OWN_APPS.includes(app) || ownSettings(pluginNamed(broker, app)).includes(setting.name);
@@ -79,7 +76,7 @@ async function update({ broker }: Context, app: string, change: Type.Static<type
 /**
  * True if a change is a record as listed, not a value set by a client: an option with an equal value is left unchanged.
  */
-function isRecord(change: Type.Static<typeof CHANGE>): boolean {
+function isRecord(change: Static<typeof CHANGE>): boolean {
   return 'datatype' in change || 'datatpye' in change;
 }
 
@@ -93,7 +90,7 @@ function ownSettings({ name, settings }: Plugin): readonly string[] {
   throw new Fault('wrongParameter', why);
 }
 
-function pluginConfigs({ broker }: Context, name: string): Type.Static<typeof PLUGIN_CONFIG>[] {
+function pluginConfigs({ broker }: Context, name: string): Static<typeof PLUGIN_CONFIG>[] {
   const { settings = [] } = pluginNamed(broker, name);
   return settings.map((one) => {
     const setting = broker.configuration.get(one);
@@ -160,7 +157,7 @@ export const CONFIGS: readonly Operation[] = [
     method: 'GET',
     path: '/configs',
     descr: 'Get all configs',
-    data: Type.Array(Type.Object({ node: NODE, config: Type.Array(CONFIG) })),
+    data: listOf(objectOf({ node: NODE, config: listOf(CONFIG) })),
     example: {},
     run: (context) => [{ node: context.broker.settings.node, config: configs(context) }]
   }),
@@ -169,7 +166,7 @@ export const CONFIGS: readonly Operation[] = [
     method: 'GET',
     path: '/nodes/:node/configs',
     descr: 'Get all configs of a node',
-    data: Type.Array(CONFIG),
+    data: listOf(CONFIG),
     example: { params: { node: EXAMPLE_NODE } },
     run: (context, { params }) => {
       checkNode(context, params.node);
@@ -207,7 +204,7 @@ export const CONFIGS: readonly Operation[] = [
     method: 'GET',
     path: '/nodes/:node/plugin_configs/:plugin',
     descr: 'Get configurations of a plugin on the node',
-    data: Type.Array(PLUGIN_CONFIG),
+    data: listOf(PLUGIN_CONFIG),
     example: { params: { node: EXAMPLE_NODE, plugin: 'emqx_retainer' } },
     run: (context, { params }) => {
       checkNode(context, params.node);

@@ -1,7 +1,7 @@
-import * as Type from 'typebox';
 import { recordNames } from '../../../lib/adapter.ts';
 import type { ClientRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { listOf } from '../../rest/kit/index.ts';
 import { CONNECTION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
@@ -11,7 +11,7 @@ import { inClusterAndOnNode } from './on-node.ts';
 
 /** The connected clients, under the field names of a connection. */
 const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
-const DATA = Type.Array(CONNECTION);
+const DATA = listOf(CONNECTION);
 
 async function list(context: Context): Promise<Listing<ClientRecord>> {
   const { broker, walks } = context;

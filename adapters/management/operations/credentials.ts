@@ -3,11 +3,11 @@
 // it is. Entries of a batch run one after the other, because records are listed in the order in which their passwords
 // were hashed. Misspelt words are those of the documented products.
 
-import type { TString } from 'typebox';
-import * as Type from 'typebox';
+import type { Static, TString } from 'typebox';
 import type { Broker, CredentialRecord, CredentialRecords } from '../../../lib/index.ts';
-import { type Fault, recordOf } from '../../rest/index.ts';
+import type { Fault } from '../../rest/index.ts';
 import type { OriginalAnswer, PageRequest } from '../../rest/kit/index.ts';
+import { componentOf, flag, listOf, objectOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { checkEntry, oneOrMany } from '../input.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -17,13 +17,11 @@ import { LATER } from '../revisions.ts';
 /** A batch whose entries are all refused yields to other work after this many entries. */
 const ENTRIES_AT_ONCE = 100;
 
-const PASSWORD = Type.String({ description: 'The password, in clear' });
-const IS_SUPERUSER = Type.Boolean({ description: 'True if access control does not apply to the client' });
+const PASSWORD = text('The password, in clear');
+const IS_SUPERUSER = flag('True if access control does not apply to the client');
 
-const HASH = Type.String({ description: 'SHA-256 of salt and password, in hexadecimal' });
-const RESULTS = recordOf(Type.String(), {
-  description: 'For each name `ok`, or the fault: `{error,existed}`'
-});
+const HASH = text('SHA-256 of salt and password, in hexadecimal');
+const RESULTS = recordOf(text(), 'For each name `ok`, or the fault: `{error,existed}`');
 
 const HASH_EXAMPLE = 'ef2868be11bf717699bb766af0621e5ae6aac416df8353d690861f3d2d1e3962';
 
@@ -63,7 +61,7 @@ const USERNAMES: CredentialKind = {
   subject: 'user name',
   known: 'sensors',
   originalWords: { existed: 'existed', unknown: 'noexisted' },
-  alsoShown: { clientid: Type.String({ description: 'The user name again' }) },
+  alsoShown: { clientid: text('The user name again') },
   named: { clientid: 'username' },
   // the documentation names it `username` in a table and `clientid` in an example
   shown: ({ name, passwordHash }) => ({ username: name, clientid: name, password: passwordHash }),
@@ -104,7 +102,7 @@ async function update(
 }
 
 /** The oldest first: a new record does not move existing ones to another page. */
-async function listOf(
+async function pageOf(
   records: CredentialRecords,
   page: PageRequest,
   shape: (record: CredentialRecord) => object
@@ -137,9 +135,9 @@ function credentialOperations(kind: CredentialKind): Operation[] {
   const examples = examplesOf(kind);
   const list = `/auth_${field}` as const;
   const single = `/auth_${field}/:${field}` as const;
-  const name = { [field]: Type.String({ description: `The ${subject}` }) };
-  const record = Type.Object({ ...name, password: PASSWORD });
-  const shown = Type.Object({ ...name, ...kind.alsoShown, password: HASH });
+  const name = { [field]: text(`The ${subject}`) };
+  const record = objectOf({ ...name, password: PASSWORD });
+  const shown = objectOf({ ...name, ...kind.alsoShown, password: HASH });
   const described = (one: string) => `record of the ${subject} "${one}"`;
   const add = async (context: Context, given: Record<string, string>) => {
     checkNotEmpty({ [field]: given[field], password: given.password });
@@ -154,8 +152,8 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       descr: `List available ${field} in the cluster`,
       example: examples.list,
       paged: 'max',
-      data: Type.Array(Type.Object(name)),
-      run: ({ broker, page }) => listOf(records(broker), page, ({ name }) => ({ [field]: name }))
+      data: listOf(objectOf(name)),
+      run: ({ broker, page }) => pageOf(records(broker), page, ({ name }) => ({ [field]: name }))
     }),
     operation({
       name: `lookup_${field}`,
@@ -175,7 +173,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       descr: `Add ${field} in the cluster`,
       example: examples.add,
       body: oneOrMany(record),
-      data: Type.Optional(RESULTS),
+      data: optional(RESULTS),
       originalAnswer: (fault, { printsTerms }) => {
         const word = wordOf(fault);
         if (word === undefined || printsTerms) return originalMessage(word && errorTerm(word));
@@ -192,7 +190,7 @@ function credentialOperations(kind: CredentialKind): Operation[] {
       path: single,
       descr: `Update ${field} in the cluster`,
       example: examples.update,
-      body: Type.Object({ password: PASSWORD }),
+      body: objectOf({ password: PASSWORD }),
       shown,
       named: kind.named ?? {},
       originalAnswer: (fault) =>
@@ -237,14 +235,14 @@ async function addEach(
   return Object.fromEntries(results);
 }
 
-const LOGIN = Type.Object({
-  login: Type.String({ description: 'The user name' }),
+const LOGIN = objectOf({
+  login: text('The user name'),
   password: PASSWORD,
   is_superuser: IS_SUPERUSER
 });
-const STORED_LOGIN = Type.Object({ ...LOGIN.properties, password: HASH }, { title: 'Login' });
+const STORED_LOGIN = componentOf('Login', { ...LOGIN.properties, password: HASH });
 const OPERATOR = { login: 'operator', password: HASH_EXAMPLE, is_superuser: false };
-type Login = Type.Static<typeof LOGIN>;
+type Login = Static<typeof LOGIN>;
 
 async function addLogin(context: Context, { login, password, is_superuser: isSuperuser }: Login): Promise<void> {
   checkNotEmpty({ login, password });
@@ -268,8 +266,8 @@ const LOGINS = [
     example: { data: [OPERATOR] },
     in: LATER,
     paged: 'max',
-    data: Type.Array(STORED_LOGIN),
-    run: ({ broker, page }) => listOf(broker.access.logins, page, loginOf)
+    data: listOf(STORED_LOGIN),
+    run: ({ broker, page }) => pageOf(broker.access.logins, page, loginOf)
   }),
   operation({
     name: 'lookup_emqx_user',
@@ -318,7 +316,7 @@ const LOGINS = [
     descr: 'Update mnesia in the cluster',
     example: { params: { login: 'operator' }, body: { password: 'another password', is_superuser: true } },
     in: LATER,
-    body: Type.Object({ password: PASSWORD, is_superuser: IS_SUPERUSER }),
+    body: objectOf({ password: PASSWORD, is_superuser: IS_SUPERUSER }),
     shown: STORED_LOGIN,
     originalAnswer: (fault) => originalMessage(fault.kind === 'unknownRecord' ? 'noexisted' : wordOf(fault)),
     run: (context, { params: { login }, body: { password, is_superuser: isSuperuser } }) => {

@@ -1,4 +1,4 @@
-import * as Type from 'typebox';
+import { componentOf, listOf, oneOf, text } from '../../rest/kit/index.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ACL } from './acl.ts';
 import { ALARMS } from './alarms.ts';
@@ -28,16 +28,13 @@ const INDEX: Operation = operation({
   method: 'GET',
   path: '/',
   descr: 'List all operations',
-  data: Type.Array(
-    Type.Object(
-      {
-        name: Type.String({ description: 'Name of the operation; some operations share one' }),
-        method: Type.Enum(['GET', 'POST', 'PUT', 'DELETE'], { description: 'Method of the request' }),
-        path: Type.String({ description: 'Path behind the prefix; parameters begin with a colon' }),
-        descr: Type.String({ description: 'The purpose of the operation' })
-      },
-      { title: 'Operation' }
-    )
+  data: listOf(
+    componentOf('Operation', {
+      name: text('Name of the operation; some operations share one'),
+      method: oneOf(['GET', 'POST', 'PUT', 'DELETE'], 'Method of the request'),
+      path: text('Path behind the prefix; parameters begin with a colon'),
+      descr: text('The purpose of the operation')
+    })
   ),
   example: {
     data: [

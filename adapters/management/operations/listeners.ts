@@ -1,28 +1,25 @@
 import * as Type from 'typebox';
 import type { ListenerHandle } from '../../../lib/adapter.ts';
-import { recordOf } from '../../rest/index.ts';
+import { anyOf, componentOf, integer, listOf, objectOf, recordOf, text } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
 import { checkNode } from './on-node.ts';
 
-const DATA = Type.Array(
-  Type.Object(
-    {
-      protocol: Type.String({
-        description:
-          'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
-      }),
-      listen_on: Type.String({ description: 'Address' }),
-      acceptors: Type.Integer({ description: 'Number of accept loops' }),
-      max_conns: Type.Integer({ description: 'Maximum number of connections; 0: unlimited' }),
-      current_conns: Type.Integer({ description: 'Number of connections' }),
-      shutdown_count: Type.Union([recordOf(Type.Integer()), Type.Array(Type.Never())], {
-        description: 'Number of connections that have ended, by reason; [] if there are none'
-      })
-    },
-    { title: 'Listener' }
-  )
+const DATA = listOf(
+  componentOf('Listener', {
+    protocol: text(
+      'Transport: "mqtt:tcp", "mqtt:ssl", "mqtt:ws", "mqtt:wss", "mqtt:unix", "http:management", "https:management"'
+    ),
+    listen_on: text('Address'),
+    acceptors: integer('Number of accept loops'),
+    max_conns: integer('Maximum number of connections; 0: unlimited'),
+    current_conns: integer('Number of connections'),
+    shutdown_count: anyOf(
+      [recordOf(integer()), listOf(Type.Never())],
+      'Number of connections that have ended, by reason; [] if there are none'
+    )
+  })
 );
 
 const EXAMPLE = {
@@ -64,7 +61,7 @@ export const LISTENERS = [
     ctl: { listeners: 'protocol listen_on current_conns max_conns' },
     descr: 'A list of listeners in the cluster',
     example: { data: [{ node: NODE, listeners: [EXAMPLE] }] },
-    data: Type.Array(Type.Object({ node: Type.String({ description: 'Name of the node' }), listeners: DATA })),
+    data: listOf(objectOf({ node: text('Name of the node'), listeners: DATA })),
     run: (context) => [{ node: context.broker.settings.node, listeners: listeners(context) }]
   }),
   operation({

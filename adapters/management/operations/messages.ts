@@ -3,11 +3,10 @@
 // worked on in slices; one wrong entry does not concern the others. With `errors: 'original'`, input is read as
 // loosely as the documented products read it.
 
-import type { TObject } from 'typebox';
-import * as Type from 'typebox';
+import type { Static, TObject } from 'typebox';
 import { checkTopicFilter, checkTopicName, type QoS } from '../../../lib/index.ts';
 import { Fault, shortened } from '../../rest/index.ts';
-import { documentedAs } from '../../rest/kit/index.ts';
+import { any, componentOf, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { codesOf, faultOf } from '../codes.ts';
 import { batchOf, checkEntry } from '../input.ts';
 import { type Context, operation } from '../operation.ts';
@@ -18,67 +17,54 @@ import { EARLIER, LATER, type Revision } from '../revisions.ts';
  * @param isRequired the operation itself checks that a client id is given
  */
 const clientIdNamed = (description: string, isRequired?: true) => ({
-  clientid: Type.Optional(Type.String({ description, ...documentedAs({ in: LATER, isRequired }) })),
-  client_id: Type.Optional(Type.String({ description, ...documentedAs({ in: EARLIER, isRequired }) }))
+  clientid: optional(text(description, { documented: { in: LATER, isRequired } })),
+  client_id: optional(text(description, { documented: { in: EARLIER, isRequired } }))
 });
 const SUBSCRIBER = clientIdNamed('The client id of the subscriber', true);
 const topics = {
-  topic: Type.Optional(Type.String({ description: 'The topic, or several, separated by commas' })),
-  topics: Type.Optional(Type.String({ description: 'Several topics, separated by commas, in addition to "topic"' }))
+  topic: optional(text('The topic, or several, separated by commas')),
+  topics: optional(text('Several topics, separated by commas, in addition to "topic"'))
 };
-const qos = Type.Optional(Type.Integer({ minimum: 0, maximum: 2, default: 0, description: 'The QoS' }));
+const qos = optional(integer('The QoS', { min: 0, max: 2, default: 0 }));
 
-const PUBLISH = Type.Object({
+const PUBLISH = objectOf({
   ...topics,
   ...clientIdNamed('The client id of the publisher, which events name. It is not checked'),
-  payload: Type.String({ description: 'The payload; empty with "retain": deletes the retained message of the topic' }),
-  encoding: Type.Optional(
-    Type.Enum(['plain', 'base64'], { default: 'plain', description: 'base64: the payload is Base64' })
-  ),
+  payload: text('The payload; empty with "retain": deletes the retained message of the topic'),
+  encoding: optional(oneOf(['plain', 'base64'], 'base64: the payload is Base64', { default: 'plain' })),
   qos,
-  retain: Type.Optional(
-    Type.Boolean({
-      default: false,
-      description:
-        'The retain flag: keep the message for the topic, in place of the previous one; an empty payload deletes it'
+  retain: optional(
+    flag('The retain flag: keep the message for the topic, in place of the previous one; an empty payload deletes it', {
+      default: false
     })
   )
 });
 /**
  * The original products treat unknown encodings as plain, all values but true as false, and a missing payload as empty.
  */
-const ORIGINAL_PUBLISH = Type.Object({
+const ORIGINAL_PUBLISH = objectOf({
   ...PUBLISH.properties,
-  payload: Type.Optional(Type.String()),
-  encoding: Type.Optional(Type.String()),
-  retain: Type.Optional(Type.Unknown())
+  payload: optional(text()),
+  encoding: optional(text()),
+  retain: optional(any())
 });
-const SUBSCRIBE = Type.Object({ ...topics, ...SUBSCRIBER, qos });
-const UNSUBSCRIBE = Type.Object({ topic: topics.topic, ...SUBSCRIBER });
+const SUBSCRIBE = objectOf({ ...topics, ...SUBSCRIBER, qos });
+const UNSUBSCRIBE = objectOf({ topic: topics.topic, ...SUBSCRIBER });
 
 /** The entry as far as it was valid. Invalid parts of a request are echoed unchanged. */
-const ENTRY_RESULTS = Type.Array(
-  Type.Object(
-    {
-      clientid: Type.Optional(
-        Type.Unknown(documentedAs({ in: LATER, as: Type.String({ description: 'The client id of the entry' }) }))
-      ),
-      client_id: Type.Optional(
-        Type.Unknown(documentedAs({ in: EARLIER, as: Type.String({ description: 'The client id of the entry' }) }))
-      ),
-      topic: Type.Optional(
-        Type.Unknown(documentedAs({ as: Type.String({ description: 'The topic or topics of the entry' }) }))
-      ),
-      code: Type.Integer({ description: '0: success; otherwise the code of the fault of the entry' }),
-      message: Type.Optional(Type.String({ description: 'The description of the fault of the entry, for people' }))
-    },
-    { title: 'EntryResult' }
-  )
+const ENTRY_RESULTS = listOf(
+  componentOf('EntryResult', {
+    clientid: optional(any('', { documented: { in: LATER, as: text('The client id of the entry') } })),
+    client_id: optional(any('', { documented: { in: EARLIER, as: text('The client id of the entry') } })),
+    topic: optional(any('', { documented: { as: text('The topic or topics of the entry') } })),
+    code: integer('0: success; otherwise the code of the fault of the entry'),
+    message: optional(text('The description of the fault of the entry, for people'))
+  })
 );
 
-type Publish = Type.Static<typeof ORIGINAL_PUBLISH>;
-type Subscribe = Type.Static<typeof SUBSCRIBE>;
-type Unsubscribe = Type.Static<typeof UNSUBSCRIBE>;
+type Publish = Static<typeof ORIGINAL_PUBLISH>;
+type Subscribe = Static<typeof SUBSCRIBE>;
+type Unsubscribe = Static<typeof UNSUBSCRIBE>;
 type Names = Pick<Publish, 'clientid' | 'client_id'>;
 
 /**

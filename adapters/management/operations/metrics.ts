@@ -1,4 +1,3 @@
-import * as Type from 'typebox';
 import {
   COUNTERS,
   type CounterName,
@@ -7,17 +6,16 @@ import {
   PLAIN_GAUGES,
   type PlainGaugeName
 } from '../../../lib/index.ts';
-import { recordOf } from '../../rest/index.ts';
-import { documentedAs } from '../../rest/kit/index.ts';
+import { integer, listOf, objectOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER, type Revision } from '../revisions.ts';
 import { checkNode } from './on-node.ts';
 
-const NODE = Type.String({ description: 'Name of the node' });
-const METRICS_DATA = recordOf(Type.Integer(), { description: 'Counters by name' });
+const NODE = text('Name of the node');
+const METRICS_DATA = recordOf(integer(), 'Counters by name');
 const STATS_ABOUT = 'Present values ("connections.count") and highest values ("connections.max") by name';
-const STATS_DATA = recordOf(Type.Integer(), { description: STATS_ABOUT });
+const STATS_DATA = recordOf(integer(), STATS_ABOUT);
 
 const METRICS_EXAMPLE = { 'messages.received': 2, 'messages.sent': 1 };
 const STATS_EXAMPLE = { 'connections.count': 2, 'connections.max': 3 };
@@ -76,7 +74,7 @@ export const METRICS = [
     ctl: 'metrics',
     descr: 'A list of metrics of all nodes in the cluster',
     example: { data: [{ node: NODE_NAME, metrics: METRICS_EXAMPLE }] },
-    data: Type.Array(Type.Object({ node: NODE, metrics: METRICS_DATA })),
+    data: listOf(objectOf({ node: NODE, metrics: METRICS_DATA })),
     run: (context) => [{ node: context.broker.settings.node, metrics: metrics(context) }]
   }),
   operation({
@@ -105,15 +103,10 @@ export const STATS = [
       data: [hasFlatStats ? { node: NODE_NAME, ...STATS_EXAMPLE } : { node: NODE_NAME, stats: STATS_EXAMPLE }]
     }),
     // in the earlier revision the values are beside the name of the node
-    data: Type.Array(
-      Type.Object({
+    data: listOf(
+      objectOf({
         node: NODE,
-        stats: Type.Optional(
-          recordOf(Type.Integer(), {
-            description: STATS_ABOUT,
-            ...documentedAs({ in: LATER, isRequired: true })
-          })
-        )
+        stats: optional(recordOf(integer(), STATS_ABOUT, { documented: { in: LATER, isRequired: true } }))
       })
     ),
     run: (context) => {

@@ -1,6 +1,6 @@
-import * as Type from 'typebox';
 import { dateTimeText, SYSTEM_DESCRIPTION, uptimeText } from '../../../lib/adapter.ts';
 import type { Broker } from '../../../lib/index.ts';
+import { componentOf, integer, listOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { NODE as NODE_NAME, TIME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
@@ -8,50 +8,39 @@ import { sizeText } from '../wire.ts';
 import { checkNode } from './on-node.ts';
 
 const COMMON = {
-  version: Type.String({ description: 'Version of the broker' }),
-  uptime: Type.String({ description: 'Time since the start: "1 hours, 0 minutes, 2 seconds"' }),
-  otp_release: Type.String({ description: 'Version of the runtime' }),
-  node_status: Type.Enum(['Running', 'Stopped'], { description: 'Status of the node' })
+  version: text('Version of the broker'),
+  uptime: text('Time since the start: "1 hours, 0 minutes, 2 seconds"'),
+  otp_release: text('Version of the runtime'),
+  node_status: oneOf(['Running', 'Stopped'], 'Status of the node')
 };
-const BROKER = Type.Object(
-  {
-    node: Type.Optional(
-      Type.String({ description: 'Name of the node; absent when the earlier revision looks one up' })
-    ),
-    ...COMMON,
-    sysdescr: Type.String({ description: 'Description of the broker' }),
-    datetime: Type.String({ description: 'Local time: "2026-01-31 23:59:59"' })
-  },
-  { title: 'Broker' }
-);
-const NODE = {
-  name: Type.String({ description: 'Name of the node' }),
-  node: Type.String({ description: 'Name of the node' }),
+const BROKER = componentOf('Broker', {
+  node: optional(text('Name of the node; absent when the earlier revision looks one up')),
   ...COMMON,
-  connections: Type.Integer({ description: 'Number of clients that are connected' }),
-  load1: Type.String({ description: 'Average load of the machine over 1 minute' }),
-  load5: Type.String({ description: 'Average load of the machine over 5 minutes' }),
-  load15: Type.String({ description: 'Average load of the machine over 15 minutes' }),
-  max_fds: Type.Integer({ description: 'Limit of file descriptors; 0: there is none, or it is unknown' }),
-  process_available: Type.Integer({ description: 'Maximum number of sessions; 0: unlimited' }),
-  process_used: Type.Integer({ description: 'Number of sessions' })
+  sysdescr: text('Description of the broker'),
+  datetime: text('Local time: "2026-01-31 23:59:59"')
+});
+const NODE = {
+  name: text('Name of the node'),
+  node: text('Name of the node'),
+  ...COMMON,
+  connections: integer('Number of clients that are connected'),
+  load1: text('Average load of the machine over 1 minute'),
+  load5: text('Average load of the machine over 5 minutes'),
+  load15: text('Average load of the machine over 15 minutes'),
+  max_fds: integer('Limit of file descriptors; 0: there is none, or it is unknown'),
+  process_available: integer('Maximum number of sessions; 0: unlimited'),
+  process_used: integer('Number of sessions')
 };
-const LISTED_NODE = Type.Object(
-  {
-    ...NODE,
-    memory_total: Type.String({ description: 'Memory that the runtime has allocated: "512.00M"' }),
-    memory_used: Type.String({ description: 'Memory in use: "256.00M"' })
-  },
-  { title: 'ListedNode' }
-);
-const ONE_NODE = Type.Object(
-  {
-    ...NODE,
-    memory_total: Type.Integer({ description: 'Bytes that the runtime has allocated' }),
-    memory_used: Type.Integer({ description: 'Bytes in use' })
-  },
-  { title: 'Node' }
-);
+const LISTED_NODE = componentOf('ListedNode', {
+  ...NODE,
+  memory_total: text('Memory that the runtime has allocated: "512.00M"'),
+  memory_used: text('Memory in use: "256.00M"')
+});
+const ONE_NODE = componentOf('Node', {
+  ...NODE,
+  memory_total: integer('Bytes that the runtime has allocated'),
+  memory_used: integer('Bytes in use')
+});
 
 const COMMON_EXAMPLE = {
   version: '0.2.0',
@@ -119,7 +108,7 @@ export const BROKERS = [
     path: '/brokers',
     descr: 'A list of brokers in the cluster',
     example: { data: [{ node: NODE_NAME, ...BROKER_EXAMPLE }] },
-    data: Type.Array(BROKER),
+    data: listOf(BROKER),
     run: ({ broker }) => [{ node: broker.settings.node, ...brokerFacts(broker) }]
   }),
   operation({
@@ -149,7 +138,7 @@ export const NODES = [
     ctl: { nodes: 'node node_status version uptime connections memory_used load1' },
     descr: 'A list of nodes in the cluster',
     example: { data: [{ ...NODE_EXAMPLE, memory_total: '64.00M', memory_used: '26.50M' }] },
-    data: Type.Array(LISTED_NODE),
+    data: listOf(LISTED_NODE),
     run: async (context) => [await nodeFacts(context, sizeText)]
   }),
   operation({

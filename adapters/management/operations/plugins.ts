@@ -1,19 +1,20 @@
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import type { Broker } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { flag, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { pluginNamed, pluginsOf } from '../plugins.ts';
 import { checkNode } from './on-node.ts';
 
-const PLUGIN = Type.Object({
-  name: Type.String({ description: 'Name of the feature or source, or "management"' }),
-  version: Type.String({ description: 'Version of the broker' }),
-  description: Type.String({ description: 'The purpose of the plugin' }),
-  active: Type.Boolean({ description: 'True if it is loaded' }),
-  type: Type.Enum(['auth', 'bridge', 'feature'], { description: '"auth": it authenticates or authorizes clients' })
+const PLUGIN = objectOf({
+  name: text('Name of the feature or source, or "management"'),
+  version: text('Version of the broker'),
+  description: text('The purpose of the plugin'),
+  active: flag('True if it is loaded'),
+  type: oneOf(['auth', 'bridge', 'feature'], '"auth": it authenticates or authorizes clients')
 });
 
-function plugins(broker: Broker): Type.Static<typeof PLUGIN>[] {
+function plugins(broker: Broker): Static<typeof PLUGIN>[] {
   const { version } = broker;
   return pluginsOf(broker).map(({ name, description, isActive, type }) => {
     return { name, version, description, active: isActive, type };
@@ -58,9 +59,7 @@ export const PLUGINS: readonly Operation[] = [
     method: 'GET',
     path: '/plugins',
     descr: 'List all plugins in the cluster',
-    data: Type.Array(
-      Type.Object({ node: Type.String({ description: 'Name of the node' }), plugins: Type.Array(PLUGIN) })
-    ),
+    data: listOf(objectOf({ node: text('Name of the node'), plugins: listOf(PLUGIN) })),
     example: {},
     run: ({ broker }) => [{ node: broker.settings.node, plugins: plugins(broker) }]
   }),
@@ -70,7 +69,7 @@ export const PLUGINS: readonly Operation[] = [
     path: '/nodes/:node/plugins',
     ctl: { 'plugins list': 'name active type description' },
     descr: 'List all plugins on a node',
-    data: Type.Array(PLUGIN),
+    data: listOf(PLUGIN),
     example: { params: { node: 'embermq@127.0.0.1' } },
     run: (context, { params }) => {
       checkNode(context, params.node);
@@ -83,7 +82,7 @@ export const PLUGINS: readonly Operation[] = [
     path: '/nodes/:node/plugins/:plugin/load',
     ctl: 'plugins load NAME=plugin',
     descr: 'Load a plugin',
-    data: Type.Optional(Type.Array(Type.String(), { description: 'Earlier: the names of what has been started' })),
+    data: optional(listOf(text(), 'Earlier: the names of what has been started')),
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_rewrite' } },
     run: (context, { params }) => {
       checkNode(context, params.node);

@@ -1,34 +1,29 @@
-import * as Type from 'typebox';
 import { nearest } from '../../../lib/adapter.ts';
 import { BrokerError, type ResourceState, type RulesApi } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { anyObject, anyOf, flag, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
 import { RESOURCE, RESOURCE_WITH_STATUS, shownResource } from './resource-forms.ts';
 import { isTest, TEST } from './rule-faults.ts';
 
-const CONFIG = recordOf(Type.Unknown(), { description: 'The parameters, as defined by the type' });
-const DESCRIPTION = Type.String({ default: '', description: 'A description' });
-const GIVEN = Type.Object({
-  id: Type.Optional(
-    Type.String({
-      description:
-        'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits'
-    })
+const CONFIG = anyObject('The parameters, as defined by the type');
+const DESCRIPTION = text('A description', { default: '' });
+const GIVEN = objectOf({
+  id: optional(
+    text(
+      'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "resource:" and 8 hexadecimal digits'
+    )
   ),
-  type: Type.String({ description: 'The name of the type' }),
-  config: Type.Optional(CONFIG),
-  description: Type.Optional(DESCRIPTION),
+  type: text('The name of the type'),
+  config: optional(CONFIG),
+  description: optional(DESCRIPTION),
   test: TEST
 });
-const CHANGE = Type.Object({
-  config: Type.Optional(
-    recordOf(Type.Unknown(), {
-      description: 'All parameters; ****** for a secret keeps the present one'
-    })
-  ),
-  description: Type.Optional(DESCRIPTION)
+const CHANGE = objectOf({
+  config: optional(anyObject('All parameters; ****** for a secret keeps the present one')),
+  description: optional(DESCRIPTION)
 });
 
 const params = { id: examples.RESOURCE.id };
@@ -73,14 +68,12 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resources',
     ctl: { 'resources add FILE --id': '', 'resources test FILE test=true': '' },
     descr: 'Create a resource',
-    query: Type.Object({
-      test: Type.Optional(
-        Type.Boolean({ description: 'Find out whether the target can be reached, and make no resource' })
-      )
+    query: objectOf({
+      test: optional(flag('Find out whether the target can be reached, and make no resource'))
     }),
     body: GIVEN,
     shown: RESOURCE_WITH_STATUS,
-    data: Type.Optional(Type.Union([RESOURCE])),
+    data: optional(anyOf([RESOURCE])),
     example: { body: { ...examples.GIVEN_RESOURCE, test: false } },
     run: async ({ broker }, { query, body }) => {
       const { id, type, config = {}, description } = body;
@@ -97,7 +90,7 @@ export const RESOURCES: readonly Operation[] = [
     path: '/resources',
     ctl: { 'resources list [TYPE]': 'id type is_alive waiting description last_error' },
     descr: 'A list of all resources',
-    data: Type.Array(RESOURCE),
+    data: listOf(RESOURCE),
     example: { data: [examples.RESOURCE] },
     run: async ({ broker }) => new Listing(await broker.rules.resources.list(), undefined, shownResource)
   }),
@@ -164,7 +157,7 @@ export const RESOURCES: readonly Operation[] = [
     method: 'GET',
     path: '/resource_status/:id',
     descr: 'Find out whether the target of a resource can be reached at present',
-    data: Type.Object({ is_alive: Type.Boolean({ description: 'True if it can be reached' }) }),
+    data: objectOf({ is_alive: flag('True if it can be reached') }),
     example: { params, data: { is_alive: true } },
     run: async ({ broker }, { params: { id } }) => {
       await resourceOf(broker, id);

@@ -1,17 +1,14 @@
-import * as Type from 'typebox';
 import type { RouteRecord } from '../../../lib/index.ts';
+import { componentOf, listOf, text } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 
-const DATA = Type.Array(
-  Type.Object(
-    {
-      topic: Type.String({ description: 'Topic filter, without a share prefix' }),
-      node: Type.String({ description: 'Name of the node that has the subscribers' })
-    },
-    { title: 'Route' }
-  )
+const DATA = listOf(
+  componentOf('Route', {
+    topic: text('Topic filter, without a share prefix'),
+    node: text('Name of the node that has the subscribers')
+  })
 );
 
 function shape({ topic, node }: RouteRecord): object {

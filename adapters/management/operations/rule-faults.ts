@@ -1,6 +1,6 @@
-import * as Type from 'typebox';
 import { BrokerError, NotFound, StateError } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { anyOf, flag, oneOf, optional } from '../../rest/kit/index.ts';
 import { faultOf, renamed } from '../codes.ts';
 
 /** The first words of messages, as in the original products, by the error codes of the broker. */
@@ -36,9 +36,7 @@ function badArguments(message: string, word?: string): Fault {
 }
 
 /** The body parameter that requests a test. */
-export const TEST = Type.Optional(
-  Type.Union([Type.Boolean(), Type.Enum(['true', 'false'])], { description: 'As in the query' })
-);
+export const TEST = optional(anyOf([flag(), oneOf(['true', 'false'])], 'As in the query'));
 
 /**
  * Check whether a request asks for a test.

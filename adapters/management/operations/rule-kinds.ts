@@ -1,24 +1,19 @@
-import * as Type from 'typebox';
 import type { RulesApi } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { anyObject, componentOf, listOf, objectOf, text } from '../../rest/kit/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Operation, operation } from '../operation.ts';
 import { ACTION, RESOURCE, RESOURCE_TYPE, shownAction, shownResource, shownResourceType } from './resource-forms.ts';
 
-const EVENT = Type.Object(
-  {
-    event: Type.String({
-      description: 'The topic of the event after FROM; $events/message_publish stands for topics of messages'
-    }),
-    title: Type.Object({ en: Type.String(), zh: Type.String() }),
-    description: Type.Object({ en: Type.String(), zh: Type.String() }),
-    test_columns: recordOf(Type.Unknown(), { description: 'Columns, with their values in a test' }),
-    columns: Type.Array(Type.String(), { description: 'The columns' }),
-    sql_example: Type.String({ description: 'A statement' })
-  },
-  { title: 'RuleEvent' }
-);
+const EVENT = componentOf('RuleEvent', {
+  event: text('The topic of the event after FROM; $events/message_publish stands for topics of messages'),
+  title: objectOf({ en: text(), zh: text() }),
+  description: objectOf({ en: text(), zh: text() }),
+  test_columns: anyObject('Columns, with their values in a test'),
+  columns: listOf(text(), 'The columns'),
+  sql_example: text('A statement')
+});
 
 /** @throws Fault notFound if the type of resources does not exist */
 async function checkType({ rules }: { readonly rules: RulesApi }, type: string): Promise<void> {
@@ -36,7 +31,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/actions',
     ctl: { 'actions list [TYPE]': 'name for types app description.en' },
     descr: 'A list of all actions',
-    data: Type.Array(ACTION),
+    data: listOf(ACTION),
     example: { data: [examples.RULE_ACTION] },
     run: async ({ broker }) => (await broker.rules.actions()).map(shownAction)
   }),
@@ -60,7 +55,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types',
     ctl: { 'resources types [NAME]': 'name provider description.en' },
     descr: 'List all resource types',
-    data: Type.Array(RESOURCE_TYPE),
+    data: listOf(RESOURCE_TYPE),
     example: {},
     run: async ({ broker }) => (await broker.rules.resourceTypes()).map(shownResourceType)
   }),
@@ -84,7 +79,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types/:type/resources',
     ctl: 'resources list [TYPE]',
     descr: 'List all resources of a resource type',
-    data: Type.Array(RESOURCE),
+    data: listOf(RESOURCE),
     example: { params: { type }, data: [examples.RESOURCE] },
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
@@ -97,7 +92,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/resource_types/:type/actions',
     ctl: 'actions list [TYPE]',
     descr: 'List all actions of a resource type',
-    data: Type.Array(ACTION),
+    data: listOf(ACTION),
     example: { params: { type } },
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
@@ -110,7 +105,7 @@ export const RULE_KINDS: readonly Operation[] = [
     path: '/rule_events',
     ctl: { 'rules events': 'event columns' },
     descr: 'List all events with detailed info',
-    data: Type.Array(EVENT),
+    data: listOf(EVENT),
     example: {},
     run: async ({ broker }) =>
       (await broker.rules.events()).map(({ event, title, description, testColumns, columns, example }) => ({

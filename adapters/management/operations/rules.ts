@@ -3,11 +3,21 @@
 // digits. The audit log has the names of actions, not their parameters, which may be secrets.
 
 import type { Static } from 'typebox';
-import * as Type from 'typebox';
 import { nearest } from '../../../lib/adapter.ts';
 import { type ActionInput, decodeJson, encodeJson, type RuleState, type RulesApi } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
-import { type AuditedNames, documentedAs } from '../../rest/kit/index.ts';
+import { Fault } from '../../rest/index.ts';
+import {
+  type AuditedNames,
+  any,
+  anyObject,
+  anyOf,
+  flag,
+  listOf,
+  objectOf,
+  oneOf,
+  optional,
+  text
+} from '../../rest/kit/index.ts';
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -15,55 +25,41 @@ import { encodedData, type Reply } from '../reply.ts';
 import { given, isTest, TEST } from './rule-faults.ts';
 import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
 
-const SQL = Type.String({ description: 'The statement' });
+const SQL = text('The statement');
 const FIELDS = {
-  description: Type.Optional(Type.String({ default: '', description: 'A description' })),
-  enabled: Type.Optional(Type.Boolean({ default: true, description: 'True if events reach the rule' })),
-  on_action_failed: Type.Optional(
-    Type.Enum(['continue', 'stop'], {
-      default: 'continue',
-      description: 'continue: the later actions run even if one has failed; stop: they do not'
+  description: optional(text('A description', { default: '' })),
+  enabled: optional(flag('True if events reach the rule', { default: true })),
+  on_action_failed: optional(
+    oneOf(['continue', 'stop'], 'continue: the later actions run even if one has failed; stop: they do not', {
+      default: 'continue'
     })
   )
 };
-const GIVEN = Type.Object({
-  id: Type.Optional(
-    Type.String({
-      description:
-        'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "rule:" and 8 hexadecimal digits'
-    })
+const GIVEN = objectOf({
+  id: optional(
+    text(
+      'The id: 1 to 64 letters, digits, ":", "_", "-" and ".", except "." and ".."; default: "rule:" and 8 hexadecimal digits'
+    )
   ),
-  rawsql: Type.Optional(Type.String({ description: 'The statement', ...documentedAs({ isRequired: true }) })),
-  actions: Type.Optional(
-    Type.Array(GIVEN_ACTION, { description: 'The actions for each output; required except for a test' })
-  ),
+  rawsql: optional(text('The statement', { documented: { isRequired: true } })),
+  actions: optional(listOf(GIVEN_ACTION, 'The actions for each output; required except for a test')),
   ...FIELDS,
   test: TEST,
-  ctx: Type.Optional(
-    recordOf(Type.Unknown(), {
-      description: 'For a test: columns of the event; others have the defaults of /rule_events'
-    })
-  )
+  ctx: optional(anyObject('For a test: columns of the event; others have the defaults of /rule_events'))
 });
-const CHANGE = Type.Object({
-  rawsql: Type.Optional(SQL),
-  actions: Type.Optional(
-    Type.Array(GIVEN_ACTION, { description: 'All actions; if they are other ones, their metrics begin with 0' })
-  ),
+const CHANGE = objectOf({
+  rawsql: optional(SQL),
+  actions: optional(listOf(GIVEN_ACTION, 'All actions; if they are other ones, their metrics begin with 0')),
   ...FIELDS
 });
-const CONDITIONS = Type.Object({
-  enabled: Type.Optional(Type.Boolean({ description: 'Rules that are enabled, or that are not' })),
-  for: Type.Optional(Type.String({ description: 'Rules with this topic after FROM' })),
-  _like_id: Type.Optional(Type.String({ description: 'Rules whose id contains this' })),
-  _like_for: Type.Optional(Type.String({ description: 'Rules with a topic after FROM that contains this' })),
-  _match_for: Type.Optional(
-    Type.String({ description: 'Rules with a topic after FROM that this topic filter matches' })
-  ),
-  _like_description: Type.Optional(Type.String({ description: 'Rules whose description contains this' })),
-  enable_paging: Type.Optional(
-    Type.Boolean({ description: 'True if the list has pages; default: if "_page" or "_limit" is given' })
-  )
+const CONDITIONS = objectOf({
+  enabled: optional(flag('Rules that are enabled, or that are not')),
+  for: optional(text('Rules with this topic after FROM')),
+  _like_id: optional(text('Rules whose id contains this')),
+  _like_for: optional(text('Rules with a topic after FROM that contains this')),
+  _match_for: optional(text('Rules with a topic after FROM that this topic filter matches')),
+  _like_description: optional(text('Rules whose description contains this')),
+  enable_paging: optional(flag('True if the list has pages; default: if "_page" or "_limit" is given'))
 });
 
 /** The audit entries of actions, without their parameters, which may be secret. */
@@ -131,17 +127,13 @@ export const RULES: readonly Operation[] = [
       'rules test [FILE] test=true --sql=rawsql --ctx': ''
     },
     descr: 'Create a rule',
-    query: Type.Object({
-      test: Type.Optional(Type.Boolean({ description: 'Evaluate the statement for an event, and make no rule' })),
-      rawsql: Type.Optional(Type.String({ description: 'As in the body' }))
+    query: objectOf({
+      test: optional(flag('Evaluate the statement for an event, and make no rule')),
+      rawsql: optional(text('As in the body'))
     }),
     body: GIVEN,
     shown: RULE,
-    data: Type.Union([
-      RULE,
-      recordOf(Type.Unknown(), { description: 'Of a test: the output' }),
-      Type.Array(Type.Unknown(), { description: 'Of a test with FOREACH: the outputs' })
-    ]),
+    data: anyOf([RULE, anyObject('Of a test: the output'), listOf(any(), 'Of a test with FOREACH: the outputs')]),
     example: {
       body: {
         rawsql: 'SELECT payload.celsius AS celsius FROM "sensors/+/temperature" WHERE payload.celsius > 80',
@@ -177,7 +169,7 @@ export const RULES: readonly Operation[] = [
     descr: 'A list of all rules',
     query: CONDITIONS,
     paged: 'max',
-    data: Type.Array(RULE),
+    data: listOf(RULE),
     example: { data: [examples.RULE] },
     run: async ({ broker, page, revision }, { query }) => {
       const all = await broker.rules.list({

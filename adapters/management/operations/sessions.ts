@@ -1,7 +1,7 @@
-import * as Type from 'typebox';
 import { recordNames } from '../../../lib/adapter.ts';
 import type { SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { listOf } from '../../rest/kit/index.ts';
 import { SESSION as EXAMPLE } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
@@ -10,7 +10,7 @@ import { writer } from '../wire.ts';
 import { inClusterAndOnNode } from './on-node.ts';
 
 const { schema: SESSION, write } = writer<SessionRecord>('Session', recordNames('session', 'earlier'));
-const DATA = Type.Array(SESSION);
+const DATA = listOf(SESSION);
 
 async function list(context: Context): Promise<Listing<SessionRecord>> {
   const { broker, walks } = context;

@@ -1,7 +1,7 @@
-import type { TObject, TSchema } from 'typebox';
-import * as Type from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import { recordNames } from '../../../lib/adapter.ts';
 import type { Broker, PageParts, QoS, SubscriptionQuery, SubscriptionRecord } from '../../../lib/index.ts';
+import { integer, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
@@ -13,28 +13,20 @@ import { inClusterAndOnNode } from './on-node.ts';
 const AT_ONCE = 10_000;
 
 /** The conditions on the subscriptions of a client. All given conditions must hold. */
-const OF_CLIENT = Type.Object({
-  qos: Type.Optional(Type.Integer({ minimum: 0, maximum: 2, description: 'The QoS' })),
-  share: Type.Optional(
-    Type.String({ description: 'The name of the share group; "$queue" for topics that begin with "$queue/"' })
-  ),
-  _match_topic: Type.Optional(
-    Type.String({ description: 'A topic filter that covers the topic filter of the subscription' })
-  )
+const OF_CLIENT = objectOf({
+  qos: optional(integer('The QoS', { min: 0, max: 2 })),
+  share: optional(text('The name of the share group; "$queue" for topics that begin with "$queue/"')),
+  _match_topic: optional(text('A topic filter that covers the topic filter of the subscription'))
 });
 /** The conditions of subscription lists. */
-const OF_ALL = Type.Object({
-  clientid: Type.Optional(Type.String({ description: 'The client id' })),
-  topic: Type.Optional(
-    Type.String({
-      description: 'The topic filter of the subscription, without a share prefix'
-    })
-  ),
+const OF_ALL = objectOf({
+  clientid: optional(text('The client id')),
+  topic: optional(text('The topic filter of the subscription, without a share prefix')),
   ...OF_CLIENT.properties
 });
-const NONE = Type.Object({});
+const NONE = objectOf({});
 
-type Conditions = Type.Static<typeof OF_ALL>;
+type Conditions = Static<typeof OF_ALL>;
 
 const WRITERS = {
   earlier: writer<SubscriptionRecord>('Subscription', recordNames('subscription', 'earlier')),
@@ -129,6 +121,6 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
 
 /** Subscriptions. The conditions are those of the later revisions. */
 export const SUBSCRIPTIONS = [
-  ...operationsIn(EARLIER, Type.Array(WRITERS.earlier.schema), NONE, NONE),
-  ...operationsIn(LATER, Type.Array(WRITERS.later.schema), OF_ALL, OF_CLIENT)
+  ...operationsIn(EARLIER, listOf(WRITERS.earlier.schema), NONE, NONE),
+  ...operationsIn(LATER, listOf(WRITERS.later.schema), OF_ALL, OF_CLIENT)
 ];

@@ -1,15 +1,12 @@
-import * as Type from 'typebox';
 import { Fault } from '../../rest/index.ts';
 import type { OriginalAnswer } from '../../rest/kit/index.ts';
+import { componentOf, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { type Operation, operation } from '../operation.ts';
 import { checkName, checkNotEmpty } from '../records.ts';
 
-const USERNAME = Type.String({ description: 'The name of the user' });
-const PASSWORD = Type.String({ description: 'The password' });
-const TAGS = Type.String({
-  default: '',
-  description: 'Any text; "administrator" makes the user one, others may only read'
-});
+const USERNAME = text('The name of the user');
+const PASSWORD = text('The password');
+const TAGS = text('Any text; "administrator" makes the user one, others may only read', { default: '' });
 
 /** The answers of the original products about users. */
 function originalAnswer({ kind }: Fault): OriginalAnswer | undefined {
@@ -27,7 +24,7 @@ export const USERS: readonly Operation[] = [
     path: '/auth',
     descr: 'Authenticate an user',
     example: { body: { username: 'ann', password: 'password of ann' } },
-    body: Type.Object({ username: USERNAME, password: PASSWORD }),
+    body: objectOf({ username: USERNAME, password: PASSWORD }),
     isForViewer: () => true,
     originalAnswer: ({ kind, original }) => {
       if (kind === 'missingParameter' || kind === 'emptyCredentials')
@@ -49,10 +46,10 @@ export const USERS: readonly Operation[] = [
     descr: 'Create an user',
     grantsAccess: true,
     example: { body: { username: 'eve', password: 'password of eve', tags: 'viewer' } },
-    body: Type.Object({
+    body: objectOf({
       username: USERNAME,
       password: PASSWORD,
-      tags: Type.Optional(TAGS)
+      tags: optional(TAGS)
     }),
     originalAnswer: (fault) =>
       fault.kind === 'missingParameter' || fault.kind === 'emptyCredentials'
@@ -76,7 +73,7 @@ export const USERS: readonly Operation[] = [
         { username: 'bob', tags: 'viewer' }
       ]
     },
-    data: Type.Array(Type.Object({ username: USERNAME, tags: TAGS }, { title: 'User' })),
+    data: listOf(componentOf('User', { username: USERNAME, tags: TAGS })),
     run: ({ broker }) => [...broker.users].map(({ name, tags }) => ({ username: name, tags }))
   }),
   operation({
@@ -86,7 +83,7 @@ export const USERS: readonly Operation[] = [
     descr: 'Update an user',
     grantsAccess: true,
     example: { params: { name: 'bob' }, body: { tags: 'administrator' } },
-    body: Type.Object({ tags: TAGS }),
+    body: objectOf({ tags: TAGS }),
     named: { username: 'name' },
     originalAnswer,
     run: ({ broker }, { params: { name }, body: { tags } }) => broker.users.update(name, tags)
@@ -110,9 +107,9 @@ export const USERS: readonly Operation[] = [
       params: { username: 'bob' },
       body: { old_pwd: 'password of bob', new_pwd: 'another password' }
     },
-    body: Type.Object({
-      old_pwd: Type.String({ description: 'The password until now' }),
-      new_pwd: Type.String({ description: 'The password from now on' })
+    body: objectOf({
+      old_pwd: text('The password until now'),
+      new_pwd: text('The password from now on')
     }),
     // only users have a password here, whatever the id of another caller is
     isForViewer: ({ kind, id }, { username }) => kind === 'user' && id === username,

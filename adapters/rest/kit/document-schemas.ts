@@ -13,11 +13,6 @@ export interface Documented {
   readonly as?: object;
 }
 
-/** Schema options with the keyword `documented`. */
-export function documentedAs(documented: Documented): { readonly documented: Documented } {
-  return { documented };
-}
-
 /** Keywords whose value is a schema, a list of schemas, or schemas by name. */
 const ONE = ['items', 'additionalProperties', 'not'];
 const LISTS = ['anyOf', 'oneOf', 'allOf'];

@@ -4,7 +4,7 @@
  */
 
 export { check, checkQuery, loadChecks, readQuery } from './checks.ts';
-export { type Documented, DocumentSchemas, documentedAs } from './document-schemas.ts';
+export { type Documented, DocumentSchemas } from './document-schemas.ts';
 export { type DocumentStyle, openApi, shown } from './openapi.ts';
 export {
   type AuditedNames,
@@ -24,4 +24,19 @@ export {
   type RowTypes,
   requestOf
 } from './operation.ts';
+export {
+  any,
+  anyObject,
+  anyOf,
+  componentOf,
+  flag,
+  integer,
+  listOf,
+  number,
+  objectOf,
+  oneOf,
+  optional,
+  recordOf,
+  text
+} from './schemas.ts';
 export { type ReplyStyle, type RestInterface, RestService } from './service.ts';

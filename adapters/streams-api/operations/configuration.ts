@@ -2,31 +2,26 @@
 // and schemas. Bodies are the properties; secrets are shown as `******`, which keeps the current value if it is sent
 // back. What is in use is not deleted.
 
-import * as Type from 'typebox';
 import type { StreamConfigEntry, StreamConfigKey, StreamsApi } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { anyObject, componentOf, listOf, objectOf, oneOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 
-const PROPERTIES = recordOf(Type.Unknown(), { description: 'The properties of the type; secrets are shown as ******' });
+const PROPERTIES = anyObject('The properties of the type; secrets are shown as ******');
 const PROTOBUF = { kind: 'schema', type: 'protobuf' } as const;
-const CONNECTION = Type.Object(
-  {
-    id: Type.String(),
-    typ: Type.String({ description: 'The type of sources and sinks that can use it' }),
-    props: PROPERTIES,
-    status: Type.Enum(['connected', 'connecting', 'disconnected'], {
-      description: 'The state of the running rules that use it; disconnected if there are none'
-    }),
-    err: Type.String({ description: 'Why it is not connected; empty if that is not known' })
-  },
-  { title: 'Connection' }
-);
-const SCHEMA = Type.Object(
-  { type: Type.String(), name: Type.String(), content: Type.String({ description: 'The text of the .proto file' }) },
-  { title: 'Schema' }
-);
-const CONTENT = Type.String({ description: 'The text of the .proto file' });
+const CONNECTION = componentOf('Connection', {
+  id: text(),
+  typ: text('The type of sources and sinks that can use it'),
+  props: PROPERTIES,
+  status: oneOf(
+    ['connected', 'connecting', 'disconnected'],
+    'The state of the running rules that use it; disconnected if there are none'
+  ),
+  err: text('Why it is not connected; empty if that is not known')
+});
+const SCHEMA = componentOf('Schema', { type: text(), name: text(), content: text('The text of the .proto file') });
+const CONTENT = text('The text of the .proto file');
 
 /** @throws Fault notFound */
 async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigEntry> {
@@ -139,10 +134,10 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections',
     descr: 'Create a connection; sections and actions use it by the property connectionSelector',
     errorPrefix: 'create connection error',
-    body: Type.Object({
-      id: Type.String({ minLength: 1, description: 'The identifier' }),
-      typ: Type.String({ description: 'The type of source or sink: mqtt' }),
-      props: Type.Optional(PROPERTIES)
+    body: objectOf({
+      id: text('The identifier', { min: 1 }),
+      typ: text('The type of source or sink: mqtt'),
+      props: optional(PROPERTIES)
     }),
     status: 201,
     contentType: 'text/plain',
@@ -162,7 +157,7 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections',
     descr: 'The connections with their state',
     errorPrefix: 'list connections error',
-    data: Type.Array(CONNECTION),
+    data: listOf(CONNECTION),
     example: {},
     run: async ({ streams }) => {
       const all = await streams.config.list('connection');
@@ -185,10 +180,10 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections/:id',
     descr: 'Replace the properties of a connection; rules use them from their next start',
     errorPrefix: 'update connection error',
-    body: Type.Object({
-      typ: Type.Optional(Type.String({ description: 'The same as before' })),
+    body: objectOf({
+      typ: optional(text('The same as before')),
       props: PROPERTIES,
-      id: Type.Optional(Type.String({ description: 'The same as in the path' }))
+      id: optional(text('The same as in the path'))
     }),
     contentType: 'text/plain',
     audited: ({ body: { typ, props } }) => ({ typ, properties: Object.keys(props) }),
@@ -221,7 +216,7 @@ const SCHEMAS: readonly Operation[] = [
     path: '/schemas/protobuf',
     descr: 'Create a schema; streams use its messages as SCHEMAID="NAME.MESSAGE"',
     errorPrefix: 'create schema error',
-    body: Type.Object({ name: Type.String({ minLength: 1, description: 'The name' }), content: CONTENT }),
+    body: objectOf({ name: text('The name', { min: 1 }), content: CONTENT }),
     status: 201,
     contentType: 'text/plain',
     run: async ({ streams }, { body: { name, content } }) => {
@@ -235,7 +230,7 @@ const SCHEMAS: readonly Operation[] = [
     path: '/schemas/protobuf',
     descr: 'The names of the schemas',
     errorPrefix: 'list schemas error',
-    data: Type.Array(Type.String()),
+    data: listOf(text()),
     example: {},
     run: async ({ streams }) => (await streams.config.list('schema')).map(({ name }) => name)
   }),
@@ -257,8 +252,8 @@ const SCHEMAS: readonly Operation[] = [
     path: '/schemas/protobuf/:name',
     descr: 'Replace a schema, or create it; rules use it from their next start',
     errorPrefix: 'update schema error',
-    body: Type.Object({
-      name: Type.Optional(Type.String({ description: 'The same as in the path' })),
+    body: objectOf({
+      name: optional(text('The same as in the path')),
       content: CONTENT
     }),
     contentType: 'text/plain',

@@ -1,37 +1,31 @@
 // A row for each operation. Faults of plugins have the documented sentences already.
 // Plugins run code with the rights of the process, so rows that install or define something have `loadsCode`.
 
-import * as Type from 'typebox';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import { componentOf, flag, listOf, objectOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { PLUGIN_TYPES, type PluginInput, type PluginType } from '../../streams-plugins/index.ts';
 import { faultOf } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 
-const FUNCTIONS = Type.Array(Type.String(), { description: 'The functions that the library exports' });
+const FUNCTIONS = listOf(text(), 'The functions that the library exports');
 const FIELDS = {
-  file: Type.String({ description: 'URL of the archive (http, https or file), which ends with .zip' }),
-  functions: Type.Optional(FUNCTIONS),
-  shellParas: Type.Optional(Type.Array(Type.String(), { description: 'Arguments of install.sh' }))
+  file: text('URL of the archive (http, https or file), which ends with .zip'),
+  functions: optional(FUNCTIONS),
+  shellParas: optional(listOf(text(), 'Arguments of install.sh'))
 };
-const NEW = Type.Object({ name: Type.String({ description: 'The name' }), ...FIELDS });
-const PLUGIN = Type.Object(
-  {
-    name: Type.String(),
-    version: Type.String({ description: '"$deleted" after a drop, until the service restarts' }),
-    functions: Type.Optional(Type.Array(Type.String()))
-  },
-  { title: 'Plugin' }
-);
-const SCRIPT = Type.Object({
-  id: Type.String({ description: 'The name of the function, which the script defines' }),
-  description: Type.Optional(Type.String()),
-  script: Type.String({ description: 'The code: function area(x, y) { return x * y; }' }),
-  isAgg: Type.Optional(Type.Boolean({ default: false, description: 'True for an aggregate: parameters are arrays' }))
+const NEW = objectOf({ name: text('The name'), ...FIELDS });
+const PLUGIN = componentOf('Plugin', {
+  name: text(),
+  version: text('"$deleted" after a drop, until the service restarts'),
+  functions: optional(listOf(text()))
 });
-const SCRIPT_ROW = Type.Object(
-  { id: Type.String(), description: Type.String(), script: Type.String(), isAgg: Type.Boolean() },
-  { title: 'Script' }
-);
+const SCRIPT = objectOf({
+  id: text('The name of the function, which the script defines'),
+  description: optional(text()),
+  script: text('The code: function area(x, y) { return x * y; }'),
+  isAgg: optional(flag('True for an aggregate: parameters are arrays', { default: false }))
+});
+const SCRIPT_ROW = componentOf('Script', { id: text(), description: text(), script: text(), isAgg: flag() });
 
 /** @throws Fault if the type is unknown, as for an unknown path */
 function typeOf(type: string): PluginType {
@@ -54,7 +48,7 @@ function notJson(_body: string, reason: string, { type }: Readonly<Record<string
   return `Invalid body: Error decoding the ${type} plugin json: ${reason}`;
 }
 
-const FLAG = Type.Optional(Type.String({ description: '1: stop the stream service, so that it takes effect' }));
+const FLAG = optional(text('1: stop the stream service, so that it takes effect'));
 
 /** Plugins of sources, sinks and functions. */
 const PLUGINS: readonly Operation[] = [
@@ -83,7 +77,7 @@ const PLUGINS: readonly Operation[] = [
     ctl: { 'stream plugins TYPE': 'name version functions' },
     descr: 'List the names of the plugins of a type, also of those that are dropped but still in effect',
     errorPrefix: ({ type }) => `${type} plugins list command error`,
-    data: Type.Array(Type.String()),
+    data: listOf(text()),
     run: ({ plugins }, { params: { type } }) => plugins.list(typeOf(type))
   }),
   operation({
@@ -105,7 +99,7 @@ const PLUGINS: readonly Operation[] = [
     path: '/plugins/:type/:name',
     descr: 'Replace a plugin by another archive',
     errorPrefix: ({ type }) => `${type} plugins update command error`,
-    body: Type.Object({ name: Type.Optional(Type.String({ description: 'The same as in the path' })), ...FIELDS }),
+    body: objectOf({ name: optional(text('The same as in the path')), ...FIELDS }),
     notJson,
     contentType: 'text/plain',
     loadsCode: true,
@@ -124,7 +118,7 @@ const PLUGINS: readonly Operation[] = [
     ctl: 'stream drop-plugin TYPE NAME --force=restart',
     descr: 'Drop a plugin, which takes effect when the stream service restarts',
     errorPrefix: ({ type, name }) => `delete ${type} plugin ${name} error`,
-    query: Type.Object({ restart: FLAG, stop: FLAG }),
+    query: objectOf({ restart: FLAG, stop: FLAG }),
     contentType: 'text/plain',
     run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
       const isStopped = restart === '1' || stop === '1';
@@ -140,7 +134,7 @@ const PLUGINS: readonly Operation[] = [
     path: '/plugins/:type/prebuild',
     descr: 'The plugins of a type that can be downloaded, with their addresses',
     errorPrefix: ({ type }) => `${type} plugins prebuild command error`,
-    data: recordOf(Type.String()),
+    data: recordOf(text()),
     run: ({ plugins }, { params: { type } }) => plugins.prebuild(typeOf(type))
   })
 ];
@@ -154,7 +148,7 @@ const UDFS: readonly Operation[] = [
     ctl: 'stream register PLUGIN FUNCTIONS=functions',
     descr: 'Register the functions that a plugin exports',
     errorPrefix: ({ plugin_name: name }) => `function plugins ${name} regiser functions error`,
-    body: Type.Object({ functions: FUNCTIONS }),
+    body: objectOf({ functions: FUNCTIONS }),
     notJson: (_body, reason, { plugin_name: name }) =>
       `Invalid body: Error decoding the functions of plugin ${name}: ${reason}`,
     first: ({ functions }) => {
@@ -179,7 +173,7 @@ const UDFS: readonly Operation[] = [
     ctl: { 'stream functions': 'name plugin' },
     descr: 'List the names of the functions of plugins',
     errorPrefix: 'udfs list command error',
-    data: Type.Array(Type.String()),
+    data: listOf(text()),
     run: ({ plugins }) => plugins.udfs()
   }),
   operation({
@@ -189,7 +183,7 @@ const UDFS: readonly Operation[] = [
     ctl: 'stream functions',
     descr: 'The plugin that defines a function',
     errorPrefix: ({ name }) => `describe function ${name} error`,
-    data: Type.Object({ name: Type.String(), plugin: Type.String() }, { title: 'PluginFunction' }),
+    data: componentOf('PluginFunction', { name: text(), plugin: text() }),
     run: async ({ plugins }, { params: { name } }) => {
       const found = await plugins.udf(name);
       return { name: found.name, plugin: found.plugin };
@@ -223,7 +217,7 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript',
     descr: 'List the names of the functions in JavaScript',
     errorPrefix: 'javascript functions list command error',
-    data: Type.Array(Type.String()),
+    data: listOf(text()),
     run: ({ plugins }) => plugins.scripts.list()
   }),
   operation({
@@ -244,9 +238,9 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript/:id',
     descr: 'Replace a function in JavaScript, or create it',
     errorPrefix: 'javascript function update command error',
-    body: Type.Object({
+    body: objectOf({
       ...SCRIPT.properties,
-      id: Type.Optional(Type.String({ description: 'The same as in the path' }))
+      id: optional(text('The same as in the path'))
     }),
     notJson: NOT_SCRIPT,
     contentType: 'text/plain',

@@ -1,22 +1,19 @@
-import * as Type from 'typebox';
 import type { StreamsApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { componentOf, flag, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { faultOf } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { isNotFound, unknownRule } from '../rule-forms.ts';
 
-const TAGS = Type.Array(Type.String(), { maxItems: 100, description: 'The tags' });
+const TAGS = listOf(text(), 'The tags', { maxItems: 100 });
 /** The documents of the original use both names. */
-const BODY = Type.Object({ tags: Type.Optional(TAGS), keys: Type.Optional(TAGS) });
-const OUTCOMES = Type.Array(
-  Type.Object(
-    {
-      ruleId: Type.String(),
-      success: Type.Boolean(),
-      error: Type.Optional(Type.String({ description: 'The reason of the failure' }))
-    },
-    { title: 'BulkOutcome' }
-  )
+const BODY = objectOf({ tags: optional(TAGS), keys: optional(TAGS) });
+const OUTCOMES = listOf(
+  componentOf('BulkOutcome', {
+    ruleId: text(),
+    success: flag(),
+    error: optional(text('The reason of the failure'))
+  })
 );
 
 interface Tagged {
@@ -100,11 +97,11 @@ export const RULE_TAGS: readonly Operation[] = [
     path: '/rules/tags/match',
     descr: 'The ids of the rules that have all of the tags',
     errorPrefix: 'match rule tags error',
-    query: Type.Object({
-      tags: Type.Optional(Type.String({ description: 'The tags, separated by commas; or in the body' }))
+    query: objectOf({
+      tags: optional(text('The tags, separated by commas; or in the body'))
     }),
-    body: Type.Optional(BODY),
-    data: Type.Object({ rules: Type.Array(Type.String()) }),
+    body: optional(BODY),
+    data: objectOf({ rules: listOf(text()) }),
     example: { query: { tags: 'a' }, data: { rules: ['r1'] } },
     run: async ({ streams }, { query: { tags }, body }) => {
       const wanted = tags === undefined ? tagsOf(body ?? {}) : tags.split(',').map((tag) => tag.trim());

@@ -3,7 +3,18 @@
 
 import * as Type from 'typebox';
 import type { NotFound, PlanNode, StreamsApi } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
+import { Fault } from '../../rest/index.ts';
+import {
+  anyObject,
+  componentOf,
+  flag,
+  integer,
+  listOf,
+  objectOf,
+  optional,
+  recordOf,
+  text
+} from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { indentedJson, jsonText, sorted } from '../reply.ts';
@@ -101,7 +112,7 @@ export const RULES: readonly Operation[] = [
     path: '/rules',
     ctl: { 'stream list': 'id status name tags' },
     descr: 'List the rules with their status, sorted by id',
-    data: Type.Array(RULE_ROW),
+    data: listOf(RULE_ROW),
     example: { data: [{ id: ID, status: 'Running' }] },
     run: async ({ streams }) =>
       (await streams.rules.list()).map((rule) => ({ id: rule.id, status: rule.status, ...extras(rule) }))
@@ -212,13 +223,10 @@ export const RULES: readonly Operation[] = [
     ctl: { 'stream topology ID': 'node next' },
     descr: 'The nodes of a rule and the successors of each',
     errorPrefix: 'get rule topo error',
-    data: Type.Object(
-      {
-        sources: Type.Array(Type.String(), { description: 'The entry points' }),
-        edges: recordOf(Type.Array(Type.String()), { description: 'The successors of each node' })
-      },
-      { title: 'Topology' }
-    ),
+    data: componentOf('Topology', {
+      sources: listOf(text(), 'The entry points'),
+      edges: recordOf(listOf(text()), 'The successors of each node')
+    }),
     example: { params: { id: ID } },
     faultOf: (error, input) =>
       hasCode(error, 'STREAM_RULE_NOT_STARTED')
@@ -241,8 +249,8 @@ export const RULES: readonly Operation[] = [
     first: checkRule,
     isReading: true,
     refusal: 422,
-    data: Type.Object({
-      sources: Type.Array(Type.String(), { description: 'The streams and tables of the rule' }),
+    data: objectOf({
+      sources: listOf(text(), 'The streams and tables of the rule'),
       valid: Type.Literal(true)
     }),
     example: { body: { ...RULE_BODY, id: 'r2' }, data: { sources: ['demo'], valid: true } },
@@ -259,14 +267,11 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream explain ID',
     descr: 'The plan of a rule, a line of JSON for each node; with "Accept: application/json" as a tree',
     errorPrefix: 'explain rule error',
-    data: Type.Object(
-      {
-        name: Type.String({ description: 'Name of the node in the status' }),
-        about: Type.String({ description: 'The operation of the node' }),
-        inputs: Type.Array(recordOf(Type.Unknown()), { description: 'The nodes before it' })
-      },
-      { title: 'PlanNode' }
-    ),
+    data: componentOf('PlanNode', {
+      name: text('Name of the node in the status'),
+      about: text('The operation of the node'),
+      inputs: listOf(anyObject(), 'The nodes before it')
+    }),
     contentType: 'text/plain',
     example: { params: { id: ID } },
     faultOf: (error, input) => unknownRule(isNotFound)(error, input) ?? planFault(error, undefined),
@@ -284,46 +289,39 @@ export const RULES: readonly Operation[] = [
     errorPrefix: 'test rule error',
     isReading: true,
     hasExactNumbers: true,
-    body: Type.Object({
-      id: Type.Optional(Type.String({ description: 'Ignored' })),
-      sql: Type.String({ description: 'The query' }),
-      options: Type.Optional(recordOf(Type.Unknown(), { description: 'Options of the rule' })),
-      rows: Type.Optional(
-        Type.Array(
-          Type.Object({
-            stream: Type.String({ description: 'Name of the stream or table' }),
-            values: recordOf(Type.Unknown(), { description: 'The columns' }),
-            at: Type.Optional(
-              Type.Integer({
-                minimum: 0,
-                description: 'The time of arrival, in milliseconds. Default: that of the previous row'
-              })
+    body: objectOf({
+      id: optional(text('Ignored')),
+      sql: text('The query'),
+      options: optional(anyObject('Options of the rule')),
+      rows: optional(
+        listOf(
+          objectOf({
+            stream: text('Name of the stream or table'),
+            values: anyObject('The columns'),
+            at: optional(
+              integer('The time of arrival, in milliseconds. Default: that of the previous row', { min: 0 })
             ),
-            meta: Type.Optional(recordOf(Type.Unknown(), { description: 'The values of meta()' }))
+            meta: optional(anyObject('The values of meta()'))
           }),
-          { maxItems: 10_000, description: 'The rows, in the order of their arrival' }
+          'The rows, in the order of their arrival',
+          { maxItems: 10_000 }
         )
       ),
-      mockSource: Type.Optional(
+      mockSource: optional(
         recordOf(
-          Type.Object({
-            data: Type.Array(recordOf(Type.Unknown()), { maxItems: 10_000 }),
-            interval: Type.Optional(Type.Integer({ minimum: 0, description: 'Milliseconds from row to row' })),
-            loop: Type.Optional(Type.Boolean({ description: 'Ignored: each row is used once' }))
+          objectOf({
+            data: listOf(anyObject(), '', { maxItems: 10_000 }),
+            interval: optional(integer('Milliseconds from row to row', { min: 0 })),
+            loop: optional(flag('Ignored: each row is used once'))
           }),
-          { description: 'Rows by the name of the stream, instead of "rows"' }
+          'Rows by the name of the stream, instead of "rows"'
         )
       )
     }),
-    data: Type.Object(
-      {
-        emissions: Type.Array(Type.Array(recordOf(Type.Unknown())), {
-          description: 'The rows of each emission'
-        }),
-        errors: Type.Array(Type.String(), { description: 'The errors of rows' })
-      },
-      { title: 'RuleTest' }
-    ),
+    data: componentOf('RuleTest', {
+      emissions: listOf(listOf(anyObject()), 'The rows of each emission'),
+      errors: listOf(text(), 'The errors of rows')
+    }),
     example: {
       body: { sql: 'SELECT * FROM demo', rows: [{ stream: 'demo', values: { a: 1 } }] },
       data: { emissions: [[{ a: 1 }]], errors: [] }

@@ -2,22 +2,29 @@
 // have it. Lists of types and functions come from the running service, so they include what plugins have defined.
 
 import { arch, platform } from 'node:os';
-import * as Type from 'typebox';
 import { type Field, fieldsOf, jsonTypeOf } from '../../../lib/adapter.ts';
 import type { Ruleset } from '../../../lib/index.ts';
-import { Fault, recordOf } from '../../rest/index.ts';
-import { check } from '../../rest/kit/index.ts';
+import { Fault } from '../../rest/index.ts';
+import {
+  any,
+  anyObject,
+  check,
+  componentOf,
+  integer,
+  listOf,
+  objectOf,
+  optional,
+  recordOf,
+  text
+} from '../../rest/kit/index.ts';
 import { type Operation, operation } from '../operation.ts';
 
-const VERSION = Type.Object(
-  {
-    version: Type.String(),
-    os: Type.String(),
-    arch: Type.String(),
-    upTimeSeconds: Type.Integer({ description: 'Seconds since the start of the process' })
-  },
-  { title: 'Service' }
-);
+const VERSION = componentOf('Service', {
+  version: text(),
+  os: text(),
+  arch: text(),
+  upTimeSeconds: integer('Seconds since the start of the process')
+});
 
 function service(method: 'GET' | 'POST'): Operation {
   return operation({
@@ -37,15 +44,12 @@ function service(method: 'GET' | 'POST'): Operation {
   });
 }
 
-const TEXTS = recordOf(Type.String());
-const RULESET = Type.Object(
-  {
-    streams: Type.Optional(TEXTS),
-    tables: Type.Optional(TEXTS),
-    rules: Type.Optional(TEXTS)
-  },
-  { title: 'Ruleset' }
-);
+const TEXTS = recordOf(text());
+const RULESET = componentOf('Ruleset', {
+  streams: optional(TEXTS),
+  tables: optional(TEXTS),
+  rules: optional(TEXTS)
+});
 
 /**
  * The ruleset in the body, or in the text of its field `content`.
@@ -81,15 +85,12 @@ function shownType({ name, about }: { readonly name: string; readonly about: str
   return { name, about: { description: { en_US: about } } };
 }
 
-const TYPE = Type.Object({ name: Type.String(), about: recordOf(Type.Unknown()) }, { title: 'Type' });
-const DETAILS = Type.Object(
-  {
-    name: Type.String(),
-    about: recordOf(Type.Unknown()),
-    properties: Type.Array(recordOf(Type.Unknown()))
-  },
-  { title: 'TypeDetails' }
-);
+const TYPE = componentOf('Type', { name: text(), about: anyObject() });
+const DETAILS = componentOf('TypeDetails', {
+  name: text(),
+  about: anyObject(),
+  properties: listOf(anyObject())
+});
 
 function shownProperty([name, row]: readonly [string, Field]): object {
   const { about, required, choices, default: fallback } = row;
@@ -110,7 +111,7 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
       method: 'GET',
       path: `/metadata/${what}` as '/metadata/sources',
       descr: `The types of ${what}`,
-      data: Type.Array(TYPE),
+      data: listOf(TYPE),
       example: {},
       run: async ({ streams }) => (await streams[what]()).map(shownType)
     }),
@@ -151,7 +152,7 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/openapi.json',
     descr: 'The OpenAPI document of this interface',
-    data: recordOf(Type.Unknown()),
+    data: anyObject(),
     example: {},
     run: (context) => context.document()
   }),
@@ -178,9 +179,9 @@ export const SERVICE: readonly Operation[] = [
     ctl: 'stream import FILE=content',
     descr: 'Create or replace the streams, tables and rules of an export',
     errorPrefix: 'import error',
-    body: Type.Object({
+    body: objectOf({
       ...RULESET.properties,
-      content: Type.Optional(Type.Unknown({ description: 'The export, or its text, instead of the other fields' }))
+      content: optional(any('The export, or its text, instead of the other fields'))
     }),
     notJson: (_body, reason) => `Invalid body: Error decoding json: ${reason}`,
     contentType: 'text/plain',
@@ -198,17 +199,14 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/metadata/functions',
     descr: 'The functions of statements',
-    data: Type.Array(
-      Type.Object(
-        {
-          name: Type.String(),
-          family: Type.String(),
-          kind: Type.String({ description: 'scalar, context, aggregate, analytic, rows or columns' }),
-          params: Type.Array(Type.String(), { description: 'The types of the arguments' }),
-          about: Type.String()
-        },
-        { title: 'Function' }
-      )
+    data: listOf(
+      componentOf('Function', {
+        name: text(),
+        family: text(),
+        kind: text('scalar, context, aggregate, analytic, rows or columns'),
+        params: listOf(text(), 'The types of the arguments'),
+        about: text()
+      })
     ),
     example: {},
     run: async ({ streams }) =>

@@ -2,10 +2,10 @@
 // executed at either path, whatever kind it is about; only a replacement must be of the kind of its path. Sentences
 // of answers and faults are the documented ones.
 
-import * as Type from 'typebox';
 import { describeStream, describeStreamText } from '../../../lib/adapter.ts';
 import { SqlError, type StreamKind, type StreamsApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
+import { flag, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
 import { type Ddl, ddlOf, STREAM } from '../stream-forms.ts';
@@ -86,7 +86,7 @@ async function executed(streams: StreamsApi, sql: string): Promise<string> {
   return verb === 'describe' ? describeStreamText(definition) : 'TO BE SUPPORTED';
 }
 
-const BODY = Type.Object({ sql: Type.String({ minLength: 1, description: 'The statement' }) });
+const BODY = objectOf({ sql: text('The statement', { min: 1 }) });
 
 function notJson(_body: string, reason: string): string {
   return `Invalid body: Error decoding the statement descriptor: ${reason}`;
@@ -127,10 +127,10 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       ctl: { [`stream ${kind}s`]: 'name' },
       descr: `List the names of the ${kind}s, sorted`,
       errorPrefix: `${title} command error`,
-      query: Type.Object({
-        kind: Type.Optional(Type.String({ description: 'Only those of this kind (option KIND): scan or lookup' }))
+      query: objectOf({
+        kind: optional(text('Only those of this kind (option KIND): scan or lookup'))
       }),
-      data: Type.Array(Type.String()),
+      data: listOf(text()),
       example: { data: [example] },
       run: async ({ streams }, { query }) => {
         const wanted = query.kind?.toLowerCase();
@@ -194,8 +194,8 @@ function changesOf(kind: StreamKind): readonly Operation[] {
       ctl: `stream drop-${kind} NAME --force`,
       descr: `Drop a ${kind}`,
       errorPrefix: `delete ${kind} error`,
-      query: Type.Object({
-        force: Type.Optional(Type.Boolean({ default: false, description: 'Also if rules use it' }))
+      query: objectOf({
+        force: optional(flag('Also if rules use it', { default: false }))
       }),
       contentType: 'text/plain',
       example: { params: { name: example }, query: { force: true }, data: `${title} ${example} is dropped.` },

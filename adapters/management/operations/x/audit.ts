@@ -1,29 +1,28 @@
-import * as Type from 'typebox';
 import type { AuditEntry } from '../../../../lib/index.ts';
-import { recordOf } from '../../../rest/index.ts';
+import { anyObject, flag, integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const CONDITIONS = Type.Object({
-  operation: Type.Optional(Type.String({ description: 'Only this operation, by its name in the index' })),
-  caller: Type.Optional(Type.String({ description: 'Only requests of this application or user, by its id' })),
-  failed: Type.Optional(Type.Boolean({ description: 'true: only what was refused or has failed; false: all else' }))
+const CONDITIONS = objectOf({
+  operation: optional(text('Only this operation, by its name in the index')),
+  caller: optional(text('Only requests of this application or user, by its id')),
+  failed: optional(flag('true: only what was refused or has failed; false: all else'))
 });
-const ENTRY = Type.Object({
-  at: Type.Integer({ description: 'Time of the answer, in milliseconds since 1970; of several requests, of the last' }),
-  operation: Type.String({ description: 'Name of the operation' }),
-  caller: Type.Object({
-    kind: Type.String({ description: 'application, user, function, host or none: what has accepted the credentials' }),
-    id: Type.Optional(Type.String({ description: 'The id of the credentials' }))
+const ENTRY = objectOf({
+  at: integer('Time of the answer, in milliseconds since 1970; of several requests, of the last'),
+  operation: text('Name of the operation'),
+  caller: objectOf({
+    kind: text('application, user, function, host or none: what has accepted the credentials'),
+    id: optional(text('The id of the credentials'))
   }),
-  address: Type.Optional(Type.String({ description: 'IP address of the caller' })),
-  request: Type.String({ description: 'Method and path of the operation' }),
-  parameters: recordOf(Type.Unknown(), {
-    description: 'Parameters of the path, the query and the body, without secrets and payloads; of a batch, 20 entries'
-  }),
-  status: Type.Integer({ description: 'HTTP status of the answer' }),
-  code: Type.Integer({ description: 'Code of the answer; 0: success' }),
-  count: Type.Integer({ description: 'Number of requests in a row; only publications are counted together' })
+  address: optional(text('IP address of the caller')),
+  request: text('Method and path of the operation'),
+  parameters: anyObject(
+    'Parameters of the path, the query and the body, without secrets and payloads; of a batch, 20 entries'
+  ),
+  status: integer('HTTP status of the answer'),
+  code: integer('Code of the answer; 0: success'),
+  count: integer('Number of requests in a row; only publications are counted together')
 });
 
 function shown({ number: _, ...entry }: AuditEntry): object {
@@ -41,7 +40,7 @@ export const AUDIT: readonly Operation[] = [
     paged: 100,
     hasCursor: true,
     query: CONDITIONS,
-    data: Type.Array(ENTRY),
+    data: listOf(ENTRY),
     example: {
       query: { operation: 'create_banned' },
       data: [

@@ -1,19 +1,19 @@
-import * as Type from 'typebox';
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
-import { Fault, recordOf } from '../../../rest/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { any, integer, listOf, objectOf, oneOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { download } from '../../download.ts';
 import { checkExposure } from '../../exposure.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
-const COUNT = (description: string) => Type.Integer({ description });
-const LIST = (description: string) => Type.Optional(Type.Array(Type.Unknown(), { description }));
+const COUNT = (description: string) => integer(description);
+const LIST = (description: string) => optional(listOf(any(), description));
 
-const DOCUMENT = Type.Object({
-  format: Type.String({ description: 'embermq-configuration' }),
-  version: Type.Integer({ description: 'Version of the document' }),
-  node: Type.Optional(Type.String({ description: 'Name of the node that was exported' })),
-  exportedAt: Type.Optional(Type.Integer({ description: 'When, in milliseconds since 1970' })),
-  sections: Type.Object(
+const DOCUMENT = objectOf({
+  format: text('embermq-configuration'),
+  version: integer('Version of the document'),
+  node: optional(text('Name of the node that was exported')),
+  exportedAt: optional(integer('When, in milliseconds since 1970')),
+  sections: objectOf(
     {
       clientIds: LIST('Client ids with hashes of their passwords'),
       usernames: LIST('User names with hashes of their passwords'),
@@ -112,30 +112,29 @@ export const CONFIGURATION: readonly Operation[] = [
     ctl: { 'import FILE --mode': 'section added replaced removed skipped' },
     descr: 'Import such a document: check all of it, then change the sections that it has',
     grantsAccess: true,
-    query: Type.Object({
-      mode: Type.Optional(
-        Type.Enum(['merge', 'replace'], {
-          default: 'merge',
-          description: 'merge: add what is absent; replace: make the sections equal to the document'
+    query: objectOf({
+      mode: optional(
+        oneOf(['merge', 'replace'], 'merge: add what is absent; replace: make the sections equal to the document', {
+          default: 'merge'
         })
       )
     }),
     body: DOCUMENT,
     maxBodyBytes: MAX_IMPORT_BYTES,
-    data: Type.Object({
+    data: objectOf({
       sections: recordOf(
-        Type.Object({
+        objectOf({
           added: COUNT('Entries that were absent'),
           replaced: COUNT('Entries that were there, and now are as in the document'),
           removed: COUNT('Entries that were not in the document'),
           skipped: COUNT('Entries that were there, and stay as they are')
         })
       ),
-      errors: Type.Array(
-        Type.Object({
-          section: Type.String({ description: 'The section, the rest of which was left as it is' }),
-          entry: Type.String({ description: 'The subject of the entry' }),
-          message: Type.String({ description: 'Why it could not be changed' })
+      errors: listOf(
+        objectOf({
+          section: text('The section, the rest of which was left as it is'),
+          entry: text('The subject of the entry'),
+          message: text('Why it could not be changed')
         })
       )
     }),

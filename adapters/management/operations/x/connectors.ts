@@ -1,25 +1,21 @@
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import { type ConnectorState, InvalidInput } from '../../../../lib/index.ts';
-import { Fault, recordOf } from '../../../rest/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { anyObject, flag, integer, listOf, objectOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { renamed } from '../../codes.ts';
 import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const NAME = Type.String({ description: 'The name: letters, digits, ".", "-" and "_"' });
-const STATE = Type.Object({
+const NAME = text('The name: letters, digits, ".", "-" and "_"');
+const STATE = objectOf({
   name: NAME,
-  started: Type.Boolean({ description: 'True if it is started' }),
-  status: Type.String({ description: 'The current state; missing: it could not be created, see last_error' }),
-  waiting: Type.Integer({ description: 'Number of queued entries' }),
-  figures: recordOf(Type.Integer(), {
-    description: 'Counters since it was created, such as sent and dropped'
-  }),
-  last_error: Type.Optional(Type.String({ description: 'Why the last attempt has failed; absent after a success' })),
-  settings: Type.Optional(
-    recordOf(Type.Unknown(), {
-      description:
-        'The options, with ****** for secrets; absent: created by the app or the configuration of the process'
-    })
+  started: flag('True if it is started'),
+  status: text('The current state; missing: it could not be created, see last_error'),
+  waiting: integer('Number of queued entries'),
+  figures: recordOf(integer(), 'Counters since it was created, such as sent and dropped'),
+  last_error: optional(text('Why the last attempt has failed; absent after a success')),
+  settings: optional(
+    anyObject('The options, with ****** for secrets; absent: created by the app or the configuration of the process')
   )
 });
 
@@ -37,15 +33,7 @@ interface ConnectorKindEntry {
   readonly present: string;
 }
 
-function shown({
-  name,
-  isStarted,
-  state,
-  size,
-  lastError,
-  counters,
-  settings
-}: ConnectorState): Type.Static<typeof STATE> {
+function shown({ name, isStarted, state, size, lastError, counters, settings }: ConnectorState): Static<typeof STATE> {
   return {
     name,
     started: isStarted,
@@ -74,12 +62,8 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
   const { kind, title, settings, present } = row;
   const all = `/x/${kind}s` as const;
   const one = `${all}/:name` as const;
-  const BODY = recordOf(Type.Unknown(), {
-    description: `Its name and the options of a ${kind}, as in the config file`
-  });
-  const CHANGE = recordOf(Type.Unknown(), {
-    description: 'All options, or the record with its settings; ****** for a secret keeps the present one'
-  });
+  const BODY = anyObject(`Its name and the options of a ${kind}, as in the config file`);
+  const CHANGE = anyObject('All options, or the record with its settings; ****** for a secret keeps the present one');
   const unknown = (name: string) => new Fault('unknownRecord', `there is no ${kind} "${name}"`, 'not_found');
   const params = { name: present };
   return [
@@ -91,7 +75,7 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       descr: `List the ${kind}s with their states`,
       paged: 'max',
       hasCursor: true,
-      data: Type.Array(STATE),
+      data: listOf(STATE),
       example: {},
       run: ({ broker, page }) => pageOf(broker.connectors.list(kind), page, shown, { keyOf: ({ name }) => name })
     }),

@@ -1,6 +1,5 @@
-import * as Type from 'typebox';
 import { Fault, Router } from '../../../rest/index.ts';
-import { checkQuery, readQuery } from '../../../rest/kit/index.ts';
+import { any, checkQuery, objectOf, optional, readQuery, text } from '../../../rest/kit/index.ts';
 import { checkNames } from '../../input.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -15,10 +14,10 @@ export const DELETE: readonly Operation[] = [
     path: '/x/delete',
     grantsAccess: true, // because it could delete applications and users
     descr: 'Execute a DELETE for a path that is too long for a URL, or that has "." or ".." as a name',
-    body: Type.Object({
-      path: Type.String({ description: 'The path behind the prefix, with percent escapes: "/auth_username/a%2Fb"' })
+    body: objectOf({
+      path: text('The path behind the prefix, with percent escapes: "/auth_username/a%2Fb"')
     }),
-    data: Type.Optional(Type.Unknown({ description: 'The answer of the operation for this path' })),
+    data: optional(any('The answer of the operation for this path')),
     example: { body: { path: '/auth_username/sensors' } },
     audited: ({ body: { path } }) => ({ path }),
     run: async (context, { body: { path } }) => {

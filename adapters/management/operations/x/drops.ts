@@ -1,30 +1,27 @@
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import { DROP_REASONS, type DropReason, type DropRecord } from '../../../../lib/index.ts';
+import { integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const REASONS = Object.keys(DROP_REASONS) as DropReason[];
 
-const CONDITIONS = Type.Object({
-  clientid: Type.Optional(Type.String({ description: 'Only drops of this client, as receiver or publisher' })),
-  topic: Type.Optional(Type.String({ description: 'Only drops whose topic matches this topic filter' })),
-  reason: Type.Optional(Type.Enum(REASONS, { description: 'Only drops for this reason' }))
+const CONDITIONS = objectOf({
+  clientid: optional(text('Only drops of this client, as receiver or publisher')),
+  topic: optional(text('Only drops whose topic matches this topic filter')),
+  reason: optional(oneOf(REASONS, 'Only drops for this reason'))
 });
-const DROP = Type.Object({
-  at: Type.Integer({
-    description: 'When the message was dropped, in milliseconds since 1970; of several the last one'
-  }),
-  topic: Type.String({ description: 'The topic: its first 256 characters' }),
-  qos: Type.Integer({ description: 'The QoS of the message' }),
-  clientid: Type.Optional(
-    Type.String({ description: 'The receiver that does not get the message; absent: no receiver gets it' })
-  ),
-  from_clientid: Type.String({ description: 'The publisher; empty: the app that runs the broker' }),
-  reason: Type.Enum(REASONS, { description: 'Why the message was dropped' }),
-  count: Type.Integer({ description: 'Number of messages in a row to which all this applies' })
+const DROP = objectOf({
+  at: integer('When the message was dropped, in milliseconds since 1970; of several the last one'),
+  topic: text('The topic: its first 256 characters'),
+  qos: integer('The QoS of the message'),
+  clientid: optional(text('The receiver that does not get the message; absent: no receiver gets it')),
+  from_clientid: text('The publisher; empty: the app that runs the broker'),
+  reason: oneOf(REASONS, 'Why the message was dropped'),
+  count: integer('Number of messages in a row to which all this applies')
 });
 
-function shown({ at, topic, qos, clientId, publisher, reason, count }: DropRecord): Type.Static<typeof DROP> {
+function shown({ at, topic, qos, clientId, publisher, reason, count }: DropRecord): Static<typeof DROP> {
   // undefined fields are not written
   return { at, topic, qos, clientid: clientId, from_clientid: publisher, reason, count };
 }
@@ -40,7 +37,7 @@ export const DROPS: readonly Operation[] = [
     paged: 100,
     hasCursor: true,
     query: CONDITIONS,
-    data: Type.Array(DROP),
+    data: listOf(DROP),
     example: {
       query: { topic: 'sensors/#', reason: 'no_subscribers' },
       data: [

@@ -1,6 +1,6 @@
-import * as Type from 'typebox';
 import { EVENT_NAMES, type EventName } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { MAX_PAYLOAD_BYTES } from '../../event-fields.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -9,22 +9,17 @@ const DEFAULT_NAMES = EVENT_NAMES.filter((name) => !name.startsWith('message.') 
 /** The events without `names` but with `topic`. */
 const NAMES_OF_TOPIC = EVENT_NAMES.filter((name) => name !== 'client.ping');
 
-const SELECTION = Type.Object({
-  names: Type.Optional(
-    Type.String({
-      description: `Names of events, separated by commas: ${EVENT_NAMES.join(', ')}. Default: all except client.ping, and those of messages only if there is a topic`
-    })
+const SELECTION = objectOf({
+  names: optional(
+    text(
+      `Names of events, separated by commas: ${EVENT_NAMES.join(', ')}. Default: all except client.ping, and those of messages only if there is a topic`
+    )
   ),
-  topic: Type.Optional(
-    Type.String({ description: 'Of the events of messages, only those whose topic matches this topic filter' })
-  ),
-  clientid: Type.Optional(
-    Type.String({ description: 'Only events about this client, or about messages that it has published' })
-  ),
-  payload: Type.Optional(
-    Type.Enum(['none', 'text', 'hex', 'base64'], {
-      default: 'none',
-      description: `The form of payloads, up to ${MAX_PAYLOAD_BYTES} bytes of each`
+  topic: optional(text('Of the events of messages, only those whose topic matches this topic filter')),
+  clientid: optional(text('Only events about this client, or about messages that it has published')),
+  payload: optional(
+    oneOf(['none', 'text', 'hex', 'base64'], `The form of payloads, up to ${MAX_PAYLOAD_BYTES} bytes of each`, {
+      default: 'none'
     })
   )
 });

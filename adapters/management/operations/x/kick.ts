@@ -1,6 +1,8 @@
+import type { Static } from 'typebox';
 import * as Type from 'typebox';
 import { NotFound } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
 import { codesOf, faultOf } from '../../codes.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 import { CONDITIONS, type Conditions, queryOf } from '../clients.ts';
@@ -10,21 +12,19 @@ const ENTRIES_AT_ONCE = 100;
 /** As for a single client: the will is not published. */
 const OPTIONS = { will: 'drop' } as const;
 
-const BODY = Type.Object(
+const BODY = objectOf(
   {
-    clientids: Type.Optional(
-      Type.Array(Type.String(), { maxItems: 10_000, description: 'The client ids; nothing else may be given' })
-    ),
-    all: Type.Optional(Type.Literal(true, { description: 'All clients; needed if there are no conditions' })),
+    clientids: optional(listOf(text(), 'The client ids; nothing else may be given', { maxItems: 10_000 })),
+    all: optional(Type.Literal(true, { description: 'All clients; needed if there are no conditions' })),
     ...CONDITIONS.properties
   },
   { additionalProperties: false }
 );
-const RESULT = Type.Object({
-  clientid: Type.String({ description: 'The client id' }),
-  code: Type.Integer({ description: '0: disconnected, and its session has ended; 112: there is no such client' })
+const RESULT = objectOf({
+  clientid: text('The client id'),
+  code: integer('0: disconnected, and its session has ended; 112: there is no such client')
 });
-type Result = Type.Static<typeof RESULT>;
+type Result = Static<typeof RESULT>;
 
 /**
  * Kick the clients of a list.
@@ -67,9 +67,9 @@ export const KICK: readonly Operation[] = [
     path: '/x/clients/kick',
     descr: 'Disconnect clients and end their sessions: those of a list, or those that satisfy conditions',
     body: BODY,
-    data: Type.Object({
-      count: Type.Integer({ description: 'Number of sessions that were ended' }),
-      results: Type.Optional(Type.Array(RESULT, { description: 'Of a list, the result for each, in order' }))
+    data: objectOf({
+      count: integer('Number of sessions that were ended'),
+      results: optional(listOf(RESULT, 'Of a list, the result for each, in order'))
     }),
     example: { body: { clientids: ['nobody'] }, data: { count: 0, results: [{ clientid: 'nobody', code: 112 }] } },
     audited: ({ body: { clientids } }) => ({ clientids, clientid_count: clientids?.length }),

@@ -1,39 +1,35 @@
-import * as Type from 'typebox';
 import type { Message } from '../../../../lib/index.ts';
 import { isUtf8 } from '../../../rest/index.ts';
+import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 
 /** The encoding of a payload. */
-export const ENCODING = Type.Optional(
-  Type.Enum(['plain', 'base64'], {
-    description: 'plain or base64. Default: plain if the payload is UTF-8, otherwise base64'
-  })
+export const ENCODING = optional(
+  oneOf(['plain', 'base64'], 'plain or base64. Default: plain if the payload is UTF-8, otherwise base64')
 );
 
 /** The fields of a message with its payload. */
 export const MESSAGE_FIELDS = {
-  topic: Type.String({ description: 'The topic' }),
-  qos: Type.Integer({ description: 'The QoS' }),
-  retain: Type.Boolean({ description: 'True if it was published with the RETAIN flag' }),
-  at: Type.Integer({ description: 'When the broker accepted it, in milliseconds since 1970' }),
-  from_clientid: Type.Optional(
-    Type.String({ description: 'Client id of the publisher; absent: the app or the broker published it' })
-  ),
-  from_username: Type.Optional(Type.String({ description: 'User name of the publisher' })),
-  payload_size: Type.Integer({ description: 'Size of the payload in bytes' }),
-  payload: Type.String({ description: 'The payload' }),
-  encoding: Type.Enum(['plain', 'base64'], { description: 'The encoding of the payload' }),
-  properties: Type.Object(
+  topic: text('The topic'),
+  qos: integer('The QoS'),
+  retain: flag('True if it was published with the RETAIN flag'),
+  at: integer('When the broker accepted it, in milliseconds since 1970'),
+  from_clientid: optional(text('Client id of the publisher; absent: the app or the broker published it')),
+  from_username: optional(text('User name of the publisher')),
+  payload_size: integer('Size of the payload in bytes'),
+  payload: text('The payload'),
+  encoding: oneOf(['plain', 'base64'], 'The encoding of the payload'),
+  properties: objectOf(
     {
-      payload_format_indicator: Type.Optional(Type.Integer({ description: '1: the payload is UTF-8' })),
-      message_expiry_interval: Type.Optional(Type.Integer({ description: 'In seconds, as published' })),
-      content_type: Type.Optional(Type.String({ description: 'The kind of payload' })),
-      response_topic: Type.Optional(Type.String({ description: 'The topic for a response' })),
-      correlation_data: Type.Optional(Type.String({ description: 'The identification of the request, as Base64' })),
-      user_properties: Type.Optional(
-        Type.Array(
-          Type.Object({
-            name: Type.String({ description: 'The name' }),
-            value: Type.String({ description: 'The value' })
+      payload_format_indicator: optional(integer('1: the payload is UTF-8')),
+      message_expiry_interval: optional(integer('In seconds, as published')),
+      content_type: optional(text('The kind of payload')),
+      response_topic: optional(text('The topic for a response')),
+      correlation_data: optional(text('The identification of the request, as Base64')),
+      user_properties: optional(
+        listOf(
+          objectOf({
+            name: text('The name'),
+            value: text('The value')
           })
         )
       )

@@ -1,6 +1,5 @@
-import * as Type from 'typebox';
 import { HISTORY_METRICS } from '../../../../lib/adapter.ts';
-import { recordOf } from '../../../rest/index.ts';
+import { integer, listOf, number, objectOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 const DEFAULT_NAMES = [
@@ -18,19 +17,17 @@ const DEFAULT_NAMES = [
   'retained.count'
 ];
 
-const SELECTION = Type.Object({
-  names: Type.Optional(
-    Type.String({
-      description: `Names of counters and gauges, separated by commas: ${HISTORY_METRICS.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
-    })
+const SELECTION = objectOf({
+  names: optional(
+    text(
+      `Names of counters and gauges, separated by commas: ${HISTORY_METRICS.join(', ')}. Default: ${DEFAULT_NAMES.join(', ')}`
+    )
   ),
-  from: Type.Optional(Type.Number({ description: 'The first time, in milliseconds since 1970. Default: all samples' }))
+  from: optional(number('The first time, in milliseconds since 1970. Default: all samples'))
 });
-const SERIES = Type.Object({
-  at: Type.Array(Type.Integer(), { description: 'The times of the samples, in milliseconds since 1970' }),
-  series: recordOf(Type.Array(Type.Number()), {
-    description: 'By name the values at these times: counters per second, gauges as they were'
-  })
+const SERIES = objectOf({
+  at: listOf(integer(), 'The times of the samples, in milliseconds since 1970'),
+  series: recordOf(listOf(number()), 'By name the values at these times: counters per second, gauges as they were')
 });
 
 /** Counters and gauges of the last hour. */

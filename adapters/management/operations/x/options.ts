@@ -1,28 +1,29 @@
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import { InvalidInput, type Setting } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { anyOf, flag, listOf, number, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { pageOf } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 import { shownValue } from '../../setting-values.ts';
 
 const SOURCES = ['default', 'option', 'override'] as const;
-const VALUE = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
-const OPTION = Type.Object({
-  key: Type.String({ description: 'Documented name: "zone.external.max_inflight"' }),
-  name: Type.String({ description: 'Name in camelCase' }),
-  zone: Type.Optional(Type.String({ description: 'Zone; absent: the broker, or all zones without their own value' })),
-  value: Type.Union(VALUE.anyOf, { description: 'Present value, as it can be sent back; "": none' }),
-  default: Type.Union(VALUE.anyOf, { description: 'Value without options and overrides' }),
-  kind: Type.String({ description: 'Kind of the value: "integer", "duration", "size", ...' }),
-  source: Type.Enum([...SOURCES], { description: '"option": given to the broker; "override": set at run time' }),
-  origin: Type.Optional(Type.String({ description: 'The source of the value in the app: "--max-inflight"' })),
-  takes_effect: Type.Enum(['now', 'next connection', 'restart'], { description: 'When a change takes effect' }),
-  about: Type.String({ description: 'The purpose of the option' })
+const VALUE = anyOf([text(), number(), flag()]);
+const OPTION = objectOf({
+  key: text('Documented name: "zone.external.max_inflight"'),
+  name: text('Name in camelCase'),
+  zone: optional(text('Zone; absent: the broker, or all zones without their own value')),
+  value: anyOf(VALUE.anyOf, 'Present value, as it can be sent back; "": none'),
+  default: anyOf(VALUE.anyOf, 'Value without options and overrides'),
+  kind: text('Kind of the value: "integer", "duration", "size", ...'),
+  source: oneOf([...SOURCES], '"option": given to the broker; "override": set at run time'),
+  origin: optional(text('The source of the value in the app: "--max-inflight"')),
+  takes_effect: oneOf(['now', 'next connection', 'restart'], 'When a change takes effect'),
+  about: text('The purpose of the option')
 });
 
 const shownIn =
   ({ optionSource }: Context) =>
-  (setting: Setting): Type.Static<typeof OPTION> => {
+  (setting: Setting): Static<typeof OPTION> => {
     const { key, name, zone, kind, unit, source, takesEffect, about } = setting;
     const origin = source === 'option' ? optionSource?.(name, zone || undefined) : undefined;
     return {
@@ -55,10 +56,10 @@ export const OPTIONS: readonly Operation[] = [
     descr: 'List the options of the broker with their sources, by key',
     paged: 100,
     hasCursor: true,
-    query: Type.Object({
-      source: Type.Optional(Type.Enum([...SOURCES], { description: 'Only options whose value is from there' }))
+    query: objectOf({
+      source: optional(oneOf([...SOURCES], 'Only options whose value is from there'))
     }),
-    data: Type.Array(OPTION),
+    data: listOf(OPTION),
     example: { query: { _limit: 1 } },
     run: (context, { query: { source } }) => {
       const all = context.broker.configuration.list();

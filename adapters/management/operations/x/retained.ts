@@ -1,15 +1,15 @@
-import * as Type from 'typebox';
 import type { PageEnd, RetainedRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
 import { countUnder, Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
 const EXPIRES_AT = {
-  expires_at: Type.Optional(Type.Integer({ description: 'When it expires, in milliseconds since 1970; absent: never' }))
+  expires_at: optional(integer('When it expires, in milliseconds since 1970; absent: never'))
 };
 const { topic, qos, at, from_clientid, payload_size } = MESSAGE_FIELDS;
-const RETAINED = Type.Object({ topic, qos, payload_size, at, from_clientid, ...EXPIRES_AT });
+const RETAINED = objectOf({ topic, qos, payload_size, at, from_clientid, ...EXPIRES_AT });
 
 function shown({ topic, qos, payloadBytes, timestamp, clientId, expiresAt }: RetainedRecord) {
   // undefined fields are not written
@@ -28,11 +28,11 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     descr: 'List the retained messages, without their payloads, in the order of their topics',
     paged: 100,
     hasCursor: true,
-    query: Type.Object({
-      topic: Type.Optional(Type.String({ description: 'Only topics that this topic filter matches' })),
-      prefix: Type.Optional(Type.String({ description: 'Only topics that begin with this' }))
+    query: objectOf({
+      topic: optional(text('Only topics that this topic filter matches')),
+      prefix: optional(text('Only topics that begin with this'))
     }),
-    data: Type.Array(RETAINED),
+    data: listOf(RETAINED),
     example: {
       query: { topic: 'sensors/#' },
       data: [{ topic: 'sensors/1/temperature', qos: 1, payload_size: 4, at: AT, from_clientid: 'sensor-1' }]
@@ -50,8 +50,8 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     path: '/x/retained/:topic',
     ctl: 'retained show TOPIC',
     descr: 'Look up the retained message of a topic, with its payload',
-    query: Type.Object({ encoding: ENCODING }),
-    data: Type.Object({ ...MESSAGE_FIELDS, ...EXPIRES_AT }),
+    query: objectOf({ encoding: ENCODING }),
+    data: objectOf({ ...MESSAGE_FIELDS, ...EXPIRES_AT }),
     example: {
       params: { topic: 'sensors/1/temperature' },
       data: {
@@ -89,11 +89,11 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     method: 'DELETE',
     path: '/x/retained',
     descr: 'Delete the retained messages that a topic filter matches; subscribers are not notified',
-    query: Type.Object({
-      topic: Type.String({ description: 'The topic filter' }),
-      confirm: Type.String({ description: 'The topic filter again, so that nothing is deleted by mistake' })
+    query: objectOf({
+      topic: text('The topic filter'),
+      confirm: text('The topic filter again, so that nothing is deleted by mistake')
     }),
-    data: Type.Object({ deleted: Type.Integer({ description: 'Number of messages that were deleted' }) }),
+    data: objectOf({ deleted: integer('Number of messages that were deleted') }),
     example: { query: { topic: 'sensors/#', confirm: 'sensors/#' }, data: { deleted: 1 } },
     run: async ({ broker }, { query: { topic, confirm } }) => {
       if (confirm !== topic)

@@ -1,41 +1,38 @@
-import * as Type from 'typebox';
 import type { AccessRule, AccessStep } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { anyOf, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { renamed } from '../../codes.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const text = (description: string) => Type.Optional(Type.String({ description }));
-const RULE = Type.Object(
+const RULE = objectOf(
   {
-    access: Type.String({ description: 'allow or deny' }),
-    action: Type.String({ description: 'publish, subscribe or pubsub' }),
-    topic: text('The topic filter; absent: all topics except those under $SYS'),
-    exact: Type.Optional(Type.Boolean({ description: 'Topics are compared character by character' })),
-    clientid: text('The client id to which it applies'),
-    username: text('The user name to which it applies'),
-    has_username: Type.Optional(Type.Boolean({ description: 'The rule applies to clients with any user name' })),
-    ip_address: Type.Optional(
-      Type.Union([Type.String(), Type.Array(Type.String())], { description: 'The addresses to which it applies' })
-    )
+    access: text('allow or deny'),
+    action: text('publish, subscribe or pubsub'),
+    topic: optional(text('The topic filter; absent: all topics except those under $SYS')),
+    exact: optional(flag('Topics are compared character by character')),
+    clientid: optional(text('The client id to which it applies')),
+    username: optional(text('The user name to which it applies')),
+    has_username: optional(flag('The rule applies to clients with any user name')),
+    ip_address: optional(anyOf([text(), listOf(text())], 'The addresses to which it applies'))
   },
   { description: 'The rule that decides, as it was written' }
 );
-const STEP = Type.Object({
-  by: Type.String({
-    description: [
+const STEP = objectOf({
+  by: text(
+    [
       'ban; superuser; builtin: the form of the topic, limits of the zone, $SYS; records: rules set at run time; client: rules that the client',
       'got when it connected; rules: rules of a source; source: a source that is asked; hook: a hook of the app; default: acl_nomatch'
     ].join(' ')
-  }),
-  answer: Type.Enum(['allow', 'deny', 'none', 'unasked', 'failed'], {
-    description:
-      'none: it does not decide about this; unasked: ask=true asks it; failed: it gave no answer, which denies'
-  }),
-  source: text('Name of the source'),
-  rule: Type.Optional(RULE),
-  index: Type.Optional(Type.Integer({ description: 'Place of the rule in the list of its source, from 0' })),
-  reason_code: Type.Optional(Type.Integer({ description: 'The reason code of the refusal' })),
-  topic: text('The topic filter that a hook has put in place of the requested one')
+  ),
+  answer: oneOf(
+    ['allow', 'deny', 'none', 'unasked', 'failed'],
+    'none: it does not decide about this; unasked: ask=true asks it; failed: it gave no answer, which denies'
+  ),
+  source: optional(text('Name of the source')),
+  rule: optional(RULE),
+  index: optional(integer('Place of the rule in the list of its source, from 0')),
+  reason_code: optional(integer('The reason code of the refusal')),
+  topic: optional(text('The topic filter that a hook has put in place of the requested one'))
 });
 
 function shownRule({ access, action = 'pubsub', topic, exact, clientId, username, hasUsername, address }: AccessRule) {
@@ -55,36 +52,33 @@ export const RIGHTS: readonly Operation[] = [
     path: '/x/rights',
     ctl: 'rights ACTION=action TOPIC=topic --client=clientid --user=username --address=ip_address --ask',
     descr: 'Check whether a client may publish to a topic or subscribe to a topic filter, and report what decides',
-    query: Type.Object({
-      clientid: text('The client id. If it has a session, the rights of the client of the session are checked'),
-      username: text(
-        'The user name of a client whose rights are checked by the given names, with or without a session'
+    query: objectOf({
+      clientid: optional(
+        text('The client id. If it has a session, the rights of the client of the session are checked')
       ),
-      ip_address: text('The IP address of such a client'),
-      zone: text('The zone of such a client'),
-      action: Type.Enum(['publish', 'subscribe'], { description: 'The requested action' }),
-      topic: Type.String({ description: 'The topic name, or the topic filter of a subscription' }),
-      ask: Type.Optional(
-        Type.Boolean({
-          default: false,
-          description: 'Also ask hooks of the app, and sources that ask something else, such as a server or a database'
+      username: optional(
+        text('The user name of a client whose rights are checked by the given names, with or without a session')
+      ),
+      ip_address: optional(text('The IP address of such a client')),
+      zone: optional(text('The zone of such a client')),
+      action: oneOf(['publish', 'subscribe'], 'The requested action'),
+      topic: text('The topic name, or the topic filter of a subscription'),
+      ask: optional(
+        flag('Also ask hooks of the app, and sources that ask something else, such as a server or a database', {
+          default: false
         })
       )
     }),
-    data: Type.Object({
-      access: Type.Enum(['allow', 'deny', 'unknown'], {
-        description: 'unknown: what was not asked may decide otherwise'
-      }),
-      topic: Type.String({
-        description: 'The topic after rewriting; of a delayed message, the one to which it is published'
-      }),
-      has_session: Type.Boolean({ description: 'True if the rights of the client of a session were checked' }),
-      clientid: Type.String({ description: 'The client id' }),
-      username: text('The user name'),
-      ip_address: text('The IP address'),
-      is_superuser: Type.Boolean({ description: 'True if it is exempt from access control' }),
+    data: objectOf({
+      access: oneOf(['allow', 'deny', 'unknown'], 'unknown: what was not asked may decide otherwise'),
+      topic: text('The topic after rewriting; of a delayed message, the one to which it is published'),
+      has_session: flag('True if the rights of the client of a session were checked'),
+      clientid: text('The client id'),
+      username: optional(text('The user name')),
+      ip_address: optional(text('The IP address')),
+      is_superuser: flag('True if it is exempt from access control'),
       decided_by: STEP,
-      steps: Type.Array(STEP, { description: 'The checks in order; the last one has decided' })
+      steps: listOf(STEP, 'The checks in order; the last one has decided')
     }),
     example: {
       query: {

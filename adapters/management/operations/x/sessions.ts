@@ -1,6 +1,6 @@
-import * as Type from 'typebox';
 import type { InFlightMessage, QueuedMessage, SessionHandle, SubscriptionRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 import { longData, Rows } from '../../reply.ts';
@@ -8,32 +8,30 @@ import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
 const { payload, encoding, ...FIELDS } = MESSAGE_FIELDS;
-const QUEUED = Type.Object({
+const QUEUED = objectOf({
   ...FIELDS,
-  qos: Type.Integer({ description: 'The QoS with which it is to be sent' }),
-  retain: Type.Boolean({ description: 'The RETAIN flag with which it is to be sent' }),
-  subscription_ids: Type.Optional(Type.Array(Type.Integer(), { description: 'Subscription identifiers' })),
-  expires_at: Type.Optional(
-    Type.Integer({ description: 'When it expires, in milliseconds since 1970; absent: never' })
-  ),
-  payload: Type.Optional(payload),
-  encoding: Type.Optional(encoding)
+  qos: integer('The QoS with which it is to be sent'),
+  retain: flag('The RETAIN flag with which it is to be sent'),
+  subscription_ids: optional(listOf(integer(), 'Subscription identifiers')),
+  expires_at: optional(integer('When it expires, in milliseconds since 1970; absent: never')),
+  payload: optional(payload),
+  encoding: optional(encoding)
 });
-const SUBSCRIPTION = Type.Object({
-  topic: Type.String({ description: 'The topic filter' }),
-  qos: Type.Integer({ description: 'The QoS' }),
-  no_local: Type.Boolean({ description: 'The client does not receive its own messages' }),
-  retain_as_published: Type.Boolean({ description: 'Messages keep the RETAIN flag with which they were published' }),
-  retain_handling: Type.Integer({ description: 'When retained messages are sent: 0 always, 1 if it is new, 2 never' }),
-  subscription_id: Type.Optional(Type.Integer({ description: 'The subscription identifier' }))
+const SUBSCRIPTION = objectOf({
+  topic: text('The topic filter'),
+  qos: integer('The QoS'),
+  no_local: flag('The client does not receive its own messages'),
+  retain_as_published: flag('Messages keep the RETAIN flag with which they were published'),
+  retain_handling: integer('When retained messages are sent: 0 always, 1 if it is new, 2 never'),
+  subscription_id: optional(integer('The subscription identifier'))
 });
-const FLIGHT = Type.Object({
-  packet_id: Type.Integer({ description: 'The packet id' }),
-  awaits: Type.Enum(['puback', 'pubrec', 'pubcomp'], { description: 'The packet that the client has to send' }),
-  qos: Type.Integer({ description: 'The QoS' }),
-  sent: Type.Boolean({ description: 'True if the PUBLISH has been sent' }),
-  topic: Type.Optional(Type.String({ description: 'The topic, if the message is in memory' })),
-  payload_size: Type.Optional(Type.Integer({ description: 'Size of its payload in bytes' }))
+const FLIGHT = objectOf({
+  packet_id: integer('The packet id'),
+  awaits: oneOf(['puback', 'pubrec', 'pubcomp'], 'The packet that the client has to send'),
+  qos: integer('The QoS'),
+  sent: flag('True if the PUBLISH has been sent'),
+  topic: optional(text('The topic, if the message is in memory')),
+  payload_size: optional(integer('Size of its payload in bytes'))
 });
 
 /** @throws Fault unknownClient */
@@ -80,16 +78,12 @@ export const SESSION_QUEUES: readonly Operation[] = [
     path: '/x/sessions/:clientid',
     ctl: 'sessions show ID',
     descr: 'Look up a session: its client, subscriptions with their options, and what is in flight',
-    data: Type.Object({
+    data: objectOf({
       client: CLIENT,
-      subscriptions: Type.Array(SUBSCRIPTION),
-      inflight: Type.Array(FLIGHT, {
-        description: 'Messages to the client, in the order in which they were first sent'
-      }),
-      awaiting_rel: Type.Array(Type.Integer(), {
-        description: 'Packet ids of messages from the client that wait for PUBREL'
-      }),
-      queued: Type.Integer({ description: 'Number of queued messages' })
+      subscriptions: listOf(SUBSCRIPTION),
+      inflight: listOf(FLIGHT, 'Messages to the client, in the order in which they were first sent'),
+      awaiting_rel: listOf(integer(), 'Packet ids of messages from the client that wait for PUBREL'),
+      queued: integer('Number of queued messages')
     }),
     example: { params: { clientid: 'sensor-2' } },
     run: async (context, { params: { clientid } }) => {
@@ -113,11 +107,11 @@ export const SESSION_QUEUES: readonly Operation[] = [
     descr: 'List the queued messages of a client, connected or not, in order of arrival',
     paged: 100,
     hasCursor: true,
-    query: Type.Object({
+    query: objectOf({
       encoding: ENCODING,
-      payload: Type.Optional(Type.Boolean({ default: true, description: 'false: without the payloads' }))
+      payload: optional(flag('false: without the payloads', { default: true }))
     }),
-    data: Type.Array(QUEUED),
+    data: listOf(QUEUED),
     example: { params: { clientid: 'sensor-2' }, data: [] },
     run: async (context, { params: { clientid }, query: { encoding, payload = true } }) => {
       const { limit, skip, cursor } = context.page;
@@ -133,7 +127,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     path: '/x/sessions/:clientid/queue',
     ctl: 'sessions clear ID',
     descr: 'Drop the queued messages of a client',
-    data: Type.Object({ dropped: Type.Integer({ description: 'Number of messages that were dropped' }) }),
+    data: objectOf({ dropped: integer('Number of messages that were dropped') }),
     example: { params: { clientid: 'sensor-2' }, data: { dropped: 0 } },
     run: async (context, { params: { clientid } }) => ({ dropped: await sessionOf(context, clientid).clearQueue() })
   })

@@ -1,53 +1,50 @@
-import * as Type from 'typebox';
+import type { Static } from 'typebox';
 import type { BlockedClient } from '../../../../lib/index.ts';
+import { flag, integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
-const CLIENT_ID = Type.String({ description: 'The client id' });
-const threshold = { minimum: 1, maximum: 86_400_000, description: 'Shorter latencies are not considered' };
-const limit = { minimum: 1, maximum: 1_000, description: 'Number of places of the ranking' };
-const expiry = {
-  minimum: 1,
-  maximum: 86_400,
-  description: 'An entry that was not slow for so many seconds is removed'
-};
-
-const SETTINGS = Type.Object({
-  enabled: Type.Optional(Type.Boolean({ default: true, description: 'false: stop measuring latencies' })),
-  threshold_ms: Type.Optional(Type.Integer({ ...threshold, default: 500 })),
-  limit: Type.Optional(Type.Integer({ ...limit, default: 10 })),
-  expiry_s: Type.Optional(Type.Integer({ ...expiry, default: 300 }))
-});
-const RANKING = Type.Object({
-  enabled: Type.Boolean({ description: 'True if latencies are measured' }),
-  threshold_ms: Type.Optional(Type.Integer(threshold)),
-  limit: Type.Optional(Type.Integer(limit)),
-  expiry_s: Type.Optional(Type.Integer(expiry)),
-  subscriptions: Type.Array(
-    Type.Object({
-      clientid: CLIENT_ID,
-      topic: Type.String({ description: 'The topic of the messages' }),
-      latency_ms: Type.Integer({
-        description:
-          'The greatest time from publication to acknowledgement, or with QoS 0 to the handover to the connection'
-      }),
-      count: Type.Integer({ description: 'Number of slow messages' }),
-      at: Type.Integer({ description: 'Time of the last one, in milliseconds since 1970' })
-    }),
-    { description: 'The slowest first' }
+const CLIENT_ID = text('The client id');
+/** The settings. @param defaults of those that may be left out in a request */
+const settings = (defaults: readonly [thresholdMs?: number, limit?: number, expirySec?: number]) => ({
+  threshold_ms: optional(
+    integer('Shorter latencies are not considered', { min: 1, max: 86_400_000, default: defaults[0] })
+  ),
+  limit: optional(integer('Number of places of the ranking', { min: 1, max: 1_000, default: defaults[1] })),
+  expiry_s: optional(
+    integer('An entry that was not slow for so many seconds is removed', { min: 1, max: 86_400, default: defaults[2] })
   )
 });
-const BLOCKED = Type.Object({
+
+const SETTINGS = objectOf({
+  enabled: optional(flag('false: stop measuring latencies', { default: true })),
+  ...settings([500, 10, 300])
+});
+const RANKING = objectOf({
+  enabled: flag('True if latencies are measured'),
+  ...settings([]),
+  subscriptions: listOf(
+    objectOf({
+      clientid: CLIENT_ID,
+      topic: text('The topic of the messages'),
+      latency_ms: integer(
+        'The greatest time from publication to acknowledgement, or with QoS 0 to the handover to the connection'
+      ),
+      count: integer('Number of slow messages'),
+      at: integer('Time of the last one, in milliseconds since 1970')
+    }),
+    'The slowest first'
+  )
+});
+const BLOCKED = objectOf({
   clientid: CLIENT_ID,
-  stalled_since: Type.Integer({
-    description: 'Time since which its connection has sent nothing, in milliseconds since 1970'
-  }),
-  unsent_bytes: Type.Integer({ description: 'Bytes that its connection has not sent' }),
-  queued_messages: Type.Integer({ description: 'Messages that wait behind them in memory' }),
-  queued_bytes: Type.Integer({ description: 'The size of these messages, in bytes' })
+  stalled_since: integer('Time since which its connection has sent nothing, in milliseconds since 1970'),
+  unsent_bytes: integer('Bytes that its connection has not sent'),
+  queued_messages: integer('Messages that wait behind them in memory'),
+  queued_bytes: integer('The size of these messages, in bytes')
 });
 
-function ranking({ broker }: Context): Type.Static<typeof RANKING> {
+function ranking({ broker }: Context): Static<typeof RANKING> {
   const { slowSubscriptions } = broker.monitor;
   const { settings } = slowSubscriptions;
   const subscriptions = slowSubscriptions.list().map(({ clientId, topic, latencyMs, count, at }) => ({
@@ -127,7 +124,7 @@ export const SLOW: readonly Operation[] = [
     descr: 'List the clients that currently read more slowly than messages are sent to them',
     paged: 100,
     hasCursor: true,
-    data: Type.Array(BLOCKED),
+    data: listOf(BLOCKED),
     example: { data: [] },
     run: async ({ broker, page }) => {
       const { limit: most, skip, cursor } = page;

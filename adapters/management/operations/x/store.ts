@@ -1,34 +1,21 @@
-import * as Type from 'typebox';
-import { recordOf } from '../../../rest/index.ts';
+import { flag, integer, number, objectOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const STORE = Type.Object({
-  has_store: Type.Boolean({ description: 'True if the broker has a store; otherwise the other fields are absent' }),
-  name: Type.Optional(Type.String({ description: 'Name of the store, for example its folder' })),
-  failed: Type.Optional(
-    Type.Boolean({ description: 'True if the last commit has failed, so that nothing can be persisted' })
+const STORE = objectOf({
+  has_store: flag('True if the broker has a store; otherwise the other fields are absent'),
+  name: optional(text('Name of the store, for example its folder')),
+  failed: optional(flag('True if the last commit has failed, so that nothing can be persisted')),
+  size_bytes: optional(integer('Size, with the space of deleted records; absent if the store does not tell')),
+  free_bytes: optional(
+    integer('Bytes that can be written before the reserve is used; absent if the store does not tell')
   ),
-  size_bytes: Type.Optional(
-    Type.Integer({ description: 'Size, with the space of deleted records; absent if the store does not tell' })
+  unwritten_bytes: optional(integer('Bytes that are not committed yet')),
+  commits: optional(integer('Commits since the store was created')),
+  commits_per_s: optional(number('Commits per second since the request before, at least a second ago')),
+  records: optional(
+    recordOf(objectOf({ records: integer(), bytes: integer() }), 'Number and size of the records by kind')
   ),
-  free_bytes: Type.Optional(
-    Type.Integer({
-      description: 'Bytes that can be written before the reserve is used; absent if the store does not tell'
-    })
-  ),
-  unwritten_bytes: Type.Optional(Type.Integer({ description: 'Bytes that are not committed yet' })),
-  commits: Type.Optional(Type.Integer({ description: 'Commits since the store was created' })),
-  commits_per_s: Type.Optional(
-    Type.Number({ description: 'Commits per second since the request before, at least a second ago' })
-  ),
-  records: Type.Optional(
-    recordOf(Type.Object({ records: Type.Integer(), bytes: Type.Integer() }), {
-      description: 'Number and size of the records by kind'
-    })
-  ),
-  records_complete: Type.Optional(
-    Type.Boolean({ description: 'false: there are more records; ten seconds were not enough to count them' })
-  )
+  records_complete: optional(flag('false: there are more records; ten seconds were not enough to count them'))
 });
 
 /** Contents and activity of the store. */
@@ -40,10 +27,8 @@ export const STORE_METRICS: readonly Operation[] = [
     ctl: 'store --records',
     descr: 'The size of the store, and what is written to it',
     example: {},
-    query: Type.Object({
-      records: Type.Optional(
-        Type.Boolean({ default: false, description: 'Count the records by kind: this reads all of the store' })
-      )
+    query: objectOf({
+      records: optional(flag('Count the records by kind: this reads all of the store', { default: false }))
     }),
     data: STORE,
     run: async ({ broker }, { query: { records } }) => {

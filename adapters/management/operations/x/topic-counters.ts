@@ -1,18 +1,18 @@
-import * as Type from 'typebox';
 import { TOPIC_COUNTERS } from '../../../../lib/adapter.ts';
 import type { TopicCountersRecord } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
+import { integer, listOf, number, objectOf, text } from '../../../rest/kit/index.ts';
 import { pageOf } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const TOPIC = Type.String({ description: 'The topic filter' });
-const COUNTS = Type.Object({
+const TOPIC = text('The topic filter');
+const COUNTS = objectOf({
   topic: TOPIC,
-  since: Type.Integer({ description: 'When counting has begun, in milliseconds since 1970' }),
+  since: integer('When counting has begun, in milliseconds since 1970'),
   ...Object.fromEntries(
     TOPIC_COUNTERS.flatMap((name) => [
-      [`messages.${name}.count`, Type.Integer({ description: 'Messages since then' })],
-      [`messages.${name}.rate`, Type.Number({ description: 'Messages per second, in the last ten seconds' })]
+      [`messages.${name}.count`, integer('Messages since then')],
+      [`messages.${name}.rate`, number('Messages per second, in the last ten seconds')]
     ])
   )
 });
@@ -42,7 +42,7 @@ export const TOPIC_METRICS: readonly Operation[] = [
     example: {},
     paged: 'max',
     hasCursor: true,
-    data: Type.Array(COUNTS),
+    data: listOf(COUNTS),
     run: ({ broker, page }) => {
       const all = broker.monitor.topicCounters.list().sort((a, b) => (a.filter < b.filter ? -1 : 1));
       return pageOf(all, page, shown, { keyOf: ({ filter }) => filter });
@@ -54,7 +54,7 @@ export const TOPIC_METRICS: readonly Operation[] = [
     path: '/x/topic_figures',
     ctl: 'topic-figures add FILTER=topic',
     descr: 'Count the messages whose topic matches a topic filter',
-    body: Type.Object({ topic: TOPIC }),
+    body: objectOf({ topic: TOPIC }),
     shown: COUNTS,
     example: { body: { topic: 'sensors/+/temperature' } },
     run: ({ broker }, { body: { topic } }) => broker.monitor.topicCounters.create(topic)

@@ -1,16 +1,16 @@
-import * as Type from 'typebox';
 import type { TopicLevel } from '../../../../lib/index.ts';
+import { flag, integer, listOf, objectOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Operation, operation } from '../../operation.ts';
 
-const LEVEL = Type.Object({
-  level: Type.String({ description: 'The name; + and # are wildcards of topic filters' }),
-  topic: Type.String({ description: 'The topic or topic filter that ends here' }),
-  prefix: Type.String({ description: 'The parameter "prefix" of the level below' }),
-  retained: Type.Boolean({ description: 'True if the topic has a retained message' }),
-  subscribed: Type.Boolean({ description: 'True if there are subscriptions with this topic filter' }),
-  retained_below: Type.Integer({ description: 'Number of topics below this one that have a retained message' }),
-  subscribed_below: Type.Integer({ description: 'Number of topic filters below this one that have subscriptions' })
+const LEVEL = objectOf({
+  level: text('The name; + and # are wildcards of topic filters'),
+  topic: text('The topic or topic filter that ends here'),
+  prefix: text('The parameter "prefix" of the level below'),
+  retained: flag('True if the topic has a retained message'),
+  subscribed: flag('True if there are subscriptions with this topic filter'),
+  retained_below: integer('Number of topics below this one that have a retained message'),
+  subscribed_below: integer('Number of topic filters below this one that have subscriptions')
 });
 
 function shown({ level, topic, isRetained, isSubscribed, retainedBelow, subscribedBelow }: TopicLevel) {
@@ -35,12 +35,10 @@ export const TOPICS: readonly Operation[] = [
     descr: 'List one level of the topic tree: topics that are retained, and topic filters that are subscribed to',
     paged: 100,
     hasCursor: true,
-    query: Type.Object({
-      prefix: Type.Optional(
-        Type.String({ description: 'The topic of the level above, with or without a slash at the end. Default: none' })
-      )
+    query: objectOf({
+      prefix: optional(text('The topic of the level above, with or without a slash at the end. Default: none'))
     }),
-    data: Type.Array(LEVEL),
+    data: listOf(LEVEL),
     example: {
       query: { prefix: 'sensors/1' },
       data: [

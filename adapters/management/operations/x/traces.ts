@@ -3,9 +3,9 @@
 // the last line that was sent. Errors of the broker name its options; `NAMES` translates them to parameters of
 // requests.
 
-import * as Type from 'typebox';
 import type { Broker, KeptLine, Trace } from '../../../../lib/index.ts';
-import { Fault, recordOf } from '../../../rest/index.ts';
+import { Fault } from '../../../rest/index.ts';
+import { anyObject, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { renamed } from '../../codes.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
@@ -14,53 +14,39 @@ import { type Context, type Operation, operation } from '../../operation.ts';
 const DEFAULT_DURATION_S = 600;
 const MAX_DURATION_S = 86_400;
 
-const WANTED = Type.Object(
+const WANTED = objectOf(
   {
-    clientid: Type.Optional(Type.String({ minLength: 1, description: 'Trace this client' })),
-    topic: Type.Optional(Type.String({ description: 'Trace messages whose topic matches this topic filter' })),
-    ip_address: Type.Optional(Type.String({ description: 'Trace the clients of this IP address or network' })),
-    payload: Type.Optional(
-      Type.Enum(['text', 'hex', 'base64', 'none'], { default: 'text', description: 'The form of payloads' })
+    clientid: optional(text('Trace this client', { min: 1 })),
+    topic: optional(text('Trace messages whose topic matches this topic filter')),
+    ip_address: optional(text('Trace the clients of this IP address or network')),
+    payload: optional(oneOf(['text', 'hex', 'base64', 'none'], 'The form of payloads', { default: 'text' })),
+    max_payload_bytes: optional(
+      integer('Bytes of each payload that are written', { min: 0, max: 65_536, default: 1_024 })
     ),
-    max_payload_bytes: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 65_536,
-        default: 1_024,
-        description: 'Bytes of each payload that are written'
-      })
-    ),
-    duration_s: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_DURATION_S,
-        default: DEFAULT_DURATION_S,
-        description: 'The trace ends after this time, in seconds'
+    duration_s: optional(
+      integer('The trace ends after this time, in seconds', {
+        min: 1,
+        max: MAX_DURATION_S,
+        default: DEFAULT_DURATION_S
       })
     )
   },
   { additionalProperties: false }
 );
-const TRACE = Type.Object({
-  id: Type.Integer({ description: 'Number of the trace' }),
-  clientid: Type.Optional(Type.String()),
-  topic: Type.Optional(Type.String()),
-  ip_address: Type.Optional(Type.String()),
-  started_at: Type.Integer({ description: 'In milliseconds since 1970' }),
-  status: Type.String({
-    description: 'active, or why it has ended: stopped, duration, error, closed, broker_stopped'
-  }),
-  lines: Type.Integer({ description: 'Number of lines so far' }),
-  bytes: Type.Integer({
-    description: 'The size of these lines; of lines that can be read here, the size of what was recorded for them'
-  }),
-  kept_lines: Type.Optional(
-    Type.Integer({ description: 'Number of lines that can be read; absent if the app has begun the trace' })
-  )
+const TRACE = objectOf({
+  id: integer('Number of the trace'),
+  clientid: optional(text()),
+  topic: optional(text()),
+  ip_address: optional(text()),
+  started_at: integer('In milliseconds since 1970'),
+  status: text('active, or why it has ended: stopped, duration, error, closed, broker_stopped'),
+  lines: integer('Number of lines so far'),
+  bytes: integer('The size of these lines; of lines that can be read here, the size of what was recorded for them'),
+  kept_lines: optional(integer('Number of lines that can be read; absent if the app has begun the trace'))
 });
-const LINE = Type.Object({
-  number: Type.Integer({ description: 'Number of the line, which is also a cursor' }),
-  record: recordOf(Type.Unknown(), { description: 'The line, as the README describes it' })
+const LINE = objectOf({
+  number: integer('Number of the line, which is also a cursor'),
+  record: anyObject('The line, as the README describes it')
 });
 
 function shown({ broker }: Context, trace: Trace): object {
@@ -116,7 +102,7 @@ export const TRACES: readonly Operation[] = [
     path: '/x/traces',
     ctl: { 'traces list': 'id status started_at clientid topic ip_address lines bytes kept_lines' },
     descr: 'List the traces: the active ones, and those that have ended and whose lines are kept',
-    data: Type.Array(TRACE),
+    data: listOf(TRACE),
     example: {
       data: [{ id: 1, clientid: 'sensor-1', started_at: 1_767_225_600_000, status: 'active', lines: 0, bytes: 0 }]
     },
@@ -191,7 +177,7 @@ export const TRACES: readonly Operation[] = [
     example: { params: { id: '1' } },
     paged: 100,
     hasCursor: true,
-    data: Type.Array(LINE),
+    data: listOf(LINE),
     run: (context, { params: { id } }) => {
       const { traces } = context.broker.monitor;
       const { limit, skip, cursor } = context.page;
