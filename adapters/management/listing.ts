@@ -28,94 +28,63 @@ export interface Order<R> {
 /** Rows that are written in one slice. */
 const ROWS_AT_ONCE = 200;
 
-/** A page that is read while it is sent. */
-interface OpenPage<R> {
-  /** The first rows. */
+/** The text of a part of a page. */
+interface TextPart {
+  /** The rows as JSON, separated by commas; with a comma in front, if others precede it. */
   readonly text: string;
-  /** The remaining rows. */
-  readonly parts: PageParts<R>;
-  wholeOf(end: PageEnd): Whole | undefined;
+  /** Information about the whole list: of the last part. Its value is undefined if the answer has no `meta`. */
+  readonly end: { readonly whole: Whole | undefined } | undefined;
 }
 
 /** A page of a list. Its rows become text when they are sent, a few at a time, so that a long page does not delay other work. */
 export class Listing<R = unknown> {
-  readonly #rows: readonly R[];
-  #write: (row: R) => string;
-  #open: OpenPage<R> | undefined = undefined;
-  /** Undefined: the answer has no `meta`. */
-  readonly #whole: Whole | undefined;
+  readonly #rows: readonly R[] | PageParts<R>;
+  readonly #show: (row: R) => object | string;
+  readonly #whole: Whole | ((end: PageEnd) => Whole) | undefined;
 
-  constructor(rows: readonly R[], whole: Whole | undefined, shape: (row: R) => unknown = (row) => row) {
+  /**
+   * @param rows in memory; or in parts, of which only one is in memory, however slow the client is
+   * @param show returns a row as it is shown: an object, or its JSON
+   * @param whole about the whole list, or a function of the end of the page. Default: the answer has no `meta`
+   */
+  constructor(
+    rows: readonly R[] | PageParts<R>,
+    show: (row: R) => object | string,
+    whole?: Whole | ((end: PageEnd) => Whole)
+  ) {
     this.#rows = rows;
-    this.#write = (row) => JSON.stringify(shape(row));
+    this.#show = show;
     this.#whole = whole;
   }
 
   /**
-   * A page whose rows are written by a function.
-   * @param write returns a row as JSON
-   */
-  static written<R>(rows: readonly R[], whole: Whole | undefined, write: (row: R) => string): Listing<R> {
-    const listing = new Listing(rows, whole);
-    listing.#write = write;
-    return listing;
-  }
-
-  /**
-   * A page that is read in parts while it is sent: only one part is in memory, however slow the client is.
-   * @param wholeOf derives the information about the whole list from the end of the page
-   * @param write returns a row as JSON
-   * @throws errors of the first part
-   */
-  static async read<R>(
-    parts: PageParts<R>,
-    wholeOf: (end: PageEnd) => Whole | undefined,
-    write: (row: R) => string
-  ): Promise<Listing<R>> {
-    const { value } = await parts.next();
-    const { entries = [], end } = value ?? {};
-    if (end !== undefined) return Listing.written(entries, wholeOf(end), write);
-    const listing = Listing.written<R>([], undefined, write);
-    listing.#open = { text: listing.#textOf(entries), parts, wholeOf };
-    return listing;
-  }
-
-  /** The page, if it is short. */
-  get text(): { readonly rows: string; readonly whole: Whole | undefined } | undefined {
-    if (this.#open !== undefined || this.#rows.length > ROWS_AT_ONCE) return undefined;
-    return { rows: this.#textOf(this.#rows), whole: this.#whole };
-  }
-
-  /**
-   * The rows as JSON, separated by commas, some in each slice.
+   * The text of the page in parts, of which there is at least one.
    * @param nextSlice waits for the next slice
-   * @returns a generator that returns `whole`
    */
-  async *parts(nextSlice: () => Promise<void>): AsyncGenerator<string, Whole | undefined, void> {
-    if (this.#open !== undefined) return yield* this.#openParts(this.#open);
-    for (let from = 0; from < this.#rows.length; from += ROWS_AT_ONCE) {
-      if (from > 0) await nextSlice();
-      yield (from === 0 ? '' : ',') + this.#textOf(this.#rows.slice(from, from + ROWS_AT_ONCE));
-    }
-    return this.#whole;
-  }
-
-  async *#openParts({ text, parts, wholeOf }: OpenPage<R>): AsyncGenerator<string, Whole | undefined, void> {
+  async *parts(nextSlice: () => Promise<void>): AsyncGenerator<TextPart, void, void> {
+    const whole = this.#whole;
     let before = '';
-    if (text !== '') {
-      yield text;
-      before = ',';
-    }
-    for await (const { entries, end } of parts) {
-      if (entries.length > 0) yield before + this.#textOf(entries);
+    for await (const { entries, end } of 'next' in this.#rows ? this.#rows : slices(this.#rows, nextSlice)) {
+      const text = entries.length === 0 ? '' : before + entries.map((row) => this.#textOf(row)).join();
       if (entries.length > 0) before = ',';
-      if (end !== undefined) return wholeOf(end);
+      yield { text, end: end && { whole: typeof whole === 'function' ? whole(end) : whole } };
     }
-    return undefined;
   }
 
-  #textOf(rows: readonly R[]): string {
-    return rows.map(this.#write).join();
+  #textOf(row: R): string {
+    const shown = this.#show(row);
+    return typeof shown === 'string' ? shown : JSON.stringify(shown);
+  }
+}
+
+/** A list in memory as parts, each in its own slice. */
+async function* slices<R>(rows: readonly R[], nextSlice: () => Promise<void>): PageParts<R> {
+  for (let from = 0; ; from += ROWS_AT_ONCE) {
+    const isLast = from + ROWS_AT_ONCE >= rows.length;
+    const entries = rows.slice(from, from + ROWS_AT_ONCE);
+    yield { entries, end: isLast ? { node: '', cursor: undefined, count: rows.length } : undefined };
+    if (isLast) return;
+    await nextSlice();
   }
 }
 
@@ -144,14 +113,14 @@ export function countUnder(conditions: object, count: number): number {
 export function pageOf<R>(
   all: readonly R[],
   { skip, limit, cursor }: PageRequest,
-  shape?: (row: R) => unknown,
+  show: (row: R) => object,
   order?: Order<R>
 ): Listing<R> {
   const from = cursor === undefined || order === undefined ? skip : placeAfter(all, cursor, order);
   const rows = all.slice(from, from + limit);
   const isLast = from + rows.length >= all.length;
   const next = order === undefined || isLast ? undefined : `${order.keyOf(rows[rows.length - 1])}`;
-  return new Listing(rows, { count: all.length, cursor: next }, shape);
+  return new Listing(rows, show, { count: all.length, cursor: next });
 }
 
 /** The index of the first row after a cursor. @throws Fault wrongParameter */

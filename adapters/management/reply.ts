@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../lib/index.ts';
 import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts';
 import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
 import { codesOf } from './codes.ts';
@@ -100,7 +101,7 @@ async function* partsOf(
  * The answer of a successful operation.
  * @param nextSlice waits for the next time slice of long answers
  */
-export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Answer {
+export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Awaitable<Answer> {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof Reply) {
@@ -111,24 +112,21 @@ export function answerWith(result: unknown, page: PageRequest, nextSlice: () => 
       body: typeof body === 'string' ? body : body(nextSlice)
     };
   }
-  if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
-  const { text } = result;
-  const body = text === undefined ? longList(result, page, nextSlice) : LIST + text.rows + listEnd(text.whole, page);
+  return result instanceof Listing ? listAnswer(result, page, nextSlice) : json(200, { code: 0, data: result });
+}
+
+/** @throws errors of the first part */
+async function listAnswer(list: Listing, page: PageRequest, nextSlice: () => Promise<void>): Promise<Answer> {
+  const parts = list.parts(nextSlice);
+  const { text = '', end } = (await parts.next()).value ?? {};
+  const first = `{"code":0,"data":[${text}`;
+  const body = end === undefined ? longList(first, parts, page) : first + listEnd(end.whole, page);
   return { status: 200, headers: JSON_HEADERS, body };
 }
 
-const LIST = '{"code":0,"data":[';
-
-async function* longList(list: Listing, page: PageRequest, nextSlice: () => Promise<void>): AsyncGenerator<string> {
-  const parts = list.parts(nextSlice);
-  for (let before = LIST; ; before = '') {
-    const { done, value } = await parts.next();
-    if (!done) yield before + value;
-    else {
-      yield before + listEnd(value, page);
-      return;
-    }
-  }
+async function* longList(first: string, rest: ReturnType<Listing['parts']>, page: PageRequest): AsyncGenerator<string> {
+  yield first;
+  for await (const { text, end } of rest) yield end === undefined ? text : text + listEnd(end.whole, page);
 }
 
 function listEnd(whole: Whole | undefined, page: PageRequest): string {

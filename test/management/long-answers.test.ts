@@ -23,7 +23,7 @@ async function readBody(answerOf: (made: () => void) => unknown) {
   setImmediate(count);
   const slices = new SliceQueue(systemClock, new WorkCount());
   const page = { number: 1, limit: NUMBERS.length, cursor: undefined } as never;
-  const { body } = answerWith(
+  const { body } = await answerWith(
     answerOf(() => perTurn[perTurn.length - 1]++),
     page,
     () => slices.next()
@@ -50,7 +50,7 @@ describe('Long answers', () => {
   });
 
   it('writes a list in slices, each in a separate turn', async () => {
-    const { most, made, text } = await readBody((row) => new Listing(NUMBERS, undefined, shapeOf(row)));
+    const { most, made, text } = await readBody((row) => new Listing(NUMBERS, shapeOf(row)));
     assert.ok(most <= 200, `${most} in one turn`);
     assert.equal(made, 2_000);
     assert.equal(JSON.parse(text).data.length, 2_000);

@@ -125,7 +125,7 @@ async function list({ broker, page }: Context, group: AclGroup): Promise<Listing
   // the documentation shows a result with the rules of lists, but not with those of look-ups
   const { acl } = broker.access;
   const records = await acl.part(group, page);
-  return new Listing(records, { count: acl.count(group) }, (record) => ({ ...shown(record), result: 'ok' }));
+  return new Listing(records, (record) => ({ ...shown(record), result: 'ok' }), { count: acl.count(group) });
 }
 
 async function remove(context: Context, subject: AclSubject, topic: string): Promise<void> {
@@ -175,8 +175,7 @@ export const ACL: readonly Operation[] = [
     descr: 'Lookup mnesia in the cluster',
     example: { params: { clientid: 'sensor-1' }, data: [OF_SENSOR] },
     data: listOf(objectOf({ ...OF_CLIENT_ID, ...SHOWN })),
-    run: ({ broker }, { params: { clientid: clientId } }) =>
-      new Listing(broker.access.acl.of({ clientId }), undefined, shown)
+    run: ({ broker }, { params: { clientid: clientId } }) => new Listing(broker.access.acl.of({ clientId }), shown)
   }),
   operation({
     name: 'lookup_username',
@@ -185,7 +184,7 @@ export const ACL: readonly Operation[] = [
     descr: 'Lookup mnesia in the cluster',
     example: { params: { username: 'sensors' }, data: [OF_SENSORS] },
     data: listOf(objectOf({ ...OF_USERNAME, ...SHOWN })),
-    run: ({ broker }, { params: { username } }) => new Listing(broker.access.acl.of({ username }), undefined, shown)
+    run: ({ broker }, { params: { username } }) => new Listing(broker.access.acl.of({ username }), shown)
   }),
   operation({
     name: 'add',

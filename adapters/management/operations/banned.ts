@@ -148,7 +148,7 @@ export const BANNED: readonly Operation[] = [
     data: listOf(SHOWN),
     run: async ({ broker: { access }, page, revision }) => {
       const bans = await access.banned.list(page);
-      return new Listing(bans, { count: access.banned.size }, (ban) => shown(ban, revision));
+      return new Listing(bans, (ban) => shown(ban, revision), { count: access.banned.size });
     }
   }),
   operation({

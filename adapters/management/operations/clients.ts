@@ -13,7 +13,6 @@ import { msOf } from '../moment.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER } from '../revisions.ts';
 import { writer } from '../wire.ts';
-import { inClusterAndOnNode } from './on-node.ts';
 
 const moment = (description: string) => optional(integer(`${description}, in seconds or milliseconds since 1970`));
 
@@ -49,7 +48,7 @@ const ORIGINAL_CONDITIONS = objectOf({
 
 /** The schema of the record of a client, and its writer. */
 export const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
-const DATA = listOf(CLIENT);
+const READ = { method: 'GET', in: LATER, data: listOf(CLIENT) } as const;
 const CACHE = listOf(
   componentOf('CachedDecision', {
     access: oneOf(['publish', 'subscribe'], 'The action that was checked'),
@@ -99,24 +98,24 @@ function writtenAddress(given: string): string {
   return version === 4 ? plain : new SocketAddress({ address: plain, family: 'ipv6' }).address;
 }
 
-async function list(context: Context, given: Conditions): Promise<Listing<ClientRecord>> {
+function list(context: Context, given: Conditions): Listing<ClientRecord> {
   const { broker, walks, revision } = context;
   const query = queryOf(context, given);
   // there are no records of clients without CONNECT
-  if (given.conn_state === 'idle') return Listing.written([], { count: -1, hasNext: false }, write);
+  if (given.conn_state === 'idle') return new Listing([], write, { count: -1, hasNext: false });
   const parts = walks.page(context, 'clients', given, (page) =>
     broker.directory.parts('clients', { ...query, ...page })
   );
-  return Listing.read(parts, (end) => wholeOf(revision, given, end), write);
+  return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return Listing.written(client === undefined ? [] : [client], undefined, write);
+  return new Listing(client === undefined ? [] : [client], write);
 }
 
-async function byUsername({ broker, page }: Context, username: string): Promise<Listing<ClientRecord>> {
-  return Listing.read(broker.directory.parts('clients', { username, limit: page.limit }), () => undefined, write);
+function byUsername({ broker, page }: Context, username: string): Listing<ClientRecord> {
+  return new Listing(broker.directory.parts('clients', { username, limit: page.limit }), write);
 }
 
 async function kick({ broker }: Context, clientId: string): Promise<void> {
@@ -127,68 +126,54 @@ async function kick({ broker }: Context, clientId: string): Promise<void> {
 
 /** Clients, in the later revisions. */
 export const CLIENTS = [
-  ...inClusterAndOnNode(
-    ['list_node_clients', 'A list of clients on specified node'],
-    operation({
-      name: 'list_clients',
-      descr: 'A list of clients on current node',
-      method: 'GET',
-      path: '/clients',
-      ctl: {
-        'clients list [PART=_like_clientid]':
-          'clientid username ip_address port connected proto_ver subscriptions_cnt mqueue_len',
-        'sessions list [PART=_like_clientid]':
-          'clientid connected created_at expiry_interval subscriptions_cnt inflight awaiting_rel mqueue_len mqueue_dropped'
-      },
-      example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
-      in: LATER,
-      data: DATA,
-      paged: 'max',
-      query: CONDITIONS,
-      originalQuery: ORIGINAL_CONDITIONS,
-      run: (context, { query }) => list(context, query)
-    })
-  ),
-  ...inClusterAndOnNode(
-    ['lookup_node_client', 'Lookup a client on the node'],
-    operation({
-      name: 'lookup_client',
-      descr: 'Lookup a client in the cluster',
-      method: 'GET',
-      path: '/clients/:clientid',
-      ctl: 'clients show ID',
-      example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
-      in: LATER,
-      data: DATA,
-      run: (context, { params }) => lookUp(context, params.clientid)
-    })
-  ),
-  ...inClusterAndOnNode(
-    ['lookup_node_client_via_username', 'Lookup a client via username on the node'],
-    operation({
-      name: 'lookup_client_via_username',
-      descr: 'Lookup a client via username in the cluster',
-      method: 'GET',
-      path: '/clients/username/:username',
-      example: { params: { username: 'sensors' }, data: [EXAMPLE] },
-      in: LATER,
-      data: DATA,
-      run: (context, { params }) => byUsername(context, params.username)
-    })
-  ),
-  ...inClusterAndOnNode(
-    ['kickout_node_client', 'Kick out the client on the node'],
-    operation({
-      name: 'kickout_client',
-      descr: 'Kick out the client in the cluster',
-      method: 'DELETE',
-      path: '/clients/:clientid',
-      ctl: 'clients kick ID',
-      example: { params: { clientid: 'sensor-1' } },
-      in: LATER,
-      run: (context, { params }) => kick(context, params.clientid)
-    })
-  ),
+  operation({
+    ...READ,
+    name: 'list_clients',
+    descr: 'A list of clients on current node',
+    onNode: ['list_node_clients', 'A list of clients on specified node'],
+    path: '/clients',
+    ctl: {
+      'clients list [PART=_like_clientid]':
+        'clientid username ip_address port connected proto_ver subscriptions_cnt mqueue_len',
+      'sessions list [PART=_like_clientid]':
+        'clientid connected created_at expiry_interval subscriptions_cnt inflight awaiting_rel mqueue_len mqueue_dropped'
+    },
+    example: { query: { _like_clientid: 'sensor', conn_state: 'connected' }, data: [EXAMPLE] },
+    paged: 'max',
+    query: CONDITIONS,
+    originalQuery: ORIGINAL_CONDITIONS,
+    run: (context, { query }) => list(context, query)
+  }),
+  operation({
+    ...READ,
+    name: 'lookup_client',
+    descr: 'Lookup a client in the cluster',
+    onNode: ['lookup_node_client', 'Lookup a client on the node'],
+    path: '/clients/:clientid',
+    ctl: 'clients show ID',
+    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
+    run: (context, { params }) => lookUp(context, params.clientid)
+  }),
+  operation({
+    ...READ,
+    name: 'lookup_client_via_username',
+    descr: 'Lookup a client via username in the cluster',
+    onNode: ['lookup_node_client_via_username', 'Lookup a client via username on the node'],
+    path: '/clients/username/:username',
+    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
+    run: (context, { params }) => byUsername(context, params.username)
+  }),
+  operation({
+    name: 'kickout_client',
+    descr: 'Kick out the client in the cluster',
+    onNode: ['kickout_node_client', 'Kick out the client on the node'],
+    method: 'DELETE',
+    path: '/clients/:clientid',
+    ctl: 'clients kick ID',
+    example: { params: { clientid: 'sensor-1' } },
+    in: LATER,
+    run: (context, { params }) => kick(context, params.clientid)
+  }),
   operation({
     name: 'clean_acl_cache',
     method: 'DELETE',

@@ -7,31 +7,26 @@ import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
-import { inClusterAndOnNode } from './on-node.ts';
 
 /** The connected clients, under the field names of a connection. */
 const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
-const DATA = listOf(CONNECTION);
+const READ = { method: 'GET', in: EARLIER, data: listOf(CONNECTION) } as const;
 
-async function list(context: Context): Promise<Listing<ClientRecord>> {
+function list(context: Context): Listing<ClientRecord> {
   const { broker, walks } = context;
   const parts = walks.page(context, 'connections', {}, (page) =>
     broker.directory.parts('clients', { isConnected: true, ...page })
   );
-  return Listing.read(parts, () => ({ count: broker.metrics.gauge('connections') }), write);
+  return new Listing(parts, write, () => ({ count: broker.metrics.gauge('connections') }));
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<ClientRecord>> {
   const client = await broker.directory.client(clientId);
-  return Listing.written(client?.isConnected ? [client] : [], undefined, write);
+  return new Listing(client?.isConnected ? [client] : [], write);
 }
 
-async function byUsername({ broker, page: { limit } }: Context, username: string): Promise<Listing<ClientRecord>> {
-  return Listing.read(
-    broker.directory.parts('clients', { username, isConnected: true, limit }),
-    () => undefined,
-    write
-  );
+function byUsername({ broker, page: { limit } }: Context, username: string): Listing<ClientRecord> {
+  return new Listing(broker.directory.parts('clients', { username, isConnected: true, limit }), write);
 }
 
 async function kick({ broker: { sessions } }: Context, clientId: string): Promise<void> {
@@ -43,47 +38,35 @@ async function kick({ broker: { sessions } }: Context, clientId: string): Promis
 
 /** The connections of clients, in the earlier revision. */
 export const CONNECTIONS = [
-  ...inClusterAndOnNode(
-    ['list_node_connections', 'A list of connections on a node'],
-    operation({
-      name: 'list_connections',
-      descr: 'A list of connections in the cluster',
-      method: 'GET',
-      path: '/connections',
-      example: { data: [EXAMPLE] },
-      in: EARLIER,
-      data: DATA,
-      paged: 'max',
-      run: (context) => list(context)
-    })
-  ),
-  ...inClusterAndOnNode(
-    ['lookup_node_connections', 'Lookup a connection on node'],
-    operation({
-      name: 'lookup_connections',
-      descr: 'Lookup a connection in the cluster',
-      method: 'GET',
-      path: '/connections/:clientid',
-      example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
-      in: EARLIER,
-      data: DATA,
-      run: (context, { params }) => lookUp(context, params.clientid)
-    })
-  ),
+  operation({
+    ...READ,
+    name: 'list_connections',
+    descr: 'A list of connections in the cluster',
+    onNode: ['list_node_connections', 'A list of connections on a node'],
+    path: '/connections',
+    example: { data: [EXAMPLE] },
+    paged: 'max',
+    run: (context) => list(context)
+  }),
+  operation({
+    ...READ,
+    name: 'lookup_connections',
+    descr: 'Lookup a connection in the cluster',
+    onNode: ['lookup_node_connections', 'Lookup a connection on node'],
+    path: '/connections/:clientid',
+    example: { params: { clientid: 'sensor-1' }, data: [EXAMPLE] },
+    run: (context, { params }) => lookUp(context, params.clientid)
+  }),
   // the documentation lists the form for a node first, and has swapped the two descriptions
-  ...inClusterAndOnNode(
-    ['lookup_node_connection_via_username', 'Lookup a connection via username in the cluster'],
-    operation({
-      name: 'lookup_connection_via_username',
-      descr: 'Lookup a connection via username on a node',
-      method: 'GET',
-      path: '/connection/username/:username',
-      example: { params: { username: 'sensors' }, data: [EXAMPLE] },
-      in: EARLIER,
-      data: DATA,
-      run: (context, { params }) => byUsername(context, params.username)
-    })
-  ).reverse(),
+  operation({
+    ...READ,
+    name: 'lookup_connection_via_username',
+    descr: 'Lookup a connection via username on a node',
+    onNode: ['lookup_node_connection_via_username', 'Lookup a connection via username in the cluster', 'before'],
+    path: '/connection/username/:username',
+    example: { params: { username: 'sensors' }, data: [EXAMPLE] },
+    run: (context, { params }) => byUsername(context, params.username)
+  }),
   operation({
     name: 'kickout_connection',
     method: 'DELETE',

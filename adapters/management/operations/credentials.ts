@@ -107,7 +107,7 @@ async function pageOf(
   page: PageRequest,
   shape: (record: CredentialRecord) => object
 ): Promise<Listing<CredentialRecord>> {
-  return new Listing(await records.list(page), { count: records.size }, shape);
+  return new Listing(await records.list(page), shape, { count: records.size });
 }
 
 /** The examples of the operations of a kind. */

@@ -12,6 +12,7 @@ import { LISTENERS } from './listeners.ts';
 import { MESSAGES } from './messages.ts';
 import { METRICS, STATS } from './metrics.ts';
 import { BROKERS, NODES } from './nodes.ts';
+import { withNodeForms } from './on-node.ts';
 import { PLUGINS } from './plugins.ts';
 import { RESOURCES } from './resources.ts';
 import { ROUTES } from './routes.ts';
@@ -53,7 +54,7 @@ const INDEX: Operation = operation({
 });
 
 /** All operations, in the order of the index. */
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS: readonly Operation[] = withNodeForms([
   INDEX,
   ...CREDENTIALS,
   ...ACL,
@@ -76,4 +77,4 @@ export const OPERATIONS: readonly Operation[] = [
   ...STATS,
   ...SUBSCRIPTIONS,
   ...EXTENSIONS
-];
+]);

@@ -1,5 +1,5 @@
 import { Fault } from '../../rest/index.ts';
-import type { Example, Input, RowTypes } from '../../rest/kit/index.ts';
+import type { Example, Input } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
 import type { Context, Operation } from '../operation.ts';
 
@@ -8,24 +8,24 @@ export function checkNode({ broker }: Context, node: string): void {
   if (node !== broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
 }
 
-/** The literal types of the form for a node. */
-type OnNode<T extends RowTypes, Name extends string> = Omit<T, 'name' | 'path'> & {
-  readonly name: Name;
-  readonly path: `/nodes/:node${T['path']}`;
-};
-
 /**
- * Make two rows of an operation: one for the cluster and one for a single node. They differ in the name, in
- * `/nodes/:node` before the path, and in the check of the node; `ctl` uses the first one.
- * @returns the row for the cluster, and the one for a node
+ * Add the form for a node to each operation with the column `onNode`: with `/nodes/:node` before the path, and the check of the node;
+ * `ctl` uses the form for the cluster.
  */
-export function inClusterAndOnNode<const Name extends string, T extends RowTypes>(
-  [name, descr]: readonly [name: Name, descr: string],
-  row: Operation<T>
-): [Operation<T>, Operation<OnNode<T, Name>>] {
-  const { path, example, run } = row as Operation;
+export function withNodeForms(rows: readonly Operation[]): Operation[] {
+  return rows.flatMap((row) => {
+    if (row.onNode === undefined) return [row];
+    const [name, descr, place = 'after'] = row.onNode;
+    const forms = [row, nodeForm(row, name, descr)];
+    return place === 'after' ? forms : forms.reverse();
+  });
+}
+
+function nodeForm(row: Operation, name: string, descr: string): Operation {
+  const { path, example, run } = row;
   const withNode = (one: Example): Example => ({ ...one, params: { node: NODE, ...one.params } });
-  const onNode: Pick<Operation, 'name' | 'descr' | 'path' | 'ctl' | 'example' | 'run'> = {
+  return {
+    ...row,
     name,
     descr,
     path: `/nodes/:node${path}`,
@@ -36,5 +36,4 @@ export function inClusterAndOnNode<const Name extends string, T extends RowTypes
       return run(context, input);
     }
   };
-  return [row, { ...row, ...onNode } as Operation<OnNode<T, Name>>];
 }

@@ -92,7 +92,7 @@ export const RESOURCES: readonly Operation[] = [
     descr: 'A list of all resources',
     data: listOf(RESOURCE),
     example: { data: [examples.RESOURCE] },
-    run: async ({ broker }) => new Listing(await broker.rules.resources.list(), undefined, shownResource)
+    run: async ({ broker }) => new Listing(await broker.rules.resources.list(), shownResource)
   }),
   operation({
     name: 'show_resource',

@@ -15,14 +15,10 @@ function shape({ topic, node }: RouteRecord): object {
   return { topic, node };
 }
 
-async function list(context: Context): Promise<Listing<RouteRecord>> {
+function list(context: Context): Listing<RouteRecord> {
   const { broker, walks } = context;
   const parts = walks.page(context, 'routes', {}, (page) => broker.directory.parts('routes', page));
-  return Listing.read(
-    parts,
-    ({ count }) => ({ count }),
-    (route) => JSON.stringify(shape(route))
-  );
+  return new Listing(parts, shape, ({ count }) => ({ count }));
 }
 
 /** Topic filters with subscriptions. */
@@ -47,7 +43,7 @@ export const ROUTES = [
     data: DATA,
     run: async ({ broker }, { params: { topic } }) => {
       const route = await broker.directory.route(topic);
-      return new Listing(route === undefined ? [] : [route], undefined, shape);
+      return new Listing(route === undefined ? [] : [route], shape);
     }
   })
 ];

@@ -83,7 +83,7 @@ export const RULE_KINDS: readonly Operation[] = [
     example: { params: { type }, data: [examples.RESOURCE] },
     run: async ({ broker }, { params }) => {
       await checkType(broker, params.type);
-      return new Listing(await broker.rules.resources.list(params.type), undefined, shownResource);
+      return new Listing(await broker.rules.resources.list(params.type), shownResource);
     }
   }),
   operation({

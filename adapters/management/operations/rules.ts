@@ -182,10 +182,10 @@ export const RULES: readonly Operation[] = [
       });
       const { node } = broker.settings;
       const shape = (rule: RuleState) => shownRule(rule, node);
-      if (!(query.enable_paging ?? page.isGiven)) return new Listing(all, undefined, shape);
+      if (!(query.enable_paging ?? page.isGiven)) return new Listing(all, shape);
       const { skip, limit } = page;
       const hasNext = revision.hasNext ? skip + limit < all.length : undefined;
-      return new Listing(all.slice(skip, skip + limit), { count: all.length, hasNext }, shape);
+      return new Listing(all.slice(skip, skip + limit), shape, { count: all.length, hasNext });
     }
   }),
   operation({

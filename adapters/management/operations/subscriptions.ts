@@ -7,7 +7,6 @@ import { Listing, wholeOf } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER, LATER, type Revision, type RevisionName } from '../revisions.ts';
 import { listedFilter, writer } from '../wire.ts';
-import { inClusterAndOnNode } from './on-node.ts';
 
 /** Subscriptions that are read at once for answers without pages. */
 const AT_ONCE = 10_000;
@@ -38,24 +37,23 @@ function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionR
   return (record) => write({ ...record, filter: listedFilter(record.filter, hasSharePrefix) });
 }
 
-async function list(context: Context, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+function list(context: Context, given: Conditions): Listing<SubscriptionRecord> {
   const { broker, walks, revision, isOriginal } = context;
   const write = writerOf(revision);
   // the original products ignore other conditions and pages
-  if (given.topic !== undefined && isOriginal)
-    return Listing.read(withFilter(broker, given.topic), () => undefined, write);
+  if (given.topic !== undefined && isOriginal) return new Listing(withFilter(broker, given.topic), write);
   const parts = walks.page(context, 'subscriptions', given, (page) =>
     broker.directory.parts('subscriptions', { ...queryOf(given), ...page })
   );
-  return Listing.read(parts, (end) => wholeOf(revision, given, end), write);
+  return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 
-async function ofClient(context: Context, clientId: string, given: Conditions): Promise<Listing<SubscriptionRecord>> {
+function ofClient(context: Context, clientId: string, given: Conditions): Listing<SubscriptionRecord> {
   const { broker, walks, revision } = context;
   const parts = walks.page(context, 'subscriptions of a client', { ...given, clientId }, (page) =>
     broker.directory.parts('subscriptions', { ...queryOf(given), clientId, ...page })
   );
-  return Listing.read(parts, () => undefined, writerOf(revision));
+  return new Listing(parts, writerOf(revision));
 }
 
 function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): SubscriptionQuery {
@@ -85,37 +83,33 @@ function exampleOf(clientIdName: string): object {
  */
 function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: TObject, one: TObject): Operation[] {
   return [
-    ...inClusterAndOnNode(
-      ['list_node_subscriptions', 'A list of subscriptions on a node'],
-      operation({
-        name: 'list_subscriptions',
-        descr: 'A list of subscriptions in the cluster',
-        method: 'GET',
-        path: '/subscriptions',
-        ctl: { 'subs [ID=clientid]': 'clientid topic qos' },
-        example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
-        in: revisions,
-        data,
-        paged: 'max',
-        query: ofAll,
-        run: (context, { query }) => list(context, query as Conditions)
-      })
-    ),
-    ...inClusterAndOnNode(
-      ['lookup_client_subscriptions_with_node', 'A list of subscriptions of a client on the node'],
-      operation({
-        name: 'lookup_client_subscriptions',
-        descr: 'A list of subscriptions of a client',
-        method: 'GET',
-        path: '/subscriptions/:clientid',
-        example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
-        in: revisions,
-        data,
-        paged: 'max',
-        query: one,
-        run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
-      })
-    )
+    operation({
+      name: 'list_subscriptions',
+      descr: 'A list of subscriptions in the cluster',
+      onNode: ['list_node_subscriptions', 'A list of subscriptions on a node'],
+      method: 'GET',
+      path: '/subscriptions',
+      ctl: { 'subs [ID=clientid]': 'clientid topic qos' },
+      example: ({ clientIdName }) => ({ query: { _limit: 10 }, data: [exampleOf(clientIdName)] }),
+      in: revisions,
+      data,
+      paged: 'max',
+      query: ofAll,
+      run: (context, { query }) => list(context, query as Conditions)
+    }),
+    operation({
+      name: 'lookup_client_subscriptions',
+      descr: 'A list of subscriptions of a client',
+      onNode: ['lookup_client_subscriptions_with_node', 'A list of subscriptions of a client on the node'],
+      method: 'GET',
+      path: '/subscriptions/:clientid',
+      example: ({ clientIdName }) => ({ params: { clientid: 'sensor-1' }, data: [exampleOf(clientIdName)] }),
+      in: revisions,
+      data,
+      paged: 'max',
+      query: one,
+      run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
+    })
   ];
 }
 

@@ -121,6 +121,8 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   readonly path: T['path'];
   /** The purpose, in one sentence without a full stop. */
   readonly descr: string;
+  /** The name and the purpose of the form for one node, if there is one, and its place. Only the management interface has such forms. */
+  readonly onNode?: readonly [name: string, descr: string, place?: 'before' | 'after'];
   /**
    * The action of `embermq ctl` that sends the request; or actions, each with the columns of its table on a terminal. Words in capitals are
    * arguments; in brackets, optional ones. Arguments are the parameters of the path in their order, unless they name another one, as in

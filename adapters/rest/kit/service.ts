@@ -2,7 +2,7 @@
 // viewer may do, input, `run`, audit. The one catch makes a fault of an error of any step. An interface is rows, and a
 // style: functions that read requests and write answers, and change nothing.
 
-import type { AuditEntry, Broker } from '../../../lib/index.ts';
+import type { AuditEntry, Awaitable, Broker } from '../../../lib/index.ts';
 import type { BrowserSettings } from '../browser-checks.ts';
 import type { Answer, Body, Call, Service } from '../call.ts';
 import { withCors } from '../cors.ts';
@@ -46,7 +46,7 @@ export interface ReplyStyle {
   /** Read and check a body. @throws Fault */
   body(row: Operation, sent: Body, params: Readonly<Record<string, string>>): unknown;
   /** The answer with the value that `run` has returned. */
-  success(result: unknown, row: Operation, context: CallContext): Answer;
+  success(result: unknown, row: Operation, context: CallContext): Awaitable<Answer>;
   fault(fault: Fault, request: RestRequest): Answer;
   /** The status and the code of a fault in the audit log. */
   codesOf(fault: Fault, row: Operation | undefined): { readonly status: number; readonly code: number };

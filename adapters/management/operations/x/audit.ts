@@ -60,7 +60,7 @@ export const AUDIT: readonly Operation[] = [
     run: ({ broker, page: { limit, skip, cursor } }, { query }) => {
       const { operation, caller: callerId, failed: isFailed } = query;
       const page = broker.monitor.audit.list({ operation, callerId, isFailed, limit, skip, cursor });
-      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
+      return new Listing(page.entries, shown, { count: countUnder(query, page.count), cursor: page.cursor });
     }
   })
 ];

@@ -54,7 +54,7 @@ export const DROPS: readonly Operation[] = [
     run: ({ broker, page: { limit, skip, cursor } }, { query }) => {
       const { clientid: clientId, topic: filter, reason } = query;
       const page = broker.monitor.drops.list({ clientId, filter, reason, limit, skip, cursor });
-      return new Listing(page.entries, { count: countUnder(query, page.count), cursor: page.cursor }, shown);
+      return new Listing(page.entries, shown, { count: countUnder(query, page.count), cursor: page.cursor });
     }
   }),
   operation({

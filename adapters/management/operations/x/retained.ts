@@ -37,11 +37,11 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
       query: { topic: 'sensors/#' },
       data: [{ topic: 'sensors/1/temperature', qos: 1, payload_size: 4, at: AT, from_clientid: 'sensor-1' }]
     },
-    run: async ({ broker, page: { limit, skip, cursor } }, { query }) => {
+    run: ({ broker, page: { limit, skip, cursor } }, { query }) => {
       const { topic: filter, prefix } = query;
       const parts = broker.directory.parts('retained', { filter, prefix, limit, skip, cursor });
       const wholeOf = (end: PageEnd) => ({ count: countUnder(query, end.count), cursor: end.cursor });
-      return Listing.read(parts, wholeOf, (message) => JSON.stringify(shown(message)));
+      return new Listing(parts, shown, wholeOf);
     }
   }),
   operation({

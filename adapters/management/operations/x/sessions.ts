@@ -116,9 +116,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
     run: async (context, { params: { clientid }, query: { encoding, payload = true } }) => {
       const { limit, skip, cursor } = context.page;
       const page = await sessionOf(context, clientid).queue({ limit, skip, cursor });
-      return new Listing(page.entries, { count: page.count, cursor: page.cursor }, (queued) =>
-        shownQueued(queued, payload, encoding)
-      );
+      return new Listing(page.entries, (queued) => shownQueued(queued, payload, encoding), page);
     }
   }),
   operation({

@@ -129,7 +129,7 @@ export const SLOW: readonly Operation[] = [
     run: async ({ broker, page }) => {
       const { limit: most, skip, cursor } = page;
       const found = await broker.monitor.blockedClients.list({ limit: most, skip, cursor });
-      return new Listing(found.entries, { count: -1, cursor: found.cursor }, shown);
+      return new Listing(found.entries, shown, { count: -1, cursor: found.cursor });
     }
   })
 ];

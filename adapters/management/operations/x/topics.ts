@@ -56,7 +56,7 @@ export const TOPICS: readonly Operation[] = [
     run: async ({ broker, page: { limit, skip, cursor } }, { query: { prefix = '' } }) => {
       const above = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
       const page = await broker.directory.levels({ prefix: above, limit, skip, cursor });
-      return new Listing(page.entries, { count: page.count, cursor: page.cursor }, shown);
+      return new Listing(page.entries, shown, page);
     }
   })
 ];

@@ -191,10 +191,10 @@ export const TRACES: readonly Operation[] = [
       const lines = traces.lines(trace.id, numberIn(cursor), skip + limit + 1).slice(skip);
       const rows = lines.slice(0, limit);
       const next = lines.length > limit ? `${rows[limit - 1].number}` : undefined;
-      return new Listing<KeptLine>(rows, { count, cursor: next }, ({ number, line }) => ({
-        number,
-        record: JSON.parse(line)
-      }));
+      return new Listing<KeptLine>(rows, ({ number, line }) => ({ number, record: JSON.parse(line) }), {
+        count,
+        cursor: next
+      });
     }
   })
 ];
