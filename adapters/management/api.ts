@@ -73,12 +73,15 @@ const DOCUMENT = operation({
 
 function management(broker: Broker, settings: ManagementSettings): RestInterface<ManagementMembers> {
   const { revision, appOperations, errors, optionSource } = settings;
-  const rows = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(revision));
+  const isOriginal = errors === 'original';
+  const rows = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(revision)).map((row) =>
+    isOriginal ? { ...row, query: row.originalQuery ?? row.query, body: row.originalBody ?? row.body } : row
+  );
   const operations = rows.filter((row) => appOperations || row.isForApplications !== true);
   const members = {
     revision: REVISION_ROWS[revision],
     operations,
-    isOriginal: errors === 'original',
+    isOriginal,
     appOperations,
     streams: new EventStreams(broker, settings.maxEventStreams),
     walks: new Walks(broker.clock),

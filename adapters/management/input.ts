@@ -2,7 +2,7 @@ import type { TObject, TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { nearest } from '../../lib/adapter.ts';
 import { type Body, Fault, parseJson } from '../rest/index.ts';
-import { any, anyOf, check, listOf, type Operation, type PageRequest, requestOf } from '../rest/kit/index.ts';
+import { any, anyOf, check, listOf, type Operation, type PageRequest } from '../rest/kit/index.ts';
 
 /** The query parameters of lists. */
 const PAGING = ['_page', '_limit', 'cursor'];
@@ -87,7 +87,7 @@ const NOTHING_FIXED: Repeated['fixed'] = Object.freeze({});
  * @throws Fault notJson, missingParameter, wrongParameter
  */
 export function checkBody(row: Operation, body: Body, checks: BodyChecks): unknown {
-  const { body: schema } = requestOf(row, checks.isOriginal);
+  const { body: schema } = row;
   if (schema === undefined) return undefined;
   const isAbsent = 'value' in body ? body.value === undefined : body.text.trim() === '';
   if (isAbsent && Type.IsOptional(schema)) return undefined;

@@ -49,7 +49,6 @@ export function documentStyle(settings: ManagementSettings, version: string): Do
     },
     prefixes: prefix,
     revision: REVISION_ROWS[revision],
-    isOriginal,
     security: asks ? [{ basic: [] }] : [],
     basic: { type: 'http', scheme: 'basic', description: 'The id and the secret' },
     maxRowLimit,

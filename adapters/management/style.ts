@@ -67,7 +67,6 @@ export function envelope(settings: ManagementSettings, nextSlice: () => Promise<
   const { errors, maxRowLimit, origins, revision, unmatched } = settings;
   const isOriginal = errors === 'original';
   return {
-    isOriginal,
     recorded: RECORDED,
     isLeft: (call, methods) =>
       call.method === 'OPTIONS' ? methods.length === 0 || !isPreflight(call, origins) : unmatched === 'next',

@@ -48,7 +48,6 @@ export function documentStyle({ credentials, prefix }: StreamsSettings, version:
     },
     prefixes: prefix,
     revision: undefined,
-    isOriginal: false,
     security: asks ? security : [],
     basic: { type: 'http', scheme: 'basic' },
     maxRowLimit: 0,

@@ -34,7 +34,6 @@ const RECORDED = new Set([
  */
 export function sentences({ errors, maxDepth, unmatched }: StreamsSettings): ReplyStyle {
   return {
-    isOriginal: false,
     recorded: RECORDED,
     isLeft: (_call, methods) => methods.length === 0 && unmatched === 'next',
     unknown: (_call, methods) => {

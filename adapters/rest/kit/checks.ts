@@ -62,7 +62,7 @@ function conditionOf(error: ValidationError): string {
 }
 
 /** Parse a query string. The first value of a name counts; a name without a value is `true`. */
-export function readQuery(text: string): Record<string, string> {
+export function parseQuery(text: string): Record<string, string> {
   const query: Record<string, string> = Object.create(null);
   if (text === '') return query;
   for (const [name, value] of new URLSearchParams(text)) if (!(name in query)) query[name] = value;

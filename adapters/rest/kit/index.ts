@@ -3,7 +3,7 @@
  * loads, because the package of schemas takes 9 MB of memory.
  */
 
-export { check, checkQuery, loadChecks, readQuery } from './checks.ts';
+export { check, checkQuery, loadChecks, parseQuery } from './checks.ts';
 export { type Documented, DocumentSchemas } from './document-schemas.ts';
 export { type DocumentStyle, openApi, shown } from './openapi.ts';
 export {
@@ -21,8 +21,7 @@ export {
   operation,
   type PageRequest,
   type ParamNames,
-  type RowTypes,
-  requestOf
+  type RowTypes
 } from './operation.ts';
 export {
   any,

@@ -5,7 +5,7 @@
 import * as Type from 'typebox';
 import type { Json, OpenApiDocument } from '../document.ts';
 import { DocumentSchemas } from './document-schemas.ts';
-import { type Example, exampleOf, type Operation, requestOf } from './operation.ts';
+import { type Example, exampleOf, type Operation } from './operation.ts';
 
 /** The parts of a document that only one interface has. */
 export interface DocumentStyle {
@@ -13,8 +13,6 @@ export interface DocumentStyle {
   readonly prefixes: readonly string[];
   /** The revision, for schemas and examples that differ. */
   readonly revision: { readonly name: string } | undefined;
-  /** With `errors: 'original'`. */
-  readonly isOriginal: boolean;
   /** The accepted credentials. Empty: requests need none. */
   readonly security: readonly Json[];
   /** The description of the credentials. */
@@ -72,10 +70,10 @@ function wordsOf(path: string): string {
 
 function operationObject(row: Operation, style: DocumentStyle, schemas: DocumentSchemas): Json {
   const example = exampleOf(row, style.revision as undefined);
-  const { body } = requestOf(row, style.isOriginal);
+  const { body } = row;
   const parameters = [
     ...pathParameters(row, example),
-    ...queryParameters(row, example, { style, schemas }),
+    ...queryParameters(row, example, schemas),
     ...pageParameters(row, style)
   ];
   const requestBody = body && {
@@ -105,12 +103,7 @@ function pathParameters({ path }: Operation, example: Example | undefined): Json
   }));
 }
 
-function queryParameters(
-  row: Operation,
-  example: Example | undefined,
-  { style, schemas }: { readonly style: DocumentStyle; readonly schemas: DocumentSchemas }
-): Json[] {
-  const { query } = requestOf(row, style.isOriginal);
+function queryParameters({ query }: Operation, example: Example | undefined, schemas: DocumentSchemas): Json[] {
   if (query === undefined) return [];
   const properties = schemas.properties(query);
   const required = schemas.required(query, properties);

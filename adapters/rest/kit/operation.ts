@@ -247,15 +247,6 @@ export function operation<M>(): DefineOperation<M> {
   return (row) => row;
 }
 
-/**
- * The request schemas of an operation.
- * @param isOriginal with `errors: 'original'`
- */
-export function requestOf(row: Operation, isOriginal: boolean): Pick<Operation, 'query' | 'body'> {
-  const { query, body, originalQuery = query, originalBody = body } = row;
-  return isOriginal ? { query: originalQuery, body: originalBody } : { query, body };
-}
-
 /** The example of a row in a revision. */
 export function exampleOf<M>({ example }: Operation<M>, revision: RevisionOf<M>): Example | undefined {
   return typeof example === 'function' ? example(revision) : example;

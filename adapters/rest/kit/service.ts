@@ -13,20 +13,11 @@ import { Guard } from '../guard.ts';
 import type { TrustedProxies } from '../proxies.ts';
 import { Router } from '../router.ts';
 import { Audit, type RestRequest } from './audit.ts';
-import { checkQuery, loadChecks, readQuery } from './checks.ts';
-import {
-  type CallContext,
-  type Context,
-  type Input,
-  type Operation,
-  type PageRequest,
-  requestOf
-} from './operation.ts';
+import { checkQuery, loadChecks, parseQuery } from './checks.ts';
+import type { CallContext, Context, Input, Operation, PageRequest } from './operation.ts';
 
 /** The form of requests and answers of an interface. */
 export interface ReplyStyle {
-  /** Requests are checked by the columns `originalQuery` and `originalBody`. */
-  readonly isOriginal: boolean;
   /**
    * The query and body parameters that the audit log contains in addition to those of paths. All others are left out:
    * passwords, secrets, payloads, statements, the values of options. A parameter that may have a secret must not be added.
@@ -157,11 +148,11 @@ export class RestService<M> implements Service {
   async #run(request: RestRequest, row: Operation, caller: Caller): Promise<Answer> {
     const { call, params } = request;
     const { settings, style, resolve, contextOf } = this.#interface;
-    const given = readQuery(call.query);
+    const given = parseQuery(call.query);
     const page = style.page?.(row, call, given) ?? NO_PAGE;
     const loading = loadChecks();
     if (loading !== undefined) await loading;
-    const query = checkQuery(requestOf(row, style.isOriginal).query, given);
+    const query = checkQuery(row.query, given);
     const maxBytes = Math.max(settings.maxBodyBytes, row.maxBodyBytes ?? 0);
     const sent = row.body && (await call.body({ maxBytes, timeoutMs: settings.bodyTimeout }));
     const body = sent && style.body(row, sent, params);

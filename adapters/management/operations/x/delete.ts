@@ -1,5 +1,5 @@
 import { Fault, Router } from '../../../rest/index.ts';
-import { any, checkQuery, objectOf, optional, readQuery, text } from '../../../rest/kit/index.ts';
+import { any, checkQuery, objectOf, optional, parseQuery, text } from '../../../rest/kit/index.ts';
 import { checkNames } from '../../input.ts';
 import { type Operation, operation } from '../../operation.ts';
 
@@ -28,7 +28,7 @@ export const DELETE: readonly Operation[] = [
         throw new Fault('unknownRecord', `there is no operation DELETE ${place.slice(0, 200)}`, 'not_found');
       const { row, params } = found;
       checkNames(row, text);
-      const input = { params, query: checkQuery(row.query, readQuery(text)), body: undefined };
+      const input = { params, query: checkQuery(row.query, parseQuery(text)), body: undefined };
       try {
         return await row.run(context, input);
       } catch (error) {
