@@ -4,7 +4,6 @@ import { componentOf, listOf, objectOf, text } from '../../rest/kit/index.ts';
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
-import { checkNode } from './on-node.ts';
 
 const time = (description: string) => text(`${description}: local time, YYYY-MM-DD HH:mm:ss`);
 const DETAILS = componentOf('AlarmDetails', {
@@ -47,12 +46,6 @@ function ofAll(context: Context, alarms: AlarmList) {
   return [{ node: context.broker.settings.node, alarms: alarms(context) }];
 }
 
-/** @throws Fault unknownNode */
-function ofNode(context: Context, node: string, alarms: AlarmList) {
-  checkNode(context, node);
-  return alarms(context);
-}
-
 /** Active and past alarms. */
 export const ALARMS: readonly Operation[] = [
   operation({
@@ -73,7 +66,7 @@ export const ALARMS: readonly Operation[] = [
     example: { params: { node: NODE }, data: [LOW_PRESSURE] },
     in: EARLIER,
     data: PRESENT,
-    run: (context, { params: { node } }) => ofNode(context, node, present)
+    run: present
   }),
   operation({
     name: 'list_all_alarms',
@@ -92,7 +85,7 @@ export const ALARMS: readonly Operation[] = [
     descr: 'List alarms of a node',
     example: { params: { node: NODE }, data: [LOW_PRESSURE] },
     data: PRESENT,
-    run: (context, { params: { node } }) => ofNode(context, node, present)
+    run: present
   }),
   operation({
     name: 'list_all_alarm_history',
@@ -111,6 +104,6 @@ export const ALARMS: readonly Operation[] = [
     descr: 'List alarm history of a node',
     example: { params: { node: NODE }, data: [OPEN_DOOR] },
     data: PAST,
-    run: (context, { params: { node } }) => ofNode(context, node, history)
+    run: history
   })
 ];

@@ -12,7 +12,6 @@ import { checkExposure } from '../exposure.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
-import { checkNode } from './on-node.ts';
 
 const VALUE = anyOf([text(), number(), flag()]);
 const NODE = text('Name of the node');
@@ -168,10 +167,7 @@ export const CONFIGS: readonly Operation[] = [
     descr: 'Get all configs of a node',
     data: listOf(CONFIG),
     example: { params: { node: EXAMPLE_NODE } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return configs(context);
-    }
+    run: (context) => configs(context)
   }),
   operation({
     name: 'update_config',
@@ -194,10 +190,7 @@ export const CONFIGS: readonly Operation[] = [
     shown: CONFIG,
     example: { params: { node: EXAMPLE_NODE, app: 'emqx' }, body: { key: 'broker.sys_interval', value: '90s' } },
     originalAnswer: failure(undefined),
-    run: (context, { params, body }) => {
-      checkNode(context, params.node);
-      return update(context, params.app, body);
-    }
+    run: (context, { params, body }) => update(context, params.app, body)
   }),
   operation({
     name: 'get_plugin_configs',
@@ -206,10 +199,7 @@ export const CONFIGS: readonly Operation[] = [
     descr: 'Get configurations of a plugin on the node',
     data: listOf(PLUGIN_CONFIG),
     example: { params: { node: EXAMPLE_NODE, plugin: 'emqx_retainer' } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return pluginConfigs(context, params.plugin);
-    }
+    run: (context, { params }) => pluginConfigs(context, params.plugin)
   }),
   operation({
     name: 'update_plugin_configs',
@@ -223,9 +213,6 @@ export const CONFIGS: readonly Operation[] = [
     },
     originalAnswer: failure('unknown_error'),
     audited: ({ body }) => ({ options: Array.isArray(body) ? body.map(({ key }) => key) : Object.keys(body) }),
-    run: (context, { params, body }) => {
-      checkNode(context, params.node);
-      return updatePlugin(context, params.plugin, body);
-    }
+    run: (context, { params, body }) => updatePlugin(context, params.plugin, body)
   })
 ];

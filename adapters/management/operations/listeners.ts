@@ -4,7 +4,6 @@ import { anyOf, componentOf, integer, listOf, objectOf, recordOf, text } from '.
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
-import { checkNode } from './on-node.ts';
 
 const DATA = listOf(
   componentOf('Listener', {
@@ -71,9 +70,6 @@ export const LISTENERS = [
     descr: 'A list of listeners on the node',
     example: { params: { node: NODE }, data: [EXAMPLE] },
     data: DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return listeners(context);
-    }
+    run: (context) => listeners(context)
   })
 ];

@@ -10,7 +10,6 @@ import { integer, listOf, objectOf, optional, recordOf, text } from '../../rest/
 import { NODE as NODE_NAME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { LATER, type Revision } from '../revisions.ts';
-import { checkNode } from './on-node.ts';
 
 const NODE = text('Name of the node');
 const METRICS_DATA = recordOf(integer(), 'Counters by name');
@@ -84,10 +83,7 @@ export const METRICS = [
     descr: 'A list of metrics of a node',
     example: { params: { node: NODE_NAME }, data: METRICS_EXAMPLE },
     data: METRICS_DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return metrics(context);
-    }
+    run: (context) => metrics(context)
   })
 ];
 
@@ -121,9 +117,6 @@ export const STATS = [
     descr: 'A list of stats of a node',
     example: { params: { node: NODE_NAME }, data: STATS_EXAMPLE },
     data: STATS_DATA,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return stats(context);
-    }
+    run: (context) => stats(context)
   })
 ];

@@ -5,7 +5,6 @@ import { NODE as NODE_NAME, TIME } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { RUNTIME_VERSION, readRuntime } from '../runtime.ts';
 import { sizeText } from '../wire.ts';
-import { checkNode } from './on-node.ts';
 
 const COMMON = {
   version: text('Version of the broker'),
@@ -122,7 +121,6 @@ export const BROKERS = [
     }),
     data: BROKER,
     run: (context, { params: { node } }) => {
-      checkNode(context, node);
       const facts = brokerFacts(context.broker);
       return context.revision.hasNodeOfBroker ? { node, ...facts } : facts;
     }
@@ -151,9 +149,6 @@ export const NODES = [
       data: { ...NODE_EXAMPLE, memory_total: 67_108_864, memory_used: 27_787_264 }
     },
     data: ONE_NODE,
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return nodeFacts(context, (bytes) => bytes);
-    }
+    run: (context) => nodeFacts(context, (bytes) => bytes)
   })
 ];

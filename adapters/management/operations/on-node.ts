@@ -1,39 +1,39 @@
 import { Fault } from '../../rest/index.ts';
 import type { Example, Input } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
-import type { Context, Operation } from '../operation.ts';
-
-/** @throws Fault unknownNode */
-export function checkNode({ broker }: Context, node: string): void {
-  if (node !== broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
-}
+import type { Operation } from '../operation.ts';
 
 /**
- * Add the form for a node to each operation with the column `onNode`: with `/nodes/:node` before the path, and the check of the node;
- * `ctl` uses the form for the cluster.
+ * Complete the operations: each with the column `onNode` gets a second form, with `/nodes/:node` before the path, which `ctl` does not use.
+ * All operations with the parameter `:node` check that it is the name of the broker, because there is no other node.
  */
 export function withNodeForms(rows: readonly Operation[]): Operation[] {
-  return rows.flatMap((row) => {
-    if (row.onNode === undefined) return [row];
-    const [name, descr, place = 'after'] = row.onNode;
-    const forms = [row, nodeForm(row, name, descr)];
-    return place === 'after' ? forms : forms.reverse();
-  });
+  return rows.flatMap(formsOf).map((row) => (row.path.includes('/:node') ? checked(row) : row));
 }
 
-function nodeForm(row: Operation, name: string, descr: string): Operation {
-  const { path, example, run } = row;
+function formsOf(row: Operation): Operation[] {
+  if (row.onNode === undefined) return [row];
+  const [name, descr, place = 'after'] = row.onNode;
+  const { path, example } = row;
   const withNode = (one: Example): Example => ({ ...one, params: { node: NODE, ...one.params } });
-  return {
+  const onNode: Operation = {
     ...row,
     name,
     descr,
     path: `/nodes/:node${path}`,
     ctl: undefined,
-    example: typeof example === 'function' ? (revision) => withNode(example(revision)) : example && withNode(example),
+    example: typeof example === 'function' ? (revision) => withNode(example(revision)) : example && withNode(example)
+  };
+  return place === 'after' ? [row, onNode] : [onNode, row];
+}
+
+function checked(row: Operation): Operation {
+  return {
+    ...row,
     run: (context, input) => {
-      checkNode(context, (input as Input<':node'>).params.node);
-      return run(context, input);
+      const { node } = (input as Input<':node'>).params;
+      if (node !== context.broker.settings.node) throw new Fault('unknownNode', `there is no node "${node}"`);
+      return row.run(context, input);
     }
   };
 }

@@ -4,7 +4,6 @@ import { Fault } from '../../rest/index.ts';
 import { flag, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { pluginNamed, pluginsOf } from '../plugins.ts';
-import { checkNode } from './on-node.ts';
 
 const PLUGIN = objectOf({
   name: text('Name of the feature or source, or "management"'),
@@ -71,10 +70,7 @@ export const PLUGINS: readonly Operation[] = [
     descr: 'List all plugins on a node',
     data: listOf(PLUGIN),
     example: { params: { node: 'embermq@127.0.0.1' } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return plugins(context.broker);
-    }
+    run: (context) => plugins(context.broker)
   }),
   operation({
     name: 'load_plugin',
@@ -84,10 +80,7 @@ export const PLUGINS: readonly Operation[] = [
     descr: 'Load a plugin',
     data: optional(listOf(text(), 'Earlier: the names of what has been started')),
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_rewrite' } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return load(context, params.plugin);
-    }
+    run: (context, { params }) => load(context, params.plugin)
   }),
   operation({
     name: 'unload_plugin',
@@ -96,10 +89,7 @@ export const PLUGINS: readonly Operation[] = [
     ctl: 'plugins unload NAME=plugin',
     descr: 'Unload a plugin',
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_delayed_publish' } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return unload(context, params.plugin);
-    }
+    run: (context, { params }) => unload(context, params.plugin)
   }),
   operation({
     name: 'reload_plugin',
@@ -108,10 +98,7 @@ export const PLUGINS: readonly Operation[] = [
     ctl: 'plugins reload NAME=plugin',
     descr: 'Reload a plugin',
     example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_presence' } },
-    run: (context, { params }) => {
-      checkNode(context, params.node);
-      return reload(context, params.plugin);
-    }
+    run: (context, { params }) => reload(context, params.plugin)
   }),
   operation({
     name: 'unload_plugin',
