@@ -310,7 +310,7 @@ export class Outlet implements Subscriber, Waiter {
       const counted = qos > 0 && id === 0 ? this.ensureInflight() : undefined;
       const changed = askDeliverHooks(this, message, counted);
       if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
-      if (this.writer !== writer) return this.#leaveToNextConnection(message, qos, retain, ids, persisted, id); // a hook closed it
+      if (this.writer !== writer) return this.#leave({ message, qos, retain, ids, persisted }, id); // a hook closed it
       if (changed !== message) {
         qos = changedQosOf(changed, message, qos);
         if (changed.retain !== message.retain) retain = changed.retain;
@@ -377,14 +377,8 @@ export class Outlet implements Subscriber, Waiter {
   }
 
   /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
-  #leaveToNextConnection(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    id: number
-  ): boolean {
+  #leave(left: Omit<Queued, 'sequence' | 'isFirst'>, id: number): boolean {
+    const { message, qos, retain, ids, persisted } = left;
     if (this.isOver) {
       this.drop(message, 'session_terminated', persisted);
       return false;

@@ -71,24 +71,15 @@ export function newPriorityList(limits: QueueLimits, sequence = 0): PriorityList
 }
 
 /** Add a message at the end of its priority. */
-export function append(
-  list: PriorityList,
-  message: Message,
-  qos: QoS,
-  retain: boolean,
-  ids: readonly number[] | undefined,
-  persisted: PersistedMessage | undefined,
-  isFirst: boolean
-): Queued {
+export function append(list: PriorityList, queued: Queued): void {
+  const { message, qos, persisted, isFirst } = queued;
   const level = levelOf(list, priorityOf(list, message.topic), isFirst);
-  const queued = { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst };
   (qos === 0 ? level.unacknowledged : level.acknowledged).items.push(queued);
   level.length++;
   list.length++;
   if (qos === 0) list.qos0Count++;
   list.bytes += message.bytes;
   if (persisted === undefined) list.unpersistedBytes += message.bytes;
-  return queued;
 }
 
 /**

@@ -185,7 +185,8 @@ export class Queue extends Shortenable {
       const priority = priorityOf(list, message.topic);
       if (lengthAt(list, priority) >= maxMqueueLen) this.#drop(shiftOldest(list, priority), 'queue_full');
     }
-    const queued = this.#append(message, qos, retain, ids, persisted, isFirst);
+    const queued = { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst };
+    this.#append(list, queued);
     let isKept = true;
     if (maxMqueueBytes > 0) {
       let excess = Math.min(this.bytes - maxMqueueBytes, message.bytes);
@@ -206,23 +207,15 @@ export class Queue extends Shortenable {
    */
   add(persisted: PersistedMessage): true {
     const { message, qos, retain, ids, isFirst } = persisted;
-    this.#append(message, qos, retain, ids, persisted, isFirst);
+    const list = this.#ensureList();
+    this.#append(list, { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst });
     this.#total.shorten();
     return true;
   }
 
-  #append(
-    message: Message,
-    qos: QoS,
-    retain: boolean,
-    ids: readonly number[] | undefined,
-    persisted: PersistedMessage | undefined,
-    isFirst: boolean
-  ): Queued {
-    const list = this.#ensureList();
-    const queued = append(list, message, qos, retain, ids, persisted, isFirst);
-    this.#total.added(this, message, list.unpersistedBytes);
-    return queued;
+  #append(list: PriorityList, queued: Queued): void {
+    append(list, queued);
+    this.#total.added(this, queued.message, list.unpersistedBytes);
   }
 
   #ensureList(): PriorityList {
@@ -271,9 +264,10 @@ export class Queue extends Shortenable {
     if (list === undefined) return;
     const all: Queued[] = [];
     for (let queued = this.shift(true); queued !== undefined; queued = this.shift(true)) all.push(queued);
-    this.#list = newPriorityList(limits, list.sequence - all.length); // messages that arrive from now on still have greater numbers
-    for (const { message, qos, retain, ids, persisted, isFirst } of all)
-      if (!persisted?.isDone) this.#append(message, qos, retain, ids, persisted, isFirst);
+    const changed = newPriorityList(limits, list.sequence - all.length); // messages that arrive from now on still have greater numbers
+    this.#list = changed;
+    for (const queued of all)
+      if (!queued.persisted?.isDone) this.#append(changed, { ...queued, sequence: changed.sequence++ });
     this.trimCommitted(); // at the end, because a listener of the drop may publish
   }
 
@@ -481,7 +475,8 @@ export class Queue extends Shortenable {
       if (inFlight.has(seq)) {
         dropping.inFlightBytes += message.bytes;
         if (offline !== undefined) offline.bytes = Math.max(offline.bytes, dropping.inFlightBytes);
-      } else if (list !== undefined) append(list, message, qos, retain, ids, persisted, isFirst);
+      } else if (list !== undefined)
+        append(list, { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst });
       else if (this.#excess(false, mostBytes) > 0) this.#dropStored(persisted, this.#dropReason);
     }
     if (list === undefined) return;
