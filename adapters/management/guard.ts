@@ -1,6 +1,7 @@
 import type { FieldValues } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import { type Answer, type Call, type Credentials, type GUARD_OPTIONS, Guard, type Service } from '../rest/index.ts';
+import type { Answer, Call, Credentials, GUARD_OPTIONS, HttpMounts, Service } from '../rest/index.ts';
+import { Guard, mountsOf } from '../rest/index.ts';
 import { faultOf } from './codes.ts';
 import { answerTo } from './reply.ts';
 
@@ -17,40 +18,37 @@ export interface GuardOptions {
   hosts?: string | readonly string[];
 }
 
-/** The guard of read-only handlers, which pages of all origins may read. */
-export function pageGuard(broker: Broker, settings: FieldValues<typeof GUARD_OPTIONS>): Guard {
-  return new Guard(broker, { ...settings, origins: 'any' }, { name: 'management' });
+/** A read-only page: its paths, and its answer to a request that passes the guard. */
+interface Page {
+  readonly paths: readonly string[];
+  show(call: Call): Answer | Promise<Answer>;
 }
 
-/** A read-only page behind a guard. */
-export class GuardedPage implements Service {
-  readonly prefixes: readonly string[];
-  readonly #guard: Guard;
-  readonly #show: (call: Call) => Answer | Promise<Answer>;
-
-  /**
-   * @param prefixes the paths of the page
-   * @param show answers a request that passes the guard
-   */
-  constructor(prefixes: readonly string[], guard: Guard, show: (call: Call) => Answer | Promise<Answer>) {
-    this.prefixes = prefixes;
-    this.#guard = guard;
-    this.#show = show;
-  }
-
-  methods(path: string): readonly string[] {
-    return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
-  }
-
-  async answer(call: Call): Promise<Answer | undefined> {
-    if (!this.methods(call.path).includes(call.method)) return undefined;
-    try {
-      await this.#guard.admit(call, false);
-    } catch (error) {
-      const fault = faultOf(error);
-      if (fault === undefined) throw error;
-      return answerTo(fault, false);
+/** Mount read-only pages, which pages of all origins may read. */
+export function mountPages(
+  broker: Broker,
+  settings: FieldValues<typeof GUARD_OPTIONS>,
+  pages: readonly Page[]
+): HttpMounts {
+  const guard = new Guard(broker, { ...settings, origins: 'any' }, { name: 'management' });
+  const serviceOf = ({ paths, show }: Page): Service => ({
+    prefixes: paths,
+    methods: methodsAt,
+    answer: async (call) => {
+      if (!methodsAt(call.path).includes(call.method)) return undefined;
+      try {
+        await guard.admit(call, false);
+      } catch (error) {
+        const fault = faultOf(error);
+        if (fault === undefined) throw error;
+        return answerTo(fault, false);
+      }
+      return show(call);
     }
-    return this.#show(call);
-  }
+  });
+  return mountsOf(broker, pages.map(serviceOf));
+}
+
+function methodsAt(path: string): readonly string[] {
+  return /^\/*$/.test(path) ? ['GET', 'HEAD'] : [];
 }

@@ -1,15 +1,7 @@
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import {
-  type Answer,
-  type Call,
-  GUARD_OPTIONS,
-  type HttpMounts,
-  mountsOf,
-  prefixRow,
-  readMountOptions
-} from '../rest/index.ts';
-import { GuardedPage, type GuardOptions, pageGuard } from './guard.ts';
+import { type Answer, type Call, GUARD_OPTIONS, type HttpMounts, prefixRow, readMountOptions } from '../rest/index.ts';
+import { type GuardOptions, mountPages } from './guard.ts';
 
 /** Options of `healthHandler`. */
 export interface HealthOptions extends GuardOptions {
@@ -70,12 +62,11 @@ const PAGES: Readonly<Record<'livez' | 'readyz', readonly Check[]>> = {
 export function healthHandler(broker: Broker, options: HealthOptions = {}): HttpMounts {
   checkBroker(broker, 'healthHandler');
   const settings = readMountOptions(HEALTH_OPTIONS, options, 'healthHandler');
-  const guard = pageGuard(broker, settings);
-  const pages = (['livez', 'readyz'] as const).map((name) => {
-    const paths = settings.prefix.map((prefix) => `${prefix}/${name}`);
-    return new GuardedPage(paths, guard, (call) => healthOf(broker, name, call));
-  });
-  return mountsOf(broker, pages);
+  const pages = (['livez', 'readyz'] as const).map((name) => ({
+    paths: settings.prefix.map((prefix) => `${prefix}/${name}`),
+    show: (call: Call) => healthOf(broker, name, call)
+  }));
+  return mountPages(broker, settings, pages);
 }
 
 interface Result {

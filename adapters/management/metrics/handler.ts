@@ -5,11 +5,10 @@ import {
   type Call,
   GUARD_OPTIONS,
   type HttpMounts,
-  mountsOf,
   prefixRow,
   readMountOptions
 } from '../../rest/index.ts';
-import { GuardedPage, type GuardOptions, pageGuard } from '../guard.ts';
+import { type GuardOptions, mountPages } from '../guard.ts';
 import { expositionFor, type Family } from './exposition.ts';
 import type { MetricEntry } from './metric-row.ts';
 import { PROCESS_ROWS, ProcessMetrics } from './process-rows.ts';
@@ -55,7 +54,7 @@ export function metricsHandler(broker: Broker, options: MetricsOptions = {}): Ht
     if (process !== undefined) families.push(...familiesOf(PROCESS_ROWS, process.read()));
     return { status: 200, headers, body: write(families, { node: broker.settings.node }) };
   };
-  return mountsOf(broker, [new GuardedPage(settings.prefix, pageGuard(broker, settings), show)]);
+  return mountPages(broker, settings, [{ paths: settings.prefix, show }]);
 }
 
 function familiesOf<R>(rows: readonly MetricEntry<R>[], reading: R): Family[] {
