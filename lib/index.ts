@@ -222,7 +222,6 @@ export type {
 } from './routing/directory-queries.ts';
 export type { TopicLevel } from './routing/level-count.ts';
 export type { SharedStrategy } from './routing/share-group.ts';
-export type { ResourceChange, ResourcesApi, RulesApi } from './rules/api.ts';
 // the actions of a rule in their stored form
 export type { ActionDefinition, ResourceDefinition, RuleDefinition } from './rules/definition.ts';
 export type { RuleEventName } from './rules/events/event-name.ts';
@@ -232,8 +231,10 @@ export type {
   ActionInfo,
   ActionInput,
   ActionState,
+  ResourceChange,
   ResourceInput,
   ResourceState,
+  ResourcesApi,
   ResourceTypeInfo,
   RuleChange,
   RuleCounters,
@@ -244,6 +245,7 @@ export type {
   RuleOutput,
   RuleQuery,
   RuleState,
+  RulesApi,
   RulesOptions,
   RuleTest
 } from './rules/types.ts';

@@ -30,7 +30,7 @@ import type { ListenerHandle } from '../records/listener.ts';
 import { isAccepted, transportInfoOf } from '../records/transport-info.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Directory } from '../routing/directory.ts';
-import type { RulesApi } from '../rules/api.ts';
+import type { RulesApi } from '../rules/types.ts';
 import type { StreamsApi } from '../streams/api.ts';
 import { checkMountpoint } from '../topics/topic.ts';
 import { BrokerLifecycle, notStarted, type StopOptions } from './broker-lifecycle.ts';

@@ -13,7 +13,6 @@ import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
-import type { RulesApi } from './api.ts';
 import { checkFunction } from './app-function.ts';
 import {
   allActions,
@@ -52,6 +51,7 @@ import type {
   RuleOutput,
   RuleQuery,
   RuleState,
+  RulesApi,
   RuleTest
 } from './types.ts';
 

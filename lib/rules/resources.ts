@@ -7,13 +7,12 @@
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject, fieldsOf } from '../base/fields.ts';
 import { keepSecrets } from '../base/secrets.ts';
-import type { ResourceChange, ResourcesApi } from './api.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams } from './params.ts';
 import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource } from './rule-resource.ts';
-import type { Resource, ResourceContext, ResourceInput, ResourceState } from './types.ts';
+import type { Resource, ResourceChange, ResourceContext, ResourceInput, ResourceState, ResourcesApi } from './types.ts';
 
 /** Dependencies of `Resources` on the engine. */
 interface ResourcesHost {

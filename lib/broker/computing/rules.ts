@@ -6,7 +6,6 @@
 import { StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import { lazy, lazyIterator, onceMade } from '../../base/lazy.ts';
-import type { RulesApi } from '../../rules/api.ts';
 import {
   checkRuleId,
   newActionIds,
@@ -17,6 +16,7 @@ import {
 } from '../../rules/definition.ts';
 import type { RuleEngine } from '../../rules/engine.ts';
 import type { RulesHost } from '../../rules/host.ts';
+import type { RulesApi } from '../../rules/types.ts';
 
 /** The tables in the store. */
 export const RULES_TABLE = '$rules';
