@@ -3,100 +3,57 @@
 export const NODE = 'embermq@127.0.0.1';
 export const TIME = '2026-01-01 00:00:00';
 
-/** The client `sensor-1`, as the later revisions show it. */
-export const CLIENT = {
+/** The client `sensor-1`: the fields of its records as they are shown, by their names in the library. */
+const SENSOR: Readonly<Record<string, unknown>> = {
   node: NODE,
-  clientid: 'sensor-1',
+  clientId: 'sensor-1',
   username: 'sensors',
-  clean_start: true,
-  mailbox_len: 0,
-  heap_size: 0,
+  cleanStart: true,
+  mailboxLen: 0,
+  heapSize: 0,
   reductions: 8,
-  proto_name: 'MQTT',
-  proto_ver: 5,
-  ip_address: '192.0.2.10',
+  protocolName: 'MQTT',
+  protocolVersion: 5,
+  ipAddress: '192.0.2.10',
   port: 50123,
-  is_bridge: false,
-  connected: true,
-  connected_at: TIME,
+  transport: 'emqx_connection',
+  certificate: 'nossl',
+  isBridge: false,
+  isConnected: true,
+  connectedAt: TIME,
   zone: 'external',
   mountpoint: '',
   keepalive: 60,
-  recv_oct: 145,
-  recv_cnt: 4,
-  recv_pkt: 4,
-  recv_msg: 2,
-  send_oct: 28,
-  send_cnt: 4,
-  send_pkt: 4,
-  send_msg: 0,
-  expiry_interval: 7200,
-  created_at: TIME,
-  subscriptions_cnt: 1,
-  max_subscriptions: 100_000,
-  inflight: 0,
-  max_inflight: 128,
-  mqueue_len: 0,
-  max_mqueue: 10_000,
-  mqueue_dropped: 0,
-  awaiting_rel: 0,
-  max_awaiting_rel: 0
-};
-
-/** The connection of `sensor-1`, as the earlier revision shows it. */
-export const CONNECTION = {
-  node: NODE,
-  client_id: 'sensor-1',
-  username: 'sensors',
-  clean_start: true,
-  mailbox_len: 0,
-  heap_size: 0,
-  reductions: 8,
-  proto_name: 'MQTT',
-  proto_ver: 5,
-  ipaddress: '192.0.2.10',
-  port: 50123,
-  conn_mod: 'emqx_connection',
-  peercert: 'nossl',
-  is_bridge: false,
-  connected_at: TIME,
-  zone: 'external',
-  keepalive: 60,
-  recv_oct: 145,
-  recv_cnt: 4,
-  recv_pkt: 4,
-  recv_msg: 2,
-  send_oct: 28,
-  send_cnt: 4,
-  send_pkt: 4,
-  send_msg: 0,
-  send_pend: 0
-};
-
-/** The session of `sensor-1`, as the earlier revision shows it. */
-export const SESSION = {
-  node: NODE,
-  client_id: 'sensor-1',
-  username: 'sensors',
-  clean_start: true,
-  mailbox_len: 0,
-  heap_size: 0,
-  reductions: 8,
-  expiry_interval: 7200,
+  recvOct: 145,
+  recvCnt: 4,
+  recvPkt: 4,
+  recvMsg: 2,
+  sendOct: 28,
+  sendCnt: 4,
+  sendPkt: 4,
+  sendMsg: 0,
+  sendPend: 0,
+  sessionExpiry: 7200,
   binding: 'local',
-  created_at: TIME,
-  subscriptions_count: 1,
-  max_subscriptions: 100_000,
-  inflight_len: 0,
-  max_inflight: 128,
-  mqueue_len: 0,
-  max_mqueue: 10_000,
-  mqueue_dropped: 0,
-  awaiting_rel_len: 0,
-  max_awaiting_rel: 0,
-  deliver_msg: 0,
-  enqueue_msg: 0
+  createdAt: TIME,
+  subscriptions: 1,
+  maxSubscriptions: 100_000,
+  inflight: 0,
+  maxInflight: 128,
+  mqueueLen: 0,
+  maxMqueue: 10_000,
+  mqueueDropped: 0,
+  awaitingRel: 0,
+  maxAwaitingRel: 0,
+  deliverMsg: 0,
+  enqueueMsg: 0
 };
+
+/** A record of `sensor-1`. @param names the names of its fields, from `recordNames` */
+export function sensorAs(names: ReadonlyMap<string, string>): object {
+  const fields = [...names].filter(([, field]) => field in SENSOR);
+  return Object.fromEntries(fields.map(([name, field]) => [name, SENSOR[field]]));
+}
 
 const CREATED_AT = 1_767_225_600_000;
 

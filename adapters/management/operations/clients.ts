@@ -7,7 +7,7 @@ import { plainAddress, recordNames } from '../../../lib/adapter.ts';
 import type { ClientQuery, ClientRecord } from '../../../lib/index.ts';
 import { Fault, net } from '../../rest/index.ts';
 import { componentOf, flag, integer, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
-import { CLIENT as EXAMPLE } from '../examples.ts';
+import { sensorAs } from '../examples.ts';
 import { Listing, wholeOf } from '../listing.ts';
 import { msOf } from '../moment.ts';
 import { type Context, operation } from '../operation.ts';
@@ -46,8 +46,10 @@ const ORIGINAL_CONDITIONS = objectOf({
   proto_ver: optional(integer())
 });
 
+const NAMES = recordNames('client', 'later');
 /** The schema of the record of a client, and its writer. */
-export const { schema: CLIENT, write } = writer<ClientRecord>('Client', recordNames('client', 'later'));
+export const { schema: CLIENT, write } = writer<ClientRecord>('Client', NAMES);
+const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: LATER, data: listOf(CLIENT) } as const;
 const CACHE = listOf(
   componentOf('CachedDecision', {

@@ -2,14 +2,16 @@ import { recordNames } from '../../../lib/adapter.ts';
 import type { ClientRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { listOf } from '../../rest/kit/index.ts';
-import { CONNECTION as EXAMPLE } from '../examples.ts';
+import { sensorAs } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 
+const NAMES = recordNames('connection', 'earlier');
 /** The connected clients, under the field names of a connection. */
-const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', recordNames('connection', 'earlier'));
+const { schema: CONNECTION, write } = writer<ClientRecord>('Connection', NAMES);
+const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(CONNECTION) } as const;
 
 function list(context: Context): Listing<ClientRecord> {

@@ -2,13 +2,15 @@ import { recordNames } from '../../../lib/adapter.ts';
 import type { SessionRecord } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { listOf } from '../../rest/kit/index.ts';
-import { SESSION as EXAMPLE } from '../examples.ts';
+import { sensorAs } from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
 import { writer } from '../wire.ts';
 
-const { schema: SESSION, write } = writer<SessionRecord>('Session', recordNames('session', 'earlier'));
+const NAMES = recordNames('session', 'earlier');
+const { schema: SESSION, write } = writer<SessionRecord>('Session', NAMES);
+const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(SESSION) } as const;
 
 function list(context: Context): Listing<SessionRecord> {
