@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Broker } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { flag, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
+import { NODE } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { pluginNamed, pluginsOf } from '../plugins.ts';
 
@@ -51,6 +52,26 @@ const clusterAnswer: Operation['originalAnswer'] = ({ kind, message, original = 
   return isOfPlugin && clusterPluginCode !== undefined ? { code: clusterPluginCode, message: original } : undefined;
 };
 
+/** An operation that loads or unloads a plugin, on a node or in the cluster. @param plugin the plugin of the example */
+function change(
+  verb: 'load' | 'unload' | 'reload',
+  run: (context: Context, plugin: string) => unknown,
+  { plugin, where = 'node' }: { readonly plugin: string; readonly where?: 'node' | 'cluster' }
+): Operation {
+  const descr = `${verb[0].toUpperCase()}${verb.slice(1)} a plugin`;
+  const path = `/plugins/:plugin/${verb}` as '/plugins/:plugin/load';
+  const onNode = { path: `/nodes/:node${path}`, ctl: `plugins ${verb} NAME=plugin`, descr } as const;
+  const inCluster = { path, descr: `${descr} in the cluster`, originalAnswer: clusterAnswer };
+  return operation({
+    ...(where === 'node' ? onNode : inCluster),
+    name: `${verb}_plugin`,
+    method: 'PUT',
+    data: verb === 'load' ? optional(listOf(text(), 'Earlier: the names of what has been started')) : undefined,
+    example: { params: where === 'node' ? { node: NODE, plugin } : { plugin } },
+    run: (context, { params }) => run(context, params.plugin)
+  }) as Operation;
+}
+
 /** Plugins that can be loaded and unloaded: features, and sources of authentication and rules. */
 export const PLUGINS: readonly Operation[] = [
   operation({
@@ -69,53 +90,12 @@ export const PLUGINS: readonly Operation[] = [
     ctl: { 'plugins list': 'name active type description' },
     descr: 'List all plugins on a node',
     data: listOf(PLUGIN),
-    example: { params: { node: 'embermq@127.0.0.1' } },
+    example: { params: { node: NODE } },
     run: (context) => plugins(context.broker)
   }),
-  operation({
-    name: 'load_plugin',
-    method: 'PUT',
-    path: '/nodes/:node/plugins/:plugin/load',
-    ctl: 'plugins load NAME=plugin',
-    descr: 'Load a plugin',
-    data: optional(listOf(text(), 'Earlier: the names of what has been started')),
-    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_rewrite' } },
-    run: (context, { params }) => load(context, params.plugin)
-  }),
-  operation({
-    name: 'unload_plugin',
-    method: 'PUT',
-    path: '/nodes/:node/plugins/:plugin/unload',
-    ctl: 'plugins unload NAME=plugin',
-    descr: 'Unload a plugin',
-    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_delayed_publish' } },
-    run: (context, { params }) => unload(context, params.plugin)
-  }),
-  operation({
-    name: 'reload_plugin',
-    method: 'PUT',
-    path: '/nodes/:node/plugins/:plugin/reload',
-    ctl: 'plugins reload NAME=plugin',
-    descr: 'Reload a plugin',
-    example: { params: { node: 'embermq@127.0.0.1', plugin: 'emqx_mod_presence' } },
-    run: (context, { params }) => reload(context, params.plugin)
-  }),
-  operation({
-    name: 'unload_plugin',
-    method: 'PUT',
-    path: '/plugins/:plugin/unload',
-    descr: 'Unload a plugin in the cluster',
-    example: { params: { plugin: 'emqx_mod_presence' } },
-    originalAnswer: clusterAnswer,
-    run: (context, { params }) => unload(context, params.plugin)
-  }),
-  operation({
-    name: 'reload_plugin',
-    method: 'PUT',
-    path: '/plugins/:plugin/reload',
-    descr: 'Reload a plugin in the cluster',
-    example: { params: { plugin: 'presence' } },
-    originalAnswer: clusterAnswer,
-    run: (context, { params }) => reload(context, params.plugin)
-  })
+  change('load', load, { plugin: 'emqx_mod_rewrite' }),
+  change('unload', unload, { plugin: 'emqx_delayed_publish' }),
+  change('reload', reload, { plugin: 'emqx_mod_presence' }),
+  change('unload', unload, { plugin: 'emqx_mod_presence', where: 'cluster' }),
+  change('reload', reload, { plugin: 'presence', where: 'cluster' })
 ];
