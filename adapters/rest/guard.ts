@@ -75,19 +75,16 @@ export class Guard {
   }
 
   /**
-   * Check that a request is permitted. Synchronous for recently validated credentials.
+   * Check that a request is permitted.
    * @param isChange the request may change something
    * @returns the sender
    * @throws Fault unauthorized, tooManyLogins; notPermitted: a page of another origin has sent it
    */
-  admit(call: Call, isChange: boolean, row?: Guarded): Caller | Promise<Caller> {
+  async admit(call: Call, isChange: boolean, row?: Guarded): Promise<Caller> {
     this.#browsers.check(call, isChange);
     const what = row?.loadsCode ? 'loads code' : row?.grantsAccess ? 'gives access to the broker' : undefined;
-    const caller = this.#callerOf(call, what);
-    if (what === undefined) return caller;
-    return caller instanceof Promise
-      ? caller.then((found) => this.#checkCode(call, found, what))
-      : this.#checkCode(call, caller, what);
+    const caller = await this.#callerOf(call, what);
+    return what === undefined ? caller : this.#checkCode(call, caller, what);
   }
 
   /**
@@ -105,7 +102,7 @@ export class Guard {
   }
 
   /** @param what the effect of the operation, if it requires an application or an administrator */
-  #callerOf(call: Call, what: string | undefined): Caller | Promise<Caller> {
+  async #callerOf(call: Call, what: string | undefined): Promise<Caller> {
     const { credentials } = this.#settings;
     if (credentials === 'host') {
       const { scope = 'administrator' } = call;
@@ -118,21 +115,20 @@ export class Guard {
     }
     if (this.#credentials === undefined || (credentials === 'remote' && this.#isLocal(call))) return WITHOUT;
     try {
-      const checked = this.#credentials.check(call);
-      return checked instanceof Promise ? checked.catch((error: unknown) => this.#rethrow(call, error, what)) : checked;
+      return await this.#credentials.check(call);
     } catch (error) {
-      return this.#rethrow(call, error, what);
+      throw this.#explained(call, error, what);
     }
   }
 
-  /** @throws the error, with a hint for callers without credentials */
-  #rethrow(call: Call, error: unknown, what: string | undefined): never {
-    if (!(error instanceof Fault) || error.kind !== 'unauthorized') throw error;
-    if (call.header('authorization') !== undefined) throw error;
-    if (what !== undefined) throw this.#needsIdentity(what);
+  /** The error, with a hint for callers without credentials. */
+  #explained(call: Call, error: unknown, what: string | undefined): unknown {
+    if (!(error instanceof Fault) || error.kind !== 'unauthorized') return error;
+    if (call.header('authorization') !== undefined) return error;
+    if (what !== undefined) return this.#needsIdentity(what);
     if (this.#settings.credentials === 'remote')
-      throw withHint(error, 'requests that are not from this machine to a loopback address need them');
-    throw this.#hint === undefined || typeof this.#settings.credentials === 'function'
+      return withHint(error, 'requests that are not from this machine to a loopback address need them');
+    return this.#hint === undefined || typeof this.#settings.credentials === 'function'
       ? error
       : withHint(error, this.#hint);
   }

@@ -121,8 +121,7 @@ export class RestService<M> implements Service {
     const { call, row, params } = request;
     const { style } = this.#interface;
     try {
-      const admitted = this.#guard.admit(call, isChange(call), row);
-      const caller = admitted instanceof Promise ? await admitted : admitted;
+      const caller = await this.#guard.admit(call, isChange(call), row);
       request.caller = caller;
       checkViewer(caller, request);
       if (row === undefined) throw style.unknown(call, methods);
