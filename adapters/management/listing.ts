@@ -38,7 +38,7 @@ interface TextPart {
 
 /** A page of a list. Its rows become text when they are sent, a few at a time, so that a long page does not delay other work. */
 export class Listing<R = unknown> {
-  readonly #rows: readonly R[] | PageParts<R>;
+  readonly #rows: Iterable<R> | PageParts<R>;
   readonly #show: (row: R) => object | string;
   readonly #whole: Whole | ((end: PageEnd) => Whole) | undefined;
 
@@ -48,7 +48,7 @@ export class Listing<R = unknown> {
    * @param whole about the whole list, or a function of the end of the page. Default: the answer has no `meta`
    */
   constructor(
-    rows: readonly R[] | PageParts<R>,
+    rows: Iterable<R> | PageParts<R>,
     show: (row: R) => object | string,
     whole?: Whole | ((end: PageEnd) => Whole)
   ) {
@@ -62,9 +62,10 @@ export class Listing<R = unknown> {
    * @param nextSlice waits for the next slice
    */
   async *parts(nextSlice: () => Promise<void>): AsyncGenerator<TextPart, void, void> {
+    const rows = this.#rows;
     const whole = this.#whole;
     let before = '';
-    for await (const { entries, end } of 'next' in this.#rows ? this.#rows : slices(this.#rows, nextSlice)) {
+    for await (const { entries, end } of Symbol.iterator in rows ? slices(rows, nextSlice) : rows) {
       const text = entries.length === 0 ? '' : before + entries.map((row) => this.#textOf(row)).join();
       if (entries.length > 0) before = ',';
       yield { text, end: end && { whole: typeof whole === 'function' ? whole(end) : whole } };
@@ -77,15 +78,18 @@ export class Listing<R = unknown> {
   }
 }
 
-/** A list in memory as parts, each in its own slice. */
-async function* slices<R>(rows: readonly R[], nextSlice: () => Promise<void>): PageParts<R> {
-  for (let from = 0; ; from += ROWS_AT_ONCE) {
-    const isLast = from + ROWS_AT_ONCE >= rows.length;
-    const entries = rows.slice(from, from + ROWS_AT_ONCE);
-    yield { entries, end: isLast ? { node: '', cursor: undefined, count: rows.length } : undefined };
-    if (isLast) return;
-    await nextSlice();
+/** Rows in memory as parts, each in its own slice. */
+async function* slices<R>(rows: Iterable<R>, nextSlice: () => Promise<void>): PageParts<R> {
+  let entries: R[] = [];
+  for (const row of rows) {
+    if (entries.length === ROWS_AT_ONCE) {
+      yield { entries, end: undefined };
+      entries = [];
+      await nextSlice();
+    }
+    entries.push(row);
   }
+  yield { entries, end: { node: '', cursor: undefined, count: 0 } };
 }
 
 /**

@@ -5,9 +5,6 @@ import { codesOf } from './codes.ts';
 import { EventStream } from './event-stream.ts';
 import { Listing, type Whole } from './listing.ts';
 
-/** Rows of `Rows` that are written in one slice. */
-const ROWS_AT_ONCE = 200;
-
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const TEXT_HEADERS = { 'content-type': 'text/plain' };
 /** Caches and proxies must neither store nor compress streams. */
@@ -39,35 +36,7 @@ export function encodedData(json: string, hints: readonly string[]): Reply {
   return new Reply(`{"code":0,"data":${json}${more}}`);
 }
 
-/**
- * A list in the data of an answer that is converted to text while it is sent, some rows in each slice. The underlying
- * collection may change meanwhile.
- */
-export class Rows<R = unknown> {
-  readonly #rows: Iterable<R>;
-  readonly #shape: (row: R) => unknown;
-
-  constructor(rows: Iterable<R>, shape: (row: R) => unknown) {
-    this.#rows = rows;
-    this.#shape = shape;
-  }
-
-  /** The rows as JSON, separated by commas, some in each part. */
-  *parts(): Generator<string> {
-    let some: string[] = [];
-    let before = '';
-    for (const row of this.#rows) {
-      some.push(JSON.stringify(this.#shape(row)));
-      if (some.length < ROWS_AT_ONCE) continue;
-      yield before + some.join();
-      some = [];
-      before = ',';
-    }
-    if (some.length > 0) yield before + some.join();
-  }
-}
-
-/** An answer whose data is an object with some fields that are `Rows`. */
+/** An answer whose data is an object with some fields that are a `Listing`. */
 export function longData(fields: Readonly<Record<string, unknown>>): Reply {
   return new Reply((nextSlice) => partsOf(fields, nextSlice));
 }
@@ -82,15 +51,14 @@ async function* partsOf(
     if (value === undefined) continue;
     part += `${before}${JSON.stringify(name)}:`;
     before = ',';
-    if (!(value instanceof Rows)) {
+    if (!(value instanceof Listing)) {
       part += JSON.stringify(value);
       continue;
     }
     part += '[';
-    for (const rows of value.parts()) {
-      yield part + rows;
+    for await (const { text } of value.parts(nextSlice)) {
+      yield part + text;
       part = '';
-      await nextSlice();
     }
     part += ']';
   }

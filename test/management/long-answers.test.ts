@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { download } from '../../adapters/management/download.ts';
 import { Listing } from '../../adapters/management/listing.ts';
-import { answerWith, longData, Rows } from '../../adapters/management/reply.ts';
+import { answerWith, longData } from '../../adapters/management/reply.ts';
 import { systemClock } from '../../lib/base/clock.ts';
 import { SliceQueue } from '../../lib/base/collections/slice-queue.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
@@ -42,7 +42,7 @@ describe('Long answers', () => {
 
   it('writes an object with long lists in slices, each in a separate turn', async () => {
     const { most, made, text } = await readBody((row) =>
-      longData({ a: new Rows(NUMBERS, shapeOf(row)), b: new Rows([1], shapeOf(row)), c: 'c' })
+      longData({ a: new Listing(NUMBERS, shapeOf(row)), b: new Listing([1], shapeOf(row)), c: 'c' })
     );
     assert.ok(most <= 201, `${most} in one turn`);
     assert.equal(made, 2_001);

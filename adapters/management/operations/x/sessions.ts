@@ -3,7 +3,7 @@ import { Fault } from '../../../rest/index.ts';
 import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
-import { longData, Rows } from '../../reply.ts';
+import { longData } from '../../reply.ts';
 import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
@@ -92,8 +92,8 @@ export const SESSION_QUEUES: readonly Operation[] = [
       const client = await context.broker.directory.client(clientid);
       return longData({
         client: client && JSON.parse(writeClient(client)),
-        subscriptions: new Rows(session.subscriptions(), shownSubscription),
-        inflight: new Rows(inflight, shownFlight),
+        subscriptions: new Listing(session.subscriptions(), shownSubscription),
+        inflight: new Listing(inflight, shownFlight),
         awaiting_rel: awaitingRel,
         queued: client?.mqueueLen ?? 0
       });
