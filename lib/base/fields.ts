@@ -319,7 +319,7 @@ export interface Policy {
   readonly spelling: 'documented' | 'any case' | 'exact';
   /** Called for a name that the table does not have. Unless it throws, the value is kept. */
   readonly unknown?: (key: string, table: FieldTable, place: Place) => void;
-  /** Set if null counts as not given. */
+  /** Set if null counts as not given, also for an unknown name. */
   readonly ignoresNull?: true;
   /** Set if defaults are filled in. */
   readonly fillsIn?: true;
@@ -373,7 +373,7 @@ export function readFields(
   for (const [key, value] of all) {
     const name = nameOf(table, key, policy.spelling);
     if (name === undefined) {
-      policy.unknown?.(key, table, place);
+      if (isGiven(value) || policy.ignoresNull !== true) policy.unknown?.(key, table, place);
       if (isGiven(value)) values.set(key, value);
     } else if (isGiven(value) && (name === key || !isGiven(all.get(name)))) {
       const shown = policy.spelling === 'any case' ? name : key;

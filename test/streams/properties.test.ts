@@ -40,6 +40,12 @@ describe('properties of sources and sinks', () => {
     assert.throws(() => readProperties(table, { limited: '30s' }, 'mqtt sink'), { code: 'PROPERTY_INVALID' });
   });
 
+  it('does not report unknown properties without a value', () => {
+    const warnings: string[] = [];
+    read({ topic: 'a', intervall: null, zone: undefined }, (text) => warnings.push(text));
+    assert.deepEqual(warnings, []);
+  });
+
   it('keeps and reports unknown properties with the most similar name', () => {
     const warnings: string[] = [];
     const values = read({ topic: 'a', intervall: 1, zone: 2 }, (text) => warnings.push(text));
