@@ -259,6 +259,7 @@ export type {
   StreamConfigEntry,
   StreamConfigKey,
   StreamConfigKind,
+  StreamConfigState,
   StreamConfigUse,
   StreamRule,
   StreamRulesApi,

@@ -109,14 +109,27 @@ export interface StreamConfigKey {
 
 /** A part of the configuration. */
 export interface StreamConfigEntry extends Required<StreamConfigKey> {
-  /** Secrets are shown as `******`, which stands for the current value when it is sent back. */
+  /** Values of JSON. Secrets are shown as `******`, which stands for the current value when it is sent back. */
   readonly properties: Properties;
 }
 
-/** The names of the streams, and the ids of the rules, that use a part of the configuration. */
+/** The users of a part of the configuration: those whose next start needs it. */
 export interface StreamConfigUse {
+  /** The names of the sections that take over a connection. */
+  readonly sections: readonly string[];
+  /** The names of the streams and tables. */
   readonly streams: readonly string[];
+  /** The ids of the stream rules. */
   readonly rules: readonly string[];
+  /** The ids of the rules over events of the broker. */
+  readonly brokerRules: readonly string[];
+  /** The sources and sinks of the stream rules, as the status of the rule names them: `source_demo`, `sink_mqtt_0`. */
+  readonly nodes: readonly { readonly rule: string; readonly node: string }[];
+}
+
+/** A part of the configuration with its users. */
+export interface StreamConfigState extends StreamConfigEntry {
+  readonly use: StreamConfigUse;
 }
 
 /**
@@ -125,8 +138,8 @@ export interface StreamConfigUse {
  */
 export interface StreamConfigApi {
   /** The entries of a kind, sorted by type and name. */
-  list(kind: StreamConfigKind): Promise<StreamConfigEntry[]>;
-  get(key: StreamConfigKey): Promise<StreamConfigEntry | undefined>;
+  list(kind: StreamConfigKind): Promise<StreamConfigState[]>;
+  get(key: StreamConfigKey): Promise<StreamConfigState | undefined>;
   /**
    * Create or replace an entry.
    * @param options isNew: the entry must not exist yet
@@ -134,10 +147,8 @@ export interface StreamConfigApi {
    *   STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
   set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<void>;
-  /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names streams and rules */
+  /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names the users */
   delete(key: StreamConfigKey): Promise<boolean>;
-  /** The streams and rules that use an entry. */
-  use(key: StreamConfigKey): Promise<StreamConfigUse>;
 }
 
 /**

@@ -42,3 +42,10 @@ export function readProperties(
   }
   return Object.assign(Object.create(null), readFields(table, given ?? {}, PROPERTIES, { what, warn }));
 }
+
+/** Properties over others. Names are matched without regard to case. */
+export function overlaid(base: Properties, own: Properties): Properties {
+  const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const others = Object.entries(base).filter(([name]) => !names.has(name.toLowerCase()));
+  return { ...Object.fromEntries(others), ...own };
+}

@@ -68,7 +68,6 @@ export class StreamService
     this.config = {
       list: (kind) => config.list(kind),
       get: (key) => config.get(key),
-      use: (key) => config.use(key),
       set: (...given) => this.#change(() => config.set(...given)),
       delete: (key) => this.#change(() => config.delete(key))
     };
@@ -333,7 +332,7 @@ export class StreamService
   /** The streams and tables that rules with `qos` above 0 read. */
   #streamsOfKept(): ReadonlySet<string> {
     const kept = [...this.rules.all()].filter(({ definition }) => definition.options.qos > 0);
-    return new Set(kept.flatMap(({ read }) => sourcesOf(read)));
+    return new Set(kept.flatMap(({ read }) => sourcesOf(read).map(({ name }) => name)));
   }
 
   #checkRunning(): void {

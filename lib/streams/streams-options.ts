@@ -14,7 +14,9 @@ export const DEFAULT_BOUNDS: StreamBounds = {
   templateCharacters: 1_048_576,
   rowWeight: MAX_WEIGHT,
   checkpointRows: 100_000,
-  checkpointBytes: 67_108_864
+  checkpointBytes: 67_108_864,
+  configEntries: 10_000,
+  configBytes: 16_777_216
 };
 
 /**

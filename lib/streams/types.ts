@@ -502,4 +502,8 @@ export interface StreamBounds {
   readonly checkpointRows: number;
   /** Maximum bytes of one checkpoint, and of the rows that are kept until the next one. Default 67108864 (64 MB). */
   readonly checkpointBytes: number;
+  /** Maximum number of sections, connections and schemas that are created at run time. Default 10000. */
+  readonly configEntries: number;
+  /** Maximum bytes of all of them together, as JSON. Default 16777216 (16 MB). */
+  readonly configBytes: number;
 }

@@ -17,10 +17,10 @@ const BOOK = 'syntax = "proto3"; message Book { string title = 1; int32 pages = 
 const PAYLOAD = Buffer.from('0a03616263' + '1005', 'hex');
 
 /** A source that keeps the properties with which it was opened. */
-function probe(): SourceType & { readonly opened: Readonly<Record<string, unknown>>[] } {
+function probe(name: string): SourceType & { readonly opened: Readonly<Record<string, unknown>>[] } {
   const opened: Readonly<Record<string, unknown>>[] = [];
   return {
-    name: 'probe',
+    name,
     about: 'A source of a test.',
     properties: {
       url: { type: 'string', about: 'The address.' },
@@ -42,21 +42,22 @@ function sinkInto(opened: unknown[], { properties }: SourceType): SinkType {
     name: 'probe',
     about: 'A sink of a test.',
     ...(properties === undefined ? {} : { properties }),
-    open: ({ properties: { url, password } }) => {
+    open: ({ properties: { url, password }, connected }) => {
       opened.push({ url, password });
+      connected();
       return { send: () => undefined, close: () => undefined };
     }
   };
 }
 
-async function start(options: BrokerOptions = {}, sourceConfig: StreamsOptions['sourceConfig'] = {}) {
-  const source = probe();
+async function start(options: BrokerOptions = {}, given: StreamsOptions = {}, type = 'probe') {
+  const source = probe(type);
   const sent: unknown[] = [];
   const streams = {
-    sourceConfig,
     sources: [source, mqttSource()],
     sinks: [sinkInto(sent, source)],
-    formats: [await protobufFormat()]
+    formats: [await protobufFormat({ schemas: { fixed: BOOK } })],
+    ...given
   };
   const broker = await createBroker({ ...options, streams }).start();
   const server = await serve(streamsApi(broker, { credentials: 'none' }).node);
@@ -194,6 +195,129 @@ describe('The configuration of sources over REST', () => {
     assert.deepEqual(kit.source.opened, [{ url: 'tcp://a', interval: 5, password: SECRET }]);
   });
 
+  it('finds sections without regard to the case of the type, and gives those of the stream precedence in any case', async () => {
+    const sourceConfig = {
+      PROBE: { default: { url: 'tcp://default', Interval: 1 } },
+      probe: { b: { URL: 'tcp://b' } }
+    };
+    await using kit = await start({}, { sourceConfig }, 'Probe');
+    await kit.ask('PUT', '/metadata/sources/PROBE/confKeys/a', { Url: 'tcp://a', PASSWORD: SECRET });
+    assert.deepEqual(await kit.ask('GET', KEYS), { a: { Url: 'tcp://a', PASSWORD: '******' } });
+    await kit.ask('POST', '/streams', STREAM);
+    await kit.ask('POST', '/rules', RULE);
+    await kit.ask('POST', '/streams', { sql: STREAM.sql.replace('demo', 'other').replace('"a"', '"b"') });
+    await kit.ask('POST', '/rules', { ...RULE, id: 'r2', sql: 'SELECT * FROM other' });
+    assert.deepEqual(kit.source.opened, [
+      { url: 'tcp://a', interval: 1, password: SECRET },
+      { url: 'tcp://b', interval: 1 }
+    ]);
+  });
+
+  it('refuses to delete the section "default", which each stream of the type uses', async () => {
+    await using kit = await start();
+    await kit.ask('PUT', `${KEYS}/default`, { url: 'tcp://a' });
+    await kit.ask('PUT', `${KEYS}/a`, {});
+    await kit.ask('POST', '/streams', STREAM);
+    const { status, text } = await kit.call('DELETE', `${KEYS}/default`);
+    assert.equal(status, 400);
+    assert.match(text, /section default is used by stream demo\n/);
+  });
+
+  it('shows the state of the sources and sinks that use a connection, whatever their names are', async () => {
+    await using kit = await start();
+    for (const id of ['plant-1.b', 'of sink', 'unused']) await kit.ask('POST', '/connections', { id, typ: 'probe' });
+    await kit.ask('PUT', `${KEYS}/a.b-c`, { connectionSelector: 'plant-1.b' });
+    await kit.ask('POST', '/streams', {
+      sql: 'CREATE STREAM `hall-2.temp` () WITH (TYPE="probe", DATASOURCE="d", FORMAT="json", CONF_KEY="a.b-c")'
+    });
+    const states = async () => {
+      const all: { readonly id: string; readonly status: string }[] = await kit.ask('GET', '/connections');
+      return Object.fromEntries(all.map(({ id, status }) => [id, status]));
+    };
+    assert.deepEqual(await states(), {
+      'of sink': 'disconnected',
+      'plant-1.b': 'disconnected',
+      unused: 'disconnected'
+    });
+    await kit.ask('POST', '/rules', {
+      id: 'r-1.b',
+      sql: 'SELECT a.x FROM `hall-2.temp` AS a INNER JOIN `hall-2.temp` AS b ON a.x = b.x GROUP BY TUMBLINGWINDOW(ss, 1)',
+      actions: [{ Probe: { connectionSelector: 'of sink' } }]
+    });
+    assert.deepEqual(await states(), { 'of sink': 'connected', 'plant-1.b': 'connected', unused: 'disconnected' });
+    assert.equal((await kit.ask('GET', '/connections/plant-1.b')).status, 'connected');
+  });
+
+  it('reads the status of a rule once for a list of connections', async (t) => {
+    await using kit = await start();
+    for (let n = 0; n < 20; n++) await kit.ask('POST', '/connections', { id: `c${n}`, typ: 'probe' });
+    await kit.ask('PUT', `${KEYS}/a`, {});
+    await kit.ask('POST', '/streams', STREAM);
+    const actions = Array.from({ length: 20 }, (_, n) => ({ probe: { connectionSelector: `c${n}` } }));
+    await kit.ask('POST', '/rules', { ...RULE, actions });
+    const status = t.mock.method(kit.broker.streams.rules, 'status');
+    const all: { readonly status: string }[] = await kit.ask('GET', '/connections');
+    assert.equal(all.filter((one) => one.status === 'connected').length, 20);
+    assert.equal(status.mock.callCount(), 1);
+  });
+
+  it('refuses a schema that the app has defined', async () => {
+    await using kit = await start();
+    for (const [method, path] of [
+      ['POST', '/schemas/protobuf'],
+      ['PUT', '/schemas/protobuf/fixed']
+    ]) {
+      const { status, text } = await kit.call(method, path, {
+        name: 'fixed',
+        content: BOOK.replace('pages', 'leaves')
+      });
+      assert.equal(status, 400);
+      assert.match(text, /schema fixed is defined in the options of the format; change it there/);
+    }
+  });
+
+  it('bounds the number and the size of sections, connections and schemas by options', async () => {
+    await using kit = await start({}, { bounds: { configEntries: 2, configBytes: 500 } });
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'x'.repeat(300) });
+    const large = await kit.call('POST', '/schemas/protobuf', { name: 'book', content: BOOK + ' '.repeat(200) });
+    assert.equal(large.status, 400);
+    assert.match(large.text, /at most 500 bytes of sections, .*streams\.bounds\.configBytes\)/);
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'x'.repeat(350) });
+    await kit.ask('PUT', `${KEYS}/b`, {});
+    const many = await kit.call('POST', '/connections', { id: 'c', typ: 'probe' });
+    assert.equal(many.status, 400);
+    assert.match(many.text, /at most 2 sections, connections and schemas \(option streams\.bounds\.configEntries\)/);
+  });
+
+  it('refuses what an app gives that is not an entry of JSON', async () => {
+    await using kit = await start();
+    const { config } = kit.broker.streams;
+    const entry = { kind: 'confKey', type: 'probe', name: 'a', properties: {} };
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
+    for (const [given, field] of [
+      [undefined, 'entry'],
+      [{ ...entry, kind: 'other' }, 'kind'],
+      [{ ...entry, type: undefined }, 'type'],
+      [{ ...entry, name: undefined }, 'name'],
+      [{ ...entry, properties: [] }, 'properties'],
+      [{ ...entry, properties: { at: new Date(0) } }, 'properties.at'],
+      [{ ...entry, properties: { a: [{ b: 1n }] } }, 'properties.a[0].b'],
+      [{ ...entry, properties: { a: Number.NaN } }, 'properties.a'],
+      [{ ...entry, properties: { a: () => 1 } }, 'properties.a'],
+      [{ kind: 'schema', type: 'protobuf', name: 'a.b', properties: { content: BOOK } }, 'name']
+    ] as const)
+      await assert.rejects(config.set(given as never), { code: 'STREAM_CONFIG_INVALID', field });
+    await assert.rejects(config.set({ ...entry, properties: cyclic } as never), { code: 'PROPERTY_INVALID' });
+    await assert.rejects(
+      config.set({ kind: 'schema', type: 'protobuf', name: 'a', properties: { content: BOOK, ...cyclic } }),
+      { code: 'STREAM_CONFIG_INVALID' }
+    );
+    for (const call of [() => config.list('other' as never), () => config.get({ kind: 'other', name: 'a' } as never)])
+      await assert.rejects(call, { code: 'STREAM_CONFIG_INVALID', field: 'kind' });
+    assert.deepEqual(await config.list('confKey'), []);
+  });
+
   it('replaces the properties of a connection only if the request has them', async () => {
     await using kit = await start();
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c' } });
@@ -204,7 +328,7 @@ describe('The configuration of sources over REST', () => {
   });
 
   it('gives names of the prototype no meaning', async () => {
-    await using kit = await start({}, { probe: {} });
+    await using kit = await start({}, { sourceConfig: { probe: {} } });
     for (const name of ['__proto__', 'constructor']) {
       const url = `tcp://${name}`;
       await kit.ask('PUT', `${KEYS}/${name}`, { url });

@@ -4,7 +4,7 @@ import type { Consumer, Need } from '../../lib/streams/graph/consumer.ts';
 import type { StreamTable } from '../../lib/streams/host.ts';
 import { SourceHub } from '../../lib/streams/sources/hub.ts';
 import type { HubPorts } from '../../lib/streams/sources/hub-ports.ts';
-import type { Column, SourceSetup, SourceType, StreamDefinition } from '../../lib/streams/types.ts';
+import type { Column, SourceSetup, SourceType, StreamDefinition, StreamsOptions } from '../../lib/streams/types.ts';
 import type { StreamRow } from '../../lib/streams/values/tuple.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -75,13 +75,19 @@ interface HubFixture {
   readonly reported: string[];
 }
 
-export function makeHub(types: readonly SourceType[], ports: Partial<HubPorts> = {}): HubFixture {
+/** Replaced ports; sections of properties are given as for the option `sourceConfig`. */
+type GivenPorts = Partial<HubPorts> & Pick<StreamsOptions, 'sourceConfig'>;
+
+export function makeHub(types: readonly SourceType[], { sourceConfig = {}, ...ports }: GivenPorts = {}): HubFixture {
   const clock = new ManualClock(1000);
   const reported: string[] = [];
   const hub = new SourceHub({
     clock,
     dataDir: undefined,
-    sourceConfig: undefined,
+    sections: {
+      section: (type, name) => sourceConfig[type]?.[name],
+      sectionNames: (type) => Object.keys(sourceConfig[type] ?? {})
+    },
     parseTime: () => undefined,
     formats: () => [],
     source(name) {

@@ -2,7 +2,7 @@
 // and schemas. Bodies are the properties; secrets are shown as `******`, which keeps the current value if it is sent
 // back. What is in use is not deleted.
 
-import type { StreamConfigEntry, StreamConfigKey, StreamsApi } from '../../../lib/index.ts';
+import type { StreamConfigKey, StreamConfigState, StreamRuleStatus, StreamsApi } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { anyObject, componentOf, listOf, objectOf, oneOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
@@ -24,7 +24,7 @@ const SCHEMA = componentOf('Schema', { type: text(), name: text(), content: text
 const CONTENT = text('The text of the .proto file');
 
 /** @throws Fault notFound */
-async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigEntry> {
+async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigState> {
   const entry = await config.get(key);
   if (entry === undefined) throw new Fault('notFound', `${key.name} is not found`);
   return entry;
@@ -40,19 +40,17 @@ function faultOf(error: unknown): Fault | undefined {
   return hasCode(error, 'SOURCE_NOT_FOUND') ? new Fault('notFound', (error as Error).message) : undefined;
 }
 
+/** Returns the status of a rule by its id; undefined if it has been deleted meanwhile. */
+type StatusOf = (rule: string) => Promise<StreamRuleStatus | undefined>;
+
 /** A connection in the form of answers, with the state of the sources and sinks that use it. */
-async function shown(streams: StreamsApi, entry: StreamConfigEntry): Promise<object> {
-  const { name, type, properties } = entry;
-  const use = await streams.config.use(entry);
+async function shown({ name, type, properties, use }: StreamConfigState, statusOf: StatusOf): Promise<object> {
   const states: { readonly status: unknown; readonly reason: unknown }[] = [];
-  for (const id of use.rules) {
-    const { state, metrics } = await streams.rules.status(id);
-    if (state !== 'connected') continue;
-    for (const [key, status] of Object.entries(metrics)) {
-      const [, node = ''] = /^(\w+)_connection_status$/.exec(key) ?? [];
-      const isUser = node.startsWith(`sink_${type}_`) || use.streams.some((name) => node === `source_${name}_0`);
-      if (isUser) states.push({ status, reason: metrics[`${node}_connection_last_disconnected_message`] });
-    }
+  for (const { rule, node } of use.nodes) {
+    const { state, metrics = {} } = (await statusOf(rule)) ?? {};
+    const status = metrics[`${node}_0_connection_status`];
+    if (state !== 'connected' || status === undefined) continue;
+    states.push({ status, reason: metrics[`${node}_0_connection_last_disconnected_message`] });
   }
   const lost = states.find(({ status }) => status === -1);
   const isConnected = states.length > 0 && states.every(({ status }) => status === 1);
@@ -63,6 +61,16 @@ async function shown(streams: StreamsApi, entry: StreamConfigEntry): Promise<obj
     props: properties,
     status: isConnected ? 'connected' : waiting,
     err: lost?.reason ?? ''
+  };
+}
+
+/** The statuses of rules. Each is made once, because rules may have many metrics. */
+function statuses({ rules }: StreamsApi): StatusOf {
+  const known = new Map<string, ReturnType<StatusOf>>();
+  return (id) => {
+    let status = known.get(id);
+    if (status === undefined) known.set(id, (status = rules.status(id).catch(() => undefined)));
+    return status;
   };
 }
 
@@ -160,8 +168,9 @@ const CONNECTIONS: readonly Operation[] = [
     data: listOf(CONNECTION),
     example: {},
     run: async ({ streams }) => {
+      const statusOf = statuses(streams);
       const all = await streams.config.list('connection');
-      return Promise.all(all.map((entry) => shown(streams, entry)));
+      return Promise.all(all.map((entry) => shown(entry, statusOf)));
     }
   }),
   operation({
@@ -172,7 +181,7 @@ const CONNECTIONS: readonly Operation[] = [
     errorPrefix: 'describe connection error',
     data: CONNECTION,
     run: async ({ streams }, { params: { id } }) =>
-      shown(streams, await found(streams, { kind: 'connection', name: id }))
+      shown(await found(streams, { kind: 'connection', name: id }), statuses(streams))
   }),
   operation({
     name: 'replaceConnection',

@@ -1,5 +1,5 @@
 import type { StreamFormatType } from '../../../lib/adapter.ts';
-import { InvalidInput } from '../../../lib/index.ts';
+import { InvalidInput, StateError } from '../../../lib/index.ts';
 import { MessageReader } from './reader.ts';
 import { loadProtobuf, type MessageType, type Protobuf, readSchemas, schemaOf, typeOf } from './schemas.ts';
 import { MessageWriter } from './writer.ts';
@@ -60,11 +60,18 @@ export async function protobufFormat({
   return {
     name: 'protobuf',
     about: 'Messages of Protocol Buffers: SCHEMAID="SCHEMA.MESSAGE".',
-    checkSchema: async (name, text) => void (await rootsOf({ [name]: text })),
+    checkSchema: async (name, text) => {
+      if (roots.has(name))
+        throw new StateError(
+          'STREAM_OF_APP',
+          `schema ${name} is defined in the options of the format; change it there`
+        );
+      await rootsOf({ [name]: text });
+    },
     make({ what, options, needed, schemas: own = {} }) {
       const id = options?.SCHEMAID;
       const name = schemaOf(id);
-      const isOwn = library !== undefined && Object.hasOwn(own, name);
+      const isOwn = library !== undefined && Object.hasOwn(own, name) && !roots.has(name);
       const names = [...new Set([...roots.keys(), ...Object.keys(own)])];
       const type: MessageType = typeOf(isOwn ? rootsWith(name, own[name]) : roots, id, { what, names });
       const reader = new MessageReader(library as Protobuf, type, { needed, maxBytes });

@@ -93,7 +93,7 @@ export class Streams {
     return {
       ...methods,
       rules: this.#ruleMethods(),
-      config: lazy(async () => (await loaded()).config, 'list', 'get', 'set', 'delete', 'use'),
+      config: lazy(async () => (await loaded()).config, 'list', 'get', 'set', 'delete'),
       get isRunning() {
         return service()?.isRunning ?? true;
       },

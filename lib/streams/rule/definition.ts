@@ -28,6 +28,11 @@ export interface PlannedAction {
   readonly call: EmissionFunction | undefined;
 }
 
+/** The name of the node of a sink: `sink_mqtt_0`. */
+export function sinkName({ type = 'function', index }: PlannedAction): string {
+  return `sink_${type}_${index}`;
+}
+
 /** A validated rule definition. */
 export interface ReadStreamRule {
   readonly definition: StreamRuleDefinition;

@@ -84,7 +84,9 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
 
   /** The rules whose statement uses a stream or table. */
   usersOf(name: string): string[] {
-    return [...this.#rules.values()].filter(({ read }) => sourcesOf(read).includes(name)).map(({ id }) => id);
+    return [...this.#rules.values()]
+      .filter(({ read }) => sourcesOf(read).some((source) => source.name === name))
+      .map(({ id }) => id);
   }
 
   /** Load the rules of the options and of the store. Those that were running are started by `startAll`. */
@@ -385,20 +387,28 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 }
 
+/** A stream or table of a statement; `label` is its name in the status, as `Planner` gives it. */
+interface RuleSource {
+  readonly name: string;
+  readonly label: string;
+}
+
 /** The streams and tables of statements, cached. */
-const SOURCES = new WeakMap<ReadStreamRule, readonly string[]>();
+const SOURCES = new WeakMap<ReadStreamRule, readonly RuleSource[]>();
 
 /** The streams and tables of a rule's statement; none if the statement is invalid. */
-export function sourcesOf(read: ReadStreamRule): readonly string[] {
+export function sourcesOf(read: ReadStreamRule): readonly RuleSource[] {
   let sources = SOURCES.get(read);
   if (sources === undefined) SOURCES.set(read, (sources = parsedSources(read.definition.sql)));
   return sources;
 }
 
-function parsedSources(sql: string): string[] {
+function parsedSources(sql: string): RuleSource[] {
   try {
     const { from, joins } = parseStreamStatement(sql);
-    return [from.name, ...joins.map(({ source }) => source.name)];
+    const all = [from, ...joins.map(({ source }) => source)];
+    const isTwice = (name: string) => all.filter((one) => one.name === name).length > 1;
+    return all.map(({ name, alias = name }) => ({ name, label: isTwice(name) ? alias : name }));
   } catch {
     return []; // the statement is checked when the rule starts
   }

@@ -39,7 +39,7 @@ import { parseTime } from '../values/time-pattern.ts';
 import type { StreamValueObject } from '../values/values.ts';
 import type { StreamConfiguration } from './configuration.ts';
 import type { DefinedStreamRule } from './defined-stream-rule.ts';
-import type { PlannedAction, ReadStreamRule } from './definition.ts';
+import { type PlannedAction, type ReadStreamRule, sinkName } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
 import { Running } from './running.ts';
@@ -90,9 +90,7 @@ export class StreamRuntime {
     this.#hub = new SourceHub({
       clock,
       dataDir: options.dataDir,
-      get sourceConfig() {
-        return service.config.sections;
-      },
+      sections: service.config,
       parseTime: this.#parseTime,
       formats: () => service.config.formats(),
       source: (name) => service.registry.source(name),
@@ -391,11 +389,6 @@ function columnsOf(
 ): ReadonlySet<string> | 'all' {
   const { TIMESTAMP: time } = options;
   return needed === 'all' || !isEventTime || !time ? needed : new Set([...needed, time]);
-}
-
-/** The name of the node of a sink: `sink_mqtt_0`. */
-function sinkName({ type = 'function', index }: PlannedAction): string {
-  return `sink_${type}_${index}`;
 }
 
 function testTooLong(): InvalidInput {

@@ -2,13 +2,14 @@ import type { Clock } from '../../base/clock.ts';
 import type { FormatType } from '../format.ts';
 import type { ParseTime } from '../formats/convert-column.ts';
 import type { StreamRecordStore, StreamTable } from '../host.ts';
-import type { SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import type { SourceType, StreamDefinition } from '../types.ts';
+import type { SourceSections } from './stream-settings.ts';
 
 /** Dependencies of the sources on the service. */
 export interface HubPorts {
   readonly clock: Clock;
   readonly dataDir: string | undefined;
-  readonly sourceConfig: StreamsOptions['sourceConfig'];
+  readonly sections: SourceSections;
   readonly parseTime: ParseTime;
   /** Formats of the app and of plugins. */
   formats(): readonly FormatType[];

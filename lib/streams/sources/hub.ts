@@ -128,14 +128,14 @@ export class SourceHub {
    * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
    */
   check(definition: StreamDefinition): void {
-    const { sourceConfig, parseTime } = this.#ports;
+    const { sections, parseTime } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));
     const isLookup = definition.options.KIND?.toLowerCase() === 'lookup';
     const kind = isLookup ? 'lookup' : definition.kind;
     const opens = isLookup ? type.openLookup : type.open;
     if (opens === undefined || type.for?.includes(kind) === false) throw unsuited(definition, type, kind);
     if (!isLookup) new StreamSettings(definition, type, parseTime, this.#ports.formats());
-    sourceProperties(type, definition, sourceConfig, () => undefined);
+    sourceProperties(type, definition, sections, () => undefined);
   }
 
   /**
@@ -147,8 +147,8 @@ export class SourceHub {
   async openLookup(definition: StreamDefinition, columns: readonly string[]): Promise<LookupTable> {
     const type = this.#ports.source(sourceTypeName(definition));
     if (type.openLookup === undefined) throw unsuited(definition, type, 'lookup');
-    const { clock, dataDir, sourceConfig } = this.#ports;
-    const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
+    const { clock, dataDir, sections } = this.#ports;
+    const properties = sourceProperties(type, definition, sections, (text) => this.#ports.warn(text));
     const { name, options } = definition;
     const { DATASOURCE: datasource = '', KEY: key } = options;
     const open = await type.openLookup({ stream: name, datasource, properties, dataDir, clock, columns, key });
@@ -181,11 +181,11 @@ export class SourceHub {
     const { name: stream } = definition;
     const present = this.#ports.find(stream);
     const isDefined = present !== undefined && placeOf(present) === place;
-    const { sourceConfig } = this.#ports;
+    const { sections } = this.#ports;
     return {
       ...{ stream, isDefined, isKept: isDefined && this.#ports.isKept(stream) },
       get properties() {
-        return sourceProperties(type, definition, sourceConfig, () => undefined);
+        return sourceProperties(type, definition, sections, () => undefined);
       }
     };
   }
@@ -201,12 +201,12 @@ export class SourceHub {
 
   /** @param ready called before the source is opened, which may produce rows immediately */
   #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
-    const { sourceConfig, parseTime } = this.#ports;
+    const { sections, parseTime } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));
     if (type.open === undefined || type.for?.includes(definition.kind) === false)
       throw unsuited(definition, type, definition.kind);
     const settings = new StreamSettings(definition, type, parseTime, this.#ports.formats());
-    const properties = sourceProperties(type, definition, sourceConfig, (text) => this.#ports.warn(text));
+    const properties = sourceProperties(type, definition, sections, (text) => this.#ports.warn(text));
     const source = new SharedSource(definition, type, settings, this.#ports);
     this.#sources.set(definition.sql, source);
     ready(source);

@@ -1,10 +1,11 @@
 import { InvalidInput, show } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import { memberOf } from '../../base/secrets.ts';
 import type { Format, FormatType } from '../format.ts';
 import type { ParseTime } from '../formats/convert-column.ts';
 import { makeFormat } from '../formats/formats.ts';
-import { readProperties } from '../properties.ts';
-import type { Column, Properties, SourceType, StreamDefinition, StreamsOptions } from '../types.ts';
+import { overlaid, readProperties } from '../properties.ts';
+import type { Column, Properties, SourceType, StreamDefinition } from '../types.ts';
 import { TableRows } from './table-rows.ts';
 
 /** Properties of all sources. */
@@ -99,6 +100,13 @@ export class StreamSettings {
 /** Maximum of RETAIN_SIZE: the whole table is passed on with each row. */
 const MAX_RETAINED = 10_000;
 
+/** The sections of source properties, with those of the connections that they name. */
+export interface SourceSections {
+  /** @param type matched without regard to case */
+  section(type: string, name: string): Properties | undefined;
+  sectionNames(type: string): readonly string[];
+}
+
 /**
  * The properties of a source: the section that CONF_KEY names merged over `default`, and the sections of the options
  * over those of the type.
@@ -108,15 +116,15 @@ const MAX_RETAINED = 10_000;
 export function sourceProperties(
   type: SourceType,
   definition: StreamDefinition,
-  config: StreamsOptions['sourceConfig'],
+  sections: SourceSections,
   warn: (text: string) => void
 ): Properties {
   const key = definition.options.CONF_KEY || 'default';
   const what = `source ${type.name} of ${definition.kind} ${definition.name}`;
-  const given = config?.[type.name];
-  const section = (name: string) => ({ ...type.sections?.[name], ...given?.[name] });
-  const names = new Set([...Object.keys(type.sections ?? {}), ...Object.keys(given ?? {})]);
-  if (key !== 'default' && !names.has(key)) {
+  const ofType = (name: string) => memberOf(type.sections, name) as Properties | undefined;
+  const section = (name: string) => overlaid(ofType(name) ?? {}, sections.section(type.name, name) ?? {});
+  if (key !== 'default' && (ofType(key) ?? sections.section(type.name, key)) === undefined) {
+    const names = new Set([...Object.keys(type.sections ?? {}), ...sections.sectionNames(type.name)]);
     const known = [...names].sort().join(', ') || 'none';
     const text = `${what}: unknown section ${show(key)} (CONF_KEY); use one of ${known}`;
     throw new InvalidInput(
@@ -127,7 +135,7 @@ export function sourceProperties(
       text
     );
   }
-  const properties = { ...section('default'), ...(key === 'default' ? {} : section(key)) };
+  const properties = overlaid(section('default'), key === 'default' ? {} : section(key));
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
     const all = { ...inMilliseconds(lookup), ...others };
