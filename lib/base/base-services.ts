@@ -3,8 +3,8 @@ import type { WorkCount } from './pending-work.ts';
 import type { TimingWheel } from './timing-wheel.ts';
 
 /**
- * Services that a part of the broker may use in any folder: time, the turn of the event loop, and a receiver of errors. `Services` of `lib/broker`
- * provides these and more.
+ * Services that a part of the broker may use in any folder: time, the turn of the event loop, and a receiver of errors. `Services` of
+ * `lib/broker` provides these and more.
  */
 export interface BaseServices {
   readonly clock: Clock;

@@ -3,7 +3,7 @@ type AsyncMethod<T> = {
   [K in keyof T]: T[K] extends (...args: never[]) => Promise<unknown> ? K : never;
 }[keyof T];
 
-/** Methods that load the object and call the method of the same name of it. */
+/** Methods that load the object and call its method of the same name. */
 export function lazy<T, K extends AsyncMethod<T>>(load: () => Promise<T>, ...names: readonly K[]): Pick<T, K> {
   const methods = names.map((name) => {
     const method = async (...args: unknown[]) =>

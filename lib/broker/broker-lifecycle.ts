@@ -4,6 +4,7 @@
 // the store ends before it is closed. Starts and stops wait for each other, in the order of the calls. Time limits are
 // in real time, because a stop waits for sockets and disks, which do not follow a virtual clock.
 
+// Imported by name, these timers are not replaced by the fake timers of a test framework.
 import { clearTimeout, setTimeout } from 'node:timers';
 import { onAbort } from '../base/abort-listeners.ts';
 import type { ActorRef } from '../base/actor.ts';
@@ -14,7 +15,6 @@ import type { Running } from './actors.ts';
 import { warnOfExposure } from './admission/exposure.ts';
 import { brokerMachine } from './broker.machine.ts';
 import type { BrokerActions, BrokerEvent } from './chart.ts';
-// Imported by name, these timers are not replaced by the fake timers of a test framework.
 import type { Engine } from './engine.ts';
 import type { Services } from './services.ts';
 

@@ -18,8 +18,8 @@
 // listening handles on one port would need SO_REUSEPORT, which Node 20 does not offer. `npm run bench -- --only
 // resets`: 5 to 9 s before, 0.6 s now.
 
-import { setImmediate } from 'node:timers';
 // Imported by name, setImmediate is not replaced by the fake timers of a test framework.
+import { setImmediate } from 'node:timers';
 import type { BaseServices } from '../base/base-services.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { Connection } from '../connection/connection.ts';

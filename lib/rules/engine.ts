@@ -135,8 +135,8 @@ export class RuleEngine
   }
 
   /**
-   * Create the resources and rules of the options and of the store. Called when the store is open, and again after a failure: what exists already
-   * is kept.
+   * Create the resources and rules of the options and of the store. Called when the store is open, and again after a failure: what exists
+   * already is kept.
    */
   async restore(): Promise<void> {
     const { options, rules } = this.#host;

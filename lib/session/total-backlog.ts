@@ -1,5 +1,5 @@
-// The largest queues give way first. All queues together are bounded by half the watermark. Backlogs stand in rings
-// by powers of two of their size, so the largest is found in a few steps with any number of sessions. A message in
+// The largest queues give way first. All queues together are bounded by half the watermark. Queues stand in rings by
+// powers of two of their size, so the largest is found in a few steps with any number of sessions. A message in
 // several queues counts once. An online session that sends at once touches none of this. V8 leaves garbage far below
 // its heap limit for long, so at the watermark it is asked to collect before anything is refused. 1.5 GB for 60
 // offline sessions with a watermark of 220 MB: 280 MB resident instead of 1,460, every publish acknowledged
@@ -9,7 +9,7 @@ import { BySize, Sized } from '../base/collections/by-size.ts';
 import type { DropReason } from '../events/reasons.ts';
 import { addedToBacklog, type Message, removedFromBacklog } from '../packets/message.ts';
 
-/** Approximate memory of an entry of a backlog, without the message. */
+/** Approximate memory of an entry of a queue, without the message. */
 const ENTRY_BYTES = 96;
 /** Approximate memory of a message, without its packet. */
 const MESSAGE_BYTES = 256;
@@ -31,11 +31,11 @@ export abstract class StoredQueue extends Sized {
 /**
  * The queues of all sessions: their memory, with its limit `maxTotalMqueueBytes`, and their bytes in the store.
  *
- * A message that waits in several backlogs is in memory once, and counts once. Above the limit, messages are dropped from the largest
- * backlogs.
+ * A message that waits in several queues is in memory once, and counts once. Above the limit, messages are dropped from the largest
+ * queues.
  */
 export class TotalBacklog {
-  /** Approximate memory of all backlogs. */
+  /** Approximate memory of all queues. */
   bytes = 0;
   /** Bytes of all persisted messages, including those in flight and those that are being handed over. */
   storedBytes = 0;
@@ -43,7 +43,7 @@ export class TotalBacklog {
   readonly inStore = new BySize<StoredQueue>();
   /** 0: unlimited. */
   #limit: number;
-  /** The backlogs by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
+  /** The queues in memory by the bytes of their unpersisted messages. Persisted messages are not dropped to free memory. */
   readonly #bySize = new BySize<Shortenable>();
   /** Bytes that `shorten` still has to free. */
   #excess = 0;
@@ -64,19 +64,19 @@ export class TotalBacklog {
     return this.#limit > 0 && this.bytes > this.#limit * NEARLY;
   }
 
-  /** Count a message that was added to a backlog. @param unpersistedBytes the new value of that backlog */
-  added(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
+  /** Count a message that was added to a queue. @param unpersistedBytes the new value of that queue */
+  added(queue: Shortenable, message: Message, unpersistedBytes: number): void {
     this.bytes += ENTRY_BYTES;
     if (addedToBacklog(message)) this.bytes += MESSAGE_BYTES + message.bytes;
-    this.#bySize.resize(backlog, unpersistedBytes);
+    this.#bySize.resize(queue, unpersistedBytes);
   }
 
-  /** Count a message that was removed from a backlog. @param unpersistedBytes the new value of that backlog */
-  removed(backlog: Shortenable, message: Message, unpersistedBytes: number): void {
+  /** Count a message that was removed from a queue. @param unpersistedBytes the new value of that queue */
+  removed(queue: Shortenable, message: Message, unpersistedBytes: number): void {
     const freed = ENTRY_BYTES + (removedFromBacklog(message) ? MESSAGE_BYTES + message.bytes : 0);
     this.bytes -= freed;
     this.#excess -= freed;
-    this.#bySize.resize(backlog, unpersistedBytes);
+    this.#bySize.resize(queue, unpersistedBytes);
   }
 
   /** Count a change of a queue in the store. @param more bytes that were added @param waitingBytes the bytes that wait now */
@@ -86,7 +86,7 @@ export class TotalBacklog {
   }
 
   /**
-   * Drop messages from the largest backlogs until the limit is met. Messages that listeners publish in the meantime count for the next
+   * Drop messages from the largest queues until the limit is met. Messages that listeners publish in the meantime count for the next
    * call.
    */
   shorten(): void {

@@ -24,7 +24,7 @@ const JSON_LIST =
 /** A compiled statement. */
 interface CompiledStatement {
   /**
-   * EventClosure the statement for an event.
+   * Evaluate the statement for an event.
    * @param hints receives remarks on possible mistakes in the statement
    * @returns the outputs: one for SELECT, one for each element of FOREACH; undefined if WHERE is not true
    * @throws SqlFailure

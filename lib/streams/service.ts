@@ -114,7 +114,7 @@ export class StreamService
     return !this.#isStopped;
   }
 
-  /** Load the streams, tables and rules of the options and of the store. Called once, when the store is open. */
+  /** Load the streams, tables and rules of the options and of the store. Called when the store is open, and again after a failure. */
   async restore(): Promise<void> {
     for (const { kind, name, fault } of this.#catalogue.restore(this.#host.options.definitions ?? []))
       this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which stays in the store`);

@@ -22,7 +22,7 @@ const GIVEN = objectOf({
   test: TEST
 });
 const CHANGE = objectOf({
-  config: optional(anyObject('All parameters; ****** for a secret keeps the present one')),
+  config: optional(anyObject('All parameters; ****** for a secret keeps the current value')),
   description: optional(DESCRIPTION)
 });
 

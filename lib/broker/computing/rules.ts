@@ -1,7 +1,8 @@
 // The engine of rules is imported when it is needed, so that a broker without rules does not load it: every member
-// loads it, and those that need the rules of the store also restore them, once; what failed is tried again by the next call. Functions of the app (actions,
-// resource types, SQL functions) can be defined before the start. After a start the engine is loaded if anything is
-// stored, configured, or was loaded before. Exported rules have no numbers; an import gives them new ones.
+// loads it, and those that need the rules of the store also restore them, once; what failed is tried again by the next
+// call. Functions of the app (actions, resource types, SQL functions) can be defined before the start. After a start
+// the engine is loaded if anything is stored, configured, or was loaded before. Exported rules have no numbers; an
+// import gives them new ones.
 
 import { StateError } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';

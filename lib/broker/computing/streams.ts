@@ -1,7 +1,8 @@
 // The stream service is imported when it is needed, so that a broker without streams does not load it. It is restored
-// once (after a failure, the next call tries again), but begins again after each start of the broker. `halt` closes sources and sinks; from then on, a call that
-// needs the service does not start its rules again before the next start. Functions, sources and sinks can be defined
-// before the start, and plugins do so in `beforeStart`, because definitions in the store may use them.
+// once (after a failure, the next call tries again), but begins again after each start of the broker. `halt` closes
+// sources and sinks; from then on, a call that needs the service does not start its rules again before the next start.
+// Functions, sources and sinks can be defined before the start, and plugins do so in `beforeStart`, because definitions
+// in the store may use them.
 
 import { StateError } from '../../base/errors.ts';
 import { lazy, lazyIterator, onceMade } from '../../base/lazy.ts';

@@ -19,7 +19,7 @@ export interface SessionActions {
   awaitExpiry(): void;
   /** Cancel that timer. */
   cancelExpiry(): void;
-  /** Remove the subscriptions, the backlog and the index entry. @param left the outermost state that was left */
+  /** Remove the subscriptions, the queue and the index entry. @param left the outermost state that was left */
   forget(left: string): void;
 }
 

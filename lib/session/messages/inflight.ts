@@ -50,7 +50,8 @@ const NO_MESSAGES: undefined[] = [undefined];
  * Outgoing ids are in a ring indexed by the low bits of the packet id, so that a message needs no object. Packet ids are assigned in
  * sequence. An id whose slot in the ring is taken is skipped, so an id in flight is never assigned again [MQTT-2.2.1-4].
  *
- * Created with the first of these messages, and removed when the store alone has them.
+ * Created with the first of these messages, and removed when the store alone has them; not while a hook decides, or a time for
+ * `awaitRelTimeout` is noted.
  */
 export class Inflight {
   /** Number of outgoing packet ids in use, including those that wait for PUBCOMP. */

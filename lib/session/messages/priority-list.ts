@@ -30,8 +30,8 @@ export interface QueueLimits {
 }
 
 /**
- * Higher priorities are sent first; within a priority the messages that were handed over by other sessions come before the others, and the
- * order of each of these two is first in, first out.
+ * The waiting messages of a session by priority. Higher priorities are sent first; within a priority the messages that were handed over by
+ * other sessions come before the others, and the order of each of these two is first in, first out.
  */
 export interface PriorityList {
   length: number;

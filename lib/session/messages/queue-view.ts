@@ -59,7 +59,8 @@ type Place =
   | { readonly kind: 'memory'; readonly after: number }
   | {
       readonly kind: 'store';
-      readonly after: number /** No segment before this number is needed. */;
+      readonly after: number;
+      /** No segment before this number is needed. */
       readonly from: number;
     };
 

@@ -114,7 +114,7 @@ export interface HandOverPosition {
  * order of each of these two is first in, first out. When the number of messages exceeds its limit, the oldest message of the same priority
  * is dropped; when the bytes exceed theirs, the oldest message of the lowest priority.
  *
- * Created when a message has to wait; a persisted session always has one.
+ * Created when a message has to wait; for a persisted session at the latest with its first commit, or when its client disconnects.
  */
 export class Queue extends Shortenable {
   readonly #outlet: Outlet;

@@ -63,7 +63,7 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
   const all = `/x/${kind}s` as const;
   const one = `${all}/:name` as const;
   const BODY = anyObject(`Its name and the options of a ${kind}, as in the config file`);
-  const CHANGE = anyObject('All options, or the record with its settings; ****** for a secret keeps the present one');
+  const CHANGE = anyObject('All options, or the record with its settings; ****** for a secret keeps the current value');
   const unknown = (name: string) => new Fault('unknownRecord', `there is no ${kind} "${name}"`, 'not_found');
   const params = { name: present };
   return [
