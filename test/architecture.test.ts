@@ -31,7 +31,7 @@ const NARROWER: Readonly<Record<string, readonly string[]>> = {
   sql: ['base'],
   store: ['packets', 'base'],
   outbox: ['store', 'base'],
-  targets: ['events', 'outbox'],
+  targets: ['base', 'events', 'outbox'],
   client: ['packets', 'topics', 'events', 'base']
 };
 

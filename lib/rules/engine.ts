@@ -140,7 +140,9 @@ export class RuleEngine
    */
   async restore(): Promise<void> {
     const { options, rules } = this.#host;
-    this.resources.restore((options.resources ?? []).filter((given): given is ResourceInput => !('make' in given)));
+    await this.resources.restore(
+      (options.resources ?? []).filter((given): given is ResourceInput => !('make' in given))
+    );
     for (const [id, input] of byId(options.rules ?? [], 'rule', exists)) {
       if (this.#rules.has(id)) continue;
       const rule = await this.#ruleOfOptions(id, input);

@@ -7,11 +7,12 @@
 import { BrokerError, NotFound, StateError } from '../base/errors.ts';
 import { checkObject, fieldsOf } from '../base/fields.ts';
 import { keepSecrets } from '../base/secrets.ts';
+import type { Opener } from '../targets/opener.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams } from './params.ts';
-import { checkWithin, makeResource, outboxName, type ResourceHost, RuleResource } from './rule-resource.ts';
+import { makeResource, outboxName, type ResourceHost, RuleResource, resourceOpener } from './rule-resource.ts';
 import type { Resource, ResourceChange, ResourceContext, ResourceInput, ResourceState, ResourcesApi } from './types.ts';
 
 /** Dependencies of `Resources` on the engine. */
@@ -35,7 +36,7 @@ export class Resources implements ResourcesApi {
   readonly #all = new Map<string, RuleResource>();
   readonly #resourceHost: ResourceHost;
   /** The tests in progress. */
-  readonly #tests = new Set<AbortController>();
+  readonly #tests = new Set<Opener<Resource>>();
   #lastNumber = 0;
   /** True if the broker has stopped. */
   #isHalted = false;
@@ -45,7 +46,7 @@ export class Resources implements ResourcesApi {
     const { broker, kinds } = host;
     this.#resourceHost = {
       kinds,
-      wheel: broker.wheel,
+      clock: broker.clock.internal ?? broker.clock,
       outboxes: broker.outboxes,
       contextOf: (id) => this.#contextOf(id),
       during: (work) => broker.during(work),
@@ -64,14 +65,14 @@ export class Resources implements ResourcesApi {
   }
 
   /** Create the resources of the options and the store that do not exist yet. */
-  restore(given: readonly ResourceInput[]): void {
+  async restore(given: readonly ResourceInput[]): Promise<void> {
     const { broker } = this.#host;
     for (const [id, input] of byId(given, 'resource', exists))
-      if (!this.#all.has(id)) this.#restore(id, { ...readResource(input), ...this.#place() }, false);
+      if (!this.#all.has(id)) await this.#restore(id, { ...readResource(input), ...this.#place() }, false);
     const stored = [...broker.resources].sort(([, a], [, b]) => a.number - b.number);
     for (const [id, definition] of stored) {
       this.#lastNumber = Math.max(this.#lastNumber, definition.number);
-      if (!this.#all.has(id)) this.#restore(id, definition, true);
+      if (!this.#all.has(id)) await this.#restore(id, definition, true);
     }
   }
 
@@ -90,14 +91,14 @@ export class Resources implements ResourcesApi {
   async halt(): Promise<void> {
     this.#isHalted = true;
     const stopped = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
-    for (const limit of this.#tests) limit.abort(stopped);
-    await Promise.all([...this.#all.values()].map((resource) => resource.halt()));
+    const tests = [...this.#tests].map((opener) => opener.halt(stopped));
+    await Promise.all([...tests, ...[...this.#all.values()].map((resource) => resource.halt())]);
   }
 
   /** Try again to create the resources whose type was missing. */
   async remake(): Promise<void> {
     for (const resource of this.#all.values()) {
-      if (resource.isMade || !this.#tryToMake(resource)) continue;
+      if (resource.isMade || !(await resource.tryToMake())) continue;
       void resource.check();
       await this.#host.changed(resource.id);
     }
@@ -114,7 +115,7 @@ export class Resources implements ResourcesApi {
       const config = checkParams(kinds.resource(read.type).params, read.config, what);
       const definition: ResourceDefinition = { ...read, config, ...this.#place() };
       const resource = new RuleResource(id, definition, true, this.#resourceHost);
-      resource.make();
+      await resource.make();
       try {
         await broker.resources.set(id, definition);
       } catch (error) {
@@ -193,25 +194,23 @@ export class Resources implements ResourcesApi {
   async test(input: ResourceInput): Promise<void> {
     const read = readResource(input);
     const context = this.#contextOf('resource:test');
-    const { broker, kinds } = this.#host;
-    const resource = makeResource(read, kinds, context);
-    const limit = new AbortController();
-    this.#tests.add(limit);
+    const { kinds } = this.#host;
+    const opener = resourceOpener(this.#resourceHost, context.id, { open: () => makeResource(read, kinds, context) });
+    await opener.open();
+    this.#tests.add(opener);
     try {
-      const done = checkWithin(resource, limit, broker.wheel);
-      broker.during(done.catch(() => undefined));
-      await done;
+      await opener.reach();
     } catch (error) {
       throw down(error);
     } finally {
-      this.#tests.delete(limit);
-      await closeTested(resource, context);
+      this.#tests.delete(opener);
+      await opener.close(new BrokerError('RESOURCE_DOWN', 'the test is complete'));
     }
   }
 
   async start(id: string): Promise<void> {
     const resource = this.#existing(id);
-    if (!resource.isMade && !this.#tryToMake(resource)) throw down(resource.state.lastError);
+    if (!resource.isMade && !(await resource.tryToMake())) throw down(resource.state.lastError);
     if (!(await resource.check())) throw down(resource.state.lastError);
     await this.#host.changed(id);
   }
@@ -226,20 +225,10 @@ export class Resources implements ResourcesApi {
     await resource.close();
   }
 
-  #restore(id: string, definition: ResourceDefinition, isPersisted: boolean): void {
+  async #restore(id: string, definition: ResourceDefinition, isPersisted: boolean): Promise<void> {
     const resource = new RuleResource(id, definition, isPersisted, this.#resourceHost);
     this.#all.set(id, resource);
-    this.#tryToMake(resource);
-  }
-
-  #tryToMake(resource: RuleResource): boolean {
-    try {
-      resource.make();
-      return true;
-    } catch (error) {
-      resource.failed(error as Error);
-      return false;
-    }
+    await resource.tryToMake();
   }
 
   #place(): { readonly createdAt: number; readonly number: number } {
@@ -271,12 +260,4 @@ function exists(id: string): StateError {
 function down(error: unknown): BrokerError {
   const why = error instanceof Error ? error.message : 'its target cannot be reached';
   return new BrokerError('RESOURCE_DOWN', why, { cause: error });
-}
-
-async function closeTested(resource: Resource, { id, failed }: ResourceContext): Promise<void> {
-  try {
-    await resource.close();
-  } catch (error) {
-    failed(error, `closing the resource "${id}"`);
-  }
 }

@@ -317,15 +317,13 @@ export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
 }
 
 async function makeAction(ruleId: string, definition: ActionDefinition, host: ActionsHost): Promise<RunningAction> {
-  const { name, params, run } = definition;
+  const { id, name, params, run } = definition;
   const type = run === undefined ? host.kinds.action(name) : undefined;
   const resource = type && resourceFor(type, params, host);
-  const make = () => makeOf(type!, ruleId, definition, resource, host);
-  const known = host.targets.use(definition.id);
-  const made = known?.made ?? (run === undefined ? await make() : { run });
-  const own = known ?? (await host.targets.open(definition.id, ruleId, made, make));
+  const made =
+    run === undefined ? await host.targets.open(id, ruleId, () => makeOf(ruleId, definition, host)) : { run };
   const action: RunningAction = {
-    ...{ definition, made: own?.made ?? made, queue: resource ?? own },
+    ...{ definition, made, queue: resource ?? (made instanceof OwnTarget ? made : undefined) },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
     shown: hideSecrets(type?.params, params),
     fallbacks: []
@@ -340,13 +338,16 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
   return action;
 }
 
+/** Create an action of the type that its name denotes now. */
 async function makeOf(
-  type: ActionType,
   ruleId: string,
-  { id, params }: ActionDefinition,
-  resource: RuleResource | undefined,
+  definition: ActionDefinition,
   host: ActionsHost
 ): Promise<LocalAction | SendingAction> {
+  const { id, name, params } = definition;
+  await host.kinds.find([definition]);
+  const type = host.kinds.action(name);
+  const resource = resourceFor(type, params, host);
   const checked = checkParams(type.params, type.connected?.(params) ?? params, `the action "${type.name}"`);
   const config = resource?.definition.config ?? {};
   const create = type.create ?? type.make;

@@ -1,10 +1,12 @@
 // The outbox outlives what the type has made: after a stop and a start, and mostly after a change, its entries are
-// still there. Checks have a time limit, and the answer to an old one has no effect.
+// still there.
 
-import { asError, BrokerError } from '../base/errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { BrokerError } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
+import type { Awaitable } from '../events/hooks.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
+import { Opener } from '../targets/opener.ts';
 import type { ResourceDefinition } from './definition.ts';
 import type { EntryHead } from './entry-head.ts';
 import type { Kinds } from './kinds.ts';
@@ -12,17 +14,12 @@ import { checkParams, hideAll } from './params.ts';
 import { type Settled, type SettledEarlier, TargetQueue } from './targets/target-queue.ts';
 import type { Resource, ResourceContext, ResourceState } from './types.ts';
 
-/** Interval between attempts to reach a target that is not alive, in milliseconds. */
-const RETRY_MS = 60_000;
-/** Time limit of a check, in milliseconds. */
-const CHECK_MS = 5_000;
-
 /** Dependencies of resources on the engine. */
 export interface ResourceHost {
   readonly outboxes: Pick<Outboxes, 'open' | 'delete'>;
   readonly settled: SettledEarlier;
   readonly kinds: Kinds;
-  readonly wheel: TimingWheel;
+  readonly clock: Clock;
   contextOf(id: string): ResourceContext;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
@@ -35,28 +32,23 @@ export class RuleResource {
   readonly id: string;
   readonly isPersisted: boolean;
   definition: ResourceDefinition;
-  isAlive = false;
   readonly #host: ResourceHost;
-  #made: Resource | undefined;
+  readonly #opener: Opener<Resource>;
   readonly #queue: TargetQueue;
-  #lastError: Error | undefined;
-  /** The check in progress. */
-  #checking: { readonly limit: AbortController; readonly answer: Promise<boolean> } | undefined;
-  /** True if the broker has stopped and the connection is closed. */
-  #isHalted = false;
-  /** The connection that was closed last. */
-  #closed: Resource | undefined;
-  readonly #retry = new FunctionTimer(() => void this.check());
 
   constructor(id: string, definition: ResourceDefinition, isPersisted: boolean, host: ResourceHost) {
     this.id = id;
     this.definition = definition;
     this.isPersisted = isPersisted;
     this.#host = host;
+    this.#opener = resourceOpener(host, id, {
+      open: () => this.#open(),
+      changed: (reason) => this.#changed(reason)
+    });
     this.#queue = new TargetQueue(host.outboxes, outboxName(id), {
       settledEarlier: host.settled,
       what: `the resource "${id}"`,
-      target: () => this.#made!,
+      send: async (entries, attempt) => (await this.#opener.open()).send(entries, attempt),
       // an entry that the target has accepted shows that it can be reached again
       sent: () => void (this.isAlive || this.check())
     });
@@ -64,7 +56,12 @@ export class RuleResource {
 
   /** True if its type was registered and has created it. */
   get isMade(): boolean {
-    return this.#made !== undefined;
+    return this.#queue.isOpen;
+  }
+
+  /** The result of the last check. */
+  get isAlive(): boolean {
+    return this.#opener.isAlive;
   }
 
   get state(): ResourceState {
@@ -74,7 +71,7 @@ export class RuleResource {
     return {
       ...{ id, type, description, isAlive, createdAt, isPersisted },
       config: kind === undefined ? hideAll(config) : hideSecrets(kind.params, config),
-      lastError: this.#lastError ?? this.#queue.lastError,
+      lastError: this.#opener.lastError ?? this.#queue.lastError,
       size: this.#queue.size
     };
   }
@@ -83,15 +80,19 @@ export class RuleResource {
    * Create the connection and the outbox.
    * @throws NotFound RESOURCE_TYPE_NOT_FOUND; InvalidInput PARAM_REQUIRED, PARAM_INVALID, and the errors of the type
    */
-  make(): void {
-    const made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
+  async make(): Promise<void> {
+    await this.#opener.open();
+  }
+
+  /** As `make`, but the reason why it cannot be created is recorded: it counts as down. @returns whether it is created */
+  async tryToMake(): Promise<boolean> {
     try {
-      this.#queue.open(made.outbox);
+      await this.make();
+      return true;
     } catch (error) {
-      void this.#close(made);
-      throw error;
+      this.#opener.down(error as Error);
+      return false;
     }
-    this.#made = made;
   }
 
   /**
@@ -99,31 +100,20 @@ export class RuleResource {
    * @param persist writes the definition to the store
    * @throws as `make`, and the errors of `persist`; nothing has then changed
    */
-  async change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
-    const made = makeResource(definition, this.#host.kinds, this.#host.contextOf(this.id));
-    try {
-      this.#queue.check(made.outbox);
+  change(definition: ResourceDefinition, persist: () => Promise<void>): Promise<void> {
+    const { kinds, contextOf } = this.#host;
+    const open = () => makeResource(definition, kinds, contextOf(this.id));
+    return this.#opener.change(open, async ({ outbox }) => {
+      this.#queue.check(outbox);
       await persist();
-    } catch (error) {
-      await this.#close(made);
-      throw error;
-    }
-    const before = this.#made;
-    this.definition = definition;
-    this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been changed`));
-    this.#made = made;
-    this.#queue.change(made.outbox);
-    await this.#close(before);
+      this.definition = definition;
+      this.#queue.change(outbox);
+    });
   }
 
   /** Take over a definition that differs only in its description. */
   describe(definition: ResourceDefinition): void {
     this.definition = definition;
-  }
-
-  /** Record why it cannot be created: it counts as down. */
-  failed(error: Error): void {
-    this.#down(error);
   }
 
   /** True if an entry with this head has to be known after a restart. */
@@ -139,144 +129,72 @@ export class RuleResource {
    *   would drop the next one
    */
   add(ruleId: string, head: EntryHead, content: string | Buffer, settled: Settled, keptBytes: number): void {
-    if (!this.isMade) throw this.#lastError ?? notMade(this.id);
+    if (!this.isMade) throw this.#opener.lastError ?? notMade(this.id);
     this.#queue.add(ruleId, head, content, settled, keptBytes);
   }
 
   /** Check whether the target can be reached. Concurrent calls share one result. */
   check(): Promise<boolean> {
-    const made = this.#made;
-    if (made === undefined || this.#isHalted) return Promise.resolve(false);
-    if (this.#checking === undefined) {
-      const limit = new AbortController();
-      this.#checking = { limit, answer: this.#check(made, limit) };
-    }
-    return this.#checking.answer;
+    return this.isMade ? this.#opener.check() : Promise.resolve(false);
   }
 
   /** Release the connection, and drop the entries of the queue, including those in the store. */
   async close(): Promise<void> {
-    const made = this.#made;
-    this.#endCheck(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been deleted`));
-    this.#host.wheel.disarm(this.#retry);
     this.#host.clear(this.#alarm);
-    this.#made = undefined;
     this.#queue.delete();
-    await this.#close(made);
+    await this.#opener.close(new BrokerError('RESOURCE_DOWN', `the resource "${this.id}" has been deleted`));
   }
 
   /** Close the connection, because the broker has stopped. The queue stays unchanged. */
-  async halt(): Promise<void> {
-    this.#isHalted = true;
-    this.isAlive = false;
-    this.#endCheck(new BrokerError('RESOURCE_DOWN', 'the broker has stopped'));
-    await this.#close(this.#made);
+  halt(): Promise<void> {
+    return this.#opener.halt(new BrokerError('RESOURCE_DOWN', 'the broker has stopped'));
   }
 
-  /** Reopen a closed connection, because the broker has started, and check whether the target can be reached. */
+  /** Open the connection again, because the broker has started, and check whether the target can be reached. */
   begin(): void {
-    if (this.#isHalted) {
-      this.#isHalted = false;
-      void this.#close(this.#made); // if it was created while the broker was stopped
-      this.#makeAgain();
-    }
+    this.#opener.begin();
     void this.check();
   }
 
-  #makeAgain(): void {
-    if (this.#made === undefined) return;
+  async #open(): Promise<Resource> {
+    const { kinds, contextOf } = this.#host;
+    const made = makeResource(this.definition, kinds, contextOf(this.id));
     try {
-      this.#made = makeResource(this.definition, this.#host.kinds, this.#host.contextOf(this.id));
+      this.#queue.change(made.outbox);
     } catch (error) {
-      this.failed(error as Error);
+      await made.close();
+      throw error;
     }
+    return made;
   }
 
   get #alarm(): string {
     return `resource/${this.definition.type}/${this.id}/down`;
   }
 
-  /** Close the connection, once. */
-  async #close(made: Resource | undefined): Promise<void> {
-    if (made === undefined || made === this.#closed) return;
-    this.#closed = made;
-    try {
-      await made.close();
-    } catch (error) {
-      this.#host.contextOf(this.id).failed(error, `closing the resource "${this.id}"`);
+  #changed(reason: Error | undefined): void {
+    if (reason === undefined) {
+      this.#host.clear(this.#alarm);
+      this.#queue.retryNow();
+      return;
     }
-  }
-
-  /**
-   * @param limit identifies the check in progress; the result has no effect if there is another check by then, or none
-   */
-  async #check(made: Resource, limit: AbortController): Promise<boolean> {
-    const { wheel, during } = this.#host;
-    const done = checkWithin(made, limit, wheel);
-    during(done.catch(() => undefined));
-    let fault: Error | undefined;
-    try {
-      await done;
-    } catch (error) {
-      fault = asError(error);
-    }
-    if (this.#checking?.limit === limit) {
-      this.#checking = undefined;
-      if (fault === undefined) this.#alive();
-      else this.#down(fault);
-    }
-    return this.isAlive;
-  }
-
-  #endCheck(reason: Error): void {
-    const checking = this.#checking;
-    this.#checking = undefined;
-    checking?.limit.abort(reason);
-  }
-
-  #alive(): void {
-    this.#lastError = undefined;
-    this.#host.wheel.disarm(this.#retry);
-    if (this.isAlive) return;
-    this.isAlive = true;
-    this.#host.clear(this.#alarm);
-    this.#queue.retryNow();
-  }
-
-  #down(error: Error): void {
-    const wasAlive = this.isAlive;
-    this.isAlive = false;
-    const isNew = this.#lastError === undefined;
-    this.#lastError = error;
-    this.#host.wheel.arm(this.#retry, RETRY_MS);
-    if (!wasAlive && !isNew) return;
     const { type } = this.definition;
-    const summary = `The target of the ${type} resource "${this.id}" cannot be reached: ${error.message}`;
+    const summary = `The target of the ${type} resource "${this.id}" cannot be reached: ${reason.message}`;
     this.#host.raise(this.#alarm, `resource ${this.id} is down`, summary);
   }
 }
 
-/**
- * Check whether the target of a resource can be reached.
- * @param limit aborted when the check takes too long. If the caller aborts it earlier, the check ends, too
- * @throws the reason why the target cannot be reached
- */
-export function checkWithin(made: Resource, limit: AbortController, wheel: TimingWheel): Promise<void> {
-  const { signal } = limit;
-  return new Promise<void>((resolve, reject) => {
-    const timer = new FunctionTimer(() =>
-      limit.abort(new BrokerError('RESOURCE_DOWN', `no connection within ${CHECK_MS} ms`))
-    );
-    wheel.arm(timer, CHECK_MS);
-    const end = () => wheel.disarm(timer);
-    signal.addEventListener('abort', () => {
-      end();
-      reject(signal.reason as Error);
-    });
-    Promise.resolve()
-      .then(() => made.check(signal))
-      .finally(end)
-      .then(resolve, reject);
+/** The opener of a resource. */
+export function resourceOpener(
+  { clock, during, contextOf }: Pick<ResourceHost, 'clock' | 'during' | 'contextOf'>,
+  id: string,
+  own: { open(): Awaitable<Resource>; changed?(reason: Error | undefined): void }
+): Opener<Resource> {
+  return new Opener<Resource>({
+    ...{ clock, during, ...own, what: `the resource "${id}"`, code: 'RESOURCE_NOT_INITIALIZED' },
+    check: (made, signal) => made.check(signal),
+    close: (made) => made.close(),
+    failed: (error, work) => contextOf(id).failed(error, work)
   });
 }
 

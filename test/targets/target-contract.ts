@@ -12,9 +12,9 @@ import { until } from '../support/until.ts';
 /** A target in the hands of a test. */
 export interface HeldTarget extends AsyncDisposable {
   readonly target: {
-    /** Send a text as the only column of an output. */
+    /** Send a text as the only column of an output. Opens the target again if it is closed. */
     send(text: string): Promise<void>;
-    check?(signal: AbortSignal): Promise<void>;
+    check?(): Promise<void>;
     close(): Promise<void>;
   };
   /** The texts that have arrived. */
@@ -38,6 +38,8 @@ export interface TargetCase {
   open(): Promise<HeldTarget>;
   /** False if `send` resolves before the receiver has the text, because the protocol knows no acknowledgement. */
   readonly isAcknowledged?: false;
+  /** False if it is opened only once, by what sends to it, or if its receivers leave when it is closed. */
+  readonly isReopened?: false;
   /** The abilities, for the names of the cases: the tests check that `open` gives them. */
   readonly has?: readonly ('line' | 'refuse' | 'pause' | 'check')[];
   /** Open it with settings that can never be used. */
@@ -45,7 +47,8 @@ export interface TargetCase {
 }
 
 /** Run the cases of the contract for a target. */
-export function targetContract({ name, skip = false, open, isAcknowledged, has = [], openInvalid }: TargetCase): void {
+export function targetContract(target: TargetCase): void {
+  const { name, skip = false, open, isAcknowledged, isReopened, has = [], openInvalid } = target;
   describe(`the target ${name}`, { skip }, () => {
     it(`resolves a send of ${name} when the receiver has it, in the order of the sends`, async () => {
       await using held = await open();
@@ -66,6 +69,17 @@ export function targetContract({ name, skip = false, open, isAcknowledged, has =
       assert.equal(held.line?.connections ?? 0, 0);
       assert.deepEqual(await held.received(), ['a']);
     });
+
+    if (isReopened !== false)
+      it(`opens ${name} again after it was closed`, async () => {
+        await using held = await open();
+        await sendUntilSent(held, 'a');
+        await held.target.close();
+        await sendUntilSent(held, 'b');
+        await arrived(held, 2);
+        assert.deepEqual(await held.received(), ['a', 'b']);
+        await held.target.close();
+      });
 
     if (has.includes('line'))
       it(`opens ${name} without its server, rejects sends until there is one, and then sends again`, async () => {
@@ -109,13 +123,12 @@ export function targetContract({ name, skip = false, open, isAcknowledged, has =
     if (has.includes('check'))
       it(`checks ${name} without sending anything: it resolves only if the server can be reached`, async () => {
         await using held = await open();
-        const { signal } = new AbortController();
         const { check = () => assert.fail('there is no check') } = held.target;
-        await check(signal);
+        await check();
         await held.line?.stop();
         const checkOften = async () => {
           for (;;) {
-            await check(signal); // until it notices that its connection is closed
+            await check(); // until it notices that its connection is closed
             await setImmediate();
           }
         };

@@ -27,6 +27,7 @@ import { builtInSinks } from '../../lib/streams/sinks/built-in.ts';
 import { MadeItem } from '../../lib/streams/sinks/item.ts';
 import { planSink } from '../../lib/streams/sinks/sink-plan.ts';
 import type { SinkType } from '../../lib/streams/types.ts';
+import { Opener } from '../../lib/targets/opener.ts';
 import { listener, server } from '../bridge/pair.ts';
 import { TestClient } from '../streams/kafka-client.ts';
 import { PLAN } from '../streams/sink-bench.ts';
@@ -39,6 +40,14 @@ import { type HeldTarget, type TargetCase, targetContract } from './target-contr
 
 type Target = HeldTarget['target'];
 
+const CLOSED = new Error('the target is closed');
+
+/** An opener as rules use it. */
+function openerOf<T>(setup: Pick<ConstructorParameters<typeof Opener<T>>[0], 'clock' | 'open' | 'check' | 'close'>) {
+  const failed = (error: unknown) => assert.fail(String(error));
+  return new Opener<T>({ ...setup, what: 'the target', code: 'TOO_LATE', during: () => undefined, failed });
+}
+
 /** Open a sink as a rule does. */
 async function sinkOf(
   type: SinkType,
@@ -47,16 +56,21 @@ async function sinkOf(
   dataDir?: string
 ): Promise<Target> {
   const plan = planSink(type, properties, PLAN);
-  const sink = await type.open({
-    ...{ ruleId: 'r', index: 0, properties: plan.properties, dataDir, clock },
-    ...{ connected() {}, disconnected() {}, log: (text) => logged.push(text), warn: (text) => assert.fail(text) }
-  });
+  const open = () =>
+    type.open({
+      ...{ ruleId: 'r', index: 0, properties: plan.properties, dataDir, clock },
+      ...{ connected() {}, disconnected() {}, log: (text) => logged.push(text), warn: (text) => assert.fail(text) }
+    });
+  const opener = openerOf({ clock, open, close: (sink) => sink.close() });
+  await opener.open();
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value));
   const kind = { properties: plan.properties, dynamic: new Map(), prefix: 'i', encode, text: undefined };
   let count = 0;
   return {
-    send: async (text) => sink.send(new MadeItem({ rows: [{ text }], value: { text } }, kind, ++count)),
-    close: async () => sink.close()
+    send: async (text) => {
+      await (await opener.open()).send(new MadeItem({ rows: [{ text }], value: { text } }, kind, ++count));
+    },
+    close: () => opener.close(CLOSED)
   };
 }
 
@@ -72,7 +86,13 @@ async function resourceOf(
 ): Promise<Target> {
   const checked = checkParams(type.params ?? {}, config, type.name);
   const failed = (error: unknown) => assert.fail(String(error));
-  const resource = type.make(checked, { id: 'resource:1', node: 'n1', clock, failed });
+  const opener = openerOf({
+    clock,
+    open: () => type.make(checked, { id: 'resource:1', node: 'n1', clock, failed }),
+    check: (resource, signal) => resource.check(signal),
+    close: (resource) => resource.close()
+  });
+  await opener.open();
   const action = (await type.actions?.[0].create?.(params, {
     ...{ ruleId: 'r', actionId: 'a', node: 'n1', config: checked }
   })) as SendingAction;
@@ -80,10 +100,11 @@ async function resourceOf(
   return {
     async send(text) {
       const content = action.prepare({ text }, eventOf('message.publish', { topic: 'a' })) as string | Buffer;
+      const resource = await opener.open();
       await resource.send([{ id: `e${++count}`, content, attempts: 0, ruleId: 'r', actionId: 'a' }], new Attempt());
     },
-    check: async (signal) => resource.check(signal),
-    close: async () => resource.close()
+    check: () => opener.reach(),
+    close: () => opener.close(CLOSED)
   };
 }
 
@@ -279,7 +300,7 @@ const CASES: readonly TargetCase[] = [
         close: async () => sender.close()
       };
     },
-    { has: ['line'] }
+    { has: ['line'], isReopened: false }
   ),
   {
     name: 'websocket at a server',
@@ -306,7 +327,7 @@ const CASES: readonly TargetCase[] = [
   },
   {
     name: 'websocket for clients',
-    isAcknowledged: false,
+    ...{ isAcknowledged: false, isReopened: false },
     async open() {
       const texts: string[] = [];
       const { StreamsPort } = await import('../../adapters/streams/websocket/index.ts');

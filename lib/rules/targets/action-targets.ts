@@ -3,26 +3,23 @@
 // still be waiting. `users` counts the lists. Entries of actions that were removed from their rules are deleted.
 
 import { createHash } from '../../base/builtins.ts';
-import { asError } from '../../base/errors.ts';
+import { BrokerError } from '../../base/errors.ts';
+import { Opener } from '../../targets/opener.ts';
 import { type ActionDefinition, allActions } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
 import type { ActionTarget, LocalAction, SendingAction } from '../types.ts';
 import { type SettledEarlier, TargetQueue } from './target-queue.ts';
 
 /** The broker, as far as the targets use it. */
-type Broker = Pick<RulesHost, 'outboxes' | 'failed'>;
+type Broker = Pick<RulesHost, 'outboxes' | 'failed' | 'during' | 'clock'>;
 
-/** Creates the action again, after the broker was stopped. */
+/** Creates an action, again after the broker was stopped. */
 type MakeAction = () => Promise<LocalAction | SendingAction>;
 
-/** An action with its own target. */
-type OwnAction = SendingAction & { readonly target: ActionTarget };
-
-/** An action whose own target is opened. */
+/** An action to be opened. */
 interface OwnTargetSetup {
   readonly id: string;
   readonly ruleId: string;
-  readonly made: OwnAction;
   readonly make: MakeAction;
 }
 
@@ -37,32 +34,46 @@ function outboxOf(id: string): string {
   return `${PREFIX}${id.slice(0, MAX_ID / 2)}~${createHash('sha256').update(id).digest('base64url')}`;
 }
 
+const STOPPED = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
+
 /** The own target of an action, with its queue. */
-export class OwnTarget {
+export class OwnTarget implements SendingAction {
   readonly id: string;
   readonly ruleId: string;
-  readonly made: SendingAction;
   /** Number of lists of actions that use it. */
   #users = 0;
   readonly #queue: TargetQueue;
-  readonly #make: MakeAction;
-  readonly #host: Broker;
-  /** Undefined while the broker is stopped, and until it is open again. */
-  #target: Promise<ActionTarget> | undefined;
+  readonly #opener: Opener<LocalAction | SendingAction>;
+  /** The action that was made last. */
+  #made: LocalAction | SendingAction | undefined;
 
-  /** @throws as `Outboxes.open` */
-  constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId, made, make }: OwnTargetSetup) {
+  constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId, make }: OwnTargetSetup) {
     this.id = id;
     this.ruleId = ruleId;
-    this.made = made;
-    this.#host = host;
-    this.#make = make;
-    this.#target = Promise.resolve(made.target);
-    this.#queue = new TargetQueue(host.outboxes, outboxOf(id), {
-      ...{ settledEarlier, what: `the action "${id}"`, label: `action ${id} of rule ${ruleId}` },
-      target: () => ({ send: async (entries, attempt) => (await this.open()).send(entries, attempt) })
+    const what = `action ${id} of rule ${ruleId}`;
+    this.#opener = new Opener({
+      ...{ what, code: 'ACTION_FAILED', clock: host.clock.internal ?? host.clock },
+      open: async () => {
+        const made = await make();
+        this.#made = made;
+        return made;
+      },
+      async close(made) {
+        await targetOf(made)?.close();
+        made.close?.();
+      },
+      during: (work) => host.during(work),
+      failed: (error, work) => host.failed(error, work)
     });
-    this.#queue.open(made.target.outbox);
+    this.#queue = new TargetQueue(host.outboxes, outboxOf(id), {
+      ...{ settledEarlier, what, label: what },
+      send: async (entries, attempt) => (await this.#target()).send(entries, attempt)
+    });
+  }
+
+  /** See `SendingAction`. */
+  prepare(...output: Parameters<SendingAction['prepare']>): ReturnType<SendingAction['prepare']> {
+    return (this.#made as SendingAction).prepare(...output);
   }
 
   /** Note that a list of actions uses it. */
@@ -86,35 +97,48 @@ export class OwnTarget {
     this.#queue.add(...entry);
   }
 
-  /** Open the target unless it is open. @throws the reason why it cannot be opened */
-  open(): Promise<ActionTarget> {
-    this.#target ??= this.#make().then(
-      (made) => (made as SendingAction).target as ActionTarget,
-      (error: unknown) => {
-        this.#target = undefined;
-        throw error;
-      }
-    );
-    return this.#target;
+  /** Make the action, unless it is made. @throws the reason why it cannot be made */
+  make(): Promise<LocalAction | SendingAction> {
+    return this.#opener.open();
   }
 
-  /** Close the target. The queue stays unchanged. */
-  async halt(): Promise<void> {
-    const target = this.#target;
-    this.#target = undefined;
-    try {
-      await (await target?.catch(() => undefined))?.close();
-    } catch (error) {
-      this.#host.failed(asError(error), `closing the target of the action ${this.id}`);
-    }
+  /** Open the queue of a target, or take over its limits. @throws as `Outboxes.open` */
+  queueFor({ outbox }: ActionTarget): void {
+    this.#queue.change(outbox);
   }
 
-  /** Close the target and the queue. @param isDeleted true to drop the entries, including those in the store */
-  close(isDeleted: boolean): Promise<void> {
-    if (isDeleted) this.#queue.delete();
-    else this.#queue.close();
-    return this.halt();
+  /** Open the target again, because the broker has started. @throws as `make` */
+  async begin(): Promise<void> {
+    this.queueFor(await this.#target());
   }
+
+  /** Close the target, because the broker has stopped. The queue stays unchanged. */
+  halt(): Promise<void> {
+    return this.#opener.close(STOPPED);
+  }
+
+  /** Close the target and the queue. Persisted entries stay in the store. */
+  close(): void {
+    this.#queue.close();
+    void this.halt();
+  }
+
+  /** Drop the entries of the queue, including those in the store, and close the target. */
+  delete(): void {
+    this.#queue.delete();
+    void this.halt();
+  }
+
+  async #target(): Promise<ActionTarget> {
+    const target = targetOf(await this.make());
+    if (target === undefined) throw new BrokerError('ACTION_FAILED', `action ${this.id} no longer has a target`);
+    return target;
+  }
+}
+
+/** The own target of an action; undefined if it has none. */
+function targetOf(made: LocalAction | SendingAction): ActionTarget | undefined {
+  return 'prepare' in made ? made.target : undefined;
 }
 
 /** The own targets of the actions of rules, by the id of the action. */
@@ -130,47 +154,35 @@ export class ActionTargets {
     this.#settledEarlier = settledEarlier;
   }
 
-  /** The target that an action already has, for another list of actions; undefined if it has none. */
-  use(id: string): OwnTarget | undefined {
-    return this.#all.get(id)?.use();
-  }
-
   /**
-   * Open the queue for the own target of an action, unless a concurrent start of the rule has opened it.
-   * @returns undefined: the action has no own target
-   * @throws as `Outboxes.open`; the target is closed
+   * Create an action, or use its own target if it has one already, with its queue.
+   * @throws as `make` and `Outboxes.open`; the target is closed
    */
-  async open(
-    id: string,
-    ruleId: string,
-    made: LocalAction | SendingAction,
-    make: MakeAction
-  ): Promise<OwnTarget | undefined> {
-    const { target } = made as Partial<SendingAction>;
-    if (target === undefined) return undefined;
-    const known = this.use(id);
-    if (known !== undefined) {
-      await target.close();
-      made.close?.();
-      return known;
-    }
+  async open(id: string, ruleId: string, make: MakeAction): Promise<OwnTarget | LocalAction | SendingAction> {
+    const known = () => this.#all.get(id)?.use();
+    const before = known();
+    if (before !== undefined) return before;
+    const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, make });
+    const made = await own.make();
+    const target = targetOf(made);
+    if (target === undefined) return made;
+    const other = known(); // of a concurrent start of the rule
     try {
-      const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, made: made as OwnAction, make });
-      this.#all.set(id, own.use());
-      if (this.#isHalted) await own.halt();
-      return own;
+      if (other === undefined) own.queueFor(target);
     } catch (error) {
-      await target.close();
+      await own.halt();
       throw error;
     }
+    if (other === undefined) this.#all.set(id, own.use());
+    if (other !== undefined || this.#isHalted) await own.halt();
+    return other ?? own;
   }
 
   /** Note that a list of actions no longer uses a target, which the last one closes. */
   release(own: OwnTarget): void {
     if (!own.leave()) return;
     if (this.#all.get(own.id) === own) this.#all.delete(own.id);
-    void own.close(false);
-    own.made.close?.();
+    own.close();
   }
 
   /**
@@ -183,7 +195,7 @@ export class ActionTargets {
       const own = this.#all.get(id);
       this.#all.delete(id);
       if (own === undefined) this.#host.outboxes.delete(outboxOf(id));
-      else void own.close(true);
+      else own.delete();
     }
   }
 
@@ -198,7 +210,7 @@ export class ActionTargets {
   begin(): void {
     this.#isHalted = false;
     for (const own of this.#all.values())
-      own.open().catch((error) => this.#host.failed(error, `opening the target of the action ${own.id}`));
+      own.begin().catch((error) => this.#host.failed(error, `opening the target of the action ${own.id}`));
   }
 
   /** Close the targets, because the broker has stopped. The queues stay unchanged. */

@@ -33,8 +33,8 @@ interface QueueTarget {
   readonly what: string;
   /** See `OutboxOptions.label`. */
   readonly label?: string;
-  /** The open target. */
-  target(): Pick<ActionTarget, 'send'>;
+  /** Open the target unless it is open, and send. @throws as `ActionTarget.send` */
+  send: ActionTarget['send'];
   /** Called when an entry was sent. Default: nothing. */
   sent?(): void;
   readonly settledEarlier: SettledEarlier;
@@ -61,6 +61,11 @@ export class TargetQueue {
     this.#to = to;
   }
 
+  /** True if entries can be added. */
+  get isOpen(): boolean {
+    return this.#outbox !== undefined;
+  }
+
   /** True if an entry with its head has to be known after a restart. */
   get isDurable(): boolean {
     return this.#outbox?.limits.isPersisted ?? false;
@@ -81,17 +86,16 @@ export class TargetQueue {
     readOutboxOptions(this.#optionsOf(limits));
   }
 
-  /** Open the outbox. @throws as `Outboxes.open` */
-  open(limits: TargetLimits | undefined): void {
-    this.#outbox = this.#outboxes.open(this.#optionsOf(limits));
-    this.#limits = limits;
-  }
-
-  /** Take over other limits. Entries are kept, unless the limits change and they are not persisted. */
+  /**
+   * Open the outbox, or change the limits of an open one. Entries are kept, unless the limits change and they are not
+   * persisted.
+   * @throws as `Outboxes.open`
+   */
   change(limits: TargetLimits | undefined): void {
     if (this.#outbox !== undefined && JSON.stringify(this.#limits) === JSON.stringify(limits)) return;
     this.#outbox?.close();
-    this.open(limits);
+    this.#outbox = this.#outboxes.open(this.#optionsOf(limits));
+    this.#limits = limits;
     this.#failLost();
   }
 
@@ -159,7 +163,7 @@ export class TargetQueue {
             ...(cascade && { cascade })
           };
         });
-        return this.#to.target().send(sent, attempt);
+        return this.#to.send(sent, attempt);
       },
       settled: (...outcome) => {
         if (this.#dropped === undefined) this.#conclude(...outcome);

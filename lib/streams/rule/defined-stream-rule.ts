@@ -6,6 +6,7 @@
 import type { ActorRef } from '../../base/actor.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorText, StateError } from '../../base/errors.ts';
+import { OPEN_MS } from '../../targets/opener.ts';
 import type { StreamRuleActions, StreamRuleRun } from '../chart.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import type {
@@ -40,8 +41,6 @@ export interface StreamRuleHost {
   changed(rule: DefinedStreamRule, isRunning: boolean, reason: string | undefined): void;
 }
 
-/** Time limit for opening sources and sinks, in milliseconds. Opening does not require a connection. */
-const OPEN_MS = 30_000;
 /** Time limit for closing sources and sinks, after which later changes continue. */
 const CLOSE_MS = 10_000;
 
