@@ -82,18 +82,18 @@ interface Repeated {
 
 const NOTHING_FIXED: Repeated['fixed'] = Object.freeze({});
 
-/**
- * Read and check a body. An optional schema allows a request without a body.
- * @throws Fault notJson, missingParameter, wrongParameter
- */
-export function checkBody(row: Operation, body: Body, checks: BodyChecks): unknown {
-  const { body: schema } = row;
-  if (schema === undefined) return undefined;
-  const isAbsent = 'value' in body ? body.value === undefined : body.text.trim() === '';
-  if (isAbsent && Type.IsOptional(schema)) return undefined;
-  const value = 'value' in body ? body.value : parse(body.text);
-  const fixed = fixedFields(row, checks.params);
-  return checkValue(formOf(schema, value), value, 'body', checks.isOriginal, { fixed, record: row.shown ?? row.data });
+/** Read a body. An optional schema allows a request without a body. @throws Fault notJson, missingParameter, wrongParameter */
+export function readBody({ body }: Operation, sent: Body): unknown {
+  if ('value' in sent) return sent.value;
+  return sent.text.trim() === '' && Type.IsOptional(body as TSchema) ? undefined : parse(sent.text);
+}
+
+/** Check a body. @throws Fault missingParameter, wrongParameter */
+export function checkBody(row: Operation, body: unknown, { isOriginal, params }: BodyChecks): unknown {
+  const schema = row.body as TSchema;
+  if (body === undefined && Type.IsOptional(schema)) return undefined;
+  const fixed = fixedFields(row, params);
+  return checkValue(formOf(schema, body), body, 'body', isOriginal, { fixed, record: row.shown ?? row.data });
 }
 
 /** The fields of a record that are given by the path. */

@@ -1,7 +1,7 @@
 import { Fault, isPreflight } from '../rest/index.ts';
 import type { ReplyStyle } from '../rest/kit/index.ts';
 import { codesOf, faultOf } from './codes.ts';
-import { checkBody, checkNames, pageRequest } from './input.ts';
+import { checkBody, checkNames, pageRequest, readBody } from './input.ts';
 import type { ManagementSettings } from './options.ts';
 import { answerTo, answerWith } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
@@ -81,7 +81,8 @@ export function envelope(settings: ManagementSettings, nextSlice: () => Promise<
       if (!isOriginal || row.path.startsWith('/x/')) checkNames(row, query);
       return pageRequest(row, given, { maxRowLimit, isOriginal });
     },
-    body: (row, sent, params) => checkBody(row, sent, { isOriginal, params }),
+    read: readBody,
+    check: (row, body, params) => checkBody(row, body, { isOriginal, params }),
     success: (result, _row, { page }) => answerWith(result, page, nextSlice),
     fault: (fault, { row }) =>
       answerTo(fault, isOriginal, row?.originalAnswer?.(fault, REVISION_ROWS[revision] as never)),

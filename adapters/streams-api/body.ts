@@ -1,3 +1,4 @@
+import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { parseStreamJson } from '../../lib/adapter.ts';
 import { type Body, Fault, parseJson } from '../rest/index.ts';
@@ -6,18 +7,17 @@ import { check, type Operation } from '../rest/kit/index.ts';
 /** Maximum length of the part of a body that a message repeats. */
 const SHOWN = 1_024;
 
-/** The limits and texts of the check of a body. */
-interface BodyChecks {
+/** The strings and limits for reading a body. */
+interface BodyLimits {
   readonly params: Readonly<Record<string, string>>;
   readonly maxDepth: number;
 }
 
 /**
- * Read and check the JSON object in a body, independent of the content type. An optional schema allows a request without a
- * body.
+ * Read the JSON object in a body, independent of the content type. An optional schema allows a request without a body.
  * @throws Fault with the message of the operation
  */
-export function checkedBody(row: Operation, sent: Body, { params, maxDepth }: BodyChecks): unknown {
+export function readBody(row: Operation, sent: Body, { params, maxDepth }: BodyLimits): object | undefined {
   const refuse = (text: string, reason: string, general: string): Fault => {
     const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text;
     const message = row.notJson?.(shown, reason, params);
@@ -25,9 +25,8 @@ export function checkedBody(row: Operation, sent: Body, { params, maxDepth }: Bo
   };
   const notObject = (text: string, reason: string) => refuse(text, reason, `the body is not a JSON object: ${reason}`);
   const value = parsed(row, sent, notObject);
-  const schema = row.body as NonNullable<typeof row.body>;
   if (value === undefined) {
-    if (Type.IsOptional(schema)) return undefined;
+    if (Type.IsOptional(row.body as TSchema)) return undefined;
     const reason = 'the request has no body';
     throw refuse('', reason, `${reason}: send JSON`);
   }
@@ -36,8 +35,14 @@ export function checkedBody(row: Operation, sent: Body, { params, maxDepth }: Bo
     throw notObject(text(), 'it is not an object');
   if (isDeeper(value, maxDepth))
     throw notObject(text(), `it has more than ${maxDepth} levels of objects and arrays (option maxDepth)`);
-  row.first?.(value as Readonly<Record<string, unknown>>);
-  return check(schema, value, 'body');
+  return value;
+}
+
+/** Check a body. @throws Fault */
+export function checkBody(row: Operation, body: unknown): unknown {
+  if (body === undefined) return undefined;
+  row.first?.(body as Readonly<Record<string, unknown>>);
+  return check(row.body as object, body, 'body');
 }
 
 /** @returns undefined if the body is absent */

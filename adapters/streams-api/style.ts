@@ -1,6 +1,6 @@
 import { Fault, type FaultKind, faultParts, shortened } from '../rest/index.ts';
 import type { Operation, ReplyStyle } from '../rest/kit/index.ts';
-import { checkedBody } from './body.ts';
+import { checkBody, readBody } from './body.ts';
 import { codesOf, faultOf } from './faults.ts';
 import type { StreamsSettings } from './options.ts';
 import { jsonText, wantsJson } from './reply.ts';
@@ -41,7 +41,8 @@ export function sentences({ errors, maxDepth, unmatched }: StreamsSettings): Rep
       return new Fault('wrongMethod', '', undefined, { headers: { allow: ['OPTIONS', ...methods].join(', ') } });
     },
     faultOf,
-    body: (row, sent, params) => checkedBody(row, sent, { params, maxDepth }),
+    read: (row, sent, params) => readBody(row, sent, { params, maxDepth }),
+    check: checkBody,
     success: (result, { filename, status = 200 }) => {
       if (typeof result === 'string') return { status, headers: TEXT, body: result };
       const disposition = filename && { 'content-disposition': `attachment; filename="${filename}"` };

@@ -78,6 +78,20 @@ describe('The audit log of the interface of streams', () => {
     );
   });
 
+  it('records the names in a body that is refused, and no value of a property', async () => {
+    await using broker = await startBroker();
+    await using server = await serve(streamsApi(broker, { credentials: 'none' }).node);
+    await server.call('POST', '/rules', { id: 'r9', actions: [{ log: { token: SECRET } }], name: 5 });
+    await server.call('PUT', '/metadata/sources/mqtt/confKeys/a', [{ id: SECRET }]);
+    assert.deepEqual(
+      broker.monitor.audit.list({}).entries.map(({ operation, parameters, status }) => [operation, parameters, status]),
+      [
+        ['putConfKey', { type: 'mqtt', key: 'a' }, 400],
+        ['createRule', { id: 'r9', name: 5 }, 400]
+      ]
+    );
+  });
+
   it('records the refused requests of a viewer', async () => {
     await using broker = await startBroker();
     await broker.users.create('ann', 'her password', 'viewer');

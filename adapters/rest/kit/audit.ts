@@ -12,7 +12,9 @@ export interface RestRequest {
   readonly row: Operation | undefined;
   readonly params: Readonly<Record<string, string>>;
   caller?: Caller;
-  /** Set when the input has been read and checked. */
+  /** Set when the input has been read; its body is not checked. */
+  given?: Pick<Input, 'query' | 'body'>;
+  /** Set when the input has been checked. */
   input?: Input;
 }
 
@@ -58,10 +60,8 @@ export class Audit {
    * Record a request that was answered. Requests that only read, and requests with rejected credentials, are left out.
    * @param answer the status of the answer and the code in its body
    */
-  add(
-    { row, params, caller, input, call }: RestRequest,
-    answer: { readonly status: number; readonly code: number }
-  ): void {
+  add(request: RestRequest, answer: { readonly status: number; readonly code: number }): void {
+    const { row, caller, call } = request;
     if (row === undefined || row.method === 'GET' || row.isReading === true || caller === undefined) return;
     const { audit } = this.#broker.monitor;
     const { status, code } = answer;
@@ -69,7 +69,7 @@ export class Audit {
     const repeated = row.isFrequent ? audit.repeat(outcome) : undefined;
     const tell = this.#settings.audit;
     if (repeated !== undefined && tell === undefined) return;
-    const parameters = this.#parameters(row, params, input);
+    const parameters = this.#parameters(row, request);
     const { kind, id } = caller;
     const entry =
       repeated === undefined
@@ -87,18 +87,16 @@ export class Audit {
     }
   }
 
-  #parameters(row: Operation, params: object, input: Input | undefined): Record<string, unknown> {
+  #parameters(row: Operation, { params, given, input }: RestRequest): Record<string, unknown> {
     const parameters: Record<string, unknown> = {};
     const { recorded } = this.#settings;
-    if (input !== undefined) {
-      const { query, body } = input;
-      if (Array.isArray(body)) {
-        parameters.entries = body.slice(0, MAX_ENTRIES).map((entry) => add(entry, {}, recorded));
-        parameters.entry_count = body.length;
-      } else if (!hasFreeNames(row.body)) add(body, parameters, recorded);
-      add(query, parameters, recorded);
-      if (body !== undefined) add(row.audited?.(input), parameters);
-    }
+    const body = hasFreeNames(row.body) ? undefined : given?.body;
+    if (Array.isArray(body)) {
+      parameters.entries = body.slice(0, MAX_ENTRIES).map((entry) => add(entry, {}, recorded));
+      parameters.entry_count = body.length;
+    } else add(body, parameters, recorded);
+    add(given?.query, parameters, recorded);
+    if (input?.body !== undefined) add(row.audited?.(input), parameters);
     return add(params, parameters);
   }
 }

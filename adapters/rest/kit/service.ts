@@ -34,8 +34,10 @@ export interface ReplyStyle {
   faultOf(error: unknown): Fault | undefined;
   /** Read the parameters of pages. Default: lists have none. @throws Fault */
   page?(row: Operation, call: Call, given: Readonly<Record<string, string>>): PageRequest;
-  /** Read and check a body. @throws Fault */
-  body(row: Operation, sent: Body, params: Readonly<Record<string, string>>): unknown;
+  /** Read a body of an operation that has one. Returns undefined if it is absent and may be. @throws Fault */
+  read(row: Operation, sent: Body, params: Readonly<Record<string, string>>): unknown;
+  /** Check it by the schema of the operation. @throws Fault */
+  check(row: Operation, body: unknown, params: Readonly<Record<string, string>>): unknown;
   /** The answer with the value that `run` has returned. */
   success(result: unknown, row: Operation, context: CallContext): Awaitable<Answer>;
   fault(fault: Fault, request: RestRequest): Answer;
@@ -147,14 +149,16 @@ export class RestService<M> implements Service {
   async #run(request: RestRequest, row: Operation, caller: Caller): Promise<Answer> {
     const { call, params } = request;
     const { settings, style, resolve, contextOf } = this.#interface;
-    const given = parseQuery(call.query);
-    const page = style.page?.(row, call, given) ?? NO_PAGE;
+    const parameters = parseQuery(call.query);
+    const page = style.page?.(row, call, parameters) ?? NO_PAGE;
     const loading = loadChecks();
     if (loading !== undefined) await loading;
-    const query = checkQuery(row.query, given);
+    const query = checkQuery(row.query, parameters);
     const maxBytes = Math.max(settings.maxBodyBytes, row.maxBodyBytes ?? 0);
     const sent = row.body && (await call.body({ maxBytes, timeoutMs: settings.bodyTimeout }));
-    const body = sent && style.body(row, sent, params);
+    const given = sent && style.read(row, sent, params);
+    request.given = { query, body: given };
+    const body = sent && style.check(row, given, params);
     const input = { params: resolve === undefined ? params : await resolve(row, params), query, body };
     request.input = input;
     const shared: CallContext = {
