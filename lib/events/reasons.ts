@@ -163,7 +163,8 @@ export const DROP_REASONS = {
     delivery: ['delivery.dropped', 'delivery.dropped.queue_full']
   },
   qos0_msg: {
-    about: 'The QoS 0 message would have to be queued, which is disabled (`mqueueStoreQos0`, or memory is short).',
+    about:
+      'The QoS 0 message would have to be queued, which is disabled (`mqueueStoreQos0`, or memory is short); or it waited for a commit when its receiver disconnected.',
     delivery: ['delivery.dropped', 'delivery.dropped.qos0_msg']
   },
   too_large: {

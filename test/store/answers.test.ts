@@ -124,6 +124,30 @@ describe('retryInterval with persisted sessions', () => {
   });
 });
 
+describe('The connection of a receiver', () => {
+  it('drops and counts the QoS 0 messages that wait for the commit of their publisher when it closes', async () => {
+    await using it = await stage();
+    const drops: string[] = [];
+    it.broker.on('message.dropped', ({ message, reason, client }) => {
+      drops.push(`${client?.clientId} ${message.topic} ${reason}`);
+    });
+    const reader = await rawClient(it.broker, { clientId: 'r' });
+    await granted(reader, 1, { topic: 't', qos: 0 });
+    const writer = await rawClient(it.broker, { clientId: 'w', version: 4, clean: false });
+    const go = it.hold();
+    writer.send(publish('t', 'x', { qos: 2, messageId: 7 }));
+    await turns();
+    await reader.nothing();
+    reader.stream.destroy();
+    await turns();
+    assert.deepEqual(drops, ['r t qos0_msg']);
+    assert.equal(it.broker.metrics.counter('delivery.dropped.qos0_msg'), 1);
+    await go();
+    assert.deepEqual(summarize(await writer.rest()), ['pubrec 7']);
+    assert.equal(drops.length, 1);
+  });
+});
+
 describe('Answers that wait for a commit', () => {
   const client = { clientId: 'c', clean: false, properties: { sessionExpiryInterval: 3_600 } } as const;
   const floods: { what: string; answer: Packet['cmd']; packet(id: number): Packet; most: number; count: number }[] = [

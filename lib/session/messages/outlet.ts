@@ -727,16 +727,19 @@ export class Outlet implements Subscriber, Waiter {
   /** Keep the messages that the next connection may send, because this one has closed. */
   detach(): void {
     const { log } = this;
+    const deferred = this.#deferred?.list ?? []; // those with a packet id are in flight
     this.writer = this.#aliases = this.#deferred = undefined;
     this.outboundFastPath = 0;
     this.inflight?.detach();
     if (this.client.isPersistent) this.feeds?.unload();
     else this.feeds = undefined;
     if (this.feeds?.isDone) this.feeds = undefined;
-    if (log === undefined) return;
-    for (const { message, qos, retain, ids, isFirst } of this.queue?.take(isUnpersisted) ?? [])
-      if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, ids, false, isFirst);
-    log.detached();
+    if (log !== undefined) {
+      for (const { message, qos, retain, ids, isFirst } of this.queue?.take(isUnpersisted) ?? [])
+        if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, ids, false, isFirst);
+      log.detached();
+    }
+    for (const { message, qos } of deferred) if (qos === 0) this.drop(message, 'qos0_msg');
   }
 
   /** Note that the session ends. */
