@@ -12,7 +12,7 @@ import { readRuleOptions } from '../../lib/streams/rule/rule-options.ts';
 import { parseStreamStatement } from '../../lib/streams/statement.ts';
 import { DEFAULT_BOUNDS } from '../../lib/streams/streams-options.ts';
 import type { RuleOptions, StreamBounds, StreamDefinition } from '../../lib/streams/types.ts';
-import { StreamRow } from '../../lib/streams/values/tuple.ts';
+import { type Emission, StreamRow } from '../../lib/streams/values/tuple.ts';
 import { plain, type StreamValueObject } from '../../lib/streams/values/values.ts';
 import { testTools, VirtualClock } from './virtual-clock.ts';
 
@@ -179,7 +179,8 @@ function openGraph(
   const tools = { ...testTools(clock), ...(saved && structuredClone(saved.tools)) };
   const fail = (error: unknown) => emitted.push(`${clock.now()} error ${errorText(error)}`);
   const output = {
-    push: (rows: unknown) => emitted.push(`${clock.now()} ${JSON.stringify(plain(rows as never))}`),
+    items: 0,
+    push: (item: unknown) => emitted.push(`${clock.now()} ${JSON.stringify(plain((item as Emission).rows as never))}`),
     flush: () => undefined,
     passError: fail
   };

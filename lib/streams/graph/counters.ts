@@ -92,12 +92,6 @@ export class NodeCounters {
     this.recordsOut++;
   }
 
-  /** Add items that arrived and were passed on, and were counted elsewhere. */
-  add(recordsIn: number, recordsOut: number): void {
-    this.recordsIn += recordsIn;
-    this.recordsOut += recordsOut;
-  }
-
   /** Record the time of a sampled item. */
   seen(nowMs: number): void {
     this.lastAt = nowMs;

@@ -11,21 +11,30 @@ export interface ConnectionCounters {
   readonly triedAt: number;
 }
 
+/** The values that are not in the counters of a node. */
+interface Others {
+  /** Items that were counted by its inputs, and by those of the next node. Default 0. */
+  readonly received?: number;
+  readonly passed?: number;
+  /** Number of items that wait. Default 0. */
+  readonly pending?: number;
+  readonly connection?: ConnectionCounters | undefined;
+}
+
 /** The counters of a node by name, in the documented order: `op_2_filter_0_records_in_total`. */
 export function metricsOf(
   name: string,
   counters: NodeCounters,
-  bufferLength: number,
-  connection?: ConnectionCounters
+  { received = 0, passed = 0, pending = 0, connection }: Others
 ): [string, number | string][] {
   const { latencyUs } = counters;
   const rows: [string, number | string][] = [
-    ['records_in_total', counters.recordsIn],
-    ['records_out_total', counters.recordsOut],
+    ['records_in_total', counters.recordsIn + received],
+    ['records_out_total', counters.recordsOut + passed],
     ['exceptions_total', counters.exceptions],
     ['process_latency_ms', Math.round(latencyUs / 1000)],
     ['process_latency_us', latencyUs],
-    ['buffer_length', bufferLength],
+    ['buffer_length', pending],
     ['last_invocation', localTime(counters.lastAt)],
     ...(counters.more ?? []),
     ['last_exception', counters.lastException],

@@ -1,12 +1,13 @@
 import type { Clock } from '../../base/clock.ts';
 import { errorText } from '../../base/errors.ts';
 import type { StreamFunctionTools } from '../function.ts';
-import type { LookupTable, Operator, Output, Timers } from '../operators/operator.ts';
+import type { LookupTable, Operator, RowFilter, Timers } from '../operators/operator.ts';
 import type { PlannedNode } from '../plan/plan.ts';
 import type { Cause } from '../values/cause.ts';
-import { type Collection, causeOf, type Tuple } from '../values/tuple.ts';
 import { StreamFailure } from '../values/values.ts';
 import { NodeCounters, type Pulse } from './counters.ts';
+import type { Next } from './input.ts';
+import { metricsOf } from './metrics.ts';
 
 /** Dependencies of a node on its graph. */
 interface NodeHost {
@@ -15,118 +16,89 @@ interface NodeHost {
   readonly tools: StreamFunctionTools;
   readonly lookups: ReadonlyMap<number, LookupTable>;
   /** Called when an item fails: its error goes to the sinks. */
-  failed(node: Node, error: unknown): void;
+  failed(node: string, error: unknown): void;
 }
 
-/** Receives the output of a node. */
-export interface Next {
-  push(item: unknown, port: number): void;
-  flush(time: number, port: number): void;
-  /** Pass on the error of an earlier item. */
-  passError(error: unknown): void;
-}
-
-/** A running step: an operator with its counters. Errors of the operator end here. */
-export class Node implements Next {
+/** A running step: an operator with its counters. Its inputs call the operator, whose output is the next node. */
+export class Node {
   readonly name: string;
+  /** Counters of errors and samples; inputs count the items. */
   readonly counters: NodeCounters;
-  readonly operator: Operator<unknown>;
+  readonly operator: Operator<unknown> | RowFilter;
+  readonly inputs: { readonly items: number }[] = [];
   readonly #prefix: string;
   readonly #host: NodeHost;
-  readonly #next: { readonly node: Next; readonly port: number }[] = [];
   /** Receives what the operator passes on. */
-  readonly output: Output<unknown>;
+  readonly next: Next;
   /** Functions that cancel the timers. Undefined if there have been none. */
   #timers: Set<() => void> | undefined;
 
-  constructor(plan: PlannedNode, host: NodeHost) {
+  constructor(plan: PlannedNode, host: NodeHost, next: Next) {
     this.name = plan.name;
     this.#prefix = plan.prefix ?? '';
     this.#host = host;
+    this.next = next;
     const counters = new NodeCounters(host.pulse);
     this.counters = counters;
-    this.output = {
-      push: (item) => {
-        counters.passed();
-        for (const { node, port } of this.#next) node.push(item, port);
-      },
-      flush: (time) => this.#passTime(time)
-    };
     this.operator = plan.make({
-      output: this.output,
+      output: next,
       timers: this.#makeTimers(),
       tools: host.tools,
       lookups: host.lookups,
-      failed: (reason, cause, times) => this.#fail(reason, cause, times),
+      failed: (reason, cause, times) => this.fail(reason, cause, times),
       count: (name, by = 1) => counters.count(name, by)
     });
   }
 
-  /** Send the output to another node. */
-  connect(node: Next, port: number): void {
-    this.#next.push({ node, port });
-  }
-
-  /** @param isSampled whether the time that the item takes is measured even if no sample is due */
-  push(item: unknown, port: number, isSampled = false): void {
-    const startedAt = this.counters.arrived() || isSampled ? this.#sample() : undefined;
-    try {
-      this.operator.push(item, port);
-    } catch (error) {
-      this.#fail(error, causeOf(item as Tuple | Collection));
-    }
-    if (startedAt !== undefined) this.counters.took(this.#host.clock, startedAt);
-  }
-
-  /** Report that the operator failed for an item in `accepts`. */
-  failed(error: unknown, item: unknown): void {
-    this.counters.arrived();
-    this.#fail(error, causeOf(item as Tuple | Collection));
-  }
-
   /** Begin to measure an item. @returns the time for `took` */
-  #sample(): number {
+  sample(): number {
     const { clock } = this.#host;
     const startedAt = clock.monotonic();
     this.counters.seen(clock.now());
     return startedAt;
   }
 
+  /** Measure an item that has ended. @param startedAt the time of `sample` */
+  took(startedAt: number): void {
+    this.counters.took(this.#host.clock, startedAt);
+  }
+
   flush(time: number, port: number): void {
     if (this.operator.flush === undefined) {
-      this.#passTime(time);
+      this.next.flush(time);
       return;
     }
     try {
       this.operator.flush(time, port);
     } catch (error) {
-      this.#fail(error);
+      this.fail(error, undefined);
     }
   }
 
-  passError(error: unknown): void {
+  passError(error: unknown, cause: Cause | undefined): void {
     this.counters.arrived();
     this.counters.failed(error, this.#host.clock.now());
-    this.#next[0]?.node.passError(error);
+    this.next.passError(error, cause);
+  }
+
+  /** Count a failure, and pass its error on. @param cause the rules that caused the failed item @param times number of failures */
+  fail(reason: unknown, cause: Cause | undefined, times = 1): void {
+    const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
+    this.counters.failed(error, this.#host.clock.now(), times);
+    this.#host.failed(this.name, error);
+    this.next.passError(error, cause);
+  }
+
+  metrics(): [string, number | string][] {
+    const received = this.inputs.reduce((sum, { items }) => sum + items, 0);
+    const { pending = 0 } = this.operator as { readonly pending?: number };
+    return metricsOf(this.name, this.counters, { received, passed: this.next.items, pending });
   }
 
   /** Release the operator and its timers. */
   close(): void {
     this.operator.close?.();
     if (this.#timers !== undefined) for (const cancel of [...this.#timers]) cancel();
-  }
-
-  #passTime(time: number): void {
-    for (const { node, port } of this.#next) node.flush(time, port);
-  }
-
-  /** @param cause the rules that caused the failed item @param times number of failures */
-  #fail(reason: unknown, cause?: Cause, times = 1): void {
-    const error = this.#prefix === '' ? reason : new StreamFailure(`${this.#prefix}${errorText(reason)}`, reason);
-    this.#host.tools.frame.cause = cause;
-    this.counters.failed(error, this.#host.clock.now(), times);
-    this.#host.failed(this, error);
-    this.#next[0]?.node.passError(error);
   }
 
   #makeTimers(): Timers {
@@ -157,12 +129,12 @@ export class Node implements Next {
   }
 
   #run(run: () => void): void {
-    const startedAt = this.#sample();
+    const startedAt = this.sample();
     try {
       run();
     } catch (error) {
-      this.#fail(error);
+      this.fail(error, undefined);
     }
-    this.counters.took(this.#host.clock, startedAt);
+    this.took(startedAt);
   }
 }

@@ -113,6 +113,7 @@ export class SinkNode {
   }
 
   metrics(): [string, number | string][] {
-    return metricsOf(this.name, this.counters, this.target.pending, this.target.connection);
+    const { pending, connection } = this.target;
+    return metricsOf(this.name, this.counters, { pending, connection });
   }
 }

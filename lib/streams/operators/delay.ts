@@ -1,14 +1,10 @@
 import type { StreamFunctionTools } from '../function.ts';
-import type { Cause } from '../values/cause.ts';
-import { StreamFailure, type StreamValueObject } from '../values/values.ts';
+import type { Emission } from '../values/tuple.ts';
+import { StreamFailure } from '../values/values.ts';
 import type { MakeOperator, Operator, OperatorSetup } from './operator.ts';
 
-type Emission = readonly StreamValueObject[];
-
 /** An emission that waits. */
-interface Waiting {
-  readonly rows: Emission;
-  readonly cause: Cause | undefined;
+interface Waiting extends Emission {
   /** Wall-clock milliseconds. */
   readonly until: number;
 }
@@ -24,7 +20,7 @@ export function makeDelay(tools: StreamFunctionTools, mostWaiting: number): Make
 }
 
 class Delay implements Operator<Emission> {
-  readonly #tools: Pick<StreamFunctionTools, 'delayed' | 'frame'>;
+  readonly #tools: Pick<StreamFunctionTools, 'delayed'>;
   readonly #mostWaiting: number;
   readonly #setup: OperatorSetup<Emission>;
   /** In order of arrival, which is also the order of their times. */
@@ -41,11 +37,11 @@ class Delay implements Operator<Emission> {
     this.#wait();
   }
 
-  push(rows: Emission): void {
-    const { delayed, frame } = this.#tools;
+  push(emission: Emission): void {
+    const { delayed } = this.#tools;
     const { timers, output } = this.#setup;
     if (this.#waiting.length === 0 && delayed.until <= timers.now()) {
-      output.push(rows);
+      output.push(emission);
       return;
     }
     if (this.#waiting.length >= this.#mostWaiting) {
@@ -53,7 +49,7 @@ class Delay implements Operator<Emission> {
       const text = `${this.#waiting.length} emissions wait for delay(): make it shorter, or raise the option bufferLength`;
       throw new StreamFailure(text);
     }
-    this.#waiting.push({ rows, cause: frame.cause, until: delayed.until });
+    this.#waiting.push({ ...emission, until: delayed.until });
     this.#wait();
   }
 
@@ -79,15 +75,10 @@ class Delay implements Operator<Emission> {
 
   #pass(): void {
     const { timers, output } = this.#setup;
-    const { frame } = this.#tools;
     const nowMs = timers.now();
     const due = this.#waiting.findIndex(({ until }) => until > nowMs);
     const passed = this.#waiting.splice(0, due === -1 ? this.#waiting.length : due);
     this.#wait();
-    for (const { rows, cause } of passed) {
-      frame.cause = cause;
-      frame.many = undefined;
-      output.push(rows);
-    }
+    for (const emission of passed) output.push(emission);
   }
 }

@@ -1,13 +1,12 @@
-import { type Collection, type Evaluate, type Frame, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
-import type { StreamValue } from '../values/values.ts';
+import { type Collection, type Evaluate, type Frame, GroupRow, type Tuple } from '../values/tuple.ts';
 import { testOf } from './condition.ts';
 import { GroupFailures } from './groups.ts';
 import type { MakeOperator } from './operator.ts';
 
 /**
- * Make the operator of WHERE and HAVING. It keeps the tuples of a collection for which the condition is true; if there
- * are none, nothing is emitted [stream rules 5.1]. A collection that is already empty is passed on. A group for which
- * the condition fails is omitted, with an error.
+ * Make the operator of HAVING, and of WHERE after a window or a join. It keeps the tuples of a collection for which the
+ * condition is true; if there are none, nothing is emitted [stream rules 5.1]. A collection that is already empty is
+ * passed on. A group for which the condition fails is omitted, with an error.
  * @param kept called for each tuple that is kept, before the next one, with the end of the window
  * @returns its `push` throws StreamFailure
  */
@@ -15,15 +14,10 @@ export function makeFilter(
   condition: Evaluate,
   frame: Frame,
   kept?: (end: number) => void
-): MakeOperator<Tuple | Collection, Tuple | Collection> {
+): MakeOperator<Collection, Collection> {
   const accepts = testOf(condition);
   return ({ output, failed }) => ({
-    condition: condition as (item: Tuple | Collection) => StreamValue, // called only with rows
     push(item) {
-      if (!isCollection(item)) {
-        if (accepts(item)) output.push(item);
-        return;
-      }
       const { tuples, range } = item;
       frame.range = range;
       const passed: Tuple[] = [];

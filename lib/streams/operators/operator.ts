@@ -1,7 +1,7 @@
 import type { StreamFunctionTools } from '../function.ts';
 import type { OpenLookup, Properties } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
-import type { StreamValue } from '../values/values.ts';
+import type { Evaluate } from '../values/tuple.ts';
 
 /** Receives the output of an operator. */
 export interface Output<O> {
@@ -36,19 +36,8 @@ export interface OperatorSetup<O> {
   failed(reason: unknown, cause?: Cause, times?: number): void;
 }
 
-/**
- * A step of a running rule. Operators count nothing and catch nothing: the graph does this around them. An item whose
- * `push` throws a `StreamFailure` is counted as an exception, and its error goes to the sinks.
- */
-export interface Operator<I> {
-  /** @param port index of the input, from 0 */
-  push(item: I, port: number): void;
-  /**
-   * For a filter: the value of its condition for a row. The graph may evaluate it instead of calling `push`, and then
-   * passes on the row itself if it is true.
-   * @throws StreamFailure
-   */
-  condition?(item: I): StreamValue;
+/** Optional methods of steps, besides those for items. */
+interface Life {
   /** Note that the event time of an input has advanced. If absent, the time is passed on unchanged. */
   flush?(time: number, port: number): void;
   /** Called when the rule starts: timers may be set. */
@@ -59,6 +48,21 @@ export interface Operator<I> {
   save?(): unknown;
   /** Load the state of a checkpoint, before `open`. */
   load?(state: unknown): void;
+}
+
+/**
+ * A step of a running rule. Operators count nothing and catch nothing: the graph does this around them. An item whose
+ * `push` throws a `StreamFailure` is counted as an exception, and its error goes to the sinks.
+ */
+export interface Operator<I> extends Life {
+  /** @param port index of the input, from 0 */
+  push(item: I, port: number): void;
+}
+
+/** A step that keeps or drops rows. Most rows of a stream that many rules share are dropped, so its inputs call the condition. */
+export interface RowFilter extends Life {
+  /** A row for which it is true is passed on. @throws StreamFailure */
+  readonly condition: Evaluate;
 }
 
 /** Makes an operator. Plans contain these functions, so that a rule can be started again. */

@@ -1,4 +1,4 @@
-import type { NodeSetup, Operator } from '../operators/operator.ts';
+import type { NodeSetup, Operator, RowFilter } from '../operators/operator.ts';
 import type { PlanNode, RuleOptions, StreamBounds, StreamDefinition, Topology } from '../types.ts';
 
 /** A stream or table of a statement. */
@@ -21,7 +21,7 @@ export interface PlannedNode {
   /** Prefix of its error messages: `run Where error: `. */
   readonly prefix?: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
-  readonly make: (setup: NodeSetup<any>) => Operator<any>;
+  readonly make: (setup: NodeSetup<any>) => Operator<any> | RowFilter;
   readonly inputs: readonly PlannedInput[];
 }
 

@@ -21,9 +21,9 @@ import {
   limitStep,
   orderStep,
   projectStep,
+  rowFilterStep,
   type Step,
   watermarkStep,
-  windowFilterStep,
   windowStep,
   withEmissionSlots
 } from './steps.ts';
@@ -117,7 +117,7 @@ class Planner {
     if (filter !== undefined)
       ends = ends.map((end, index) => {
         const kind = ends.length === 1 ? 'windowFilter' : `windowFilter_${this.#shownName(streams[index])}`;
-        return this.#numbered(this.#number + 1, kind, windowFilterStep(filter), end);
+        return this.#numbered(this.#number + 1, kind, rowFilterStep([filter], 'FILTER'), end);
       });
     const groups = this.#aggregatesEarly ? select : undefined;
     const step = withEmissionSlots(select, windowStep(window, this.#settings, groups));
@@ -129,7 +129,7 @@ class Planner {
     const select = this.#select;
     const { isGrouped, having, orderBy, limit, sources } = select;
     let end = sources.length > 1 ? this.#analyzed(from, 'rows') : from;
-    end = this.#filtered(end, this.#partsBehind());
+    end = this.#filtered(end, this.#partsBehind(), select.window === undefined && sources.length === 1);
     if (this.#aggregatesEarly) end = this.#add('aggregate', aggregatedStep(select), end);
     else if (isGrouped)
       end = this.#add('aggregate', withEmissionSlots(select, aggregateStep(select, this.#settings)), end);
@@ -182,8 +182,9 @@ class Planner {
     return where.filter((part) => !before.has(part));
   }
 
-  #filtered(end: PlannedInput, parts: readonly BoundPredicate[]): PlannedInput {
-    return parts.length === 0 ? end : this.#add('filter', filterStep(parts, 'WHERE'), end);
+  /** @param isOfRows whether rows are filtered, and not those of windows and joins */
+  #filtered(end: PlannedInput, parts: readonly BoundPredicate[], isOfRows = true): PlannedInput {
+    return parts.length === 0 ? end : this.#add('filter', isOfRows ? rowFilterStep(parts) : filterStep(parts), end);
   }
 
   #analyzed(end: PlannedInput, phase: BoundAnalytic['phase']): PlannedInput {

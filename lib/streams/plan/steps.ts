@@ -22,13 +22,13 @@ import { GroupFailures, type GroupSpec } from '../operators/groups.ts';
 import { makeJoin } from '../operators/join.ts';
 import { makeJoinAligner } from '../operators/join-aligner.ts';
 import { makeLimit } from '../operators/limit.ts';
-import type { MakeOperator, NodeSetup, Operator } from '../operators/operator.ts';
+import type { MakeOperator, NodeSetup, Operator, RowFilter } from '../operators/operator.ts';
 import { makeOrder } from '../operators/order.ts';
 import { makeProject } from '../operators/project.ts';
 import { makeWatermark } from '../operators/watermark.ts';
 import { checkWindow, type WindowShape, windowShape } from '../operators/windows/spec.ts';
 import { isIncremental, makeIncrementalWindow, makeWindow } from '../operators/windows/window.ts';
-import { type Collection, type Evaluate, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
+import { type Collection, causeOf, type Evaluate, GroupRow, isCollection, type Tuple } from '../values/tuple.ts';
 import { plainRow, type StreamValueObject, tooHeavy } from '../values/values.ts';
 import type { PlanSettings } from './plan.ts';
 import { emissionSlots } from './slots.ts';
@@ -37,7 +37,7 @@ import { emissionSlots } from './slots.ts';
 export interface Step {
   readonly about: string;
   // biome-ignore lint/suspicious/noExplicitAny: the planner connects only operators that fit
-  readonly make: (setup: NodeSetup<any>) => Operator<any>;
+  readonly make: (setup: NodeSetup<any>) => Operator<any> | RowFilter;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: as above
@@ -45,9 +45,17 @@ function step(about: string, make: (tools: StreamFunctionTools) => MakeOperator<
   return { about, make: (setup) => make(setup.tools)(setup) };
 }
 
-/** The operator for a part of WHERE. The condition is the conjunction of the parts. */
-export function filterStep(parts: readonly BoundExpression[], word: string): Step {
-  return step(`${word} ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
+/** The filter of rows by a part of WHERE, or by FILTER of a window. The condition is the conjunction of the parts. */
+export function rowFilterStep(parts: readonly BoundExpression[], word = 'WHERE'): Step {
+  return {
+    about: `${word} ${textOf(parts, ' AND ')}`,
+    make: ({ tools }) => ({ condition: conjunctionOf(parts, tools) })
+  };
+}
+
+/** The operator for a part of WHERE after a window or a join. */
+export function filterStep(parts: readonly BoundExpression[]): Step {
+  return step(`WHERE ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
 }
 
 /** The operator of HAVING, which counts the groups that pass. */
@@ -132,11 +140,6 @@ function countingHits(when: BoundExpression): BoundExpression {
 function describeWindow(shape: WindowShape): string {
   const lengths = Object.entries(shape).filter(([, value]) => typeof value === 'number');
   return `${shape.kind} window: ${lengths.map(([name, value]) => `${name} ${value}`).join(', ')}`;
-}
-
-/** The operator of FILTER (WHERE ...) of a window. */
-export function windowFilterStep(filter: BoundExpression): Step {
-  return filterStep([filter], 'FILTER');
 }
 
 /** The operator that adds the rows of tables. */
@@ -238,7 +241,7 @@ export function withEmissionSlots(select: BoundSelect, { about, make }: Step): S
   };
 }
 
-/** The operator that creates emissions: arrays of plain objects. */
+/** The operator that creates emissions, whose rows are plain objects. */
 export function projectStep(select: BoundSelect, { options }: PlanSettings): Step {
   const { sendNilField, sendMetaToSink } = options;
   return step('SELECT', (tools) => {
@@ -251,12 +254,10 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
         const failures = new GroupFailures();
         if (!isCollection(item)) {
           frame.range = undefined;
-          frame.cause = item.cause;
           frame.rowNumber = 1;
           project(item, rows);
         } else {
           frame.range = item.range;
-          frame.cause = item.range.cause;
           for (let index = 0; index < item.tuples.length; index++) {
             frame.rowNumber = index + 1;
             const tuple = item.tuples[index];
@@ -275,7 +276,7 @@ export function projectStep(select: BoundSelect, { options }: PlanSettings): Ste
           hits.lastAt = isCollection(item) ? item.range.end : item.timestamp;
         }
         for (let index = 0; index < rows.length; index++) rows[index] = rowOfResult(rows[index], mostWeight);
-        output.push(rows);
+        output.push({ rows, cause: causeOf(item) });
       }
     });
   });

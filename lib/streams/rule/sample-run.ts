@@ -11,7 +11,7 @@ import type { StreamFunctionTools } from '../function.ts';
 import { Graph } from '../graph/graph.ts';
 import type { StreamPlan } from '../plan/plan.ts';
 import type { RuleOptions, StreamDefinition, StreamRuleTest, TestRow } from '../types.ts';
-import { StreamRow } from '../values/tuple.ts';
+import { type Emission, StreamRow } from '../values/tuple.ts';
 import { member, printed, StreamFailure, type StreamValueObject } from '../values/values.ts';
 
 /** Maximum number of rows of a test. */
@@ -83,7 +83,8 @@ export function* sampleSteps(rows: readonly SampleStep[], settings: SampleSettin
   };
   const tools = toolsOf(clock);
   const output = {
-    push: (item: unknown) => keep({ at: clock.now(), rows: [...(item as Record<string, unknown>[])] }),
+    items: 0,
+    push: (item: unknown) => keep({ at: clock.now(), rows: [...(item as Emission).rows] }),
     flush: () => undefined,
     passError: (error: unknown) => keep({ at: clock.now(), error: errorText(error) })
   };

@@ -248,6 +248,13 @@ export function isCollection(item: Tuple | Collection): item is Collection {
   return 'tuples' in item;
 }
 
+/** The result of a statement for a row or a window: what sinks receive. */
+export interface Emission {
+  readonly rows: readonly StreamValueObject[];
+  /** The rules that caused it. */
+  readonly cause: Cause | undefined;
+}
+
 /** The cause of an item. */
 export function causeOf(item: Tuple | Collection): Cause | undefined {
   return isCollection(item) ? item.range.cause : item.cause;
@@ -265,8 +272,6 @@ export interface Frame {
   range: WindowRange | undefined;
   /** Number of the row in its emission, from 1. */
   rowNumber: number;
-  /** The cause of the emission, or of the item whose error is passed on. */
-  cause?: Cause | undefined;
   /**
    * The message with many rows to which the current row belongs, and whether an error of it was sent; undefined if
    * there is none.
