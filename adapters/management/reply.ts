@@ -1,4 +1,3 @@
-import type { Awaitable } from '../../lib/index.ts';
 import { type Answer, type Fault, faultParts, shortened } from '../rest/index.ts';
 import type { OriginalAnswer, PageRequest } from '../rest/kit/index.ts';
 import { codesOf } from './codes.ts';
@@ -68,8 +67,9 @@ async function* partsOf(
 /**
  * The answer of a successful operation.
  * @param nextSlice waits for the next time slice of long answers
+ * @throws errors of the first part of a list
  */
-export function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Awaitable<Answer> {
+export async function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Promise<Answer> {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof Reply) {
@@ -80,12 +80,8 @@ export function answerWith(result: unknown, page: PageRequest, nextSlice: () => 
       body: typeof body === 'string' ? body : body(nextSlice)
     };
   }
-  return result instanceof Listing ? listAnswer(result, page, nextSlice) : json(200, { code: 0, data: result });
-}
-
-/** @throws errors of the first part */
-async function listAnswer(list: Listing, page: PageRequest, nextSlice: () => Promise<void>): Promise<Answer> {
-  const parts = list.parts(nextSlice);
+  if (!(result instanceof Listing)) return json(200, { code: 0, data: result });
+  const parts = result.parts(nextSlice);
   const { text = '', end } = (await parts.next()).value ?? {};
   const first = `{"code":0,"data":[${text}`;
   const body = end === undefined ? longList(first, parts, page) : first + listEnd(end.whole, page);
@@ -97,13 +93,11 @@ async function* longList(first: string, rest: ReturnType<Listing['parts']>, page
   for await (const { text, end } of rest) yield end === undefined ? text : text + listEnd(end.whole, page);
 }
 
-function listEnd(whole: Whole | undefined, page: PageRequest): string {
-  return whole === undefined ? ']}' : `],"meta":${JSON.stringify(metaOf(whole, page))}}`;
-}
-
-function metaOf({ count, hasNext, cursor }: Whole, { number, limit }: PageRequest): object {
+function listEnd(whole: Whole | undefined, { number, limit }: PageRequest): string {
+  if (whole === undefined) return ']}';
+  const { count, hasNext, cursor } = whole;
   // undefined fields are not written
-  return { page: number, limit, count, hasnext: hasNext, cursor };
+  return `],"meta":${JSON.stringify({ page: number, limit, count, hasnext: hasNext, cursor })}}`;
 }
 
 /**

@@ -7,6 +7,7 @@
 import { Message, type MessageInput, type Publisher } from '../../packets/message.ts';
 import type { ProtocolVersion, QoS, UserProperty } from '../../packets/types.ts';
 import type { TransportInfo } from '../../records/client.ts';
+import type { RecordedSubscription } from '../../records/subscription-record.ts';
 import { ASKED_SUBSCRIPTIONS, type Subscription } from '../../routing/subscription.ts';
 import { Kind } from '../../store/keys.ts';
 import { type Now, readMessage, writeMessage } from '../../store/message-record.ts';
@@ -167,14 +168,8 @@ export function writeSubscription(
 }
 
 /** A persisted subscription. */
-export interface SubscriptionEntry {
+export interface SubscriptionEntry extends Omit<RecordedSubscription, 'subscriber'> {
   readonly session: number;
-  readonly filter: string;
-  readonly qos: QoS;
-  readonly noLocal: boolean;
-  readonly retainAsPublished: boolean;
-  readonly retainHandling: 0 | 1 | 2;
-  readonly ids: readonly number[] | undefined;
   /** Retained messages with a `seq` below this are still to be sent; undefined if there are none. */
   readonly pendingBefore: number | undefined;
   /** See `ASKED_SUBSCRIPTIONS`. */
