@@ -84,7 +84,7 @@ function management(broker: Broker, settings: ManagementSettings): RestInterface
     isOriginal,
     appOperations,
     streams: new EventStreams(broker, settings.maxEventStreams),
-    walks: new Walks(broker.clock),
+    walks: new Walks(broker),
     optionSource
   };
   return {

@@ -1,14 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock, PageParts } from '../../lib/index.ts';
+import type { Broker, DirectoryLists, PageParts } from '../../lib/index.ts';
 import { type Caller, crypto } from '../rest/index.ts';
 import type { PageRequest } from '../rest/kit/index.ts';
 
 /** Time within which the next page of a list must be requested, in milliseconds. */
 const WALK_MS = 60_000;
 const MAX_WALKS = 1_000;
-
-/** The beginning of a page. */
-type Place = { readonly cursor: string } | { readonly skip: number };
 
 /** A page that may be requested next. */
 interface Next {
@@ -22,36 +19,30 @@ interface Next {
  * never read.
  */
 export class Walks {
-  readonly #clock: Clock;
-  /** Keyed by caller, list, conditions, limit and page number. */
+  readonly #broker: Broker;
+  /** Keyed by caller, list, query, limit and page number. */
   readonly #next = new LRUCache<string, Next>({ max: MAX_WALKS });
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(broker: Broker) {
+    this.#broker = broker;
   }
 
-  /**
-   * Read a requested page in parts.
-   * @param list the name of the list
-   * @param conditions the conditions of the rows
-   * @param read reads a page of the list
-   */
-  async *page<R>(
+  /** Read the requested page of a list in parts. */
+  async *page<L extends keyof DirectoryLists>(
     { page: { number, skip, limit }, caller: { kind, id } }: { readonly page: PageRequest; readonly caller: Caller },
-    list: string,
-    conditions: object,
-    read: (page: Place & { readonly limit: number }) => PageParts<R>
-  ): PageParts<R> {
-    const keyOf = (at: number) =>
-      crypto().hash('sha256', JSON.stringify([kind, id, list, conditions, limit, at]), 'base64');
-    const now = this.#clock.monotonic();
+    list: L,
+    query: DirectoryLists[L]['query']
+  ): PageParts<DirectoryLists[L]['record']> {
+    const { clock, directory } = this.#broker;
+    const keyOf = (at: number) => crypto().hash('sha256', JSON.stringify([kind, id, list, query, limit, at]), 'base64');
+    const now = clock.monotonic();
     const known = number === 1 ? undefined : this.#next.get(keyOf(number));
     const from = known !== undefined && now < known.untilMs ? known.cursor : undefined;
-    for await (const part of read({ ...(from === undefined ? { skip } : { cursor: from }), limit })) {
+    const place = from === undefined ? { skip } : { cursor: from };
+    for await (const part of directory.parts(list, { ...query, ...place, limit })) {
       const cursor = part.end && (part.end.end ?? from);
       // set before the client has the last part, because it may request the next page at once
-      if (cursor !== undefined)
-        this.#next.set(keyOf(number + 1), { cursor, untilMs: this.#clock.monotonic() + WALK_MS });
+      if (cursor !== undefined) this.#next.set(keyOf(number + 1), { cursor, untilMs: clock.monotonic() + WALK_MS });
       yield part;
     }
   }

@@ -101,13 +101,11 @@ function writtenAddress(given: string): string {
 }
 
 function list(context: Context, given: Conditions): Listing<ClientRecord> {
-  const { broker, walks, revision } = context;
+  const { walks, revision } = context;
   const query = queryOf(context, given);
   // there are no records of clients without CONNECT
   if (given.conn_state === 'idle') return new Listing([], write, { count: -1, hasNext: false });
-  const parts = walks.page(context, 'clients', given, (page) =>
-    broker.directory.parts('clients', { ...query, ...page })
-  );
+  const parts = walks.page(context, 'clients', query);
   return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 

@@ -16,9 +16,7 @@ const READ = { method: 'GET', in: EARLIER, data: listOf(CONNECTION) } as const;
 
 function list(context: Context): Listing<ClientRecord> {
   const { broker, walks } = context;
-  const parts = walks.page(context, 'connections', {}, (page) =>
-    broker.directory.parts('clients', { isConnected: true, ...page })
-  );
+  const parts = walks.page(context, 'clients', { isConnected: true });
   return new Listing(parts, write, () => ({ count: broker.metrics.gauge('connections') }));
 }
 

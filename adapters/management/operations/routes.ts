@@ -16,9 +16,7 @@ function shape({ topic, node }: RouteRecord): object {
 }
 
 function list(context: Context): Listing<RouteRecord> {
-  const { broker, walks } = context;
-  const parts = walks.page(context, 'routes', {}, (page) => broker.directory.parts('routes', page));
-  return new Listing(parts, shape, ({ count }) => ({ count }));
+  return new Listing(context.walks.page(context, 'routes', {}), shape, ({ count }) => ({ count }));
 }
 
 /** Topic filters with subscriptions. */

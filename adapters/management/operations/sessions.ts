@@ -14,9 +14,7 @@ const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(SESSION) } as const;
 
 function list(context: Context): Listing<SessionRecord> {
-  const { broker, walks } = context;
-  const parts = walks.page(context, 'sessions', {}, (page) => broker.directory.parts('sessions', page));
-  return new Listing(parts, write, ({ count }) => ({ count }));
+  return new Listing(context.walks.page(context, 'sessions', {}), write, ({ count }) => ({ count }));
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<SessionRecord>> {

@@ -42,18 +42,13 @@ function list(context: Context, given: Conditions): Listing<SubscriptionRecord> 
   const write = writerOf(revision);
   // the original products ignore other conditions and pages
   if (given.topic !== undefined && isOriginal) return new Listing(withFilter(broker, given.topic), write);
-  const parts = walks.page(context, 'subscriptions', given, (page) =>
-    broker.directory.parts('subscriptions', { ...queryOf(given), ...page })
-  );
+  const parts = walks.page(context, 'subscriptions', queryOf(given));
   return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 
 function ofClient(context: Context, clientId: string, given: Conditions): Listing<SubscriptionRecord> {
-  const { broker, walks, revision } = context;
-  const parts = walks.page(context, 'subscriptions of a client', { ...given, clientId }, (page) =>
-    broker.directory.parts('subscriptions', { ...queryOf(given), clientId, ...page })
-  );
-  return new Listing(parts, writerOf(revision));
+  const parts = context.walks.page(context, 'subscriptions', { ...queryOf(given), clientId });
+  return new Listing(parts, writerOf(context.revision));
 }
 
 function queryOf({ clientid, topic, qos, share, _match_topic }: Conditions): SubscriptionQuery {
