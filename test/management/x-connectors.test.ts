@@ -79,7 +79,7 @@ describe('Webhooks over REST', () => {
       ['POST', '', { name: 'a', url, rules: [{ event: 'x' }] }, 400, /rules/],
       ['POST', '', { name: 'a', url, unknown: 1 }, 400, /unknown/],
       ['POST', '', { name: 'a', url, rules: [] }, 400, /at least one rule/],
-      ['POST', '', { name: 'a', url, secret: '******' }, 400, /in a change/],
+      ['POST', '', { name: 'a', url, secret: '******' }, 400, /there is none/],
       ['POST', '', { name: 'own', url }, 400, /there is a webhook "own" already/],
       ['PUT', '/own', { url }, 400, /belongs to the app/],
       ['DELETE', '/own', undefined, 400, /belongs to the app/],
