@@ -45,8 +45,8 @@ export {
   unknownKey,
   type Values as FieldValues
 } from './base/fields.ts';
+export { shownUrl } from './base/hidden-text.ts';
 export { Newcomers } from './base/newcomers.ts';
-export { shownUrl } from './base/secrets.ts';
 export { bridgeAccessOf } from './broker/broker.ts';
 export { checkBroker } from './broker/check-broker.ts';
 export { checkConnectorName } from './broker/configuration/connector-name.ts';

@@ -114,12 +114,12 @@ export {
 } from './base/fields.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
-  Newcomers
-} from './base/newcomers.ts';
+  shownUrl
+} from './base/hidden-text.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
-  shownUrl
-} from './base/secrets.ts';
+  Newcomers
+} from './base/newcomers.ts';
 export {
   /** @deprecated Import it from `embermq/adapter`. */
   bridgeAccessOf

@@ -5,6 +5,7 @@
 // of the broker, which small entry points would then load.
 
 import { InvalidInput, show } from './errors.ts';
+import { HIDDEN } from './hidden-text.ts';
 
 /** A duration: a number in the unit of the option, or a string such as `250ms`, `15s`, `5m`, `2h`, `7d`; `infinity` where allowed. */
 export type Duration = number | string;
@@ -92,9 +93,6 @@ export interface Field<T = unknown> {
 export interface Defaulted<V> extends Field<V> {
   readonly default: V;
 }
-
-/** Replaces a secret in output. In a change it means the current one. */
-export const HIDDEN = '******';
 
 /** Fields by name. */
 export type FieldTable = Readonly<Record<string, Field>>;

@@ -3,8 +3,8 @@
 // another. An element is first found by all its values but the secrets, then by those that say where it connects to or
 // what it is called. If several are possible, the caller has to send the secret.
 
-import { HIDDEN } from './fields.ts';
-import { hideInUrls, isPlain, namedMember } from './secrets.ts';
+import { HIDDEN, hideInUrls } from './hidden-text.ts';
+import { isPlain, namedMember } from './secrets.ts';
 
 /** The current element of a list that an element stands for. */
 interface Counterpart {

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import type { Applications } from '../access/applications.ts';
 import type { ManagementUsers } from '../access/management-users.ts';
 import type { ActorRef, Inspection } from '../base/actor.ts';
-import { defineAsyncDispose } from '../base/async-dispose.ts';
+import { defineAsyncDispose } from '../base/symbols.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Clock } from '../base/clock.ts';
 import { InvalidInput, StateError } from '../base/errors.ts';

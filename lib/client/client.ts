@@ -5,7 +5,7 @@
 
 import type { Duplex } from 'node:stream';
 import { onAbort } from '../base/abort-listeners.ts';
-import { defineAsyncDispose } from '../base/async-dispose.ts';
+import { defineAsyncDispose } from '../base/symbols.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { asError, InvalidInput, ProtocolError } from '../base/errors.ts';

@@ -8,7 +8,7 @@
 // their size.
 
 import { InvalidInput } from '../base/errors.ts';
-import { INSPECT } from '../base/inspect-key.ts';
+import { INSPECT } from '../base/symbols.ts';
 import { encodePublish } from './encode.ts';
 import { encodeMessage } from './encode-message.ts';
 import { readProperties } from './properties.ts';

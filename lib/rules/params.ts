@@ -10,12 +10,12 @@ import {
   type FieldTable,
   fieldsOf,
   type GivenTable,
-  HIDDEN,
   jsonTypeOf,
   type ParamTable,
   type Policy,
   readFields
 } from '../base/fields.ts';
+import { HIDDEN } from '../base/hidden-text.ts';
 import { hiddenIn, hideIn, isHidden, isPlain, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 

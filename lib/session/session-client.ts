@@ -1,4 +1,4 @@
-import { INSPECT } from '../base/inspect-key.ts';
+import { INSPECT } from '../base/symbols.ts';
 import type { Publisher } from '../packets/message.ts';
 import type { ProtocolVersion, UserProperty } from '../packets/types.ts';
 import type { ClientRules } from '../records/access-rule.ts';

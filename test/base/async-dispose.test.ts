@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { createContext, runInContext } from 'node:vm';
 import ts from 'typescript';
 
-const source = readFileSync(join(import.meta.dirname, '../../lib/base/async-dispose.ts'), 'utf8');
+const source = readFileSync(join(import.meta.dirname, '../../lib/base/symbols.ts'), 'utf8');
 const script = `(() => { const exports = {};
 ${ts.transpile(source, { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2022 })}
 exports.defineAsyncDispose(); })()`;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as ldapts from 'ldapts';
 import { filledDn } from '../../adapters/auth/ldap/names.ts';
 import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
-import { hideInUrls, keepInUrls } from '../../lib/base/secrets.ts';
+import { hideInUrls, keepInUrls } from '../../lib/base/hidden-text.ts';
 import { compileConversion } from '../../lib/streams/formats/convert.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 

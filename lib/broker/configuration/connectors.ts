@@ -6,8 +6,9 @@
 
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
-import { checkObject, type FieldTable, HIDDEN } from '../../base/fields.ts';
-import { hideInUrls, hideSecrets, keepSecrets, mapped } from '../../base/secrets.ts';
+import { checkObject, type FieldTable } from '../../base/fields.ts';
+import { HIDDEN, hideInUrls } from '../../base/hidden-text.ts';
+import { hideSecrets, keepSecrets, mapped } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
 import type { Table } from './tables.ts';

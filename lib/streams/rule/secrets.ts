@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { type FieldTable, fieldsOf, type GivenTable, HIDDEN } from '../../base/fields.ts';
+import { type FieldTable, fieldsOf, type GivenTable } from '../../base/fields.ts';
+import { HIDDEN } from '../../base/hidden-text.ts';
 import { counterparts, SEVERAL } from '../../base/secret-lists.ts';
 import {
   hasHidden,

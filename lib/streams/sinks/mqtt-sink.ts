@@ -1,6 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { FieldTable } from '../../base/fields.ts';
-import { shownUrl } from '../../base/secrets.ts';
+import { shownUrl } from '../../base/hidden-text.ts';
 import type { QoS } from '../../packets/types.ts';
 import { checkTopicName } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { shownUrl } from '../../lib/base/secrets.ts';
+import { shownUrl } from '../../lib/base/hidden-text.ts';
 
 describe('A URL in messages', () => {
   const rows: [url: string, shown: string][] = [
