@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type Params, parseDuration, shownUrl } from '../../lib/adapter.ts';
+import { type Params, parseDuration } from '../../lib/adapter.ts';
 import { type ClientOptions, InvalidInput } from '../../lib/index.ts';
 import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
 
@@ -58,7 +58,7 @@ function invalid(field: string, expected: string, got: unknown): InvalidInput {
 }
 
 function readAddress(address: string, isTls: boolean): URL {
-  const shown = shownUrl(address).replace(/^(?!.*\/\/).*@/, '***@');
+  const shown = address.replace(/^(?!.*\/\/).*@/, '***@');
   const hasScheme = address.includes('://');
   if (!hasScheme && address.includes('@'))
     throw invalid('address', 'a host and a port; names of nodes are not supported', shown);

@@ -1,11 +1,4 @@
-import {
-  BRIDGE_PREFIX,
-  checkConnectorName,
-  type FieldValues,
-  field,
-  readOptions,
-  shownUrl
-} from '../../lib/adapter.ts';
+import { BRIDGE_PREFIX, checkConnectorName, type FieldValues, field, readOptions } from '../../lib/adapter.ts';
 import { type Duration, InvalidInput, type Size } from '../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../outgoing/index.ts';
 import { type BridgeTopic, type BridgeTopics, readRules } from './topics.ts';
@@ -152,13 +145,12 @@ export function localClientId(name: string): string {
 
 function checkUrl(value: unknown, field: string): URL {
   const text = String(value);
-  const shown = shownUrl(text);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
-    throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', shown);
+    throw new InvalidInput('OPTION_INVALID', field, 'a URL such as mqtt://host:1883 or wss://host/mqtt', text);
   if (credentialsOf(url) === undefined) {
     const expected = 'a URL with user name and password percent-encoded, of at most 65535 bytes each';
-    throw new InvalidInput('OPTION_INVALID', field, expected, shown);
+    throw new InvalidInput('OPTION_INVALID', field, expected, text);
   }
   return url;
 }

@@ -1,4 +1,3 @@
-import { shownUrl } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
 
 /**
@@ -7,7 +6,7 @@ import { InvalidInput } from '../../lib/index.ts';
  */
 export function checkUrl(value: unknown, field: string): URL {
   const fail = (expected: string): never => {
-    throw new InvalidInput('OPTION_INVALID', field, expected, shown(value));
+    throw new InvalidInput('OPTION_INVALID', field, expected, value);
   };
   const isText = typeof value === 'string' || value instanceof URL;
   if (!isText || !URL.canParse(String(value))) return fail('a URL such as "https://app.example/mqtt"');
@@ -17,9 +16,4 @@ export function checkUrl(value: unknown, field: string): URL {
   if (/%(?![0-9a-f]{2})/i.test(String(value)))
     return fail('a URL without placeholders; they are possible in "query", "form", "json" and "headers"');
   return url;
-}
-
-/** A value in place of a URL, for error messages. */
-function shown(value: unknown): unknown {
-  return typeof value === 'string' || value instanceof URL ? shownUrl(String(value)) : value;
 }

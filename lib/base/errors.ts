@@ -1,3 +1,5 @@
+import { hideInText, shownText, shownUrl } from './hidden-text.ts';
+
 /** Base class of the errors that this library throws. Test `code`, not the message, which may change. */
 export class BrokerError extends Error {
   /** Stable identifier in upper case, for example `TOPIC_FILTER_INVALID`. */
@@ -52,14 +54,14 @@ export class InvalidInput extends BrokerError {
   readonly field: string;
   /** Description of the values that are allowed. */
   readonly expected: string;
-  /** The value that was given. */
+  /** The value that was given, without the secrets in a string. */
   readonly got: unknown;
 
   constructor(code: string, field: string, expected: string, got: unknown, message?: string) {
     super(code, message ?? `${field}: expected ${expected}, got ${show(got)}`);
     this.field = field;
     this.expected = expected;
-    this.got = got;
+    this.got = typeof got === 'string' ? shownText(got) : got instanceof URL ? shownUrl(got.href) : got;
   }
 }
 
@@ -95,16 +97,20 @@ export function errorText(thrown: unknown): string {
   }
 }
 
-/** Format a value for an error message; long values are truncated to 80 characters. */
+/** Format a value for an error message, without secrets in text; long values are truncated to 80 characters. */
 export function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === 'string') return JSON.stringify(truncated(shownText(value)));
   if (typeof value === 'function') return 'a function';
   // JSON cannot express NaN, Infinity and bigint
   if (typeof value !== 'object') return String(value);
   try {
     const text = JSON.stringify(value);
-    return text === undefined ? String(value) : text.length > 80 ? `${text.slice(0, 77)}...` : text;
+    return text === undefined ? String(value) : truncated(hideInText(text));
   } catch {
     return Object.prototype.toString.call(value);
   }
+}
+
+function truncated(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

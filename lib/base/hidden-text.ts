@@ -4,23 +4,23 @@
 /** Replaces a secret in output. In a change it means the current one. */
 export const HIDDEN = '******';
 
-/** A part of a URL that may be a secret: its user information, a value of its query, or its fragment. */
+/** A part of a text that may be a secret: of a URL its user information, a value of its query, or its fragment; a value in JSON. */
 interface SecretPart {
   readonly from: number;
   readonly to: number;
-  /** The number of the URL in the text, and the name of the value. */
+  /** The number of the URL in the text, and the name of the value; in JSON the name. */
   readonly key: string;
 }
 
 /** Names that denote secrets, for values that no table describes. */
 export const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
-/** Text with `******` instead of possible secrets in its URLs. */
-export function hideInUrls(text: string): string {
+/** Text with `******` instead of possible secrets. */
+export function hideInText(text: string): string {
   return replaced(text, (part) => (part.to > part.from ? HIDDEN : ''));
 }
 
-/** Text with the values of the URLs of another text in place of its `******`. If there is no value, `******` stays. */
-export function keepInUrls(text: string, present: unknown): string {
+/** Text with the secrets of another text in place of its `******`. If there is none, `******` stays. */
+export function keepInText(text: string, present: unknown): string {
   if (typeof present !== 'string' || !text.includes(HIDDEN)) return text;
   const known = new Map<string, string[]>();
   for (const { from, to, key } of secretParts(present).reverse()) {
@@ -36,8 +36,8 @@ export function keepInUrls(text: string, present: unknown): string {
   });
 }
 
-/** True if `******` stands for a secret in a URL of a text. */
-export function hasHiddenInUrls(text: string): boolean {
+/** True if `******` stands for a secret in a text. */
+export function hasHiddenInText(text: string): boolean {
   return text.includes(HIDDEN) && secretParts(text).some(({ from, to }) => text.slice(from, to) === HIDDEN);
 }
 
@@ -51,10 +51,49 @@ function replaced(text: string, by: (part: SecretPart) => string): string {
   return end === 0 ? text : result + text.slice(end);
 }
 
-/** The parts in their order. Characters are not examined again for each URL, because the text may be long and have many URLs. */
+/** The parts in their order. Characters are not examined again for each part, because the text may be long and have many of them. */
 function secretParts(text: string): SecretPart[] {
   const parts: SecretPart[] = [];
-  let number = 0;
+  let begin = 0;
+  let urls = 0;
+  for (const value of secretsInJson(text)) {
+    urls = addPartsOfUrls(parts, text, urls, begin, value.from);
+    parts.push(value);
+    begin = value.to;
+  }
+  addPartsOfUrls(parts, text, urls, begin, text.length);
+  return parts;
+}
+
+/** A value of JSON that is only a placeholder of a template is shown. */
+const PLACEHOLDER = /^\{\{\s*[.\w]+\s*\}\}$/;
+
+/** Values in JSON, which may be a template or be cut off, whose names denote secrets. */
+function* secretsInJson(text: string): Generator<SecretPart> {
+  for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', at)) {
+    const name = text.slice(at + 1, (at = endOfString(text, at + 1)));
+    const colon = /\s*:\s*/y;
+    colon.lastIndex = ++at;
+    if (!colon.test(text) || !SECRET_NAME.test(name)) continue;
+    const isQuoted = text[colon.lastIndex] === '"';
+    const from = colon.lastIndex + (isQuoted ? 1 : 0);
+    at = isQuoted ? endOfString(text, from) : firstOf(text, from, /[\s"{}[\],]/g);
+    if (at > from && !PLACEHOLDER.test(text.slice(from, at))) yield { from, to: at, key: `"${name}"` };
+    if (isQuoted) at++;
+  }
+}
+
+/** The position of the quotation mark that ends a string of JSON. */
+function endOfString(text: string, from: number): number {
+  let at = firstOf(text, from, /["\\]/g);
+  while (text[at] === '\\') at = firstOf(text, at + 2, /["\\]/g);
+  return at;
+}
+
+/** Add the parts of the URLs between two positions. @param number that of the first URL @returns that of the next one */
+function addPartsOfUrls(parts: SecretPart[], whole: string, number: number, start: number, end: number): number {
+  const text = whole.slice(start, end);
+  const add = (from: number, to: number, key: string) => parts.push({ from: start + from, to: start + to, key });
   let query = 0;
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
     const begin = at + 3;
@@ -64,7 +103,7 @@ function secretParts(text: string): SecretPart[] {
     const url = number++;
     const host = firstOf(text, begin, /[\s/?#]/g);
     const user = text.slice(begin, host).lastIndexOf('@');
-    if (user >= 0) parts.push({ from: begin, to: begin + user, key: `${url} @` });
+    if (user >= 0) add(begin, begin + user, `${url} @`);
     at = host;
     if (query < host) query = firstOf(text, host, /[\s"'<>`?#]/g);
     if (text[query] !== '?' && text[query] !== '#') continue;
@@ -72,17 +111,22 @@ function secretParts(text: string): SecretPart[] {
     let from = query + 1;
     for (const pair of text.slice(from, at).split(/[?&;#]/)) {
       const value = pair.indexOf('=') + 1;
-      parts.push({ from: from + value, to: from + pair.length, key: `${url} ${pair.slice(0, value)}` });
+      add(from + value, from + pair.length, `${url} ${pair.slice(0, value)}`);
       from += pair.length + 1;
     }
   }
-  return parts;
+  return number;
 }
 
 /** The position of the first character of a kind from a position on; the end of the text if there is none. */
 function firstOf(text: string, from: number, kind: RegExp): number {
   kind.lastIndex = from;
   return kind.exec(text)?.index ?? text.length;
+}
+
+/** A string for error messages, without the secrets in it. */
+export function shownText(text: string): string {
+  return /^\s*([a-z][a-z\d+.-]*:)?\/\//i.test(text) ? shownUrl(text) : hideInText(text);
 }
 
 /**

@@ -3,7 +3,7 @@
 // another. An element is first found by all its values but the secrets, then by those that say where it connects to or
 // what it is called. If several are possible, the caller has to send the secret.
 
-import { HIDDEN, hideInUrls } from './hidden-text.ts';
+import { HIDDEN, hideInText } from './hidden-text.ts';
 import { isPlain, namedMember } from './secrets.ts';
 
 /** The current element of a list that an element stands for. */
@@ -66,7 +66,7 @@ function kindOf(value: unknown): string | undefined {
 function isSame(given: unknown, present: unknown): boolean {
   if (given === HIDDEN) return present !== undefined;
   if (typeof given === 'string' && given.includes(HIDDEN))
-    return typeof present === 'string' && hideInUrls(given) === hideInUrls(present);
+    return typeof present === 'string' && hideInText(given) === hideInText(present);
   return isEqual(given, present, isSame);
 }
 
@@ -85,7 +85,7 @@ function hasSameIdentity(given: unknown, present: unknown): boolean {
 
 /** The values that tell an object from others; undefined if there are none. */
 function identityOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value === HIDDEN ? undefined : hideInUrls(value);
+  if (typeof value === 'string') return value === HIDDEN ? undefined : hideInText(value);
   const kind = kindOf(value);
   const object = kind === undefined ? value : namedMember(value, kind);
   for (const names of IDENTITIES) {
@@ -99,5 +99,5 @@ function identityOf(value: unknown): string | undefined {
 function textOf(value: unknown): string | undefined {
   const all = Array.isArray(value) ? value : [value];
   const isText = all.every((one) => (typeof one === 'string' || typeof one === 'number') && one !== HIDDEN);
-  return isText ? hideInUrls(all.join(' ')) : undefined;
+  return isText ? hideInText(all.join(' ')) : undefined;
 }

@@ -1,9 +1,8 @@
 // Secrets in values that interfaces show and take back: `hideSecrets` puts `******` in their place, `keepSecrets` puts
-// the current values in the place of `******`. A string may contain URLs, whose user information, query and fragment
-// count as secrets.
+// the current values in the place of `******`. For strings see `hidden-text.ts`.
 
 import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
-import { HIDDEN, hasHiddenInUrls, hideInUrls, keepInUrls, SECRET_NAME } from './hidden-text.ts';
+import { HIDDEN, hasHiddenInText, hideInText, keepInText, SECRET_NAME } from './hidden-text.ts';
 import { counterparts, SEVERAL } from './secret-lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -37,7 +36,7 @@ export function hideIn(value: unknown, fields?: FieldTable): unknown {
 
 function hide(value: unknown, field: Secrecy): unknown {
   if (field.isSecret === true) return field.type === 'object' && isPlain(value) ? mapped(value, () => HIDDEN) : HIDDEN;
-  if (typeof value === 'string') return hideInUrls(value);
+  if (typeof value === 'string') return hideInText(value);
   if (Array.isArray(value)) return value.map((one) => hide(one, elementField(field)));
   return isPlain(value) ? hideSecrets(fieldsIn(field), value) : value;
 }
@@ -98,8 +97,8 @@ export function keepSecrets(value: unknown, present: unknown, { field, path = []
   const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
   if (value === HIDDEN && field.isSecret === true) return present ?? without() ?? value;
   if (typeof value === 'string') {
-    const kept = keepInUrls(value, present);
-    if (hasHiddenInUrls(kept)) without();
+    const kept = keepInText(value, present);
+    if (hasHiddenInText(kept)) without();
     return kept;
   }
   const isList = Array.isArray(value);
@@ -156,6 +155,6 @@ export function isPlain(value: unknown): value is Fields {
 
 /** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
 export function isHidden(field: Secrecy, value: unknown): boolean {
-  if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInUrls(value);
+  if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInText(value);
   return value === HIDDEN || (isPlain(value) && Object.values(value).includes(HIDDEN));
 }

@@ -7,6 +7,6 @@ export function defineAsyncDispose(): void {
   if ((Symbol.asyncDispose as symbol | undefined) === undefined)
     Object.defineProperty(Symbol, 'asyncDispose', { value: Symbol.for('Symbol.asyncDispose') });
 }
-/** The key of the method that `console.log` calls, `inspect.custom` of `node:util`. */
 
+/** The key of the method that `console.log` calls, `inspect.custom` of `node:util`. */
 export const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom') as never;

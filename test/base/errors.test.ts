@@ -57,6 +57,23 @@ describe('InvalidInput', () => {
     });
   }
 
+  it('shows neither the credentials and queries of URLs nor passwords in JSON', () => {
+    for (const [value, shown] of [
+      ['redis://user:pass@host:6379/1', '"redis://***@host:6379/1"'],
+      ['http://user:pa/ss@host', '"http://***@host"'],
+      ['see http://user:pass@host/?token=t', '"see http://******@host/?token=******"'],
+      [`http://${'u'.repeat(100)}:pass@host`, '"http://***@host"'],
+      [new URL('http://user:pass@host/'), '"http://******@host/"'],
+      [['http://user:pass@host'], '["http://******@host"]'],
+      [{ password: 'pass', a: 1 }, '{"password":"******","a":1}']
+    ] as const) {
+      const error = new InvalidInput('OPTION_INVALID', 'x.y', 'a number', value);
+      assert.equal(error.message, `x.y: expected a number, got ${shown}`);
+      if (!Array.isArray(value) && !('password' in Object(value)))
+        assert.doesNotMatch(String(error.got), /pass|ss@|token=t/);
+    }
+  });
+
   it('accepts its own message', () => {
     assert.equal(new InvalidInput('X', 'f', 'e', 1, 'say this').message, 'say this');
   });

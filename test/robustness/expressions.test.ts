@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as ldapts from 'ldapts';
 import { filledDn } from '../../adapters/auth/ldap/names.ts';
 import { lineOf } from '../../adapters/streams/influx/line-protocol.ts';
-import { hideInUrls, keepInUrls } from '../../lib/base/hidden-text.ts';
+import { hideInText, keepInText } from '../../lib/base/hidden-text.ts';
 import { compileConversion } from '../../lib/streams/formats/convert.ts';
 import { serveManagement, startBroker } from '../support/management.ts';
 
@@ -33,11 +33,13 @@ describe('strings of clients', () => {
     assert.equal(filledDn(ldapts, dn, { u: name }), `${'\\20'.repeat(30_000)}a${' '.repeat(30_000)}b`);
   });
 
-  it('hides the secrets of URLs in time that grows with the length of a string', () => {
+  it('hides the secrets of URLs and of JSON in time that grows with the length of a string', () => {
     const urls = 'a://'.repeat(LONG);
-    assert.equal(hideInUrls(urls), urls);
+    assert.equal(hideInText(urls), urls);
     const values = (value: string) => `a://b?${`${value}&`.repeat(LONG / 10)}`;
-    assert.equal(keepInUrls(values('******'), values('x')), values('x'));
+    assert.equal(keepInText(values('******'), values('x')), values('x'));
+    for (const json of ['"'.repeat(LONG), '\\"'.repeat(LONG), '":"'.repeat(LONG), '"a" '.repeat(LONG)])
+      assert.equal(hideInText(json), json);
   });
 
   it('refuses base64 over REST in time that grows with the length of a string', async () => {

@@ -31,6 +31,22 @@ const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
     { url: 'http://host/a?token=******&b=&token=******;******#d=******' }
   ],
   [{ dataTemplate: '{"a":"https://h/?k=v","b":"x?y=z"}' }, { dataTemplate: '{"a":"https://h/?k=******","b":"x?y=z"}' }],
+  [
+    { headers: '{"Authorization": "Bearer \\"x\\"", "x-api-key":7, "accept":"b"}' },
+    { headers: '{"Authorization": "******", "x-api-key":******, "accept":"b"}' }
+  ],
+  [
+    { headers: '{"a":"{{.a}}","Cookie":"b={{.b}}","cookie":"c"' },
+    { headers: '{"a":"{{.a}}","Cookie":"******","cookie":"******"' }
+  ],
+  [
+    { dataTemplate: '{"token":"{{.token}}","url":"http://u:p@h"}' },
+    { dataTemplate: '{"token":"{{.token}}","url":"http://******@h"}' }
+  ],
+  [
+    { body: '{"password":"http://h/?a=b","at":"http://h/?a=b"}' },
+    { body: '{"password":"******","at":"http://h/?a=******"}' }
+  ],
   [{ url: 'http://u:p@w@host' }, { url: 'http://******@host' }],
   [
     { brokers: 'kafka://a:b@h1,kafka://h2,kafka://c:d@h3' },

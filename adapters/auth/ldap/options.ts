@@ -2,7 +2,7 @@
 // while they are read and accept only the placeholders that make sense there. Errors contain no password. The type
 // `LdapOptions` repeats the rows with documentation for apps: a new row needs a member there.
 
-import { type FieldValues, field, readOptions, shownUrl } from '../../../lib/adapter.ts';
+import { type FieldValues, field, readOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type LimitOptions, limitRows } from '../outgoing/limits.ts';
@@ -199,8 +199,7 @@ function checkFilled(value: unknown, field: string): unknown {
 
 function checkUrl(value: unknown, field: string): URL {
   const fail = (expected: string): never => {
-    const shown = typeof value === 'string' || value instanceof URL ? shownUrl(String(value)) : value;
-    throw new InvalidInput('OPTION_INVALID', field, expected, shown);
+    throw new InvalidInput('OPTION_INVALID', field, expected, value);
   };
   const isText = typeof value === 'string' || value instanceof URL;
   if (!isText || !URL.canParse(String(value))) return fail('a URL such as "ldaps://ldap.example"');

@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from '../../base/builtins.ts';
 import { type BrokerError, InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import { checkObject, type FieldTable } from '../../base/fields.ts';
-import { HIDDEN, hideInUrls } from '../../base/hidden-text.ts';
+import { HIDDEN, hideInText } from '../../base/hidden-text.ts';
 import { hideSecrets, keepSecrets, mapped } from '../../base/secrets.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import { checkConnectorName } from './connector-name.ts';
@@ -356,7 +356,7 @@ function nameIn(settings: ConnectorSettings, kind: string): string {
 /** @param secrets undefined: it is not known which settings are secret */
 function hidden(settings: ConnectorSettings, secrets: readonly string[] | undefined): ConnectorSettings {
   if (secrets === undefined)
-    return mapped(settings, (value, name) => (name === 'name' ? hideInUrls(value as string) : HIDDEN));
+    return mapped(settings, (value, name) => (name === 'name' ? hideInText(value as string) : HIDDEN));
   return hideSecrets(tableOf(secrets), settings);
 }
 
