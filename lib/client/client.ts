@@ -5,11 +5,11 @@
 
 import type { Duplex } from 'node:stream';
 import { onAbort } from '../base/abort-listeners.ts';
-import { defineAsyncDispose } from '../base/symbols.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { asError, InvalidInput, ProtocolError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
+import { defineAsyncDispose } from '../base/symbols.ts';
 import { checkPropertyPlacement, type MessageInput, PUBLISH_OPTION_NAMES } from '../packets/message.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { ConnackPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../packets/types.ts';
