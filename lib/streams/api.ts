@@ -143,10 +143,11 @@ export interface StreamConfigApi {
   /**
    * Create or replace an entry.
    * @param options isNew: the entry must not exist yet
+   * @returns a sentence for each property that has no effect, because its type does not have it
    * @throws InvalidInput STREAM_CONFIG_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND, FORMAT_NOT_FOUND; StateError
    *   STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
-  set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<void>;
+  set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<readonly string[]>;
   /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names the users */
   delete(key: StreamConfigKey): Promise<boolean>;
 }

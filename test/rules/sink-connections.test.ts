@@ -8,7 +8,7 @@ import { ruleKit } from './support.ts';
 const SQL = 'SELECT payload.n as n FROM "a"';
 
 /** Create or replace the connection `c` of the sink of the tests. */
-function connect({ streams }: Broker, properties: Record<string, unknown>): Promise<void> {
+function connect({ streams }: Broker, properties: Record<string, unknown>): Promise<unknown> {
   return streams.config.set({ kind: 'connection', type: 'app_sink', name: 'c', properties });
 }
 
@@ -26,7 +26,7 @@ describe('the connection of a sink that a broker rule names', () => {
     assert.deepEqual([sink.sent, sink.tokens], [['of the connection: {"n":1}'], ['s3cret']]);
     await assert.rejects(
       rules.create({ sql: SQL, actions: [{ name: 'app_sink', params: { connectionSelector: 'd' } }] }),
-      { code: 'PARAM_REQUIRED', field: 'topic' }
+      { code: 'PARAM_INVALID', message: /there is no connection "d" of the type app_sink/ }
     );
   });
 

@@ -352,6 +352,8 @@ describe('The configuration of sources over REST', () => {
   it('refuses what is not valid', async () => {
     await using kit = await start();
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe' });
+    await kit.ask('PUT', `${KEYS}/b`, {});
+    await kit.ask('POST', '/streams', { sql: STREAM.sql.replace('"a"', '"b"') });
     const cases: readonly [method: string, path: string, body: unknown, status: number, says: RegExp][] = [
       ['PUT', '/metadata/sources/none/confKeys/a', {}, 404, /save source configuration error: .*none/],
       ['PUT', `${KEYS}/a`, { interval: 'often' }, 400, /section a: property interval must be a number/],
@@ -362,6 +364,23 @@ describe('The configuration of sources over REST', () => {
       ['DELETE', `${KEYS}/a`, undefined, 404, /a is not found/],
       ['POST', '/connections', { id: 'c', typ: 'probe' }, 400, /connection c already exists/],
       ['PUT', '/connections/none', { props: {} }, 404, /none is not found/],
+      [
+        'POST',
+        '/connections',
+        { id: 'd', typ: 'probe', properties: {} },
+        400,
+        /the parameter "properties" is unknown; .*props/
+      ],
+      ['PUT', '/connections/c', { props: {}, url: 'tcp://a' }, 400, /the parameter "url" is unknown/],
+      ['POST', '/schemas/protobuf', { name: 'book', file: 'file:///a.proto' }, 400, /the parameter "file" is unknown/],
+      ['GET', '/metadata/sources/none/confKeys', undefined, 404, /unknown source type none/],
+      [
+        'POST',
+        '/rules',
+        { ...RULE, id: 'r2', actions: [{ probe: { connectionSelector: 'none' } }] },
+        400,
+        /connectionSelector: there is no connection "none" of the type probe; create it first/
+      ],
       ['PUT', '/connections/c', { typ: 'mqtt', props: {} }, 400, /probe, the type of the connection c/],
       [
         'POST',
@@ -375,6 +394,28 @@ describe('The configuration of sources over REST', () => {
     for (const [method, path, body, status, says] of cases) {
       const answer = await kit.call(method, path, body);
       assert.deepEqual([answer.status, says.test(answer.text)], [status, true], `${method} ${path}: ${answer.text}`);
+    }
+  });
+
+  it('answers with the properties that have no effect', async () => {
+    await using kit = await start();
+    const props = { url: 'tcp://c', passwrd: SECRET };
+    const why = 'the unknown property "passwrd" has no effect; did you mean "password"?';
+    const created = await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props });
+    assert.equal(created, `Connection c was created.\nconnection c: ${why}`);
+    const section = { connectionSelector: 'c', cache: true, concurrency: 1, passwrd: SECRET };
+    const saved = await kit.ask('PUT', `${KEYS}/a`, section);
+    assert.equal(saved, `Configuration a of source probe was saved.\nsection a: ${why}`);
+  });
+
+  it('accepts records as they are shown, as a change', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { password: SECRET } });
+    await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });
+    for (const path of ['/connections/c', '/schemas/protobuf/book']) {
+      const shown = await kit.ask('GET', path);
+      await kit.ask('PUT', path, shown);
+      assert.deepEqual(await kit.ask('GET', path), shown);
     }
   });
 

@@ -35,6 +35,25 @@ async function drop({ config }: StreamsApi, key: StreamConfigKey): Promise<void>
   if (!(await config.delete(key))) throw new Fault('notFound', `${key.name} is not found`);
 }
 
+/** The answer to a change, with a line for each property that has no effect. */
+async function changed(text: string, warnings: Promise<readonly string[]>): Promise<string> {
+  return [text, ...(await warnings)].join('\n');
+}
+
+/** Refuse other members of a body, such as a misspelled `props`, but not those of a record that is sent back. @throws Fault */
+function only(...known: readonly string[]): (body: object) => void {
+  return (body) => {
+    const name = Object.keys(body).find((one) => !known.includes(one));
+    if (name !== undefined)
+      throw new Fault(
+        'wrongParameter',
+        `the parameter ${JSON.stringify(name)} is unknown; known are ${known.join(', ')}`
+      );
+  };
+}
+const CONNECTION_ONLY = only('id', 'typ', 'props', 'status', 'err');
+const SCHEMA_ONLY = only('name', 'content', 'type');
+
 /** The type of a path that does not exist is 404. */
 function faultOf(error: unknown): Fault | undefined {
   return hasCode(error, 'SOURCE_NOT_FOUND') ? new Fault('notFound', (error as Error).message) : undefined;
@@ -87,6 +106,9 @@ const SECTIONS: readonly Operation[] = [
     run: async ({ streams }, { params: { type } }) => {
       const all = await streams.config.list('confKey');
       const own = all.filter((entry) => entry.type === type.toLowerCase());
+      const isType =
+        own.length > 0 || (await streams.sources()).some((one) => one.name.toLowerCase() === type.toLowerCase());
+      if (!isType) throw new Fault('notFound', `unknown source type ${type}`);
       return Object.fromEntries(own.map(({ name, properties }) => [name, properties]));
     }
   }),
@@ -116,8 +138,8 @@ const SECTIONS: readonly Operation[] = [
     faultOf,
     audited: ({ body }) => ({ properties: Object.keys(body) }),
     run: async ({ streams }, { params: { type, key }, body }) => {
-      await streams.config.set({ kind: 'confKey', type, name: key, properties: body });
-      return `Configuration ${key} of source ${type} was saved.`;
+      const warnings = streams.config.set({ kind: 'confKey', type, name: key, properties: body });
+      return changed(`Configuration ${key} of source ${type} was saved.`, warnings);
     }
   }),
   operation({
@@ -142,6 +164,7 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections',
     descr: 'Create a connection; sections and actions use it by the property connectionSelector',
     errorPrefix: 'create connection error',
+    first: CONNECTION_ONLY,
     body: objectOf({
       id: text('The identifier', { min: 1 }),
       typ: text('The type of source or sink: mqtt'),
@@ -155,8 +178,8 @@ const CONNECTIONS: readonly Operation[] = [
     },
     audited: ({ body: { typ, props = {} } }) => ({ typ, properties: Object.keys(props) }),
     run: async ({ streams }, { body: { id, typ, props = {} } }) => {
-      await streams.config.set({ kind: 'connection', type: typ, name: id, properties: props }, { isNew: true });
-      return `Connection ${id} was created.`;
+      const entry = { kind: 'connection', type: typ, name: id, properties: props } as const;
+      return changed(`Connection ${id} was created.`, streams.config.set(entry, { isNew: true }));
     }
   }),
   operation({
@@ -189,6 +212,7 @@ const CONNECTIONS: readonly Operation[] = [
     path: '/connections/:id',
     descr: 'Replace the properties of a connection; rules use them from their next start',
     errorPrefix: 'update connection error',
+    first: CONNECTION_ONLY,
     body: objectOf({
       typ: optional(text('The same as before')),
       props: PROPERTIES,
@@ -199,8 +223,8 @@ const CONNECTIONS: readonly Operation[] = [
     run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props } }) => {
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
       const { type } = await found(streams, { kind: 'connection', name: id });
-      await streams.config.set({ kind: 'connection', type: typ ?? type, name: id, properties: props });
-      return `Connection ${id} was updated.`;
+      const warnings = streams.config.set({ kind: 'connection', type: typ ?? type, name: id, properties: props });
+      return changed(`Connection ${id} was updated.`, warnings);
     }
   }),
   operation({
@@ -225,6 +249,7 @@ const SCHEMAS: readonly Operation[] = [
     path: '/schemas/protobuf',
     descr: 'Create a schema; streams use its messages as SCHEMAID="NAME.MESSAGE"',
     errorPrefix: 'create schema error',
+    first: SCHEMA_ONLY,
     body: objectOf({ name: text('The name', { min: 1 }), content: CONTENT }),
     status: 201,
     contentType: 'text/plain',
@@ -261,6 +286,7 @@ const SCHEMAS: readonly Operation[] = [
     path: '/schemas/protobuf/:name',
     descr: 'Replace a schema, or create it; rules use it from their next start',
     errorPrefix: 'update schema error',
+    first: SCHEMA_ONLY,
     body: objectOf({
       name: optional(text('The same as in the path')),
       content: CONTENT

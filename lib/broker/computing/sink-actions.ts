@@ -14,12 +14,16 @@ export function actionOf({ name, about, properties, connected, open }: SinkActio
     title: { en: `Sink ${name}`, zh: `Sink ${name}` },
     description: { en: about, zh: about },
     params: properties,
-    connected,
+    connected(params) {
+      try {
+        return connected(params);
+      } catch (error) {
+        throw ofParam(error);
+      }
+    },
     async create(params, { ruleId }) {
       const { prepare, target } = await open(params, ruleId).catch((error: unknown) => {
-        if (!(error instanceof InvalidInput) || error.code !== 'PROPERTY_INVALID') throw error;
-        const { field, expected, got, message } = error;
-        throw new InvalidInput('PARAM_INVALID', field, expected, got, message);
+        throw ofParam(error);
       });
       return {
         prepare: (output, event) => prepare(isObject(output) ? output : { value: output }, causeOf(event)) ?? null,
@@ -27,6 +31,13 @@ export function actionOf({ name, about, properties, connected, open }: SinkActio
       };
     }
   };
+}
+
+/** The error for a parameter, if it is one for a property. */
+function ofParam(error: unknown): unknown {
+  if (!(error instanceof InvalidInput) || error.code !== 'PROPERTY_INVALID') return error;
+  const { field, expected, got, message } = error;
+  return new InvalidInput('PARAM_INVALID', field, expected, got, message);
 }
 
 /** The rules and actions that caused the message of an event. */

@@ -3,7 +3,7 @@
 // has the properties of connections merged in, `connected` does it for a sink, and a format receives its schemas. A
 // change applies to rules that start afterwards.
 
-import { NotFound, StateError } from '../../base/errors.ts';
+import { InvalidInput, NotFound, StateError, show } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
 import { memberOf, namedMember } from '../../base/secrets.ts';
 import type {
@@ -19,7 +19,7 @@ import type { FormatType } from '../format.ts';
 import type { StreamsHost, StreamTable } from '../host.ts';
 import { overlaid, readProperties } from '../properties.ts';
 import type { Registry } from '../registry.ts';
-import type { SourceSections } from '../sources/stream-settings.ts';
+import { LOOKUP_PROPERTIES, SOURCE_PROPERTIES, type SourceSections } from '../sources/stream-settings.ts';
 import { DEFAULT_BOUNDS } from '../streams-options.ts';
 import type { Properties, StreamBounds, StreamsOptions } from '../types.ts';
 import { checkEntry, checkJson, checkKind, invalid, keyOf, SELECTOR, WORDS } from './configuration-entry.ts';
@@ -28,6 +28,13 @@ import type { ReadStreamRule } from './definition.ts';
 import { hideProperties, keepProperties } from './secrets.ts';
 
 type Sections = NonNullable<StreamsOptions['sourceConfig']>;
+/** The properties of sections of all types. */
+const SECTION_PROPERTIES: FieldTable = {
+  ...SOURCE_PROPERTIES,
+  ...LOOKUP_PROPERTIES,
+  lookup: { type: 'object', about: 'Properties of lookup tables.' },
+  [SELECTOR]: { type: 'string', about: 'A connection.' }
+};
 /** An entry, with the length of its JSON. */
 type Entry = StreamConfigEntry & { readonly bytes: number };
 
@@ -85,12 +92,20 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return [...own.map(({ name }) => name), ...Object.keys(memberOf(this.#ofOptions, type.toLowerCase()) ?? {})];
   }
 
-  /** The properties of a sink, over those of the connection that they name. */
+  /**
+   * The properties of a source or a sink, over those of the connection that they name.
+   * @throws InvalidInput PROPERTY_INVALID if there is no such connection
+   */
   connected(type: string, properties: Properties): Properties {
-    const key = keyOf({ kind: 'connection', name: `${namedMember(properties, SELECTOR) ?? ''}` });
+    const name = namedMember(properties, SELECTOR) ?? '';
+    if (name === '') return properties;
+    const key = keyOf({ kind: 'connection', name: `${name}` });
     const found = this.#entries.get(key) ?? this.#stored(key);
-    if (found === undefined || found.type !== type.toLowerCase()) return properties;
-    const own = Object.entries(properties).filter(([name]) => name.toLowerCase() !== SELECTOR.toLowerCase());
+    if (found === undefined || typeof name !== 'string' || found.type !== type.toLowerCase()) {
+      const text = `${SELECTOR}: there is no connection ${show(name)} of the type ${type}; create it first`;
+      throw new InvalidInput('PROPERTY_INVALID', SELECTOR, `the id of a connection of the type ${type}`, name, text);
+    }
+    const own = Object.entries(properties).filter(([key]) => key.toLowerCase() !== SELECTOR.toLowerCase());
     return overlaid(found.properties, Object.fromEntries(own));
   }
 
@@ -121,7 +136,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return found && this.#shown(found, this.#uses());
   }
 
-  async set(given: StreamConfigEntry, { isNew = false }: { readonly isNew?: boolean } = {}): Promise<void> {
+  async set(given: StreamConfigEntry, { isNew = false }: { readonly isNew?: boolean } = {}): Promise<string[]> {
     checkEntry(given);
     const { kind, type, name, properties } = given;
     const key = keyOf(given);
@@ -135,12 +150,14 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const owner = { what: `${WORDS[kind]} ${name}`, table: this.#propertiesOf(type.toLowerCase()) };
     const kept = kind === 'schema' ? properties : keepProperties(properties, before?.properties, owner);
     checkJson(kept, 'properties');
-    const checked = await this.#checked(kind, { type, name, properties: kept });
-    const json = JSON.stringify({ kind, type: checked, name, properties: kept });
+    const entry = { kind, type: type.toLowerCase(), name, properties: kept };
+    const warnings = await this.#checked(entry);
+    const json = JSON.stringify(entry);
     const bytes = Buffer.byteLength(json);
     this.#checkRoom(bytes, before);
     await this.#table.set(key, json);
-    this.#entries.set(key, { kind, type: checked, name, properties: kept, bytes });
+    this.#entries.set(key, { ...entry, bytes });
+    return warnings;
   }
 
   /** @throws StateError STREAM_LIMIT */
@@ -193,27 +210,24 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return tables.length === 0 ? undefined : Object.assign({}, ...tables);
   }
 
-  /** @returns the type as it is registered @throws NotFound SOURCE_NOT_FOUND; InvalidInput PROPERTY_INVALID */
-  async #checked(
-    kind: StreamConfigKind,
-    { type: given, name, properties }: Omit<StreamConfigEntry, 'kind'>
-  ): Promise<string> {
-    const type = given.toLowerCase();
+  /** @returns a sentence for each property without effect @throws NotFound SOURCE_NOT_FOUND; InvalidInput PROPERTY_INVALID */
+  async #checked({ kind, type, name, properties }: StreamConfigEntry): Promise<string[]> {
+    const warnings: string[] = [];
     if (kind === 'schema') {
       await this.#checkSchema(type, name, properties);
-      return type;
+      return warnings;
     }
     const registry = this.#registry;
     const isSink = registry.sinks().some((sink) => sink.name.toLowerCase() === type);
     if (kind === 'confKey' || !isSink) registry.source(type);
-    const rows = Object.entries(this.#propertiesOf(type) ?? {});
+    if (kind === 'confKey') this.connected(type, properties);
+    const table = this.#propertiesOf(type);
+    const rows = Object.entries({ ...(kind === 'confKey' ? SECTION_PROPERTIES : {}), ...table });
     // what is missing may be in another section, or in the statement
     const optional = rows.map(([row, field]) => [row, { ...field, required: undefined, default: undefined }] as const);
-    const selector = namedMember(properties, SELECTOR) ?? '';
-    if (kind === 'confKey' && selector !== '' && this.connected(type, properties) === properties)
-      throw invalid(SELECTOR, `the id of a connection of the type ${type}`, selector);
-    readProperties(Object.fromEntries(optional), properties, `${WORDS[kind]} ${name}`);
-    return type;
+    const warn = table && ((text: string) => void warnings.push(text));
+    readProperties(Object.fromEntries(optional), properties, `${WORDS[kind]} ${name}`, warn);
+    return warnings;
   }
 
   async #checkSchema(type: string, name: string, { content }: Properties): Promise<void> {

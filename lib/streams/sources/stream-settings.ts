@@ -9,7 +9,7 @@ import type { Column, Properties, SourceType, StreamDefinition } from '../types.
 import { TableRows } from './table-rows.ts';
 
 /** Properties of all sources. */
-const COMMON: FieldTable = {
+export const SOURCE_PROPERTIES: FieldTable = {
   concurrency: { type: 'number', about: 'Without effect: rows are read one after the other.', min: 1 },
   bufferLength: {
     type: 'number',
@@ -139,11 +139,11 @@ export function sourceProperties(
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
     const all = { ...inMilliseconds(lookup), ...others };
-    const table = { ...COMMON, ...LOOKUP_PROPERTIES, ...fieldsOf(type.properties) };
+    const table = { ...SOURCE_PROPERTIES, ...LOOKUP_PROPERTIES, ...fieldsOf(type.properties) };
     return readProperties(table, all, what, type.properties === undefined ? undefined : warn);
   }
   if (type.properties === undefined) return properties;
-  return readProperties({ ...COMMON, ...fieldsOf(type.properties) }, properties, what, warn);
+  return readProperties({ ...SOURCE_PROPERTIES, ...fieldsOf(type.properties) }, properties, what, warn);
 }
 
 /** Convert the object `lookup` of the properties, in which numbers are seconds. */
