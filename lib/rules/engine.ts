@@ -32,11 +32,11 @@ import { keptActions } from './kept-actions.ts';
 import { Kinds } from './kinds.ts';
 import { TICK_SEC } from './meter.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
-import { Resources } from './resources.ts';
 import { BrokerRule, type RuleHost } from './rule.ts';
 import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
 import { testSteps } from './rule-test.ts';
 import { ActionTargets } from './targets/action-targets.ts';
+import { Resources } from './targets/resources.ts';
 import type { SettledEarlier } from './targets/target-queue.ts';
 import type {
   ActionInfo,

@@ -14,8 +14,8 @@ import { type ActionDefinition, allActions, type RuleDefinition } from './defini
 import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
-import type { RuleResource } from './rule-resource.ts';
 import { type ActionTargets, OwnTarget } from './targets/action-targets.ts';
+import type { RuleResource } from './targets/rule-resource.ts';
 import type { Settled } from './targets/target-queue.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 

@@ -4,16 +4,23 @@
 // not have the same outbox (`x` and `resource:x`). `delete` refuses a resource that a rule uses; `remove`, for an
 // import, does not.
 
-import { BrokerError, NotFound, StateError } from '../base/errors.ts';
-import { checkObject, fieldsOf } from '../base/fields.ts';
-import { keepSecrets } from '../base/secrets.ts';
-import type { Opener } from '../targets/opener.ts';
-import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from './definition.ts';
-import type { RulesHost } from './host.ts';
-import type { Kinds } from './kinds.ts';
-import { checkParams } from './params.ts';
+import { BrokerError, NotFound, StateError } from '../../base/errors.ts';
+import { checkObject, fieldsOf } from '../../base/fields.ts';
+import { keepSecrets } from '../../base/secrets.ts';
+import type { Opener } from '../../targets/opener.ts';
+import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from '../definition.ts';
+import type { RulesHost } from '../host.ts';
+import type { Kinds } from '../kinds.ts';
+import { checkParams } from '../params.ts';
+import type {
+  Resource,
+  ResourceChange,
+  ResourceContext,
+  ResourceInput,
+  ResourceState,
+  ResourcesApi
+} from '../types.ts';
 import { makeResource, outboxName, type ResourceHost, RuleResource, resourceOpener } from './rule-resource.ts';
-import type { Resource, ResourceChange, ResourceContext, ResourceInput, ResourceState, ResourcesApi } from './types.ts';
 
 /** Dependencies of `Resources` on the engine. */
 interface ResourcesHost {

@@ -1,18 +1,18 @@
 // The outbox outlives what the type has made: after a stop and a start, and mostly after a change, its entries are
 // still there.
 
-import type { Clock } from '../base/clock.ts';
-import { BrokerError } from '../base/errors.ts';
-import { hideSecrets } from '../base/secrets.ts';
-import type { Awaitable } from '../events/hooks.ts';
-import type { Outboxes } from '../outbox/outboxes.ts';
-import { Opener } from '../targets/opener.ts';
-import type { ResourceDefinition } from './definition.ts';
-import type { EntryHead } from './entry-head.ts';
-import type { Kinds } from './kinds.ts';
-import { checkParams, hideAll } from './params.ts';
-import { type Settled, type SettledEarlier, TargetQueue } from './targets/target-queue.ts';
-import type { Resource, ResourceContext, ResourceState } from './types.ts';
+import type { Clock } from '../../base/clock.ts';
+import { BrokerError } from '../../base/errors.ts';
+import { hideSecrets } from '../../base/secrets.ts';
+import type { Awaitable } from '../../events/hooks.ts';
+import type { Outboxes } from '../../outbox/outboxes.ts';
+import { Opener } from '../../targets/opener.ts';
+import type { ResourceDefinition } from '../definition.ts';
+import type { EntryHead } from '../entry-head.ts';
+import type { Kinds } from '../kinds.ts';
+import { checkParams, hideAll } from '../params.ts';
+import type { Resource, ResourceContext, ResourceState } from '../types.ts';
+import { type Settled, type SettledEarlier, TargetQueue } from './target-queue.ts';
 
 /** Dependencies of resources on the engine. */
 export interface ResourceHost {
