@@ -98,7 +98,7 @@ const LARGE: Readonly<Record<string, number>> = {
 };
 
 /** Maximum number of interfaces `...Owner`, `...Ports`, `...Host` and `...Parts` in a folder. These numbers may only shrink. */
-const MAX_PORTS: Readonly<Record<string, number>> = { 'lib/session/': 2, 'lib/': 55 };
+const MAX_PORTS: Readonly<Record<string, number>> = { 'lib/session/': 2, 'lib/': 54 };
 
 /** Files that may re-export. */
 const PUBLIC = [

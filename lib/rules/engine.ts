@@ -4,12 +4,10 @@
 // of the options are made before those of the store, win over them by id, and cannot be changed at run time.
 
 import type { ActorRef } from '../base/actor.ts';
-import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import { inSlices, WorkTime } from '../base/slices.ts';
-import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { SqlFunction } from '../sql/functions/function.ts';
 import { covers, matches } from '../topics/topic.ts';
 import { ownActions } from './actions/index.ts';
@@ -30,10 +28,12 @@ import { ruleEventInfos, testColumns } from './events/test-columns.ts';
 import type { RulesHost } from './host.ts';
 import { keptActions } from './kept-actions.ts';
 import { Kinds } from './kinds.ts';
-import { TICK_SEC } from './meter.ts';
+import { Meters } from './meter.ts';
+import { Outputs } from './outputs.ts';
+import type { EngineParts } from './parts.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
-import { BrokerRule, type RuleHost } from './rule.ts';
-import { type ActionsHost, keep, RuleActionList, resourcesIn } from './rule-actions.ts';
+import { BrokerRule } from './rule.ts';
+import { RuleActionList, resourcesIn } from './rule-actions.ts';
 import { testSteps } from './rule-test.ts';
 import { ActionTargets } from './targets/action-targets.ts';
 import { Resources } from './targets/resources.ts';
@@ -64,19 +64,10 @@ export class RuleEngine
 {
   readonly resources: Resources;
   readonly #host: RulesHost;
-  readonly #kinds: Kinds;
-  readonly #targets: ActionTargets;
-  readonly #planner: Planner;
-  readonly #feeds: EventFeeds;
+  readonly #parts: EngineParts;
   readonly #rules = new Map<string, BrokerRule>();
-  /** Rules that have matched an event and whose speed is measured. */
-  readonly #metered = new Set<BrokerRule>();
-  readonly #streams = new Map<BoundedIterable<RuleOutput>, string | undefined>();
   /** Reports errors, with repetitions suppressed. */
   readonly #reports: ErrorReports;
-  readonly #ruleHost: RuleHost;
-  readonly #actionsHost: ActionsHost;
-  readonly #tick = new FunctionTimer(() => this.#ticked());
   #lastNumber = 0;
   /** The last change. Changes are made one at a time. */
   #last: Promise<unknown> = Promise.resolve();
@@ -85,37 +76,29 @@ export class RuleEngine
     this.#host = host;
     const { options, clock } = host;
     this.#reports = new ErrorReports(() => clock.monotonic());
-    this.#planner = new Planner({
-      now: () => clock.now(),
-      random: Math.random,
-      nullIsNull: options.nullIsNull ?? false
-    });
-    this.#feeds = new EventFeeds(host);
-    this.#kinds = new Kinds(() => host.sinkActions());
+    const kinds = new Kinds(() => host.sinkActions());
     const settled: SettledEarlier = (ruleId, { actionId, origin }, isSent, error) =>
       this.#rules.get(ruleId)?.resume(actionId, isSent, error, origin);
-    this.#targets = new ActionTargets(host, settled);
-    this.#actionsHost = {
-      kinds: this.#kinds,
-      targets: this.#targets,
-      node: host.node,
-      resource: (id) => this.resources.find(id),
-      counted: (isSuccess) => host.counted(isSuccess ? 'actions.success' : 'actions.failure'),
-      failed: (ruleId, actionId, error) => this.#report(ruleId, `action ${actionId} of rule ${ruleId}`, error)
-    };
-    this.#ruleHost = this.#makeRuleHost();
     this.resources = new Resources({
-      broker: host,
-      kinds: this.#kinds,
+      ...{ broker: host, kinds, settled },
       inTurn: (run) => this.#inTurn(run),
       userOf: (id) => this.#userOf(id),
-      changed: (id) => this.#resourceChanged(id),
-      added: () => this.#armTick(),
-      settled
+      changed: (id) => this.#resourceChanged(id)
     });
-    for (const type of ownActions(host)) this.#kinds.defineAction(type);
-    for (const type of options.actions ?? []) this.#kinds.defineAction(type);
-    for (const given of options.resources ?? []) if ('make' in given) this.#kinds.defineResource(given);
+    this.#parts = {
+      ...{ host, kinds, resources: this.resources },
+      planner: new Planner({ now: () => clock.now(), random: Math.random, nullIsNull: options.nullIsNull ?? false }),
+      feeds: new EventFeeds(host),
+      meters: new Meters(host.wheel),
+      outputs: new Outputs(),
+      targets: new ActionTargets(host, settled),
+      failed: (ruleId, during, error) => {
+        if (this.#reports.isFirst(ruleId, during, error)) host.failed(error, during);
+      }
+    };
+    for (const type of ownActions(host)) kinds.defineAction(type);
+    for (const type of options.actions ?? []) kinds.defineAction(type);
+    for (const given of options.resources ?? []) if ('make' in given) kinds.defineResource(given);
     for (const row of options.functions ?? []) this.#define(row);
   }
 
@@ -131,7 +114,7 @@ export class RuleEngine
 
   /** Number of action types. */
   get actionCount(): number {
-    return this.#kinds.actionCount;
+    return this.#parts.kinds.actionCount;
   }
 
   /**
@@ -153,16 +136,16 @@ export class RuleEngine
       this.#lastNumber = Math.max(this.#lastNumber, definition.number);
       if (!this.#rules.has(id)) await this.#restoreRule(id, definition);
     }
-    this.#targets.deleteOthers([...this.#rules.values()].flatMap(({ definition }) => definition.actions));
+    this.#parts.targets.deleteOthers([...this.#rules.values()].flatMap(({ definition }) => definition.actions));
   }
 
   /** Called when the broker has started. */
   begin(): void {
     this.resources.begin();
-    this.#targets.begin();
+    this.#parts.targets.begin();
     for (const rule of this.#rules.values()) if (rule.state.state === 'disconnected') rule.awaitRetry(); // timers end at a stop
-    this.#armTick();
-    this.#feeds.begin();
+    this.#parts.meters.begin();
+    this.#parts.feeds.begin();
   }
 
   /**
@@ -170,12 +153,12 @@ export class RuleEngine
    * are closed.
    */
   async halt(): Promise<void> {
-    await Promise.all([this.resources.halt(), this.#targets.halt()]);
+    await Promise.all([this.resources.halt(), this.#parts.targets.halt()]);
   }
 
   /** End all iterations and timers, because the broker has stopped. */
   end(): void {
-    for (const stream of [...this.#streams.keys()]) stream.end();
+    this.#parts.outputs.end();
   }
 
   // ------------------------------------------------------------------------------------------------------------------ rules
@@ -186,7 +169,7 @@ export class RuleEngine
       const read = readRule(input, newActionIds(this.#host.clock.now()));
       const id = idOf(input.id, 'rule', (taken) => this.#rules.has(taken));
       if (this.#rules.has(id)) throw exists(id);
-      const plan = await this.#planner.plan(read.sql);
+      const plan = await this.#parts.planner.plan(read.sql);
       const definition = withDefaults(read, this.#place());
       const list = await this.#makeActions(id, definition);
       try {
@@ -206,13 +189,13 @@ export class RuleEngine
       const rule = this.#changeable(id);
       const { actions: given, ...read } = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
-      await this.#kinds.find(given ?? []);
+      await this.#parts.kinds.find(given ?? []);
       const present = { definitions: before.actions, states: rule.state.actions };
       const actions =
-        given === undefined ? before.actions : keptActions(given, present, (name) => this.#kinds.paramsOf(name));
+        given === undefined ? before.actions : keptActions(given, present, (name) => this.#parts.kinds.paramsOf(name));
       const after: RuleDefinition = { ...before, ...read, actions };
       const isPlanKept = after.sql === before.sql && !(rule.plan.isMissing && after.isEnabled);
-      const plan = isPlanKept ? rule.plan : await this.#planner.plan(after.sql);
+      const plan = isPlanKept ? rule.plan : await this.#parts.planner.plan(after.sql);
       const hasOtherActions = actions !== before.actions;
       const needsActions =
         after.isEnabled && (hasOtherActions || after.onActionFailed !== before.onActionFailed || !rule.isAttached);
@@ -236,11 +219,10 @@ export class RuleEngine
       const rule = this.#changeable(id);
       await this.#host.rules.delete(id);
       rule.drop();
-      this.#targets.delete(id, rule.definition.actions);
+      this.#parts.targets.delete(id, rule.definition.actions);
       this.#rules.delete(id);
-      this.#metered.delete(rule);
       this.#reports.forget(id);
-      for (const [stream, only] of [...this.#streams]) if (only === id) stream.end();
+      this.#parts.outputs.end(id);
       return true;
     });
   }
@@ -261,15 +243,13 @@ export class RuleEngine
   }
 
   async resetCounters(id: string): Promise<void> {
-    const rule = this.#existing(id);
-    this.#metered.delete(rule);
-    rule.resetCounters();
+    this.#existing(id).resetCounters();
   }
 
   async test(sql: string, event: Readonly<Record<string, unknown>> = {}): Promise<RuleTest> {
     const { node, clock } = this.#host;
     const time = new WorkTime(clock, TEST_MS);
-    const plan = await this.#planner.plan(sql, time);
+    const plan = await this.#parts.planner.plan(sql, time);
     const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
     return inSlices(testSteps(plan, event, defaults), {
       time,
@@ -282,24 +262,18 @@ export class RuleEngine
   }
 
   outputs(id?: string): AsyncIterableIterator<RuleOutput> {
-    const stream = new BoundedIterable<RuleOutput>(() => {
-      this.#streams.delete(stream);
-      this.#observe();
-    });
-    this.#streams.set(stream, id);
-    this.#observe();
-    return stream;
+    return this.#parts.outputs.iterate(id);
   }
 
   // ------------------------------------------------------------------------------------------------------------------ kinds
 
   async actions(): Promise<ActionInfo[]> {
-    await this.#kinds.findSinks();
-    return this.#kinds.actions();
+    await this.#parts.kinds.findSinks();
+    return this.#parts.kinds.actions();
   }
 
   async resourceTypes(): Promise<ResourceTypeInfo[]> {
-    return this.#kinds.resourceTypes();
+    return this.#parts.kinds.resourceTypes();
   }
 
   async events(): Promise<RuleEventInfo[]> {
@@ -307,12 +281,12 @@ export class RuleEngine
   }
 
   async createAction(type: ActionType): Promise<void> {
-    this.#kinds.defineAction(type);
+    this.#parts.kinds.defineAction(type);
     await this.reconnect();
   }
 
   async createResourceType(type: ResourceType): Promise<void> {
-    this.#kinds.defineResource(type);
+    this.#parts.kinds.defineResource(type);
     await this.resources.remake();
     await this.reconnect();
   }
@@ -329,43 +303,17 @@ export class RuleEngine
 
   #define(row: SqlFunction): void {
     checkFunction(row);
-    if (this.#planner.functions.has(row.name))
+    if (this.#parts.planner.functions.has(row.name))
       throw new StateError('FUNCTION_EXISTS', `function ${row.name}() already exists`);
-    this.#planner.define(row);
+    this.#parts.planner.define(row);
   }
 
   // ---------------------------------------------------------------------------------------------------------------- private
 
-  #makeRuleHost(): RuleHost {
-    const host = this.#host;
-    return {
-      wheel: host.wheel,
-      actions: this.#actionsHost,
-      plan: (sql) => this.#planner.plan(sql),
-      start: (actions, id) => host.startChart(actions, id),
-      watch: (filter, rule) => host.watch(filter, rule),
-      hear: (event, rule) => this.#feeds.add(event, rule),
-      published: (message, shared) => this.#feeds.published(message, shared),
-      counted: () => host.counted('rules.matched'),
-      metered: (rule) => {
-        this.#metered.add(rule);
-        this.#armTick();
-      },
-      changed: (rule, reason) => this.#changed(rule, reason),
-      failed: (rule, error) => this.#report(rule.id, `rule ${rule.id}`, error),
-      output: (rule, output, { event, bytes }) => {
-        keep(event);
-        for (const [stream, only] of this.#streams)
-          if (only === undefined || only === rule.id) stream.push({ ruleId: rule.id, output, event }, bytes);
-      }
-    };
-  }
-
   #add(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean): BrokerRule {
-    const rule = new BrokerRule(id, definition, plan, isFromOptions, this.#ruleHost);
+    const rule = new BrokerRule(id, definition, plan, isFromOptions, this.#parts);
     this.#rules.set(id, rule);
     this.#host.noted('rules', this.#rules.size);
-    if (this.#streams.size > 0) this.#observe();
     return rule;
   }
 
@@ -373,7 +321,7 @@ export class RuleEngine
   async #ruleOfOptions(id: string, input: RuleInput): Promise<BrokerRule> {
     try {
       const read = readRule(input, fixedActionIds(id));
-      return this.#add(id, withDefaults(read, this.#place()), await this.#planner.plan(read.sql), true);
+      return this.#add(id, withDefaults(read, this.#place()), await this.#parts.planner.plan(read.sql), true);
     } catch (error) {
       if (error instanceof BrokerError)
         throw new BrokerError(error.code, `rule "${id}": ${error.message}`, { cause: error });
@@ -382,14 +330,14 @@ export class RuleEngine
   }
 
   async #restoreRule(id: string, definition: RuleDefinition): Promise<void> {
-    const plan = await this.#planner.plan(definition.sql).catch(() => missingPlan(definition.sql));
+    const plan = await this.#parts.planner.plan(definition.sql).catch(() => missingPlan(definition.sql));
     const rule = this.#add(id, definition, plan, false);
     await rule.start();
   }
 
   /** The actions of an enabled rule; those of a disabled rule are only looked up. */
   async #makeActions(id: string, definition: RuleDefinition): Promise<RuleActionList | undefined> {
-    const list = await RuleActionList.make(id, definition, this.#actionsHost);
+    const list = await RuleActionList.make(id, definition, this.#parts);
     if (definition.isEnabled) return list;
     list.retire();
     return undefined;
@@ -408,32 +356,6 @@ export class RuleEngine
     for (const rule of this.#rules.values())
       if (resourcesIn(rule.definition.actions).includes(resourceId)) return rule.id;
     return undefined;
-  }
-
-  #changed({ id }: BrokerRule, reason: string | undefined): void {
-    if (reason === undefined) this.#host.emit('rule.connected', { rule: id });
-    else this.#host.emit('rule.disconnected', { rule: id, reason });
-  }
-
-  /** Report an error, with repetitions suppressed. */
-  #report(ruleId: string, during: string, error: unknown): void {
-    if (this.#reports.isFirst(ruleId, during, error)) this.#host.failed(error, during);
-  }
-
-  #observe(): void {
-    const wanted = new Set(this.#streams.values());
-    for (const rule of this.#rules.values()) rule.observe(wanted.has(undefined) || wanted.has(rule.id));
-  }
-
-  #armTick(): void {
-    const isNeeded = this.#metered.size > 0 || this.resources.size > 0;
-    if (isNeeded && this.#tick.dueMs === Infinity) this.#host.wheel.arm(this.#tick, TICK_SEC * 1000);
-  }
-
-  #ticked(): void {
-    for (const rule of this.#metered) rule.tick();
-    this.resources.checkAlive();
-    this.#armTick();
   }
 
   #existing(id: string): BrokerRule {

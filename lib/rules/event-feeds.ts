@@ -2,20 +2,27 @@ import { InvalidInput } from '../base/errors.ts';
 import type { BrokerEvents, EventName } from '../events/catalogue.ts';
 import type { Message } from '../packets/message.ts';
 import type { QoS } from '../packets/types.ts';
-import type { Shared } from '../routing/watchers.ts';
+import type { Shared, Watcher } from '../routing/watchers.ts';
 import { encodeJson } from '../sql/json.ts';
 import { CatalogueEvent } from './events/event.ts';
 import type { RuleEventName } from './events/event-name.ts';
 import { RULE_EVENTS } from './events/rows.ts';
 import { ruleEventOfTopic } from './events/topics.ts';
 import type { RulesHost } from './host.ts';
-import type { BrokerRule } from './rule.ts';
+import type { Plan } from './plan.ts';
+
+/** A rule that receives events. */
+interface Receiver {
+  /** Position: rules with lower numbers are called first. */
+  readonly order: number;
+  run(event: CatalogueEvent): void;
+}
 
 /** The consumers of an event: rules, and the publication of the event as a message. */
 interface Feed {
-  readonly rules: Set<BrokerRule>;
+  readonly rules: Set<Receiver>;
   /** The rules in the order in which they were created; undefined if the set has changed. */
-  sorted: readonly BrokerRule[] | undefined;
+  sorted: readonly Receiver[] | undefined;
   publishQos: QoS | undefined;
   remove: (() => void) | undefined;
 }
@@ -28,26 +35,42 @@ export class EventFeeds {
   readonly #context: { readonly node: string; now(): number };
   readonly #feeds = new Map<RuleEventName, Feed>();
   readonly #ignoresSystem: boolean;
-  readonly #published: ReturnType<typeof readEvents>;
+  /** The events that are published as messages, with their QoS. */
+  readonly #qosOf: ReturnType<typeof readEvents>;
 
   constructor(host: RulesHost) {
     this.#host = host;
     this.#context = { node: host.node, now: () => host.clock.now() };
-    this.#published = readEvents(host.options.events);
+    this.#qosOf = readEvents(host.options.events);
     this.#ignoresSystem = host.options.ignoreSysMessage ?? true;
   }
 
   /** Publish the events that the option `events` names. Called again at each start. */
   begin(): void {
-    for (const [name, setting] of Object.entries(this.#published)) {
+    for (const [name, setting] of Object.entries(this.#qosOf)) {
       const feed = this.#feed(name as RuleEventName);
       feed.publishQos = setting;
       this.#update(name as RuleEventName, feed);
     }
   }
 
-  /** Attach a rule to an event. @returns a function that detaches it */
-  add(name: RuleEventName, rule: BrokerRule): () => void {
+  /** Pass the events of a plan to its rule. @returns a function that ends this */
+  attach(rule: Receiver, { filters, events }: Pick<Plan, 'filters' | 'events'>): () => void {
+    const watcher: Watcher = {
+      order: rule.order,
+      watched: (message, shared) => {
+        const event = this.#published(message, shared);
+        if (event !== undefined) rule.run(event);
+      }
+    };
+    const ends = filters.map((filter) => this.#host.watch(filter, watcher));
+    for (const name of events) ends.push(this.#add(name, rule));
+    return () => {
+      for (const end of ends.splice(0)) end();
+    };
+  }
+
+  #add(name: RuleEventName, rule: Receiver): () => void {
     const feed = this.#feed(name);
     feed.rules.add(rule);
     feed.sorted = undefined;
@@ -60,7 +83,7 @@ export class EventFeeds {
   }
 
   /** The event of a published message, shared by all rules of its topic. Undefined if it reaches no rule. */
-  published(message: Message, shared: Shared): CatalogueEvent | undefined {
+  #published(message: Message, shared: Shared): CatalogueEvent | undefined {
     if (shared.value !== undefined) return shared.value as CatalogueEvent;
     if (!this.#host.isSwitchedOn) return undefined;
     const { topic } = message;

@@ -1,3 +1,4 @@
+import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
 import type { RuleCounters } from './types.ts';
 
 /** Seconds between two ticks. */
@@ -59,6 +60,35 @@ export class Meter {
       speedMax: this.#speedMax,
       speedLast5m: rounded(mean)
     };
+  }
+}
+
+/** Ticks of the meters that have matched an event. */
+export class Meters {
+  readonly #wheel: TimingWheel;
+  readonly #all = new Set<Meter>();
+  readonly #tick = new FunctionTimer(() => {
+    for (const meter of this.#all) meter.tick();
+    this.begin();
+  });
+
+  constructor(wheel: TimingWheel) {
+    this.#wheel = wheel;
+  }
+
+  /** Called when the first event has matched. */
+  add(meter: Meter): void {
+    this.#all.add(meter);
+    this.begin();
+  }
+
+  delete(meter: Meter): void {
+    this.#all.delete(meter);
+  }
+
+  /** Called when the broker has started: timers end at a stop. */
+  begin(): void {
+    if (this.#all.size > 0 && this.#tick.dueMs === Infinity) this.#wheel.arm(this.#tick, TICK_SEC * 1000);
   }
 }
 

@@ -7,33 +7,19 @@
 import { BrokerError, errorText, show } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
 import { isThenable } from '../events/hooks.ts';
-import type { Message } from '../packets/message.ts';
-import type { Cascade } from '../packets/named-publisher.ts';
 import type { Value } from '../sql/values.ts';
+import { type Cause, cascadeOf, keep } from './cause.ts';
 import { type ActionDefinition, allActions, type RuleDefinition } from './definition.ts';
-import { CatalogueEvent } from './events/event.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
-import { type ActionTargets, OwnTarget } from './targets/action-targets.ts';
+import type { EngineParts } from './parts.ts';
+import { OwnTarget } from './targets/action-targets.ts';
 import type { RuleResource } from './targets/rule-resource.ts';
 import type { Settled } from './targets/target-queue.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
 /** Maximum number of concurrent calls of one action. */
 const MAX_CALLS = 1000;
-
-/** Dependencies of the actions of rules on the engine. */
-export interface ActionsHost {
-  readonly kinds: Kinds;
-  readonly node: string;
-  readonly targets: ActionTargets;
-  /** Undefined if the resource does not exist. */
-  resource(id: string): RuleResource | undefined;
-  /** Count an outcome in the metrics of the broker. */
-  counted(isSuccess: boolean): void;
-  /** Report that an action has failed. */
-  failed(ruleId: string, actionId: string, error: unknown): void;
-}
 
 /** An action that is ready to run. */
 interface RunningAction {
@@ -67,39 +53,10 @@ type Done = (isSuccess: boolean) => void;
  */
 const MAX_PREPARED = 67_108_864;
 
-/** The event for which actions run. */
-export interface Cause {
-  readonly event: RuleEvent;
-  /** Approximate memory that is retained with each of its outputs. */
-  readonly bytes: number;
-  /** Number of characters prepared for sending so far. */
-  prepared: number;
-}
-
-/** @param count number of its outputs */
-export function causeOf(event: RuleEvent, count: number): Cause {
-  const bytes = messageOf(event)?.bytes ?? 0;
-  return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
-}
-
-/** Allow an event to outlive the current turn without retaining the memory into which its packet was received. */
-export function keep(event: RuleEvent): void {
-  messageOf(event)?.detach();
-}
-
-/** The counter of the messages that an event causes. */
-function cascadeOf(event: RuleEvent): Cascade | undefined {
-  return event instanceof CatalogueEvent ? event.cascade : undefined;
-}
-
-function messageOf(event: RuleEvent): Message | undefined {
-  return event instanceof CatalogueEvent ? event.message : undefined;
-}
-
 /** The actions of a rule. They are created when the rule is attached, and replaced as a whole. */
 export class RuleActionList {
   readonly #ruleId: string;
-  readonly #host: ActionsHost;
+  readonly #parts: EngineParts;
   readonly #mode: RuleDefinition['onActionFailed'];
   readonly #actions: readonly RunningAction[];
   /** Number of pending outcomes. The actions are closed when there are none left. */
@@ -111,12 +68,12 @@ export class RuleActionList {
     ruleId: string,
     mode: RuleDefinition['onActionFailed'],
     actions: readonly RunningAction[],
-    host: ActionsHost
+    parts: EngineParts
   ) {
     this.#ruleId = ruleId;
     this.#mode = mode;
     this.#actions = actions;
-    this.#host = host;
+    this.#parts = parts;
   }
 
   /**
@@ -127,17 +84,17 @@ export class RuleActionList {
   static async make(
     ruleId: string,
     { actions, onActionFailed }: Pick<RuleDefinition, 'actions' | 'onActionFailed'>,
-    host: ActionsHost
+    parts: EngineParts
   ): Promise<RuleActionList> {
     const made: RunningAction[] = [];
-    await host.kinds.find(actions);
+    await parts.kinds.find(actions);
     try {
-      for (const definition of actions) made.push(await makeAction(ruleId, definition, host));
+      for (const definition of actions) made.push(await makeAction(ruleId, definition, parts));
     } catch (error) {
-      for (const action of made) closeAction(action, ruleId, host);
+      for (const action of made) closeAction(action, ruleId, parts);
       throw error;
     }
-    return new RuleActionList(ruleId, onActionFailed, made, host);
+    return new RuleActionList(ruleId, onActionFailed, made, parts);
   }
 
   get states(): ActionState[] {
@@ -298,16 +255,16 @@ export class RuleActionList {
     if (isSuccess) action.counts.success++;
     else {
       action.counts.failed++;
-      this.#host.failed(this.#ruleId, action.definition.id, error);
+      reportFailure(action.definition.id, this.#ruleId, this.#parts, error);
     }
-    this.#host.counted(isSuccess);
+    this.#parts.host.counted(isSuccess ? 'actions.success' : 'actions.failure');
     return isSuccess;
   }
 
   #closeIfDone(): void {
     if (!this.#isRetired || this.#awaited > 0) return;
     this.#isClosed = true;
-    for (const action of this.#actions) closeAction(action, this.#ruleId, this.#host);
+    for (const action of this.#actions) closeAction(action, this.#ruleId, this.#parts);
   }
 }
 
@@ -316,12 +273,12 @@ export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
   return allActions(actions).flatMap(({ params: { $resource } }) => (typeof $resource === 'string' ? [$resource] : []));
 }
 
-async function makeAction(ruleId: string, definition: ActionDefinition, host: ActionsHost): Promise<RunningAction> {
+async function makeAction(ruleId: string, definition: ActionDefinition, parts: EngineParts): Promise<RunningAction> {
   const { id, name, params, run } = definition;
-  const type = run === undefined ? host.kinds.action(name) : undefined;
-  const resource = type && resourceFor(type, params, host);
+  const type = run === undefined ? parts.kinds.action(name) : undefined;
+  const resource = type && resourceFor(type, params, parts);
   const made =
-    run === undefined ? await host.targets.open(id, ruleId, () => makeOf(ruleId, definition, host)) : { run };
+    run === undefined ? await parts.targets.open(id, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
   const action: RunningAction = {
     ...{ definition, made, queue: resource ?? (made instanceof OwnTarget ? made : undefined) },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
@@ -330,9 +287,9 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
   };
   try {
     const fallbacks = action.fallbacks as RunningAction[];
-    for (const fallback of definition.fallbacks) fallbacks.push(await makeAction(ruleId, fallback, host));
+    for (const fallback of definition.fallbacks) fallbacks.push(await makeAction(ruleId, fallback, parts));
   } catch (error) {
-    closeAction(action, ruleId, host);
+    closeAction(action, ruleId, parts);
     throw error;
   }
   return action;
@@ -342,18 +299,18 @@ async function makeAction(ruleId: string, definition: ActionDefinition, host: Ac
 async function makeOf(
   ruleId: string,
   definition: ActionDefinition,
-  host: ActionsHost
+  parts: EngineParts
 ): Promise<LocalAction | SendingAction> {
   const { id, name, params } = definition;
-  await host.kinds.find([definition]);
-  const type = host.kinds.action(name);
-  const resource = resourceFor(type, params, host);
+  await parts.kinds.find([definition]);
+  const type = parts.kinds.action(name);
+  const resource = resourceFor(type, params, parts);
   const checked = checkParams(type.params, type.connected?.(params) ?? params, `the action "${type.name}"`);
   const config = resource?.definition.config ?? {};
   const create = type.create ?? type.make;
   let made: LocalAction | SendingAction | undefined;
   try {
-    made = await create?.call(type, checked, { ruleId, actionId: id, node: host.node, config });
+    made = await create?.call(type, checked, { ruleId, actionId: id, node: parts.host.node, config });
   } catch (error) {
     if (error instanceof BrokerError) throw error;
     const why = errorText(error);
@@ -385,12 +342,12 @@ function checkContent(content: unknown): void {
 }
 
 /** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */
-function resourceFor({ name, types = [] }: ActionType, params: Params, host: ActionsHost): RuleResource | undefined {
+function resourceFor({ name, types = [] }: ActionType, params: Params, parts: EngineParts): RuleResource | undefined {
   if (types.length === 0) return undefined;
   const { $resource: id } = checkParams(RESOURCE_PARAMS, params, `the action "${name}"`) as {
     $resource: string;
   };
-  const resource = host.resource(id);
+  const resource = parts.resources.find(id);
   const fail = (why: string) => new BrokerError('RESOURCE_NOT_INITIALIZED', why);
   if (resource === undefined) throw fail(`resource "${id}" does not exist`);
   if (!types.includes(resource.definition.type))
@@ -428,12 +385,16 @@ export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): Ac
   return actions.map(state);
 }
 
-function closeAction(action: RunningAction, ruleId: string, host: ActionsHost): void {
+function closeAction(action: RunningAction, ruleId: string, parts: EngineParts): void {
   for (const { made, queue, definition } of everyOf([action]))
     try {
-      if (queue instanceof OwnTarget) host.targets.release(queue);
+      if (queue instanceof OwnTarget) parts.targets.release(queue);
       else made.close?.();
     } catch (error) {
-      host.failed(ruleId, definition.id, error);
+      reportFailure(definition.id, ruleId, parts, error);
     }
+}
+
+function reportFailure(actionId: string, ruleId: string, { failed }: EngineParts, error: unknown): void {
+  failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
 }

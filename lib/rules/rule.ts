@@ -1,4 +1,4 @@
-// A rule has its subscriptions (`#removals`) only while its chart is in `connected`; `attach` and `detach` are
+// A rule receives events only while its chart is in `connected`; `attach` and `detach` are
 // actions of the chart. Making actions is asynchronous: each attempt has a number, and one that ends after a later
 // one has begun is discarded. Another statement is attached in the turn in which the previous one is detached, so no
 // event is missed or seen twice. Evaluating a statement must not throw into the path of the message: failures are
@@ -6,17 +6,16 @@
 
 import type { ActorRef } from '../base/actor.ts';
 import { errorText } from '../base/errors.ts';
-import { FunctionTimer, type TimingWheel } from '../base/timing-wheel.ts';
-import type { Message } from '../packets/message.ts';
-import type { Shared, Watcher } from '../routing/watchers.ts';
+import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
+import { causeOf } from './cause.ts';
 import type { RuleActions, RuleRun } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
-import type { RuleEventName } from './events/event-name.ts';
 import { Meter } from './meter.ts';
+import type { EngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
-import { type ActionsHost, type Cause, causeOf, RuleActionList, statesOf } from './rule-actions.ts';
+import { RuleActionList, statesOf } from './rule-actions.ts';
 import type { RuleEvent, RuleState } from './types.ts';
 
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
@@ -25,57 +24,32 @@ const RETRY_MS = 60_000;
 /** An event in the form in which a rule evaluates it and its actions receive it. */
 type EventOfRule = RuleEvent & EventColumns;
 
-/** Dependencies of a rule on the engine. */
-export interface RuleHost {
-  readonly wheel: TimingWheel;
-  readonly actions: ActionsHost;
-  /** @throws SqlError; BrokerError PACKAGE_MISSING */
-  plan(sql: string): Promise<Plan>;
-  start(actions: RuleActions, id: string): RuleRun;
-  /** Pass published messages to the rule. @returns a function that ends this */
-  watch(filter: string, rule: Watcher): () => void;
-  /** Pass other events to the rule. @returns a function that ends this */
-  hear(event: RuleEventName, rule: BrokerRule): () => void;
-  /** The event of a published message; undefined if it reaches no rule. */
-  published(message: Message, shared: Shared): EventOfRule | undefined;
-  /** Count an event of the rule's topics. */
-  counted(): void;
-  /** Called when the first event has matched. */
-  metered(rule: BrokerRule): void;
-  /** Called when the rule has been attached or detached. @param reason the reason why its actions cannot be created */
-  changed(rule: BrokerRule, reason: string | undefined): void;
-  /** Called when the statement has failed for an event. */
-  failed(rule: BrokerRule, error: unknown): void;
-  /** Called for each output while an `outputs()` iterator is open. */
-  output(rule: BrokerRule, output: Value, cause: Cause): void;
-}
-
 /** A rule: its statement, its actions, and its actor. */
-export class BrokerRule implements Watcher {
+export class BrokerRule {
   readonly id: string;
   readonly isFromOptions: boolean;
   definition: RuleDefinition;
   plan: Plan;
-  readonly #host: RuleHost;
+  readonly #parts: EngineParts;
   readonly #chart: RuleRun;
   #list: RuleActionList | undefined;
   #meter = new Meter();
   #reason: string | undefined;
-  #isObserved = false;
-  #removals: (() => void)[] = [];
+  /** Ends the events of the rule. */
+  #detach: () => void = () => undefined;
   /** Number of the last attempt to create the actions: an earlier attempt that ends later has no effect. */
   #attempt = 0;
   /** Resolves when this attempt has ended. */
   #starting: Promise<void> | undefined;
   readonly #retry = new FunctionTimer(() => void this.start());
 
-  constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, host: RuleHost) {
+  constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, parts: EngineParts) {
     this.id = id;
     this.definition = definition;
     this.plan = plan;
     this.isFromOptions = isFromOptions;
-    this.#host = host;
-    this.#chart = host.start(this.#chartActions(), id);
+    this.#parts = parts;
+    this.#chart = parts.host.startChart(this.#chartActions(), id);
   }
 
   get actor(): ActorRef {
@@ -104,7 +78,7 @@ export class BrokerRule implements Watcher {
       topics: plan.topics,
       reason: state === 'disconnected' ? this.#reason : undefined,
       counters: this.#meter.counters,
-      actions: this.#list?.states ?? statesOf(definition.actions, this.#host.actions.kinds)
+      actions: this.#list?.states ?? statesOf(definition.actions, this.#parts.kinds)
     };
   }
 
@@ -116,8 +90,8 @@ export class BrokerRule implements Watcher {
 
   async #begin(attempt: number): Promise<void> {
     try {
-      if (this.plan.isMissing) this.plan = await this.#host.plan(this.definition.sql);
-      const list = await RuleActionList.make(this.id, this.definition, this.#host.actions);
+      if (this.plan.isMissing) this.plan = await this.#parts.planner.plan(this.definition.sql);
+      const list = await RuleActionList.make(this.id, this.definition, this.#parts);
       if (attempt !== this.#attempt) list.retire();
       else this.use(list);
     } catch (error) {
@@ -134,7 +108,7 @@ export class BrokerRule implements Watcher {
     before?.retire();
     this.#reason = undefined;
     this.#chart.send('started');
-    this.#host.changed(this, undefined);
+    this.#parts.host.emit('rule.connected', { rule: this.id });
   }
 
   /** Disconnect the rule, because its actions cannot be used. */
@@ -145,7 +119,7 @@ export class BrokerRule implements Watcher {
     this.#reason = reason;
     this.#list?.retire();
     this.#chart.send('failed');
-    if (isNew) this.#host.changed(this, reason);
+    if (isNew) this.#parts.host.emit('rule.disconnected', { rule: this.id, reason });
   }
 
   /** Detach the rule. Its counters are kept. */
@@ -173,21 +147,14 @@ export class BrokerRule implements Watcher {
   /** End the rule. */
   drop(): void {
     this.#attempt++;
+    this.#parts.meters.delete(this.#meter);
     this.#chart.send('dropped');
   }
 
-  /** @param isObserved whether an iterator over its outputs is open */
-  observe(isObserved: boolean): void {
-    this.#isObserved = isObserved;
-  }
-
   resetCounters(): void {
+    this.#parts.meters.delete(this.#meter);
     this.#meter = new Meter();
     this.#list?.reset();
-  }
-
-  tick(): void {
-    this.#meter.tick();
   }
 
   /** Continue after an action that ran before a restart and whose outcome is now known. */
@@ -197,22 +164,18 @@ export class BrokerRule implements Watcher {
 
   // ---------------------------------------------------------------------------------------------------------------- events
 
-  watched(message: Message, shared: Shared): void {
-    const event = this.#host.published(message, shared);
-    if (event !== undefined) this.run(event);
-  }
-
   /** Evaluate the statement for an event, and run the actions. */
   run(event: EventOfRule): void {
     const meter = this.#meter;
-    if (meter.match()) this.#host.metered(this);
-    this.#host.counted();
+    const { host, meters, outputs: observers } = this.#parts;
+    if (meter.match()) meters.add(meter);
+    host.counted('rules.matched');
     let outputs: readonly Value[] | undefined;
     try {
       outputs = this.plan.run(this.plan.usesMetadata ? withMetadata(event, this.id) : event);
     } catch (error) {
       meter.fail();
-      this.#host.failed(this, error);
+      this.#parts.failed(this.id, `rule ${this.id}`, error);
       return;
     }
     if (outputs === undefined) {
@@ -223,7 +186,7 @@ export class BrokerRule implements Watcher {
     const list = this.#list;
     const cause = causeOf(event, outputs.length);
     for (const output of outputs) {
-      if (this.#isObserved) this.#host.output(this, output, cause);
+      if (observers.isOpen) observers.add(this.id, output, cause);
       list?.run(output, cause);
     }
   }
@@ -239,26 +202,18 @@ export class BrokerRule implements Watcher {
       attach: () => this.#attach(),
       detach: () => this.#detach(),
       awaitRetry: () => this.awaitRetry(),
-      cancelRetry: () => this.#host.wheel.disarm(this.#retry),
+      cancelRetry: () => this.#parts.host.wheel.disarm(this.#retry),
       forget: () => this.#forget()
     };
   }
 
   #attach(): void {
-    const { filters, events } = this.plan;
-    this.#removals = [
-      ...filters.map((filter) => this.#host.watch(filter, this)),
-      ...[...events].map((event) => this.#host.hear(event, this))
-    ];
-  }
-
-  #detach(): void {
-    for (const remove of this.#removals.splice(0)) remove();
+    this.#detach = this.#parts.feeds.attach(this, this.plan);
   }
 
   /** Set a timer for the next attempt. */
   awaitRetry(): void {
-    this.#host.wheel.arm(this.#retry, RETRY_MS);
+    this.#parts.host.wheel.arm(this.#retry, RETRY_MS);
   }
 
   #forget(): void {

@@ -7,10 +7,12 @@
 import { BrokerError, NotFound, StateError } from '../../base/errors.ts';
 import { checkObject, fieldsOf } from '../../base/fields.ts';
 import { keepSecrets } from '../../base/secrets.ts';
+import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { Opener } from '../../targets/opener.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
 import type { Kinds } from '../kinds.ts';
+import { TICK_SEC } from '../meter.ts';
 import { checkParams } from '../params.ts';
 import type {
   Resource,
@@ -32,8 +34,6 @@ interface ResourcesHost {
   userOf(resourceId: string): string | undefined;
   /** Called when a resource has become usable or was changed. */
   changed(resourceId: string): Promise<void>;
-  /** Called when a resource was added. */
-  added(): void;
   settled: ResourceHost['settled'];
 }
 
@@ -44,6 +44,11 @@ export class Resources implements ResourcesApi {
   readonly #resourceHost: ResourceHost;
   /** The tests in progress. */
   readonly #tests = new Set<Opener<Resource>>();
+  /** Checks again whether the targets that were alive can be reached. */
+  readonly #tick = new FunctionTimer(() => {
+    for (const resource of this.#all.values()) if (resource.isAlive) void resource.check();
+    this.#armTick();
+  });
   #lastNumber = 0;
   /** True if the broker has stopped. */
   #isHalted = false;
@@ -83,15 +88,11 @@ export class Resources implements ResourcesApi {
     }
   }
 
-  /** At each tick, check again whether the targets that were alive can be reached. */
-  checkAlive(): void {
-    for (const resource of this.#all.values()) if (resource.isAlive) void resource.check();
-  }
-
   /** Called when the broker has started. */
   begin(): void {
     this.#isHalted = false;
     for (const resource of this.#all.values()) resource.begin();
+    this.#armTick();
   }
 
   /** Close the resources, because the broker has stopped. */
@@ -131,7 +132,7 @@ export class Resources implements ResourcesApi {
       }
       this.#all.set(id, resource);
       broker.noted('resources', this.#all.size);
-      this.#host.added();
+      this.#armTick();
       if (this.#isHalted) await resource.halt();
       await this.#host.changed(id);
       return resource;
@@ -236,6 +237,11 @@ export class Resources implements ResourcesApi {
     const resource = new RuleResource(id, definition, isPersisted, this.#resourceHost);
     this.#all.set(id, resource);
     await resource.tryToMake();
+  }
+
+  #armTick(): void {
+    const isNeeded = this.#all.size > 0 && this.#tick.dueMs === Infinity;
+    if (isNeeded) this.#host.broker.wheel.arm(this.#tick, TICK_SEC * 1000);
   }
 
   #place(): { readonly createdAt: number; readonly number: number } {

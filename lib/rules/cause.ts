@@ -1,0 +1,33 @@
+import type { Message } from '../packets/message.ts';
+import type { Cascade } from '../packets/named-publisher.ts';
+import { CatalogueEvent } from './events/event.ts';
+import type { RuleEvent } from './types.ts';
+
+/** The event for which actions run. */
+export interface Cause {
+  readonly event: RuleEvent;
+  /** Approximate memory that is retained with each of its outputs. */
+  readonly bytes: number;
+  /** Number of characters prepared for sending so far. */
+  prepared: number;
+}
+
+/** @param count number of its outputs */
+export function causeOf(event: RuleEvent, count: number): Cause {
+  const bytes = messageOf(event)?.bytes ?? 0;
+  return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
+}
+
+/** Allow an event to outlive the current turn without retaining the memory into which its packet was received. */
+export function keep(event: RuleEvent): void {
+  messageOf(event)?.detach();
+}
+
+/** The counter of the messages that an event causes. */
+export function cascadeOf(event: RuleEvent): Cascade | undefined {
+  return event instanceof CatalogueEvent ? event.cascade : undefined;
+}
+
+function messageOf(event: RuleEvent): Message | undefined {
+  return event instanceof CatalogueEvent ? event.message : undefined;
+}

@@ -1,0 +1,22 @@
+import type { EventFeeds } from './event-feeds.ts';
+import type { RulesHost } from './host.ts';
+import type { Kinds } from './kinds.ts';
+import type { Meters } from './meter.ts';
+import type { Outputs } from './outputs.ts';
+import type { Planner } from './plan.ts';
+import type { ActionTargets } from './targets/action-targets.ts';
+import type { Resources } from './targets/resources.ts';
+
+/** The parts of the engine that a rule and its actions use. */
+export interface EngineParts {
+  readonly host: RulesHost;
+  readonly planner: Planner;
+  readonly feeds: EventFeeds;
+  readonly meters: Meters;
+  readonly outputs: Outputs;
+  readonly kinds: Kinds;
+  readonly targets: ActionTargets;
+  readonly resources: Resources;
+  /** Report an error, with repetitions suppressed. */
+  failed(ruleId: string, during: string, error: unknown): void;
+}
