@@ -35,9 +35,9 @@ const PEER_GONE_CODES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CL
 /**
  * The session of one client id.
  *
- * It consists of parts: the identity of the client (`client`), its subscriptions (`subscriptions`), the messages to it (`outlet`), the packet
- * ids in use in both directions (`outlet.inflight`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`). This
- * class joins them, and answers to the connection.
+ * It consists of parts: the identity of the client (`client`), its subscriptions (`subscriptions`), the messages to it (`outlet`), the
+ * packet ids in use in both directions (`outlet.inflight`), its beginning and end (`lifecycle`, `timers`), and its persisted state (`log`).
+ * This class joins them, and answers to the connection.
  */
 export class Session extends Charted<SessionState> implements ConnectionOwner {
   readonly ports: SessionPorts<Session>;

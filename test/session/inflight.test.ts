@@ -9,7 +9,7 @@ import { randomSource } from '../topics/slow-matcher.ts';
 const message = (topic: string) => Message.from({ topic, qos: 1 }, undefined, 0, 0);
 const newInflight = () => new Inflight({} as Outlet);
 const take = (inflight: Inflight, topic?: string) =>
-  inflight.take(Awaiting.puback, topic === undefined ? undefined : message(topic), 1, undefined);
+  inflight.assignId(Awaiting.puback, topic === undefined ? undefined : message(topic), 1, undefined);
 
 describe('Inflight', () => {
   it('allocates packet ids in sequence from 1, and continues after the last one when some are free again', () => {
@@ -24,7 +24,7 @@ describe('Inflight', () => {
   it('stores with a packet id its state, its message, flags and subscription identifiers', () => {
     const inflight = newInflight();
     const kept = message('a');
-    const id = inflight.take(Awaiting.pubrec, kept, 6, [3, 9]);
+    const id = inflight.assignId(Awaiting.pubrec, kept, 6, [3, 9]);
     assert.equal(inflight.stateOf(id), Awaiting.pubrec);
     assert.equal(inflight.messageOf(id), kept);
     assert.equal(inflight.flagsOf(id), 6);
@@ -46,7 +46,7 @@ describe('Inflight', () => {
   it('releases the message at PUBREC, and waits for PUBCOMP with the same packet id', () => {
     const inflight = newInflight();
     const kept = message('a');
-    const id = inflight.take(Awaiting.pubrec, kept, 2, [1]);
+    const id = inflight.assignId(Awaiting.pubrec, kept, 2, [1]);
     assert.equal(inflight.release(id), kept);
     assert.equal(inflight.stateOf(id), Awaiting.pubcomp);
     assert.equal(inflight.messageOf(id), undefined);
@@ -57,8 +57,8 @@ describe('Inflight', () => {
   it('counts the bytes of its messages until they are acknowledged or released', () => {
     const inflight = newInflight();
     const [first, second] = [message('a'), message('a/longer/topic')];
-    const id = inflight.take(Awaiting.puback, first, 1, undefined);
-    const released = inflight.take(Awaiting.pubrec, second, 2, undefined);
+    const id = inflight.assignId(Awaiting.puback, first, 1, undefined);
+    const released = inflight.assignId(Awaiting.pubrec, second, 2, undefined);
     for (let i = 0; i < 40; i++) take(inflight); // without their messages
     assert.equal(inflight.bytes, first.bytes + second.bytes);
     inflight.release(released);
@@ -90,7 +90,7 @@ describe('Inflight', () => {
 
   it('lists packet ids in the order their messages were sent, those with PUBREC in the order of PUBREC', () => {
     const inflight = newInflight();
-    for (let i = 0; i < 5; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    for (let i = 0; i < 5; i++) inflight.assignId(Awaiting.pubrec, undefined, 2, undefined);
     inflight.free(2);
     inflight.release(4);
     inflight.release(1);
@@ -99,9 +99,9 @@ describe('Inflight', () => {
 
   it('lists only messages sent before a mark', () => {
     const inflight = newInflight();
-    for (let i = 0; i < 3; i++) inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    for (let i = 0; i < 3; i++) inflight.assignId(Awaiting.pubrec, undefined, 2, undefined);
     const { mark } = inflight;
-    inflight.take(Awaiting.pubrec, undefined, 2, undefined);
+    inflight.assignId(Awaiting.pubrec, undefined, 2, undefined);
     inflight.release(2);
     assert.deepEqual(inflight.inOrder(mark), [1, 3]);
     assert.deepEqual(inflight.inOrder(), [1, 3, 4, 2]);
@@ -137,7 +137,7 @@ describe('Inflight', () => {
         const topic = `t${step}`;
         const ids = below(3) === 0 ? [step] : undefined;
         const state = pick([Awaiting.puback, Awaiting.pubrec]);
-        const id = inflight.take(state, message(topic), 1, ids);
+        const id = inflight.assignId(state, message(topic), 1, ids);
         assert.ok(id > 0 && id < 65_536 && !slow.has(id), `id ${id}`);
         slow.set(id, { state, topic, ids });
       } else {

@@ -109,7 +109,7 @@ export class Inflight {
       detachFromPublisher(message);
       resendable = message;
     }
-    return this.take(
+    return this.assignId(
       qos === 1 ? Awaiting.puback : Awaiting.pubrec,
       resendable,
       qos | (retain ? 4 : 0),
@@ -134,7 +134,7 @@ export class Inflight {
    * @param ids subscription identifiers
    * @param persisted the stored form of the message
    */
-  take(
+  assignId(
     state: number,
     message: Message | undefined,
     flags: number,
@@ -180,7 +180,7 @@ export class Inflight {
   /**
    * Restore a packet id that was in flight when the session was unloaded; in the order of the packets. `restoreMessage` adds its message.
    * @param state of `Awaiting`
-   * @param flags as for `take`, and `UNSENT`
+   * @param flags as for `assignId`, and `UNSENT`
    */
   restore(id: number, state: number, flags: number): void {
     while ((this.count + 1) * 2 > this.#mask + 1 || this.#ids[id & this.#mask] !== 0) this.#grow();
