@@ -2,7 +2,7 @@ import { InvalidInput } from '../../base/errors.ts';
 import type { Message } from '../../packets/message.ts';
 import type { Page, RetainedRecord } from '../../routing/directory.ts';
 import type { RetainedQuery } from '../../routing/directory-queries.ts';
-import { ticketSince } from '../../store/ledger.ts';
+import { commitChange } from '../../store/after-commit.ts';
 import { checkTopicName, matches } from '../../topics/topic.ts';
 import type { Engine } from '../engine.ts';
 import { checkFilter } from './app-subscriptions.ts';
@@ -42,7 +42,7 @@ export class Retained {
    */
   async delete(topic: string): Promise<boolean> {
     checkName(topic);
-    return (await this.#change(() => (this.#engine.retainer.delete(topic) ? 1 : 0))) === 1;
+    return (await this.#delete([topic])) === 1;
   }
 
   /**
@@ -61,7 +61,7 @@ export class Retained {
     const remove = async () => {
       const topics = found;
       found = [];
-      count += await this.#change(() => topics.filter((topic) => retainer.delete(topic)).length);
+      count += await this.#delete(topics);
     };
     for (const { topic, seq } of retainer.messages.entries()) {
       if (seq < next && matches(filter, topic)) found.push(topic);
@@ -72,15 +72,13 @@ export class Retained {
     return count;
   }
 
-  /** Make a change and wait until it is persisted, if it has to be. */
-  async #change(change: () => number): Promise<number> {
-    const { ledger } = this.#engine;
-    if (ledger?.isFailed) throw ledger.refusal();
-    const promises = ledger === undefined ? 0 : ledger.promises;
-    const result = change();
-    const ticket = ledger === undefined ? 0 : ticketSince(ledger, promises);
-    if (ticket > 0) await ledger?.committed(ticket);
-    return result;
+  /** @returns the number of topics that had a retained message */
+  #delete(topics: readonly string[]): Promise<number> {
+    const { ledger, retainer } = this.#engine;
+    return commitChange(ledger, () => {
+      if (ledger?.isFailed) throw ledger.refusal();
+      return topics.filter((topic) => retainer.delete(topic)).length;
+    });
   }
 
   /** A page of the list of retained messages, without their payloads: `broker.directory.retained`. */

@@ -2,7 +2,7 @@ import { NotFound } from '../../base/errors.ts';
 import type { SessionRecord } from '../../records/session-records.ts';
 import type { Page } from '../../routing/directory.ts';
 import type { ClientQuery } from '../../routing/directory-queries.ts';
-import { ticketSince } from '../../store/ledger.ts';
+import { commitChange } from '../../store/after-commit.ts';
 import type { Engine } from '../engine.ts';
 import { type KickOptions, SessionHandle } from './session-handle.ts';
 
@@ -54,7 +54,7 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    * @throws NotFound SESSION_NOT_FOUND; the errors of `SessionHandle.kick`; BrokerError STORE_FAILED if the commit fails
    */
   kick(clientId: string, options: KickOptions = {}): Promise<void> {
-    return this.#change(() => this.get(clientId).kick(options));
+    return commitChange(this.#engine.ledger, () => this.get(clientId).kick(options));
   }
 
   /**
@@ -65,12 +65,12 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    * @throws as `list` and `kick`; some sessions may have been ended before
    */
   async kickMatching(query: ClientQuery, options: KickOptions = {}): Promise<number> {
-    const { directory, services } = this.#engine;
+    const { directory, services, ledger } = this.#engine;
     const createdTo = Math.min(query.createdTo ?? Infinity, services.clock.now());
     let count = 0;
     for (let cursor: string | undefined; ; ) {
       const page = await directory.sessions({ ...query, createdTo, limit: KICKS_AT_ONCE, cursor, skip: 0 });
-      await this.#change(() => {
+      await commitChange(ledger, () => {
         for (const { clientId } of page.entries) {
           this.get(clientId).kick(options);
           count++;
@@ -87,16 +87,6 @@ export class Sessions<Data = unknown> implements Iterable<SessionHandle<Data>> {
    * @throws NotFound SESSION_NOT_FOUND; BrokerError SESSION_RUNNING if the client is connected; BrokerError STORE_FAILED
    */
   discard(clientId: string): Promise<void> {
-    return this.#change(() => this.get(clientId).discard());
-  }
-
-  /** Make a change and wait until it is persisted, if it has to be. */
-  async #change(change: () => void): Promise<void> {
-    const { ledger } = this.#engine;
-    const promises = ledger === undefined ? 0 : ledger.promises;
-    change();
-    await undefined; // a listener that is called during a transition of the session: the change follows it
-    const ticket = ledger === undefined ? 0 : ticketSince(ledger, promises);
-    if (ticket > 0) await ledger?.committed(ticket);
+    return commitChange(this.#engine.ledger, () => this.get(clientId).discard());
   }
 }
