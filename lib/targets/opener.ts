@@ -1,5 +1,5 @@
-// The life of a target, whatever its type: it is opened within a time limit, checked within another one, checked again
-// every minute while it cannot be reached, and closed once for each opening. A target that opens after it was given up
+// The life of a target, whatever its type: opening, checking and closing have time limits; it is checked again every
+// minute while it cannot be reached, and closed once for each opening. A target that opens after it was given up
 // is closed; the answer to a check that was given up has no effect.
 
 import type { Clock } from '../base/clock.ts';
@@ -10,6 +10,8 @@ import type { Awaitable } from '../events/hooks.ts';
 export const OPEN_MS = 30_000;
 /** Time limit of a check, in milliseconds. */
 const CHECK_MS = 5_000;
+/** Time limit of a close, in milliseconds. */
+const CLOSE_MS = 5_000;
 /** Interval between attempts to reach a target that is not alive, in milliseconds. */
 const RETRY_MS = 60_000;
 
@@ -186,11 +188,10 @@ export class Opener<T> {
   }
 
   async #closed(opened: T): Promise<void> {
-    try {
-      await this.#setup.close(opened);
-    } catch (error) {
-      this.#setup.failed(error, `closing ${this.#setup.what}`);
-    }
+    const { code, what } = this.#setup;
+    const tooLate = new BrokerError(code, `${what} is not closed after ${CLOSE_MS} ms`);
+    const closing = this.#limited(async () => this.#setup.close(opened), { ms: CLOSE_MS, tooLate });
+    await closing.result.catch((error) => this.#setup.failed(error, `closing ${what}`));
   }
 
   #checked(checking: Limited<void>, reason: Error | undefined): void {

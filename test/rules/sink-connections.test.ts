@@ -51,6 +51,25 @@ describe('the connection of a sink that a broker rule names', () => {
     assert.deepEqual(sink.tokens, ['s3cret']);
   });
 
+  it('takes effect after a change when the rule is enabled again, and when the broker starts', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules } = kit.broker;
+    await connect(kit.broker, { token: 'first' });
+    const params = { topic: 't', connectionSelector: 'c' };
+    await rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params }] });
+    await connect(kit.broker, { token: 'second' });
+    await rules.update('r', { description: 'other' });
+    assert.deepEqual(sink.tokens, ['first']);
+    await rules.update('r', { isEnabled: false });
+    await rules.update('r', { isEnabled: true });
+    await connect(kit.broker, { token: 'third' });
+    await kit.broker.stop();
+    await kit.broker.start();
+    await kit.clock.settle();
+    assert.deepEqual([sink.tokens, sink.opened, sink.closed], [['first', 'second', 'third'], 3, 2]);
+  });
+
   it('cannot be deleted while a rule names it, running or not, in an action or a fallback', async () => {
     const sink = new AppSink();
     const store = memoryStore();

@@ -97,6 +97,17 @@ describe('the opener of targets', () => {
     assert.deepEqual(kit.errors, ['closing the target: refused']);
   });
 
+  it('waits 5 s for a target to close', async () => {
+    const kit = new OpenerKit();
+    kit.close = never;
+    await kit.opener.open();
+    const closing = kit.opener.close(STOPPED);
+    await setImmediate();
+    await kit.advance(5_000);
+    await closing;
+    assert.deepEqual(kit.errors, ['closing the target: the target is not closed after 5000 ms']);
+  });
+
   it('opens a target to check it, and checks it every minute while it cannot be reached', async () => {
     const kit = new OpenerKit();
     let checks = 0;
