@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { runCommand } from '../../adapters/cli/commands.ts';
+import { mqttSource } from '../../adapters/streams/mqtt/index.ts';
+import { protobufFormat } from '../../adapters/streams/protobuf/index.ts';
 import { streamsApi } from '../../adapters/streams-api/index.ts';
 import { type Broker, createBroker } from '../../lib/index.ts';
 import { FakePlugins } from '../streams-api/fake-plugins.ts';
@@ -12,7 +14,7 @@ let server: Awaited<ReturnType<typeof serve>>;
 let url: string;
 
 before(async () => {
-  broker = createBroker();
+  broker = createBroker({ streams: { sources: [mqttSource()], formats: [await protobufFormat()] } });
   await broker.start();
   await broker.applications.create({ id: 'me', secret: 'secret-of-me' });
   server = await serve(streamsApi(broker, { plugins: new FakePlugins() }).node);
@@ -59,6 +61,30 @@ describe('embermq ctl stream', () => {
     const ddl = ['--sql', 'CREATE STREAM demo () WITH (DATASOURCE="u")'];
     assert.equal(await out(['replace-stream', 'demo', ...ddl]), 'Stream demo is replaced.\n');
     assert.equal(await out(['drop-table', 'names']), 'Table names is dropped.\n');
+  });
+
+  it('creates, shows and drops connections, sections and schemas', async () => {
+    const connection = { id: 'plant', typ: 'mqtt', props: { server: 'tcp://plant', password: 'p' } };
+    const file = () => withFile(JSON.stringify(connection));
+    assert.equal(await out(['add-connection', 'a.json'], file()), 'Connection plant was created.\n');
+    assert.equal(await out(['change-connection', 'plant', '-'], file()), 'Connection plant was updated.\n');
+    assert.equal(JSON.parse(await out(['connection', 'plant'])).props.password, '******');
+    const { id, status } = JSON.parse(await out(['connections']));
+    assert.deepEqual([id, status], ['plant', 'disconnected']);
+    const section = { connectionSelector: 'plant', qos: 1 };
+    const saved = await out(['set-section', 'mqtt', 'a', 'a.json'], withFile(JSON.stringify(section)));
+    assert.equal(saved, 'Configuration a of source mqtt was saved.\n');
+    assert.deepEqual(JSON.parse(await out(['sections', 'mqtt'])), { a: section });
+    assert.deepEqual(JSON.parse(await out(['section', 'mqtt', 'a'])), section);
+    assert.match((await ctl(['stream', 'drop-connection', 'plant'])).err, /connection plant is used by section a/);
+    assert.equal(await out(['drop-section', 'mqtt', 'a']), 'Configuration a of source mqtt is dropped.\n');
+    assert.equal(await out(['drop-connection', 'plant']), 'Connection plant is dropped.\n');
+    const proto = 'syntax = "proto3"; message Book { string title = 1; }';
+    assert.equal(await out(['add-schema', 'book', 'a.json'], withFile(proto)), 'protobuf schema book is created\n');
+    assert.equal(await out(['replace-schema', 'book', '-'], withFile(proto)), 'protobuf schema book is updated\n');
+    assert.equal(await out(['schemas']), '{"name":"book"}\n');
+    assert.equal(JSON.parse(await out(['schema', 'book'])).content, proto);
+    assert.equal(await out(['drop-schema', 'book']), 'protobuf schema book is deleted\n');
   });
 
   it('creates rules from flags or a file, and controls them', async () => {
