@@ -15,11 +15,11 @@ export function readBody(response: IncomingMessage, maxBytes: number, name: stri
       if (bytes <= maxBytes) chunks.push(chunk);
       else reject(new BrokerError('HTTP_BODY_TOO_LARGE', `the response of ${name} is larger than ${maxBytes} bytes`));
     });
-    response.on('error', reject);
-    response.on('end', () => {
-      if (response.complete) resolve(Buffer.concat(chunks));
-      else reject(new Error('the response is incomplete'));
-    });
+    // Node says only "aborted" if the server has ended the connection
+    response.on('error', (error) =>
+      reject(error.message === 'aborted' ? new Error('the response is incomplete', { cause: error }) : error)
+    );
+    response.on('end', () => resolve(Buffer.concat(chunks)));
   });
 }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
 import { type HttpCall, HttpClient } from '../../adapters/outgoing/index.ts';
 
+const INCOMPLETE = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nok';
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 /** A server that answers the first request of each connection, and resets the connection at the next one. */
@@ -20,15 +21,24 @@ async function resettingServer() {
       else socket.resetAndDestroy();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { url, [Symbol.asyncDispose]: close } = await listening(server);
   return {
     seen,
     /** Number of connections that have been opened. */
     connections: () => sockets.size,
-    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/in?secret=1`),
+    url,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();
+      await close();
+    }
+  };
+}
+
+async function listening(server: Server) {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/in?secret=1`),
+    async [Symbol.asyncDispose]() {
       server.close();
     }
   };
@@ -52,6 +62,13 @@ async function sendTwo(call: HttpCall) {
 }
 
 describe('the client for HTTP servers', () => {
+  it('reports an incomplete response if the server ends the connection before the end of the body', async () => {
+    await using server = await listening(createServer((socket) => socket.end(INCOMPLETE)));
+    const client = new HttpClient(server.url, { maxSockets: 1, maxBodyBytes: 100 });
+    const sent = client.send({ method: 'GET', headers: {} }, new AbortController().signal);
+    await assert.rejects(sent, { code: 'HTTP_FAILED', message: /\/in failed: the response is incomplete$/ });
+  });
+
   it('does not send a POST again when a reused connection is reset, because the server may have seen it', async () => {
     const { outcome, seen } = await sendTwo({ method: 'POST', headers: {}, body: Buffer.from('1') });
     assert.deepEqual(seen, ['GET', 'POST']);
