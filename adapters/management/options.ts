@@ -1,5 +1,5 @@
 import { type FieldValues, field } from '../../lib/adapter.ts';
-import type { AuditEntry } from '../../lib/index.ts';
+import type { AuditEntry, Size } from '../../lib/index.ts';
 import { MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
 import { REVISION_ROWS, REVISIONS, type RevisionName } from './revisions.ts';
 
@@ -19,6 +19,8 @@ export interface ManagementOptions extends MountOptions {
    * section `applications` is left out of exports, and imports that have it are refused. Default true.
    */
   appOperations?: boolean;
+  /** Maximum size of a request body. Default 1 MB. An import (`POST /x/import`) may always have 64 MB. */
+  maxBodyBytes?: Size;
   /** Maximum `_limit` of a list, and its default. Default 10,000. */
   maxRowLimit?: number;
   /**
@@ -54,6 +56,10 @@ export const MANAGEMENT_OPTIONS = {
     }
   ),
   ...MOUNT_OPTIONS,
+  maxBodyBytes: {
+    ...MOUNT_OPTIONS.maxBodyBytes,
+    about: 'Maximum size of a request body. An import may always have 64 MB.'
+  },
   appOperations: field('boolean', true, 'Allow the operations for applications and backups.'),
   maxRowLimit: field('integer', 10_000, 'Maximum _limit of a list, and its default.', { min: 1, max: 10_000 }),
   audit: field(

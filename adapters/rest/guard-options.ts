@@ -31,10 +31,7 @@ export interface MountOptions {
    * left to the host app, before credentials are checked.
    */
   unmatched?: 404 | 'next';
-  /**
-   * Access control. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens for the
-   * interface of streams, with the id ''.
-   */
+  /** Access control. Default `applications`: the applications of the broker. */
   credentials?: Credentials;
   /**
    * Proxies in front of the server: IP addresses, networks such as `10.0.0.0/8`, or `unix` for Unix sockets. Failed
@@ -52,7 +49,7 @@ export interface MountOptions {
    * It is checked if this option is given, or with `credentials: 'none'`. Default there: none.
    */
   hosts?: string | readonly string[];
-  /** Maximum size of a request body. Default 1 MB. An import (`POST /x/import`) may always have 64 MB. */
+  /** Maximum size of a request body. Default 1 MB. */
   maxBodyBytes?: Size;
   /** Time for reading a request body. Default 15 s. */
   bodyTimeout?: Duration;
@@ -79,7 +76,7 @@ export const MOUNT_OPTIONS = {
     'Origins whose pages may use the interface; "any": all of them. They get CORS headers.',
     { check: readOrigins }
   ),
-  maxBodyBytes: field('size', 1_048_576, 'Maximum size of a request body. An import may always have 64 MB.', {
+  maxBodyBytes: field('size', 1_048_576, 'Maximum size of a request body.', {
     unit: 'bytes',
     min: 1
   }),

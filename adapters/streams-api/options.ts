@@ -1,10 +1,16 @@
 import { type FieldValues, field } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
-import { MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
+import { type Credentials, MOUNT_OPTIONS, type MountOptions, prefixRow, readMountOptions } from '../rest/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 
 /** Options of `streamsApi`. */
 export interface StreamsApiOptions extends MountOptions {
+  /** The path under which the interface is mounted, or several. Default: none, `/rules` and the like. */
+  prefix?: string | readonly string[];
+  /**
+   * Access control. Default `applications`: the applications of the broker. A function of the app also gets bearer tokens, with the id ''.
+   */
+  credentials?: Credentials;
   /** The bodies of errors, unless the header `Accept` of the request asks for JSON: text as in 1.x of the original (default), or JSON. */
   errors?: 'text' | 'json';
   /** The plugins. Default: none, and the operations on them are answered with 404. */
