@@ -58,9 +58,9 @@ export const CODES: Readonly<Record<ManagementFaultKind, CodeEntry>> = {
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
 };
 
-/** The row of a fault. */
+/** The row of a fault, which `faultOf` has returned. */
 export function codesOf({ kind }: Fault): CodeEntry {
-  return (CODES as Readonly<Partial<Record<FaultKind, CodeEntry>>>)[kind] ?? CODES.failed;
+  return CODES[kind as ManagementFaultKind];
 }
 
 /** The faults for errors of the broker, by error code. */
@@ -94,7 +94,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
 
 /** The fault for an error; undefined: it is unexpected. */
 export function faultOf(error: unknown): Fault | undefined {
-  return faultFor(error, { kindOf: (code) => FAULTS[code], notFound: 'unknownRecord' });
+  return faultFor(error, { table: CODES, kindOf: (code) => FAULTS[code], notFound: 'unknownRecord' });
 }
 
 /**

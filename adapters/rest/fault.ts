@@ -73,6 +73,8 @@ export class Fault extends Error {
 
 /** The kinds of faults that errors of the broker are in an interface. */
 interface FaultKinds {
+  /** The faults that the interface has. Others are unexpected. */
+  readonly table: Readonly<Partial<Record<FaultKind, unknown>>>;
   /** The kind of an error code; it takes precedence over the class of the error. */
   kindOf(code: string): FaultKind | undefined;
   readonly notFound: FaultKind;
@@ -91,7 +93,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
  * @returns undefined for an unexpected error
  */
 export function faultFor(error: unknown, kinds: FaultKinds): Fault | undefined {
-  if (error instanceof Fault) return error;
+  if (error instanceof Fault) return Object.hasOwn(kinds.table, error.kind) ? error : undefined;
   if (!(error instanceof BrokerError)) return undefined;
   const kind = kinds.kindOf(error.code) ?? kindOfClass(error, kinds);
   return kind && new Fault(kind, MESSAGES[error.code] ?? error.message);

@@ -11,15 +11,13 @@ interface CodeEntry {
   readonly isWhole?: true;
 }
 
-const failed: CodeEntry = { status: 500, code: 1000 };
-
 /** The statuses and codes of faults. */
 const CODES: Readonly<Partial<Record<FaultKind, CodeEntry>>> = {
   refused: { status: 400, code: 1000 },
   unauthorized: { status: 401, code: 1000, isWhole: true },
   notPermitted: { status: 403, code: 1000, isWhole: true },
   tooManyLogins: { status: 429, code: 1000, isWhole: true },
-  failed,
+  failed: { status: 500, code: 1000 },
   unknownPath: { status: 404, code: 1002, isWhole: true },
   wrongMethod: { status: 405, code: 1002, isWhole: true },
   notFound: { status: 404, code: 1002 },
@@ -38,9 +36,9 @@ const CODES: Readonly<Partial<Record<FaultKind, CodeEntry>>> = {
   wrongParameter: { status: 400, code: 5000 }
 };
 
-/** The row of a fault. */
+/** The row of a fault, which `faultOf` has returned. */
 export function codesOf({ kind }: Fault): CodeEntry {
-  return CODES[kind] ?? failed;
+  return CODES[kind] as CodeEntry;
 }
 
 /** The faults for errors of the broker, by error code. */
@@ -69,12 +67,16 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   PLUGINS_STATE_FAILED: 'ioFailed',
   PLUGIN_HOSTS_MISSING: 'wrongParameter'
 };
-/** Codes of all other errors of plugins and packages. */
+/**
+ * Codes of all other errors of plugins and of packages that are not installed. Only operations on plugins and functions in JavaScript have the
+ * first three kinds; a package may be missing for any operation, such as `croner` for a rule with a schedule.
+ */
 const OF_PLUGINS = /^(PLUGINS?_|SCRIPTS?_|FUNCTION_|PACKAGE_MISSING)/;
 
 /** The fault for an error; undefined: it is unexpected. */
 export function faultOf(error: unknown): Fault | undefined {
   return faultFor(error, {
+    table: CODES,
     kindOf: (code) => FAULTS[code] ?? (OF_PLUGINS.test(code) ? 'refused' : undefined),
     notFound: 'notFound',
     state: 'refused'

@@ -46,7 +46,7 @@ describe('The OpenAPI document', () => {
     });
   }
 
-  it('serves the document below the prefix to callers with credentials, and does not list it in the index', async () => {
+  it('serves the document below the prefix to callers with credentials, and does not list it in the index', async (t) => {
     await using broker = await startBroker();
     const api = managementApi(broker, { prefix: '/api/v4' });
     await using server = await serve(api.node);
@@ -54,7 +54,10 @@ describe('The OpenAPI document', () => {
     assert.deepEqual([answer.status, answer.headers.get('content-type')], [200, 'application/json']);
     assert.deepEqual(answer.body, api.openapi());
     assert.equal((await server.call('GET', '/api/v4/openapi.json', undefined, {})).status, 401);
+    const stringify = t.mock.method(JSON, 'stringify');
     assert.equal((await server.call('HEAD', '/api/v4/openapi.json')).status, 200);
+    const written = stringify.mock.calls.filter(({ arguments: [value] }) => Object(value).openapi !== undefined);
+    assert.equal(written.length, 0, 'the text of the document is kept');
     const { data } = (await server.call('GET', '/api/v4/')).body;
     assert.ok(data.every(({ path }: { path: string }) => path !== '/openapi.json'));
   });

@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { describe, it } from 'node:test';
 import { createBroker } from 'embermq';
 import { type StreamsApiOptions, streamsApi } from 'embermq/streams-api';
+import { Fault } from '../../adapters/rest/index.ts';
 import { AUTHORIZATION, serve, startBroker } from '../support/management.ts';
 import { FakePlugins } from './fake-plugins.ts';
 
@@ -256,6 +257,19 @@ describe('Requests that the interface of streams refuses', () => {
     const { status, text } = await server.call('GET', '/rules', undefined, {});
     assert.equal(status, 500);
     assert.equal(text, 'an internal error has occurred; the broker has reported it\n');
+    assert.equal((errors[0] as Error).message, 'a bug');
+  });
+
+  it('reports a fault of a kind that only the management interface has', async () => {
+    await using broker = createBroker();
+    await broker.start();
+    broker.streams.rules.list = async () => {
+      throw new Fault('exists', 'a bug');
+    };
+    const errors: unknown[] = [];
+    broker.on('error', ({ error }) => errors.push(error));
+    await using server = await serve(streamsApi(broker, { credentials: 'remote' }).node);
+    assert.equal((await server.call('GET', '/rules', undefined, {})).status, 500);
     assert.equal((errors[0] as Error).message, 'a bug');
   });
 

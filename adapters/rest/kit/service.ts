@@ -85,6 +85,8 @@ export class RestService<M> implements Service {
   readonly #audit: Audit;
   /** Created on first use. */
   #document: OpenApiDocument | undefined = undefined;
+  /** The document with the path of the last client that has asked for it. */
+  #served: { readonly path: string; readonly document: OpenApiDocument } | undefined = undefined;
 
   constructor(broker: Broker, given: RestInterface<M>) {
     const { settings, style } = given;
@@ -138,7 +140,7 @@ export class RestService<M> implements Service {
       return answer;
     } catch (error) {
       const input = request.input ?? ({ params, query: {}, body: {} } as Input);
-      const expected = row?.faultOf?.(error, input) ?? style.faultOf(error);
+      const expected = style.faultOf(row?.faultOf?.(error, input) ?? error);
       if (expected === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path}`);
       const fault = expected ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
       this.#audit.add(request, style.codesOf(fault, row));
@@ -172,9 +174,11 @@ export class RestService<M> implements Service {
     return style.success(await row.run(contextOf(shared), input), row, shared);
   }
 
-  /** The document for a client that calls the interface below a path. */
+  /** The document for a client that calls the interface below a path: the same object as long as the path is the same. */
   #documentAt(path: string): OpenApiDocument {
-    return { ...this.document, servers: [{ url: path === '' ? '/' : path }] };
+    if (this.#served?.path !== path)
+      this.#served = { path, document: { ...this.document, servers: [{ url: path === '' ? '/' : path }] } };
+    return this.#served.document;
   }
 
   #isWrongPassword(error: unknown): boolean {
