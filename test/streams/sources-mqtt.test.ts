@@ -51,25 +51,6 @@ describe('the source mqtt for another server', () => {
     await broker.stop();
   });
 
-  it('reconnects when the server is available again, and reports why it was not', async () => {
-    const first = await start();
-    const { kept, attachment, clock } = attach(`tcp://127.0.0.1:${first.port}`);
-    await until(() => attachment.connection.status === 1);
-    await first.broker.stop();
-    await until(() => attachment.connection.status === -1);
-    assert.notEqual(attachment.connection.disconnectedMessage, '');
-    clock.advance(1100);
-    await until(() => /ECONNREFUSED/.test(attachment.connection.disconnectedMessage));
-    const second = await start(first.port);
-    await until(() => clock.pending > 0);
-    clock.advance(2300);
-    await until(() => attachment.connection.status === 1);
-    second.broker.publish({ topic: 'a/1', payload: '{"n":1}' });
-    await until(() => kept.rows.length === 1);
-    await attachment.detach();
-    await second.broker.stop();
-  });
-
   it('reports the subscriptions that the server refuses, and is down if all are refused', async () => {
     const other = createBroker({
       auth: [{ name: 'topics', authorize: ({ topic }) => topic !== 'a/+' }]
@@ -90,16 +71,6 @@ describe('the source mqtt for another server', () => {
     assert.match(kept.errors[0], /the server refuses the subscription to a\/\+;/);
     await Promise.all([all.detach(), some.detach()]);
     await other.stop();
-  });
-
-  it('can be closed while there is no server', async () => {
-    const { broker, port } = await start();
-    await broker.stop();
-    const { attachment, clock } = attach(`tcp://127.0.0.1:${port}`);
-    await attachment.opened;
-    await until(() => attachment.connection.status === -1);
-    await attachment.detach();
-    assert.equal(clock.pending, 0);
   });
 
   it('appends the name of the stream to a client id that is in use', async () => {
