@@ -107,11 +107,6 @@ export class PublishedTopics {
     return true;
   }
 
-  /** Store the result of mapping a topic name. */
-  map(topic: MappedTopic): void {
-    this.mapped = topic;
-  }
-
   /** Set a topic alias for the client. @param given the topic name that the client has sent */
   setAlias(alias: number, topic: string, given = topic): void {
     (this.#aliases ??= [])[alias] = { topic, given };

@@ -119,7 +119,7 @@ export class EventCompiler implements ExpressionContext<Scope, Value> {
 
   steps(steps: readonly Step[]): readonly CompiledStep[] {
     return steps.map((step) => {
-      if (step.type === 'part') throw new TypeError('the dialect has no parts of lists');
+      if (step.type === 'part') throw new Error('unreachable: the dialect has no parts of lists');
       if (step.type !== 'index') return step;
       return { type: 'index', index: this.compile(step.index), append: step.append === true };
     });

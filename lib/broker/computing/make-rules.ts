@@ -41,12 +41,12 @@ export function makeRules(
   parts: RuleParts,
   { tables, outboxes, streams }: RuleBase
 ): { rules: Rules; ruleFeature: Feature } {
-  const { settings, clock, wheel, work, life, events, metrics, alarms, announcer } = services;
-  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  const { settings, clock, wheel, work, life, events, metrics, alarms } = services;
   let start: StartChart<RuleActions> | undefined;
   const ruleFeature = new RuleFeature();
   const rules = new Rules({
-    ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes, failed },
+    ...{ options: settings.rules, node: settings.node, clock, wheel, outboxes },
+    failed: (error, during) => services.failed(error, during),
     rules: tables.own(RULES_TABLE) as never,
     resources: tables.own(RESOURCES_TABLE) as never,
     sinkActions: async () => (await streams.sinkActions()).map(actionOf),
@@ -62,7 +62,7 @@ export function makeRules(
     startChart(actions, id) {
       start ??= parts.actors.starter<RuleActions>(ruleMachine(), {
         key: 'rule',
-        failed: (_, error, action) => failed(error, `the ${action} of a rule`),
+        failed: (_, error, action) => services.failed(error, `the ${action} of a rule`),
         methodsFor: () => 'update or delete of broker.rules'
       });
       return start(actions, id);
@@ -83,7 +83,7 @@ export function makeRules(
     noted: (gauge, count) => metrics.note(gauge, count),
     raise: (id, title, summary) => alarms.raise({ id, title, summary }),
     clear: (id) => alarms.clear(id),
-    pause: () => services.slices.next(),
+    pause: () => services.pause(),
     during: (promise) => work.forAWhile(promise)
   });
   return { rules, ruleFeature };

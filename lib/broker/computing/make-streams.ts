@@ -111,13 +111,13 @@ export function makeStreams(
   { tables, outboxes, listeners }: StreamBase
 ): { readonly streams: Streams; readonly streamRecords: StreamRecords | undefined } {
   const records = parts.ledger && new StreamRecords(parts.ledger);
-  const { settings, work, events, announcer } = services;
-  const failed = (error: unknown, during: string) => announcer.failed(error, during, undefined);
+  const { settings, work, events } = services;
   const clock = services.clock.internal ?? services.clock;
   const causes = new MessageCauses();
   let start: StartChart<StreamRuleActions> | undefined;
   const streams = new Streams({
-    ...{ options: settings.streams, node: settings.node, clock, outboxes, records, failed },
+    ...{ options: settings.streams, node: settings.node, clock, outboxes, records },
+    failed: (error, during) => services.failed(error, during),
     definitions: tables.own(STREAMS_TABLE) as never,
     rules: tables.own(STREAM_RULES_TABLE) as never,
     notes: tables.own(STREAM_NOTES_TABLE) as never,
@@ -128,7 +128,7 @@ export function makeStreams(
     startChart(actions, id) {
       start ??= parts.actors.starter<StreamRuleActions>(streamRuleMachine(), {
         key: 'rule',
-        failed: (_, error, action) => failed(error, `the ${action} of a stream rule`),
+        failed: (_, error, action) => services.failed(error, `the ${action} of a stream rule`),
         methodsFor: () => 'start, stop or delete of broker.streams.rules'
       });
       return start(actions, id);
@@ -142,7 +142,7 @@ export function makeStreams(
     },
     retained: (filters) => retainedMessages(parts, filters),
     pause: () => services.turn.pause(),
-    nextSlice: () => services.slices.next(),
+    nextSlice: () => services.pause(),
     publisherOf,
     isOwn: (server) => isOwnServer(server, listeners()),
     publish: (input, ruleId, cause) =>

@@ -30,7 +30,7 @@ export class StoredSessions {
     const { client, lifecycle } = session;
     if (client.isPersistent) {
       const log = new SessionLog(session, ++this.#lastNumber, this.#ledger);
-      session.outlet.persistIn(log);
+      session.outlet.log = log;
       log.changed();
     } else lifecycle.will?.persistIn(this.recordOf(session));
   }

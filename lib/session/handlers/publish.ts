@@ -416,7 +416,8 @@ function mappedRoute(
   if (known !== undefined && isSameTopic(known.bytes, buf, topicAt, topicEnd)) {
     if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
     const route = ports.routing.of(known.topic);
-    if (!route.isStale || known.route !== undefined) topics.map({ ...known, route: route.isStale ? undefined : route });
+    if (!route.isStale || known.route !== undefined)
+      topics.mapped = { ...known, route: route.isStale ? undefined : route };
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
@@ -431,7 +432,7 @@ function mappedRoute(
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  topics.map({ given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
+  topics.mapped = { given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
   return route;
 }
 

@@ -115,3 +115,10 @@ export function awaitedIds(inFlight: Buffer): IdSet {
   for (let at = from; at < inFlight.length; at += ID_BYTES) ids.add(inFlight.readUInt16BE(at));
   return ids;
 }
+
+/** The numbers of the messages in flight of a client that is away. */
+export function numbersIn(offline: OfflineFlights | undefined): ReadonlySet<number> {
+  const numbers = new Set<number>();
+  forEachInFlight(offline?.record ?? NOTHING_IN_FLIGHT, (_id, _state, _flags, seq) => numbers.add(seq));
+  return numbers;
+}

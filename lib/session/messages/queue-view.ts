@@ -8,7 +8,7 @@ import type { QoS } from '../../packets/types.ts';
 import { RecordError } from '../../store/record.ts';
 import { type PersistedMessage, readSegment, segmentFirst } from '../../store/segment.ts';
 import type { Session } from '../session.ts';
-import { awaitedIds, forEachInFlight } from './in-flight-record.ts';
+import { awaitedIds, forEachInFlight, numbersIn } from './in-flight-record.ts';
 import { Awaiting, UNSENT } from './inflight.ts';
 import type { Queued } from './priority-list.ts';
 import type { SessionLog } from './session-log.ts';
@@ -169,8 +169,7 @@ async function* inLog(
     const some = found.slice(at, at + MESSAGES_AT_ONCE);
     yield some.filter((one) => one.seq < pageFrom && isNext(one)).map((one) => placed(one, least));
   }
-  const inFlight = new Set<number>();
-  if (log.offline !== undefined) forEachInFlight(log.offline.record, (_id, _state, _flags, seq) => inFlight.add(seq));
+  const inFlight = numbersIn(log.offline);
   const isWaiting = (persisted: PersistedMessage) => isNext(persisted) && !inFlight.has(persisted.seq);
   const { time } = log.session.ports;
   let from = Math.max(least, pageFrom);

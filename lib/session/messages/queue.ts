@@ -22,7 +22,7 @@ import { afterCommit } from '../../store/after-commit.ts';
 import { type PersistedMessage, type ReadSegment, segmentFirst } from '../../store/segment.ts';
 import type { Entry } from '../../store/store.ts';
 import { Shortenable, type TotalBacklog } from '../total-backlog.ts';
-import { forEachInFlight, NOTHING_IN_FLIGHT, type OfflineFlights } from './in-flight-record.ts';
+import { forEachInFlight, numbersIn, type OfflineFlights } from './in-flight-record.ts';
 import { UNSENT } from './inflight.ts';
 import type { Outlet } from './outlet.ts';
 import {
@@ -792,11 +792,4 @@ export class Queue extends Shortenable {
 
 function newPaging(wanted: Map<number, number> | undefined): Paging {
   return { records: FIRST_PAGE_RECORDS, reading: undefined, dropped: undefined, wanted, isStopped: false };
-}
-
-/** The numbers of the messages in flight of a client that is away. */
-function numbersIn(offline: OfflineFlights | undefined): ReadonlySet<number> {
-  const numbers = new Set<number>();
-  forEachInFlight(offline?.record ?? NOTHING_IN_FLIGHT, (_id, _state, _flags, seq) => numbers.add(seq));
-  return numbers;
 }
