@@ -102,14 +102,15 @@ export class OwnTarget implements SendingAction {
     return this.#opener.open();
   }
 
-  /** Open the queue of a target, or take over its limits. @throws as `Outboxes.open` */
+  /** Open the queue of a target. @throws as `Outboxes.open` */
   queueFor({ outbox }: ActionTarget): void {
     this.#queue.change(outbox);
   }
 
   /** Open the target again, because the broker has started. @throws as `make` */
   async begin(): Promise<void> {
-    this.queueFor(await this.#target());
+    const target = await this.#target();
+    if (this.#queue.isOpen) this.queueFor(target); // with other limits, perhaps
   }
 
   /** Close the target, because the broker has stopped. The queue stays unchanged. */
