@@ -3,7 +3,7 @@
 // whose client is misspelt would apply to all. Lists are the oldest first, so that a new rule moves no other to
 // another page. Batches run in slices, and their answers echo the entries with a result each.
 
-import type { Static } from 'typebox';
+import type { Static, TProperties } from 'typebox';
 import type { AclGroup, AclRecord, AclSubject } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
 import { any, anyOf, listOf, objectOf, oneOf, optional, text } from '../../rest/kit/index.ts';
@@ -39,7 +39,6 @@ const ACCESS = text('allow or deny');
 const RESULT = text('ok, or the fault: `{error,topic}`');
 const OF_CLIENT_ID = { clientid: text('The client id') };
 const OF_USERNAME = { username: text('The user name') };
-const OF_ALL = { all: text('$all') };
 const SHOWN = { topic: TOPIC, action: ACTION, access: ACCESS };
 /** A rule with its result. Invalid parts of a request are echoed unchanged. */
 const ECHOED = objectOf({ result: RESULT });
@@ -65,7 +64,7 @@ function wordOf({ kind, original }: Fault): string | undefined {
 }
 
 /** @throws Fault wrongParameter if a rule names more than one client */
-function subjectOf({ clientid, client_id, username, all }: ShownAclRule): AclSubject {
+function subjectOf({ clientid, client_id, username, all }: Partial<ShownAclRule>): AclSubject {
   const clientId = clientid ?? client_id;
   if ([clientId, username, all].filter((one) => one !== undefined).length > 1)
     throw new Fault('wrongParameter', 'a rule applies to a "clientid", to a "username", or to all: give one of them');
@@ -133,41 +132,39 @@ async function remove(context: Context, subject: AclSubject, topic: string): Pro
   checkDeleted(context, wasThere, `rule for the topic "${topic}"`);
 }
 
+/** An operation that lists the rules of a group. @param rule an example */
+function listing(name: 'clientid' | 'username' | 'all', of: TProperties, rule: object): Operation {
+  return operation({
+    name: `list_${name}`,
+    method: 'GET',
+    path: `/acl/${name === 'all' ? ALL : name}`,
+    ctl: name === 'clientid' ? { 'acl list': 'clientid username all topic action access' } : 'acl list',
+    descr: 'List available mnesia in the cluster',
+    example: { data: [{ ...rule, result: 'ok' }] },
+    paged: 'max',
+    data: listOf(objectOf({ ...of, ...SHOWN, result: RESULT })),
+    run: (context) => list(context, name === 'clientid' ? 'clientId' : name)
+  });
+}
+
+/** An operation that deletes a rule. @param path of its subject @param params an example */
+function deletion(name: string, path: string, params: Readonly<Record<string, string>>): Operation {
+  return operation({
+    name,
+    method: 'DELETE',
+    path: `/acl/${path}/topic/:topic` as '/acl/topic/:topic',
+    ctl: path.startsWith('all') ? undefined : 'acl remove TOPIC=topic --client=clientid --user=username',
+    descr: 'Delete mnesia in the cluster',
+    example: { params },
+    run: (context, { params }) => remove(context, subjectOf(params), params.topic)
+  });
+}
+
 /** The access rules that are set at run time. */
 export const ACL: readonly Operation[] = [
-  operation({
-    name: 'list_clientid',
-    method: 'GET',
-    path: '/acl/clientid',
-    ctl: { 'acl list': 'clientid username all topic action access' },
-    descr: 'List available mnesia in the cluster',
-    example: { data: [{ ...OF_SENSOR, result: 'ok' }] },
-    paged: 'max',
-    data: listOf(objectOf({ ...OF_CLIENT_ID, ...SHOWN, result: RESULT })),
-    run: (context) => list(context, 'clientId')
-  }),
-  operation({
-    name: 'list_username',
-    method: 'GET',
-    path: '/acl/username',
-    ctl: 'acl list',
-    descr: 'List available mnesia in the cluster',
-    example: { data: [{ ...OF_SENSORS, result: 'ok' }] },
-    paged: 'max',
-    data: listOf(objectOf({ ...OF_USERNAME, ...SHOWN, result: RESULT })),
-    run: (context) => list(context, 'username')
-  }),
-  operation({
-    name: 'list_all',
-    method: 'GET',
-    path: '/acl/$all',
-    ctl: 'acl list',
-    descr: 'List available mnesia in the cluster',
-    example: { data: [{ ...OF_EVERYONE, result: 'ok' }] },
-    paged: 'max',
-    data: listOf(objectOf({ ...OF_ALL, ...SHOWN, result: RESULT })),
-    run: (context) => list(context, 'all')
-  }),
+  listing('clientid', OF_CLIENT_ID, OF_SENSOR),
+  listing('username', OF_USERNAME, OF_SENSORS),
+  listing('all', { all: text('$all') }, OF_EVERYONE),
   operation({
     name: 'lookup_clientid',
     method: 'GET',
@@ -208,39 +205,8 @@ export const ACL: readonly Operation[] = [
       return echoed(body, 'ok');
     }
   }),
-  operation({
-    name: 'delete_clientid',
-    method: 'DELETE',
-    path: '/acl/clientid/:clientid/topic/:topic',
-    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
-    descr: 'Delete mnesia in the cluster',
-    example: { params: { clientid: 'sensor-1', topic: 'commands/sensor-1' } },
-    run: (context, { params: { clientid: clientId, topic } }) => remove(context, { clientId }, topic)
-  }),
-  operation({
-    name: 'delete_username',
-    method: 'DELETE',
-    path: '/acl/username/:username/topic/:topic',
-    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
-    descr: 'Delete mnesia in the cluster',
-    example: { params: { username: 'sensors', topic: 'sensors/#' } },
-    run: (context, { params: { username, topic } }) => remove(context, { username }, topic)
-  }),
-  operation({
-    name: 'delete_all',
-    method: 'DELETE',
-    path: '/acl/$all/topic/:topic',
-    ctl: 'acl remove TOPIC=topic --client=clientid --user=username',
-    descr: 'Delete mnesia in the cluster',
-    example: { params: { topic: 'secret/#' } },
-    run: (context, { params: { topic } }) => remove(context, 'all', topic)
-  }),
-  operation({
-    name: 'delete_all',
-    method: 'DELETE',
-    path: '/acl/all/$all/topic/:topic',
-    descr: 'Delete mnesia in the cluster',
-    example: { params: { topic: 'secret/#' } },
-    run: (context, { params: { topic } }) => remove(context, 'all', topic)
-  })
+  deletion('delete_clientid', 'clientid/:clientid', { clientid: 'sensor-1', topic: 'commands/sensor-1' }),
+  deletion('delete_username', 'username/:username', { username: 'sensors', topic: 'sensors/#' }),
+  deletion('delete_all', ALL, { topic: 'secret/#' }),
+  deletion('delete_all', `all/${ALL}`, { topic: 'secret/#' })
 ];
