@@ -7,6 +7,7 @@ import { ALARMS } from '../../adapters/management/operations/alarms.ts';
 import { APPLICATIONS } from '../../adapters/management/operations/applications.ts';
 import { BANNED } from '../../adapters/management/operations/banned.ts';
 import { CREDENTIALS } from '../../adapters/management/operations/credentials.ts';
+import { withNodeForms } from '../../adapters/management/operations/on-node.ts';
 import { USERS } from '../../adapters/management/operations/users.ts';
 import { Router } from '../../adapters/rest/index.ts';
 import { check } from '../../adapters/rest/kit/index.ts';
@@ -20,7 +21,7 @@ const LOCAL_TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/;
 type Server = Awaited<ReturnType<typeof serveManagement>>;
 type Request = [method: string, path: string, body: unknown];
 
-const rows = new Router([...ACL, ...ALARMS, ...APPLICATIONS, ...BANNED, ...CREDENTIALS, ...USERS]);
+const rows = new Router([...ACL, ...withNodeForms(ALARMS), ...APPLICATIONS, ...BANNED, ...CREDENTIALS, ...USERS]);
 
 /** Send a request that succeeds, and check that the data of the answer has the documented shape. */
 async function ask(server: Server, method: string, path: string, body?: unknown) {

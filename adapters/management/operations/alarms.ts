@@ -1,6 +1,6 @@
 import { dateTimeText } from '../../../lib/adapter.ts';
 import type { PastAlarm, PresentAlarm } from '../../../lib/index.ts';
-import { componentOf, listOf, objectOf, text } from '../../rest/kit/index.ts';
+import { componentOf, listOf, text } from '../../rest/kit/index.ts';
 import { NODE, TIME } from '../examples.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
 import { EARLIER } from '../revisions.ts';
@@ -15,7 +15,6 @@ const DETAILS = componentOf('AlarmDetails', {
 const ID = text('The condition, for example descriptors_short:tcp:1883');
 const PRESENT = listOf(componentOf('PresentAlarm', { id: ID, desc: DETAILS }));
 const PAST = listOf(componentOf('PastAlarm', { id: ID, desc: DETAILS, clear_at: time('When it was cleared') }));
-const ofNodes = (alarms: typeof PRESENT | typeof PAST) => listOf(objectOf({ node: text('Name of the node'), alarms }));
 
 /** Alarms of the examples. */
 const LOW_PRESSURE = {
@@ -39,27 +38,11 @@ function shownPast(alarm: PastAlarm): Record<string, unknown> {
 const present = ({ broker }: Context) => broker.alarms.present().map(shown);
 const history = ({ broker }: Context) => broker.alarms.history().map(shownPast);
 
-type AlarmList = (context: Context) => Record<string, unknown>[];
-
-/** The alarms of each node. */
-function ofAll(context: Context, alarms: AlarmList) {
-  return [{ node: context.broker.settings.node, alarms: alarms(context) }];
-}
-
 /** Active and past alarms. */
 export const ALARMS: readonly Operation[] = [
   operation({
-    name: 'list_all_alarms',
-    method: 'GET',
-    path: '/alarms',
-    descr: 'List all alarms',
-    example: { data: [{ node: NODE, alarms: [LOW_PRESSURE] }] },
-    in: EARLIER,
-    data: ofNodes(PRESENT),
-    run: (context) => ofAll(context, present)
-  }),
-  operation({
     name: 'list_node_alarms',
+    ofAllNodes: { field: 'alarms', name: 'list_all_alarms', descr: 'List all alarms' },
     method: 'GET',
     path: '/alarms/:node',
     descr: 'List alarms of a node',
@@ -69,17 +52,13 @@ export const ALARMS: readonly Operation[] = [
     run: present
   }),
   operation({
-    name: 'list_all_alarms',
-    method: 'GET',
-    path: '/alarms/present',
-    ctl: { 'alarms list': 'id desc.severity desc.title desc.summary desc.timestamp' },
-    descr: 'List all alarms',
-    example: { data: [{ node: NODE, alarms: [LOW_PRESSURE] }] },
-    data: ofNodes(PRESENT),
-    run: (context) => ofAll(context, present)
-  }),
-  operation({
     name: 'list_node_alarms',
+    ofAllNodes: {
+      field: 'alarms',
+      name: 'list_all_alarms',
+      ctl: { 'alarms list': 'id desc.severity desc.title desc.summary desc.timestamp' },
+      descr: 'List all alarms'
+    },
     method: 'GET',
     path: '/alarms/present/:node',
     descr: 'List alarms of a node',
@@ -88,17 +67,13 @@ export const ALARMS: readonly Operation[] = [
     run: present
   }),
   operation({
-    name: 'list_all_alarm_history',
-    method: 'GET',
-    path: '/alarms/history',
-    ctl: { 'alarms history': 'id desc.severity desc.title desc.summary desc.timestamp clear_at' },
-    descr: 'List all alarm history',
-    example: { data: [{ node: NODE, alarms: [OPEN_DOOR] }] },
-    data: ofNodes(PAST),
-    run: (context) => ofAll(context, history)
-  }),
-  operation({
     name: 'list_node_alarm_history',
+    ofAllNodes: {
+      field: 'alarms',
+      name: 'list_all_alarm_history',
+      ctl: { 'alarms history': 'id desc.severity desc.title desc.summary desc.timestamp clear_at' },
+      descr: 'List all alarm history'
+    },
     method: 'GET',
     path: '/alarms/history/:node',
     descr: 'List alarm history of a node',

@@ -14,7 +14,6 @@ import { type Plugin, pluginNamed, pluginOfSetting } from '../plugins.ts';
 import { givenValue, shownValue } from '../setting-values.ts';
 
 const VALUE = anyOf([text(), number(), flag()]);
-const NODE = text('Name of the node');
 const CONFIG = objectOf({
   key: text('Documented name of the option: "zone.external.max_inflight"'),
   value: anyOf([text(), number(), flag()], 'Present value, as it can be sent back; "": none'),
@@ -153,15 +152,7 @@ const EXAMPLE_NODE = 'embermq@127.0.0.1';
 export const CONFIGS: readonly Operation[] = [
   operation({
     name: 'get_all_configs',
-    method: 'GET',
-    path: '/configs',
-    descr: 'Get all configs',
-    data: listOf(objectOf({ node: NODE, config: listOf(CONFIG) })),
-    example: {},
-    run: (context) => [{ node: context.broker.settings.node, config: configs(context) }]
-  }),
-  operation({
-    name: 'get_all_configs',
+    ofAllNodes: { field: 'config', name: 'get_all_configs', descr: 'Get all configs' },
     method: 'GET',
     path: '/nodes/:node/configs',
     descr: 'Get all configs of a node',

@@ -1,6 +1,6 @@
 import * as Type from 'typebox';
 import type { ListenerHandle } from '../../../lib/adapter.ts';
-import { anyOf, componentOf, integer, listOf, objectOf, recordOf, text } from '../../rest/kit/index.ts';
+import { anyOf, componentOf, integer, listOf, recordOf, text } from '../../rest/kit/index.ts';
 import { NODE } from '../examples.ts';
 import { type Context, operation } from '../operation.ts';
 import { addressText } from '../wire.ts';
@@ -54,17 +54,13 @@ function protocolOf({ protocol, address }: ListenerHandle, hasPort: boolean): st
 /** Listeners. */
 export const LISTENERS = [
   operation({
-    name: 'list_listeners',
-    method: 'GET',
-    path: '/listeners',
-    ctl: { listeners: 'protocol listen_on current_conns max_conns' },
-    descr: 'A list of listeners in the cluster',
-    example: { data: [{ node: NODE, listeners: [EXAMPLE] }] },
-    data: listOf(objectOf({ node: text('Name of the node'), listeners: DATA })),
-    run: (context) => [{ node: context.broker.settings.node, listeners: listeners(context) }]
-  }),
-  operation({
     name: 'list_node_listeners',
+    ofAllNodes: {
+      field: 'listeners',
+      name: 'list_listeners',
+      ctl: { listeners: 'protocol listen_on current_conns max_conns' },
+      descr: 'A list of listeners in the cluster'
+    },
     method: 'GET',
     path: '/nodes/:node/listeners',
     descr: 'A list of listeners on the node',

@@ -67,17 +67,13 @@ function stats({ broker, revision }: Context): Record<string, number> {
 /** Counters since the start. */
 export const METRICS = [
   operation({
-    name: 'list_all_metrics',
-    method: 'GET',
-    path: '/metrics',
-    ctl: 'metrics',
-    descr: 'A list of metrics of all nodes in the cluster',
-    example: { data: [{ node: NODE_NAME, metrics: METRICS_EXAMPLE }] },
-    data: listOf(objectOf({ node: NODE, metrics: METRICS_DATA })),
-    run: (context) => [{ node: context.broker.settings.node, metrics: metrics(context) }]
-  }),
-  operation({
     name: 'list_node_metrics',
+    ofAllNodes: {
+      field: 'metrics',
+      name: 'list_all_metrics',
+      ctl: 'metrics',
+      descr: 'A list of metrics of all nodes in the cluster'
+    },
     method: 'GET',
     path: '/nodes/:node/metrics',
     descr: 'A list of metrics of a node',

@@ -75,16 +75,8 @@ function change(
 /** Plugins that can be loaded and unloaded: features, and sources of authentication and rules. */
 export const PLUGINS: readonly Operation[] = [
   operation({
-    name: 'list_all_plugins',
-    method: 'GET',
-    path: '/plugins',
-    descr: 'List all plugins in the cluster',
-    data: listOf(objectOf({ node: text('Name of the node'), plugins: listOf(PLUGIN) })),
-    example: {},
-    run: ({ broker }) => [{ node: broker.settings.node, plugins: plugins(broker) }]
-  }),
-  operation({
     name: 'list_node_plugins',
+    ofAllNodes: { field: 'plugins', name: 'list_all_plugins', descr: 'List all plugins in the cluster' },
     method: 'GET',
     path: '/nodes/:node/plugins',
     ctl: { 'plugins list': 'name active type description' },

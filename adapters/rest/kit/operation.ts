@@ -123,6 +123,8 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   readonly descr: string;
   /** The name and the purpose of the form for one node, if there is one, and its place. Only the management interface has such forms. */
   readonly onNode?: readonly [name: string, descr: string, place?: 'before' | 'after'];
+  /** The form for all nodes, whose answer is a list of nodes with the answer of this operation in a field. Only in the management interface. */
+  readonly ofAllNodes?: Pick<Operation, 'name' | 'descr' | 'ctl'> & { readonly field: string };
   /**
    * The action of `embermq ctl` that sends the request; or actions, each with the columns of its table on a terminal. Words in capitals are
    * arguments; in brackets, optional ones. Arguments are the parameters of the path in their order, unless they name another one, as in
