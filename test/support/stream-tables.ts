@@ -82,12 +82,11 @@ function builtInSinkNamed(name: string): SinkType {
   return builtIn.sinks.find((type) => type.name === name) ?? assert.fail(`there is no sink ${name}`);
 }
 
-/** A row for each member of interfaces, given by file and name, with the text of its docstring. */
+/** A row for each member of interfaces, given by file and name, with the text of its docstring: that of the last one that has it. */
 function fields(...parts: readonly string[]): string {
-  const rows = parts.flatMap((name, at) =>
-    at % 2 === 0 ? [] : interfaceMembers(parts[at - 1], name).map((member) => [code(member.name), member.about])
-  );
-  return markdown(['option', 'purpose'], rows);
+  const members = parts.flatMap((name, at) => (at % 2 === 0 ? [] : interfaceMembers(parts[at - 1], name)));
+  const rows = new Map(members.map(({ name, about }) => [name, [code(name), about]]));
+  return markdown(['option', 'purpose'], [...rows.values()]);
 }
 
 function ruleEventTable(): string {
