@@ -13,11 +13,22 @@ interface Counterpart {
   readonly isAmbiguous?: true;
 }
 
-/** Names, in lower case, whose values say where an element connects to; without these, those that say what it is called. */
-const IDENTITIES = [
-  ['url', 'server', 'servers', 'host', 'hostname', 'address', 'addr', 'broker', 'brokers', 'endpoint', 'port'],
-  ['id', 'name', 'key', 'clientid', 'client_id', 'topic']
+/** Names, in lower case, whose values say where something connects to. */
+const SERVERS = [
+  'url',
+  'server',
+  'servers',
+  'host',
+  'hostname',
+  'address',
+  'addr',
+  'broker',
+  'brokers',
+  'endpoint',
+  'port'
 ];
+/** Names of values that tell an element from others: where it connects to, or else what it is called. */
+const IDENTITIES = [SERVERS, ['id', 'name', 'key', 'clientid', 'client_id', 'topic']];
 /** Maximum number of pairs of elements that are compared. */
 const MAX_PAIRS = 1_000_000;
 /** The end of the message for an element for which several are possible. */
@@ -100,4 +111,18 @@ function textOf(value: unknown): string | undefined {
   const all = Array.isArray(value) ? value : [value];
   const isText = all.every((one) => (typeof one === 'string' || typeof one === 'number') && one !== HIDDEN);
   return isText ? hideInText(all.join(' ')) : undefined;
+}
+
+/** Check whether properties name another server than the current ones, directly or by the name of a connection. */
+export function isForOtherServer(given: unknown, present: unknown): boolean {
+  return [...SERVERS, 'connectionselector'].some((name) => {
+    const value = namedMember(given, name);
+    return value !== HIDDEN && hostsOf(value) !== hostsOf(namedMember(present, name));
+  });
+}
+
+/** The values of a property that names servers, of URLs only the host and the port. */
+function hostsOf(value: unknown): string {
+  const all = Array.isArray(value) ? value : [value];
+  return all.map((one) => `${one}`.replace(/^\w[\w+.-]*:\/\/([^/?#]*@)?([^/?#]*).*$/s, '$2').toLowerCase()).join();
 }

@@ -115,8 +115,8 @@ describe('The configuration of sources over REST', () => {
     assert.deepEqual(shown, { url: 'tcp://a', password: '******' });
     assert.deepEqual(await kit.ask('GET', KEYS), { a: shown });
     await kit.ask('PUT', `${KEYS}/a`, { ...shown, interval: 1 });
-    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { password: SECRET } });
-    assert.deepEqual((await kit.ask('GET', '/connections/c')).props, { password: '******' });
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', password: SECRET } });
+    assert.deepEqual((await kit.ask('GET', '/connections/c')).props, { url: 'tcp://c', password: '******' });
     await kit.ask('PUT', '/connections/c', { props: { password: '******', url: 'tcp://c' } });
     await kit.ask('PUT', `${KEYS}/b`, { connectionSelector: 'c' });
     await kit.ask('POST', '/streams', STREAM);
@@ -133,6 +133,41 @@ describe('The configuration of sources over REST', () => {
     const refused = await kit.call('PUT', `${KEYS}/new`, { password: '******' });
     assert.equal(refused.status, 400);
     assert.match(refused.text, /section new: property password: \*{6} stands for the current value, but there is none/);
+  });
+
+  it('gives a secret that is shown as ****** to no other server', async () => {
+    await using kit = await start();
+    const url = 'tcp://me:a-password@plant:1883/a';
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url, password: SECRET } });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c', password: SECRET });
+    await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://******@PLANT:1883/b', password: '******' } });
+    const reason = 'cannot be kept for another server: send the secret itself, or leave it out';
+    for (const [path, body, message] of [
+      [
+        '/connections/c',
+        { props: { url: 'tcp://evil:1883', password: '******' } },
+        `update connection error: connection c: property password: ****** ${reason}`
+      ],
+      [
+        '/connections/c',
+        { props: { url: 'tcp://******@plant.evil:1883/b' } },
+        `update connection error: connection c: property url: ****** ${reason}`
+      ],
+      [
+        '/connections/c',
+        { props: { password: '******' } },
+        `update connection error: connection c: property password: ****** ${reason}`
+      ],
+      [
+        `${KEYS}/a`,
+        { url: 'tcp://evil:1883', password: '******' },
+        `save source configuration error: section a: property password: ****** ${reason}`
+      ]
+    ] as const) {
+      const { status, text } = await kit.call('PUT', path, body);
+      assert.deepEqual([status, text], [400, `${message}\n`]);
+    }
+    await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://other:1883', password: 'another' } });
   });
 
   it('keeps sections, connections and schemas over a restart', async () => {

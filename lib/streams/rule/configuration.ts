@@ -25,7 +25,7 @@ import type { Properties, StreamBounds, StreamsOptions } from '../types.ts';
 import { checkEntry, checkJson, checkKind, invalid, keyOf, SELECTOR, WORDS } from './configuration-entry.ts';
 import { NO_USE, usesOf } from './configuration-use.ts';
 import type { ReadStreamRule } from './definition.ts';
-import { hideProperties, keepProperties } from './secrets.ts';
+import { checkServer, hideProperties, keepProperties } from './secrets.ts';
 
 type Sections = NonNullable<StreamsOptions['sourceConfig']>;
 /** The properties of sections of all types. */
@@ -148,6 +148,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     if (kind === 'confKey' && this.#ofApp(type, name) !== undefined)
       throw new StateError('STREAM_OF_APP', `${name} is defined in the options of the broker; change it there`);
     const owner = { what: `${WORDS[kind]} ${name}`, table: this.#propertiesOf(type.toLowerCase()) };
+    if (kind !== 'schema') checkServer(properties, before?.properties, owner);
     const kept = kind === 'schema' ? properties : keepProperties(properties, before?.properties, owner);
     checkJson(kept, 'properties');
     const entry = { kind, type: type.toLowerCase(), name, properties: kept };

@@ -1,9 +1,10 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable } from '../../base/fields.ts';
 import { HIDDEN } from '../../base/hidden-text.ts';
-import { counterparts, SEVERAL } from '../../base/secret-lists.ts';
+import { counterparts, isForOtherServer, SEVERAL } from '../../base/secret-lists.ts';
 import {
   hasHidden,
+  hiddenIn,
   hideSecrets as hide,
   isPlain,
   keepSecrets as keep,
@@ -76,4 +77,23 @@ function secrecyOf(table: GivenTable | undefined): Secrecy {
 function refusal(what: string, path: readonly string[], reason: string, expected: string): InvalidInput {
   const place = path.map((name, at) => (at === 0 ? `${what}: property ${name}` : `field ${name}`)).join(', ') || what;
   return new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
+}
+
+/**
+ * Refuse `******` in properties that name another server than the current ones: the secret would be sent to it.
+ * @throws InvalidInput PROPERTY_INVALID
+ */
+export function checkServer(
+  properties: Properties,
+  present: Properties | undefined,
+  { what, table }: { readonly what: string; readonly table: GivenTable | undefined }
+): void {
+  if (present === undefined || !isForOtherServer(properties, present)) return;
+  for (const path of hiddenIn(properties, secrecyOf(table)))
+    throw refusal(
+      what,
+      path,
+      `: ${HIDDEN} cannot be kept for another server: send the secret itself, or leave it out`,
+      'the value itself'
+    );
 }
