@@ -107,6 +107,11 @@ export class PublishedTopics {
     return true;
   }
 
+  /** Keep the result of mapping a topic name, for the next PUBLISH to it. */
+  keepMapped(topic: MappedTopic): void {
+    this.mapped = topic;
+  }
+
   /** Set a topic alias for the client. @param given the topic name that the client has sent */
   setAlias(alias: number, topic: string, given = topic): void {
     (this.#aliases ??= [])[alias] = { topic, given };

@@ -30,7 +30,7 @@ export class StoredSessions {
     const { client, lifecycle } = session;
     if (client.isPersistent) {
       const log = new SessionLog(session, ++this.#lastNumber, this.#ledger);
-      session.outlet.log = log;
+      session.outlet.persistIn(log);
       log.changed();
     } else lifecycle.will?.persistIn(this.recordOf(session));
   }

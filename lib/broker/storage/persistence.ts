@@ -180,8 +180,8 @@ export class Persistence {
       const session = sessions.get(flow.session);
       if (session === undefined) faults.add(`session ${flow.session} is missing, but has messages`);
       else {
-        session.outlet.log ??= new SessionLog(session, flow.session, ledger);
-        session.outlet.log.restore(flow);
+        if (session.log === undefined) session.outlet.persistIn(new SessionLog(session, flow.session, ledger));
+        session.log?.restore(flow);
         content.partlyPending.set(session, flow.pendingFeeds); // a journal's is newer
       }
     };

@@ -417,7 +417,7 @@ function mappedRoute(
     if (known.route !== undefined && ports.routing.isFresh(known.route)) return known.route;
     const route = ports.routing.of(known.topic);
     if (!route.isStale || known.route !== undefined)
-      topics.mapped = { ...known, route: route.isStale ? undefined : route };
+      topics.keepMapped({ ...known, route: route.isStale ? undefined : route });
     return route;
   }
   const given = readTopicName(buf, topicAt, topicEnd);
@@ -432,7 +432,7 @@ function mappedRoute(
   const bytes = Buffer.allocUnsafeSlow(topicEnd - topicAt);
   buf.copy(bytes, 0, topicAt, topicEnd);
   const route = ports.routing.of(topic);
-  topics.mapped = { given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route };
+  topics.keepMapped({ given, bytes, topic, isRewritten: topic !== given, route: route.isStale ? undefined : route });
   return route;
 }
 

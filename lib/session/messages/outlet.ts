@@ -708,6 +708,11 @@ export class Outlet implements Subscriber, Waiter {
 
   // -------------------------------------------------------------------------------------------------- connected, away, ended
 
+  /** Persist the session from now on. */
+  persistIn(log: SessionLog): void {
+    this.log = log;
+  }
+
   /** Note that the client has connected. Messages are sent to this connection as soon as it is not blocked. */
   attach(writer: Writer<Session>): void {
     const { agreement } = this.client;
