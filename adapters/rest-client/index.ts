@@ -1,9 +1,9 @@
 /** Common parts of clients of REST interfaces. They run wherever `fetch` is available. For adapters. */
 
+export { type ErrorFacts, RestClientError } from './error.ts';
 export {
   type AnyRequest,
   basicAuthorization,
-  type ErrorFacts,
   RequestSender,
   reasonOf,
   type SenderOptions,

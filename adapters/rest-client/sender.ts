@@ -1,15 +1,5 @@
+import type { RestClientError } from './error.ts';
 import { TargetError, targetOf } from './target.ts';
-
-/** Facts about an error of a client. */
-export interface ErrorFacts {
-  /** HTTP status. */
-  readonly status?: number | undefined;
-  readonly code?: number | undefined;
-  readonly cause?: unknown;
-}
-
-/** Creates the errors of a client. */
-type MakeError = (message: string, facts?: ErrorFacts) => Error;
 
 /** A request whose types are not known. */
 export interface AnyRequest {
@@ -36,7 +26,8 @@ export interface SenderOptions {
   readonly timeoutMs?: number | undefined;
   /** Default: the global `fetch`. */
   readonly fetch?: SendFetch | undefined;
-  readonly error: MakeError;
+  /** The class of the errors of the client. */
+  readonly error: typeof RestClientError;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -49,7 +40,7 @@ export class RequestSender {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
   readonly #fetch: SendFetch;
-  readonly #error: MakeError;
+  readonly #error: typeof RestClientError;
 
   /** @throws TypeError if the URL is not an HTTP URL, or has credentials */
   constructor({ url, headers, timeoutMs = TIMEOUT_MS, fetch, error }: SenderOptions) {
@@ -97,7 +88,7 @@ export class RequestSender {
     } catch (cause) {
       request.signal?.throwIfAborted();
       signal.throwIfAborted(); // the time limit has passed
-      throw this.#error(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
+      throw new this.#error(`${this.#url} cannot be reached: ${reasonOf(cause)}`, { cause });
     }
   }
 
@@ -116,13 +107,14 @@ export class RequestSender {
       const sent = new Request(targetOf(this.#url, path, { params, query }), init);
       if (!(timeoutMs >= 0)) throw new RangeError(`timeoutMs: expected a time in milliseconds, not ${timeoutMs}`);
       const timeout = new AbortController();
-      const late = () => timeout.abort(this.#error(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`));
+      const late = () =>
+        timeout.abort(new this.#error(`${this.#url} did not answer within ${timeoutMs / 1000} seconds`));
       const timer = setTimeout(late, Math.min(timeoutMs, MAX_TIMEOUT_MS));
       const signal = given === undefined ? timeout.signal : AbortSignal.any([given, timeout.signal]);
       return { sent, signal, begun: () => clearTimeout(timer) };
     } catch (cause) {
-      if (cause instanceof TargetError) throw this.#error(cause.message);
-      throw this.#error(`${method} ${path} cannot be sent: ${reasonOf(cause)}`, { cause });
+      if (cause instanceof TargetError) throw new this.#error(cause.message);
+      throw new this.#error(`${method} ${path} cannot be sent: ${reasonOf(cause)}`, { cause });
     }
   }
 }

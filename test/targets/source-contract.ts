@@ -209,7 +209,7 @@ export interface LookupCase extends Pick<SourceCase, 'name' | 'skip' | 'hasLine'
 }
 
 /** A source type with what its lookup tables read. */
-export interface HeldLookup extends Omit<HeldOrigin, 'give'> {
+interface HeldLookup extends Omit<HeldOrigin, 'give'> {
   give(n: number): unknown;
 }
 

@@ -4,8 +4,9 @@
 // other users of the machine see flags.
 
 import { BrokerError, InvalidInput } from '../../../lib/index.ts';
-import { ManagementClient, ManagementError } from '../../management/client/index.ts';
-import { StreamsClient, StreamsError } from '../../streams-api/client/index.ts';
+import { ManagementClient } from '../../management/client/index.ts';
+import { RestClientError } from '../../rest-client/index.ts';
+import { StreamsClient } from '../../streams-api/client/index.ts';
 import { type Command, log, readFileFor, type Shell } from '../command.ts';
 import { INTERRUPTED, interrupted } from '../dial.ts';
 import { describeFlags, type FlagValues, flag, gatherFlags, readAs, spelledAsFlag, timeFlag } from '../flags.ts';
@@ -84,7 +85,7 @@ export const ctl: Command = {
       return 0;
     } catch (error) {
       if (interruption.signal?.aborted) return INTERRUPTED;
-      if (!(error instanceof ManagementError || error instanceof StreamsError)) throw error;
+      if (!(error instanceof RestClientError)) throw error;
       throw new BrokerError(
         'REQUEST_FAILED',
         error.message + connectionRemedy(error, isForStreams ? '--rules-url' : '--url'),

@@ -1,7 +1,6 @@
 import {
   type AnyRequest,
   basicAuthorization,
-  type ErrorFacts,
   filledPath,
   isRelative,
   RequestSender,
@@ -52,8 +51,7 @@ export class ManagementClient<R extends ClientRevision = 'later'> {
   /** @throws TypeError if the URL is not an HTTP URL or has credentials */
   constructor({ url, id, secret, timeoutMs, fetch }: ManagementClientOptions<R>) {
     const headers = { authorization: basicAuthorization(id, secret) };
-    const error = (message: string, facts?: ErrorFacts) => new ManagementError(message, facts);
-    this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error });
+    this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error: ManagementError });
   }
 
   /** Get the data of an operation. */

@@ -1,6 +1,6 @@
 /** The public names of `embermq/management/client`. */
 
-export type { AnyRequest } from '../../rest-client/index.ts';
+export { type AnyRequest, RestClientError } from '../../rest-client/index.ts';
 export { isStream } from './answers.ts';
 export { ManagementClient, type ManagementClientOptions } from './client.ts';
 /** The records of the revision `earlier`. */

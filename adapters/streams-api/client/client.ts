@@ -1,10 +1,4 @@
-import {
-  type AnyRequest,
-  basicAuthorization,
-  type ErrorFacts,
-  RequestSender,
-  type SendFetch
-} from '../../rest-client/index.ts';
+import { type AnyRequest, basicAuthorization, RequestSender, type SendFetch } from '../../rest-client/index.ts';
 import { StreamsError } from './error.ts';
 import type { StreamsArguments, StreamsData, StreamsPath } from './types.ts';
 
@@ -45,8 +39,7 @@ export class StreamsClient {
     const credentials = id === undefined ? undefined : basicAuthorization(id, secret);
     const authorization = token === undefined ? credentials : `Bearer ${token}`;
     const headers = { accept: 'application/json', ...(authorization === undefined ? {} : { authorization }) };
-    const error = (message: string, facts?: ErrorFacts) => new StreamsError(message, facts);
-    this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error });
+    this.#sender = new RequestSender({ url, headers, timeoutMs, fetch, error: StreamsError });
   }
 
   async get<P extends StreamsPath<'GET'>>(

@@ -1,6 +1,7 @@
 /** The public names of `embermq/streams-api/client`. */
 
 export type { AnyRequest, SendFetch } from '../../rest-client/index.ts';
+export { RestClientError } from '../../rest-client/index.ts';
 export { StreamsClient, type StreamsClientOptions } from './client.ts';
 export { StreamsError } from './error.ts';
 /** The records of the interface. */
