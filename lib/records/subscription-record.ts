@@ -28,7 +28,7 @@ export interface RecordedSubscription {
   readonly noLocal: boolean;
   readonly retainAsPublished: boolean;
   readonly retainHandling: 0 | 1 | 2;
-  readonly ids: readonly number[] | undefined;
+  readonly subscriptionIds: readonly number[] | undefined;
 }
 
 export const SUBSCRIPTION_FIELDS: RecordTable<RecordedSubscription, SubscriptionRecord> = {
@@ -51,5 +51,5 @@ export const SUBSCRIPTION_FIELDS: RecordTable<RecordedSubscription, Subscription
   noLocal: { from: ({ noLocal }) => noLocal },
   retainAsPublished: { from: ({ retainAsPublished }) => retainAsPublished },
   retainHandling: { from: ({ retainHandling }) => retainHandling },
-  id: { from: ({ ids }) => ids?.[0] }
+  id: { from: ({ subscriptionIds }) => subscriptionIds?.[0] }
 };

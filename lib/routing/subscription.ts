@@ -42,7 +42,7 @@ export class Subscription {
   /** Retain Handling. */
   retainHandling: 0 | 1 | 2;
   /** Subscription Identifiers of the matching subscriptions; undefined if none has one. */
-  ids: readonly number[] | undefined;
+  subscriptionIds: readonly number[] | undefined;
   constructor(
     subscriber: Subscriber,
     filter: string,
@@ -50,7 +50,7 @@ export class Subscription {
     noLocal: boolean,
     retainAsPublished: boolean,
     retainHandling: 0 | 1 | 2,
-    ids: readonly number[] | undefined
+    subscriptionIds: readonly number[] | undefined
   ) {
     this.subscriber = subscriber;
     this.filter = filter;
@@ -58,16 +58,16 @@ export class Subscription {
     this.noLocal = noLocal;
     this.retainAsPublished = retainAsPublished;
     this.retainHandling = retainHandling;
-    this.ids = ids;
+    this.subscriptionIds = subscriptionIds;
   }
 
   /** Change the options of a subscription [MQTT-3.8.4-3]. `Routing.changed` must follow. */
-  change(options: SubscriptionOptions, ids: readonly number[] | undefined): void {
+  change(options: SubscriptionOptions, subscriptionIds: readonly number[] | undefined): void {
     this.qos = options.qos;
     this.noLocal = options.noLocal;
     this.retainAsPublished = options.retainAsPublished;
     this.retainHandling = options.retainHandling;
-    this.ids = ids;
+    this.subscriptionIds = subscriptionIds;
   }
 
   /** The combination to use for the subscriber's own messages, if some but not all of the subscriptions have No Local. */
@@ -89,7 +89,7 @@ class MergedSubscription extends Subscription {
   /** @param all at least two subscriptions, all of one subscriber */
   constructor(all: readonly Subscription[]) {
     const qos = all.reduce<QoS>((highest, { qos }) => (qos > highest ? qos : highest), 0); // [MQTT-3.3.4-2]
-    const ids = all.flatMap(({ ids }) => ids ?? []); // [MQTT-3.3.4-4]
+    const subscriptionIds = all.flatMap(({ subscriptionIds }) => subscriptionIds ?? []); // [MQTT-3.3.4-4]
     const isLocal = all.filter(({ noLocal }) => !noLocal);
     const hasNoLocal = isLocal.length < all.length;
     super(
@@ -99,7 +99,7 @@ class MergedSubscription extends Subscription {
       hasNoLocal,
       all.some(({ retainAsPublished }) => retainAsPublished),
       0,
-      ids.length > 0 ? ids : undefined
+      subscriptionIds.length > 0 ? subscriptionIds : undefined
     );
     this.#own = hasNoLocal && isLocal.length > 0 ? merge(isLocal) : undefined;
   }
@@ -135,8 +135,8 @@ const MAX_ADDED_BYTES = 32;
 const ID_BYTES = 5;
 
 /** Tell whether a subscriber certainly accepts a message of this size: its packet may be 32 bytes longer than the received packet. */
-export function surelyFits(message: Message, { subscriber, ids }: Subscription): boolean {
-  const added = MAX_ADDED_BYTES + (ids === undefined ? 0 : ids.length * ID_BYTES);
+export function surelyFits(message: Message, { subscriber, subscriptionIds }: Subscription): boolean {
+  const added = MAX_ADDED_BYTES + (subscriptionIds === undefined ? 0 : subscriptionIds.length * ID_BYTES);
   return message.bytes + added <= subscriber.maxFrame;
 }
 

@@ -44,7 +44,7 @@ export class PersistedMessage {
   message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
-  readonly ids: readonly number[] | undefined;
+  readonly subscriptionIds: readonly number[] | undefined;
   /** Number of the message in its session, in the order of arrival. */
   readonly seq: number;
   /** True if the message was handed over by another session, and is sent before those that were queued for this one. */
@@ -62,14 +62,14 @@ export class PersistedMessage {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     seq: number,
     isFirst = false
   ) {
     this.message = message;
     this.qos = qos;
     this.retain = retain;
-    this.ids = ids;
+    this.subscriptionIds = subscriptionIds;
     this.seq = seq;
     this.isFirst = isFirst;
   }
@@ -106,14 +106,16 @@ export function writeSegments(
     let seq = first;
     while (at < messages.length && draft.size < SEGMENT_BYTES) {
       const persisted = messages[at++];
-      const { message, ids } = persisted;
+      const { message, subscriptionIds } = persisted;
       const flags =
-        (persisted.retain ? RETAIN : 0) | (ids === undefined ? 0 : HAS_IDS) | (persisted.isFirst ? FIRST : 0);
+        (persisted.retain ? RETAIN : 0) |
+        (subscriptionIds === undefined ? 0 : HAS_IDS) |
+        (persisted.isFirst ? FIRST : 0);
       draft.u8(persisted.qos | flags).varint(persisted.seq - seq);
       seq = persisted.seq;
-      if (ids !== undefined) {
-        draft.varint(ids.length);
-        for (const id of ids) draft.varint(id);
+      if (subscriptionIds !== undefined) {
+        draft.varint(subscriptionIds.length);
+        for (const id of subscriptionIds) draft.varint(id);
       }
       writeMessage(draft, message, previous);
       if (message.origin !== undefined) previous = message.origin;
@@ -135,15 +137,22 @@ export function readSegment({ key, value }: Entry, now: Now): PersistedMessage[]
   while (!reader.isAtEnd) {
     const flags = reader.u8();
     seq += reader.varint();
-    let ids: number[] | undefined;
+    let subscriptionIds: number[] | undefined;
     if ((flags & HAS_IDS) !== 0) {
-      ids = [];
-      for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
+      subscriptionIds = [];
+      for (let left = reader.varint(); left > 0; left--) subscriptionIds.push(reader.varint());
     }
     const message = readMessage(reader, previous, now);
     if (message.origin !== undefined) previous = message.origin;
     const isFirst = (flags & FIRST) !== 0;
-    const persisted = new PersistedMessage(message, (flags & 3) as QoS, (flags & RETAIN) !== 0, ids, seq, isFirst);
+    const persisted = new PersistedMessage(
+      message,
+      (flags & 3) as QoS,
+      (flags & RETAIN) !== 0,
+      subscriptionIds,
+      seq,
+      isFirst
+    );
     persisted.isWritten = true;
     messages.push(persisted);
   }

@@ -113,8 +113,8 @@ function showMessage({ topic, payload, qos, retain, properties, clientId, userna
   };
 }
 
-function showRetained({ seq, qos, retain, ids, message }: PersistedMessage): object {
-  return { number: seq, ...showMessage(message), qos, retain, subscriptionIdentifiers: ids };
+function showRetained({ seq, qos, retain, subscriptionIds, message }: PersistedMessage): object {
+  return { number: seq, ...showMessage(message), qos, retain, subscriptionIdentifiers: subscriptionIds };
 }
 
 function showDelayed({ number, dueWallMs, topic, message }: DelayedMessage & { readonly number: number }): object {

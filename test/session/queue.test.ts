@@ -54,7 +54,7 @@ describe('Queue', () => {
   it('stores what delivery needs', () => {
     const { queue } = queueOf();
     queue.push(message('a'), 2, true, [4, 5]);
-    const { qos, retain, ids } = queue.shift(true)!;
+    const { qos, retain, subscriptionIds: ids } = queue.shift(true)!;
     assert.deepEqual({ qos, retain, ids }, { qos: 2, retain: true, ids: [4, 5] });
   });
 

@@ -192,8 +192,8 @@ describe('A message in a record', () => {
         const { keys, values } = draft.batch;
         const read = keys.flatMap((key, at) => readSegment({ key, value: values[at] as Buffer }, NOW));
         assert.deepEqual(
-          read.map(({ seq, qos, retain, ids }) => [seq, qos, retain, ids]),
-          messages.map(({ seq, qos, retain, ids }) => [seq, qos, retain, ids])
+          read.map(({ seq, qos, retain, subscriptionIds }) => [seq, qos, retain, subscriptionIds]),
+          messages.map(({ seq, qos, retain, subscriptionIds }) => [seq, qos, retain, subscriptionIds])
         );
         for (const [at, { message }] of read.entries()) same(message, messages[at].message);
         const segments = new Set(messages.map(({ segment }) => segment));

@@ -134,7 +134,7 @@ export class Publishing {
       const { subscriber } = target;
       if (
         subscriber.outboundFastPath === layout &&
-        target.ids === undefined &&
+        target.subscriptionIds === undefined &&
         longest <= subscriber.maxFrame &&
         !(subscriber === session.outlet && isNotForSelf(target, session))
       ) {

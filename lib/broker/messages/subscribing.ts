@@ -482,8 +482,8 @@ function isGone({ state }: Session): boolean {
 
 /** The options of a subscription in the form of events. */
 function optionsOf(subscription: Subscription): SubscriptionOptions {
-  const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
-  return { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
+  const { qos, noLocal, retainAsPublished, retainHandling, subscriptionIds } = subscription;
+  return { qos, noLocal, retainAsPublished, retainHandling, id: subscriptionIds?.[0] };
 }
 
 /** Start sending the retained messages of new subscriptions, after their SUBACK. */

@@ -390,8 +390,8 @@ export class SourceReview {
 
   /** @param client with the properties of the connection for which the answer counts */
   #ask(session: Session, client: SessionClient, subscription: Subscription): FilterDecision | Promise<FilterDecision> {
-    const { qos, noLocal, retainAsPublished, retainHandling, ids } = subscription;
-    const options = { qos, noLocal, retainAsPublished, retainHandling, id: ids?.[0] };
+    const { qos, noLocal, retainAsPublished, retainHandling, subscriptionIds } = subscription;
+    const options = { qos, noLocal, retainAsPublished, retainHandling, id: subscriptionIds?.[0] };
     const filter = unmountedFilter(subscription.filter, client.mountpoint);
     const names = requestedFilters(session, subscription.filter);
     return this.#decisions.again(filter, names, { client, options, verdicts: undefined, check: () => 0 });

@@ -156,10 +156,10 @@ export class Persistence {
       else if (isGone) content.handingOver.add(session);
     });
     await read(RECORDS.subscription, (entry) => {
-      const { session: number, filter, qos, noLocal, retainAsPublished, retainHandling, ids, pendingBefore } = entry;
-      const session = sessions.get(number);
+      const { filter, qos, noLocal, retainAsPublished, retainHandling, subscriptionIds, pendingBefore } = entry;
+      const session = sessions.get(entry.session);
       if (session === undefined) {
-        faults.add(`session ${number} is missing, but has a subscription to ${JSON.stringify(filter)}`);
+        faults.add(`session ${entry.session} is missing, but has a subscription to ${JSON.stringify(filter)}`);
         return;
       }
       const subscription = new Subscription(
@@ -169,7 +169,7 @@ export class Persistence {
         noLocal,
         retainAsPublished,
         retainHandling,
-        ids
+        subscriptionIds
       );
       if (entry.isAsked) ASKED_SUBSCRIPTIONS.add(subscription);
       for (const name of entry.requested ?? []) RequestedFilters.ensure(session.subscriptions).add(name, filter);

@@ -99,7 +99,7 @@ export class Inflight {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): number {
     const outlet = this.#outlet;
@@ -113,7 +113,7 @@ export class Inflight {
       qos === 1 ? Awaiting.puback : Awaiting.pubrec,
       resendable,
       qos | (retain ? 4 : 0),
-      resendable === undefined ? undefined : ids,
+      resendable === undefined ? undefined : subscriptionIds,
       persisted
     );
   }
@@ -131,14 +131,14 @@ export class Inflight {
    * @param state of `Awaiting`
    * @param message stored for resending, for `message.acked` and for `bytes`; undefined if none of these is needed
    * @param flags QoS in bits 0-1, retain in bit 2
-   * @param ids subscription identifiers
+   * @param subscriptionIds subscription identifiers
    * @param persisted the stored form of the message
    */
   assignId(
     state: number,
     message: Message | undefined,
     flags: number,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted?: PersistedMessage
   ): number {
     if ((this.count + 1) * 2 > this.#mask + 1) this.#grow();
@@ -154,7 +154,7 @@ export class Inflight {
     this.#order[at] = this.#sent++;
     this.#messages[at] = message;
     if (message !== undefined) this.bytes += message.bytes;
-    if (ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, ids);
+    if (subscriptionIds !== undefined) (this.#subscriptionIds ??= new Map()).set(id, subscriptionIds);
     if (persisted !== undefined) (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
     this.count++;
     this.unacknowledged++;
@@ -199,7 +199,8 @@ export class Inflight {
     this.#messages[at] = persisted.message;
     this.#flags[at] |= RESTORED;
     this.bytes += persisted.message.bytes;
-    if (persisted.ids !== undefined) (this.#subscriptionIds ??= new Map()).set(id, persisted.ids);
+    if (persisted.subscriptionIds !== undefined)
+      (this.#subscriptionIds ??= new Map()).set(id, persisted.subscriptionIds);
     (this.#persisted ??= new Array(this.#mask + 1).fill(undefined))[at] = persisted;
   }
 
@@ -429,10 +430,10 @@ export class Inflight {
     const flags = this.flagsOf(id);
     const qos = (flags & 3) as QoS;
     const retain = (flags & 4) !== 0;
-    const ids = this.subscriptionIdsOf(id);
+    const subscriptionIds = this.subscriptionIdsOf(id);
     const persisted = this.persistedOf(id);
     if (!this.wasSent(id)) {
-      outlet.send(writer, original, qos, retain, ids, persisted, id);
+      outlet.send(writer, original, qos, retain, subscriptionIds, persisted, id);
       return;
     }
     let message = original;
@@ -449,7 +450,7 @@ export class Inflight {
     const { expiryInterval } = message;
     const agedSec = secondsInBroker(message, ports.time.nowMs);
     const expirySec = expiryInterval < 0 ? -1 : Math.max(0, expiryInterval - agedSec); // [MQTT-4.3.3-7]
-    const packet = outlet.encode(message, qos, retain, true, id, ids, expirySec);
+    const packet = outlet.encode(message, qos, retain, true, id, subscriptionIds, expirySec);
     if (packet === undefined) {
       this.#giveUpSent(writer, message, 'too_large', persisted, id, qos);
       return;

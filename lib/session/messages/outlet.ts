@@ -60,7 +60,7 @@ interface DeferredMessage {
   readonly message: Message;
   readonly qos: QoS;
   readonly retain: boolean;
-  readonly ids: readonly number[] | undefined;
+  readonly subscriptionIds: readonly number[] | undefined;
   readonly persisted: PersistedMessage | undefined;
   /** Packet id; 0 for QoS 0. */
   readonly id: number;
@@ -168,18 +168,18 @@ export class Outlet implements Subscriber, Waiter {
     const qos = effectiveQos(message, subscription, zone.upgradeQos);
     if (!isRetained && this.feeds !== undefined) this.#handOutFirst(this.feeds, message.topic);
     const retain = isRetained || (subscription.retainAsPublished && message.retain); // [MQTT-3.3.1-12, -13]
-    const { ids } = subscription;
+    const { subscriptionIds } = subscription;
     const { writer, log } = this;
     let persisted: PersistedMessage | undefined;
     if (log !== undefined && (qos > 0 || writer === undefined || log.qos0Count > 0)) {
-      const kept = this.#persist(log, message, qos, retain, ids, isFirst);
+      const kept = this.#persist(log, message, qos, retain, subscriptionIds, isFirst);
       if (typeof kept === 'boolean') return kept;
       persisted = kept;
     }
     if (writer === undefined || !this.#maySend(writer, message, qos))
-      return this.enqueue(message, qos, retain, ids, persisted, isFirst);
-    if (this.#mustDefer(message, qos, persisted)) return this.#defer(message, qos, retain, ids, persisted);
-    return this.send(writer, message, qos, retain, ids, persisted, 0);
+      return this.enqueue(message, qos, retain, subscriptionIds, persisted, isFirst);
+    if (this.#mustDefer(message, qos, persisted)) return this.#defer(message, qos, retain, subscriptionIds, persisted);
+    return this.send(writer, message, qos, retain, subscriptionIds, persisted, 0);
   }
 
   // ------------------------------------------------------------------------------------------------- send, defer or queue
@@ -193,7 +193,7 @@ export class Outlet implements Subscriber, Waiter {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     isFirst: boolean
   ): PersistedMessage | boolean {
     if (qos === 0 && this.#refusesQos0()) {
@@ -204,7 +204,7 @@ export class Outlet implements Subscriber, Waiter {
       this.writer !== undefined &&
       log.isCaughtUp &&
       (this.#hasRoomInQueue(MAX_IN_MEMORY) || this.agreement.zone.mqueuePriorities !== undefined);
-    const persisted = log.append(message, qos, retain, ids, isInMemory, isFirst);
+    const persisted = log.append(message, qos, retain, subscriptionIds, isInMemory, isFirst);
     if (isInMemory) return persisted;
     this.enqueued++;
     if (qos === 0) this.outboundFastPath = 0;
@@ -238,7 +238,7 @@ export class Outlet implements Subscriber, Waiter {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted: PersistedMessage | undefined,
     isFirst = false
   ): boolean {
@@ -252,7 +252,9 @@ export class Outlet implements Subscriber, Waiter {
     const queue = this.ensureQueue();
     // the limits apply to a persisted message once it is committed. While the store fails, only messages that are never refused are queued
     const isLimited = persisted === undefined || this.ports.ledger?.isFailed === true;
-    const isQueued = isLimited ? queue.push(message, qos, retain, ids, persisted, isFirst) : queue.add(persisted);
+    const isQueued = isLimited
+      ? queue.push(message, qos, retain, subscriptionIds, persisted, isFirst)
+      : queue.add(persisted);
     if (isQueued) this.#reportQueued(message);
     return isQueued;
   }
@@ -299,7 +301,7 @@ export class Outlet implements Subscriber, Waiter {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted: PersistedMessage | undefined,
     id: number
   ): boolean {
@@ -310,7 +312,7 @@ export class Outlet implements Subscriber, Waiter {
       const counted = qos > 0 && id === 0 ? this.ensureInflight() : undefined;
       const changed = askDeliverHooks(this, message, counted);
       if (typeof changed === 'string') return this.#giveUp(message, changed, persisted, id);
-      if (this.writer !== writer) return this.#leave({ message, qos, retain, ids, persisted }, id); // a hook closed it
+      if (this.writer !== writer) return this.#leave({ message, qos, retain, subscriptionIds, persisted }, id); // a hook closed it
       if (changed !== message) {
         qos = changedQosOf(changed, message, qos);
         if (changed.retain !== message.retain) retain = changed.retain;
@@ -331,18 +333,18 @@ export class Outlet implements Subscriber, Waiter {
       this.#aliases === undefined &&
       this.client.mountpoint === '' &&
       (layout === 4 ||
-        (ids === undefined &&
+        (subscriptionIds === undefined &&
           (expirySec < 0 || (!isAged && message.layout === 5 && qos > 0 === message.packetIdAt > 0))));
     let frame: Frame;
     let mark = -1;
     if (isPlain) {
       frame = message.form(layout, qos > 0);
       if (frame.end - frame.start > maxFrame) return this.#giveUp(message, 'too_large', persisted, id); // [MQTT-3.1.2-24, -25]
-      if (qos > 0 && id === 0) id = this.ensureInflight().assign(message, qos, retain, ids, persisted);
+      if (qos > 0 && id === 0) id = this.ensureInflight().assign(message, qos, retain, subscriptionIds, persisted);
       mark = ((0x30 | (qos << 1) | (retain ? 1 : 0)) << 16) | id;
     } else {
-      if (qos > 0 && id === 0) id = this.ensureInflight().assign(message, qos, retain, ids, persisted);
-      const packet = this.encode(message, qos, retain, false, id, ids, expirySec);
+      if (qos > 0 && id === 0) id = this.ensureInflight().assign(message, qos, retain, subscriptionIds, persisted);
+      const packet = this.encode(message, qos, retain, false, id, subscriptionIds, expirySec);
       if (packet === undefined) return this.#giveUp(message, 'too_large', persisted, id);
       frame = { buf: packet, start: 0, end: packet.length, packetIdAt: 0 };
     }
@@ -378,14 +380,14 @@ export class Outlet implements Subscriber, Waiter {
 
   /** Leave a message to the next connection, because a hook has closed this one. @returns false if it was dropped */
   #leave(left: Omit<Queued, 'sequence' | 'isFirst'>, id: number): boolean {
-    const { message, qos, retain, ids, persisted } = left;
+    const { message, qos, retain, subscriptionIds, persisted } = left;
     if (this.isOver) {
       this.drop(message, 'session_terminated', persisted);
       return false;
     }
-    if (qos === 0) return persisted !== undefined || this.enqueue(message, qos, retain, ids, persisted);
+    if (qos === 0) return persisted !== undefined || this.enqueue(message, qos, retain, subscriptionIds, persisted);
     const inflight = this.ensureInflight();
-    if (id === 0) id = inflight.assign(message, qos, retain, ids, persisted);
+    if (id === 0) id = inflight.assign(message, qos, retain, subscriptionIds, persisted);
     inflight.markUnsent(id); // messages in flight are sent before queued ones
     return true;
   }
@@ -400,13 +402,13 @@ export class Outlet implements Subscriber, Waiter {
     retain: boolean,
     dup: boolean,
     messageId: number,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     expirySec: number
   ): Buffer | undefined {
     const { layout, maxFrame } = this.agreement;
     const { mountpoint } = this.client;
     const topic = mountpoint === '' ? undefined : unmounted(message.topic, mountpoint);
-    const plain = { qos, retain, dup, messageId, subscriptionIds: ids, expirySec, alias: 0, topic };
+    const plain = { qos, retain, dup, messageId, subscriptionIds, expirySec, alias: 0, topic };
     const aliases = this.#aliases;
     if (aliases !== undefined && layout === 5) {
       const choice = aliases.choose(message.topic);
@@ -448,10 +450,10 @@ export class Outlet implements Subscriber, Waiter {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted: PersistedMessage | undefined
   ): boolean {
-    if (qos === 0 && this.#hasDeferredMost) return this.enqueue(message, qos, retain, ids, persisted);
+    if (qos === 0 && this.#hasDeferredMost) return this.enqueue(message, qos, retain, subscriptionIds, persisted);
     detachFromPublisher(message);
     const { log } = this;
     const ledger = this.ports.ledger as Ledger;
@@ -464,14 +466,14 @@ export class Outlet implements Subscriber, Waiter {
     let id = 0;
     if (qos > 0) {
       const inflight = this.ensureInflight();
-      id = inflight.assign(message, qos, retain, ids, persisted);
+      id = inflight.assign(message, qos, retain, subscriptionIds, persisted);
       inflight.markUnsent(id);
     }
     const waitsForFlow = log !== undefined && (qos === 2 || (qos === 0 && persisted?.isWritten === true));
     if (qos === 0 && persisted !== undefined) log?.finish(persisted);
     if (waitsForFlow) log.flowChanged();
     const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.lastTicket;
-    deferred.list.push({ ticket, message, qos, retain, ids, persisted, id });
+    deferred.list.push({ ticket, message, qos, retain, subscriptionIds, persisted, id });
     if (qos === 0) deferred.qos0Count++;
     return true;
   }
@@ -516,9 +518,9 @@ export class Outlet implements Subscriber, Waiter {
     return this.#leaveDeferred(deferred, left);
   }
 
-  #sendDeferred({ message, qos, retain, ids, persisted, id }: DeferredMessage): void {
+  #sendDeferred({ message, qos, retain, subscriptionIds, persisted, id }: DeferredMessage): void {
     const { writer } = this;
-    if (writer !== undefined) this.send(writer, message, qos, retain, ids, persisted, id);
+    if (writer !== undefined) this.send(writer, message, qos, retain, subscriptionIds, persisted, id);
   }
 
   /** Drop a message whose commit failed. @returns false if the message waits for the next commit instead */
@@ -592,15 +594,15 @@ export class Outlet implements Subscriber, Waiter {
       const room = this.room();
       const queued = queue.shift(room > 0, room);
       if (queued === undefined) break;
-      const { message, qos, retain, ids, persisted } = queued;
+      const { message, qos, retain, subscriptionIds, persisted } = queued;
       if (persisted?.isDone || isRefused(message, ledger)) continue;
       left--;
       if (rights.isActive && !mayReceive(this, message.topic)) {
         this.drop(message, 'not_authorized', persisted);
         continue;
       }
-      if (this.#mustDefer(message, qos, persisted)) this.#defer(message, qos, retain, ids, persisted);
-      else this.send(writer, message, qos, retain, ids, persisted, 0);
+      if (this.#mustDefer(message, qos, persisted)) this.#defer(message, qos, retain, subscriptionIds, persisted);
+      else this.send(writer, message, qos, retain, subscriptionIds, persisted, 0);
     }
     return left;
   }
@@ -735,8 +737,8 @@ export class Outlet implements Subscriber, Waiter {
     else this.feeds = undefined;
     if (this.feeds?.isDone) this.feeds = undefined;
     if (log !== undefined) {
-      for (const { message, qos, retain, ids, isFirst } of this.queue?.take(isUnpersisted) ?? [])
-        if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, ids, false, isFirst);
+      for (const { message, qos, retain, subscriptionIds, isFirst } of this.queue?.take(isUnpersisted) ?? [])
+        if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, subscriptionIds, false, isFirst);
       log.detached();
     }
     for (const { message, qos } of deferred) if (qos === 0) this.drop(message, 'qos0_msg');

@@ -12,7 +12,7 @@ export interface Queued {
   readonly qos: QoS;
   readonly retain: boolean;
   /** Subscription identifiers. */
-  readonly ids: readonly number[] | undefined;
+  readonly subscriptionIds: readonly number[] | undefined;
   /** The stored form of the message; undefined if it is not persisted. */
   readonly persisted: PersistedMessage | undefined;
   /** Position in the queue, to find the older one of two messages. */

@@ -66,7 +66,7 @@ type Place =
 
 /** A waiting message, and its position. */
 interface Placed {
-  readonly queued: QueuedMessage;
+  readonly queued: Queued | PersistedMessage;
   /** Number of the message in the store, or its sequence number if it is only in memory. */
   readonly at: number;
   /** No segment before this number is needed for the following messages; undefined: the message is only in memory. */
@@ -100,8 +100,8 @@ export async function queuePage(
     left -= from;
     for (const placed of slice.slice(from)) {
       if (entries.length === limit) return { entries, cursor: last && cursorOf(last) };
-      const { message, qos, retain, ids } = placed.queued;
-      entries.push({ message, qos, retain, ids });
+      const { message, qos, retain, subscriptionIds } = placed.queued;
+      entries.push({ message, qos, retain, ids: subscriptionIds });
       last = placed;
     }
     await slices.next(had++);

@@ -175,7 +175,7 @@ export class Queue extends Shortenable {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     persisted?: PersistedMessage,
     isFirst = false
   ): boolean {
@@ -185,7 +185,7 @@ export class Queue extends Shortenable {
       const priority = priorityOf(list, message.topic);
       if (lengthAt(list, priority) >= maxMqueueLen) this.#drop(shiftOldest(list, priority), 'queue_full');
     }
-    const queued = { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst };
+    const queued = { message, qos, retain, subscriptionIds, persisted, sequence: list.sequence++, isFirst };
     this.#append(list, queued);
     let isKept = true;
     if (maxMqueueBytes > 0) {
@@ -206,9 +206,9 @@ export class Queue extends Shortenable {
    * @returns true, because the message is not dropped
    */
   add(persisted: PersistedMessage): true {
-    const { message, qos, retain, ids, isFirst } = persisted;
+    const { message, qos, retain, subscriptionIds, isFirst } = persisted;
     const list = this.#ensureList();
-    this.#append(list, { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst });
+    this.#append(list, { message, qos, retain, subscriptionIds, persisted, sequence: list.sequence++, isFirst });
     this.#total.shorten();
     return true;
   }
@@ -471,12 +471,12 @@ export class Queue extends Shortenable {
     const { mostBytes, offline, inFlight, list } = dropping;
     for (const persisted of messages) {
       if (persisted.isDone) continue;
-      const { message, qos, retain, ids, isFirst, seq } = persisted;
+      const { message, qos, retain, subscriptionIds, isFirst, seq } = persisted;
       if (inFlight.has(seq)) {
         dropping.inFlightBytes += message.bytes;
         if (offline !== undefined) offline.bytes = Math.max(offline.bytes, dropping.inFlightBytes);
       } else if (list !== undefined)
-        append(list, { message, qos, retain, ids, persisted, sequence: list.sequence++, isFirst });
+        append(list, { message, qos, retain, subscriptionIds, persisted, sequence: list.sequence++, isFirst });
       else if (this.#excess(false, mostBytes) > 0) this.#dropStored(persisted, this.#dropReason);
     }
     if (list === undefined) return;

@@ -109,8 +109,8 @@ export class SessionLog extends StoredQueue implements Durable {
   #isEndInCommit = false;
   /** True if the session has been deleted from the store. */
   #isEndCommitted = false;
-  /** Messages with a lower number are in memory or done. */
-  #pagedTo = 1;
+  /** True if all messages that are not done are in memory. */
+  isCaughtUp = true;
   /** The value of `next` at the last write. */
   #writtenTo = 1;
   /** Messages that are not written yet. */
@@ -201,11 +201,6 @@ export class SessionLog extends StoredQueue implements Durable {
 
   // ---------------------------------------------------------------------------------------------------------------- messages
 
-  /** True if all messages that are not done are in memory. */
-  get isCaughtUp(): boolean {
-    return this.#pagedTo === this.next;
-  }
-
   /** True if messages that are to be sent first may be only in the store. */
   get hasUnreadFirst(): boolean {
     return this.firstTo > this.pageFrom && this.firstTo > this.done.low;
@@ -230,14 +225,15 @@ export class SessionLog extends StoredQueue implements Durable {
     message: Message,
     qos: QoS,
     retain: boolean,
-    ids: readonly number[] | undefined,
+    subscriptionIds: readonly number[] | undefined,
     isInMemory: boolean,
     isFirst: boolean
   ): PersistedMessage {
     detachFromPublisher(message);
-    const persisted = new PersistedMessage(message, qos, retain, ids, this.next++, isFirst);
+    const persisted = new PersistedMessage(message, qos, retain, subscriptionIds, this.next++, isFirst);
     if (isFirst) this.firstTo = this.next;
-    if (isInMemory) this.#pagedTo = this.pageFrom = this.next;
+    this.isCaughtUp = isInMemory;
+    if (isInMemory) this.pageFrom = this.next;
     this.#open = appended(this.#open, persisted);
     this.count++;
     this.bytes += message.bytes;
@@ -516,7 +512,8 @@ export class SessionLog extends StoredQueue implements Durable {
    * Note that all messages below this number are in memory or done. @param segment the last segment of these, if they were read from one
    */
   placedTo(to: number, segment?: Segment): void {
-    this.#pagedTo = this.pageFrom = to;
+    this.pageFrom = to;
+    this.isCaughtUp = to === this.next;
     if (segment !== undefined && segment.unfinished > 0) this.#segments = appended(this.#segments, segment);
   }
 
@@ -537,7 +534,7 @@ export class SessionLog extends StoredQueue implements Durable {
     this.done = done;
     this.firstTo = firstTo;
     // segments from the head on may all be done, but not deleted yet
-    this.#pagedTo = Math.min(head, done.low);
+    this.isCaughtUp = Math.min(head, done.low) === next;
     this.offline = offlineFlights(Buffer.from(inFlight), 0);
     this.#dirty = 0;
   }
@@ -568,7 +565,7 @@ export class SessionLog extends StoredQueue implements Durable {
     const unfolded = this.#unfolded.filter(({ isDone }) => !isDone);
     this.#unfolded = unfolded.length > 0 ? unfolded : NONE;
     this.pageFrom = this.#head;
-    this.#pagedTo = this.done.low;
+    this.isCaughtUp = this.done.low === this.next;
     this.#segments = NONE;
     this.#queue.stopPaging();
   }

@@ -151,12 +151,12 @@ export function writeSubscription(
     draft.delete();
     return;
   }
-  const { qos, noLocal, retainAsPublished, retainHandling, ids } = given;
+  const { qos, noLocal, retainAsPublished, retainHandling, subscriptionIds } = given;
   draft
     .value()
     .u8(qos | (noLocal ? NO_LOCAL : 0) | (retainAsPublished ? RETAIN_AS_PUBLISHED : 0) | (retainHandling << 4));
-  draft.varint(ids?.length ?? 0);
-  for (const id of ids ?? []) draft.varint(id);
+  draft.varint(subscriptionIds?.length ?? 0);
+  for (const id of subscriptionIds ?? []) draft.varint(id);
   const isAsked = ASKED_SUBSCRIPTIONS.has(given);
   const hasMore = isAsked || requested !== undefined;
   if (pendingBefore !== undefined || hasMore) draft.varint(pendingBefore ?? 0);
@@ -182,8 +182,8 @@ export interface SubscriptionEntry extends Omit<RecordedSubscription, 'subscribe
 export function readSubscription({ key, value }: Entry): SubscriptionEntry {
   const reader = new RecordReader(key, value);
   const flags = reader.u8();
-  const ids: number[] = [];
-  for (let left = reader.varint(); left > 0; left--) ids.push(reader.varint());
+  const subscriptionIds: number[] = [];
+  for (let left = reader.varint(); left > 0; left--) subscriptionIds.push(reader.varint());
   const pendingBefore = reader.isAtEnd ? 0 : reader.varint();
   const isAsked = !reader.isAtEnd && (reader.u8() & ASKED) !== 0;
   const requested: string[] = [];
@@ -195,7 +195,7 @@ export function readSubscription({ key, value }: Entry): SubscriptionEntry {
     noLocal: (flags & NO_LOCAL) !== 0,
     retainAsPublished: (flags & RETAIN_AS_PUBLISHED) !== 0,
     retainHandling: (flags >> 4) as 0 | 1 | 2,
-    ids: ids.length > 0 ? ids : undefined,
+    subscriptionIds: subscriptionIds.length > 0 ? subscriptionIds : undefined,
     pendingBefore: pendingBefore > 0 ? pendingBefore : undefined,
     isAsked,
     requested: requested.length > 0 ? requested : undefined
