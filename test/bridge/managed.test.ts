@@ -102,7 +102,7 @@ describe('Bridges over REST', () => {
         /cert.*TLS cannot use it: .*; expected the text of a PEM file, not its path$/
       ],
       [{ name: 'a', url, out: OUT, ca: 'not a certificate' }, /ca.*TLS cannot use it/],
-      [{ name: 'a', url, out: OUT, password: '******' }, /password.*in a change/],
+      [{ name: 'a', url, out: OUT, password: '******' }, /password.*there is none/],
       [{ name: 'a b', url, out: OUT }, /name/]
     ];
     for (const [body, field] of cases) {
