@@ -255,6 +255,7 @@ export { SqlError, SqlFailure } from './sql/sql-error.ts';
 export { Float, type ObjectWith, type Value, type ValueObject, type ValueWith } from './sql/values.ts';
 export { memoryStore } from './store/memory-store.ts';
 export type {
+  Ruleset,
   StreamConfigApi,
   StreamConfigEntry,
   StreamConfigKey,
@@ -275,7 +276,6 @@ export type {
   Properties as StreamProperties,
   RestartStrategy,
   RuleOptions as StreamRuleOptions,
-  Ruleset,
   StatusText,
   StreamBounds,
   StreamDefinition,

@@ -6,7 +6,6 @@ import type { StreamFunction } from './function.ts';
 import type {
   PlanNode,
   Properties,
-  Ruleset,
   SinkType,
   SourceType,
   StreamDefinition,
@@ -132,6 +131,15 @@ export interface StreamConfigState extends StreamConfigEntry {
   readonly use: StreamConfigUse;
 }
 
+/** Streams, tables and rules by name, each as text: SQL, or JSON for rules. */
+export interface Ruleset {
+  readonly streams: Readonly<Record<string, string>>;
+  readonly tables: Readonly<Record<string, string>>;
+  readonly rules: Readonly<Record<string, string>>;
+  /** The sections, connections and schemas that were created at run time, with their secrets; absent if there are none. */
+  readonly config?: readonly StreamConfigEntry[];
+}
+
 /**
  * Configuration of sources, sinks and formats that is created at run time and persisted: `broker.streams.config`. Rules
  * use a change from their next start.
@@ -229,7 +237,13 @@ export interface StreamsApi {
    * @throws InvalidInput RULESET_INVALID if an item is invalid and nothing was changed; StateError RULESET_INCOMPLETE
    *   if items failed while others were imported. Both name each failed item and its reason
    */
-  import(ruleset: Ruleset): Promise<{ readonly streams: number; readonly tables: number; readonly rules: number }>;
+  import(ruleset: Ruleset): Promise<{
+    readonly streams: number;
+    readonly tables: number;
+    readonly rules: number;
+    /** Sections, connections and schemas; absent if the ruleset has none. */
+    readonly config?: number;
+  }>;
   /** Start the service again after `stop()`, with the rules that were running. */
   start(): Promise<void>;
   /** Stop all rules. The broker keeps running. */

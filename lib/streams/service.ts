@@ -6,7 +6,7 @@
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../base/fields.ts';
-import type { StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
+import type { Ruleset, StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
 import type { StreamFunction } from './function.ts';
@@ -24,7 +24,7 @@ import { discardCaches } from './sinks/cache.ts';
 import { COMMON_SINK_PROPERTIES } from './sinks/common-properties.ts';
 import type { SinkAction } from './sinks/sink-action.ts';
 import { builtInSources } from './sources/built-in.ts';
-import type { Ruleset, SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
+import type { SinkType, SourceType, StreamDefinition, StreamKind, StreamRuleInput } from './types.ts';
 import { StreamFailure, type StreamValueObject } from './values/values.ts';
 
 /** The loaded stream service of a broker, called by `broker.streams`. */
@@ -268,10 +268,12 @@ export class StreamService
     const texts = (kind: StreamKind) =>
       Object.fromEntries(this.#catalogue.list(kind).map(({ name, sql }) => [name, sql]));
     const rules = [...this.rules.all()].filter(({ read }) => !read.isTemporary);
+    const config = this.#configuration.export();
     return {
       streams: texts('stream'),
       tables: texts('table'),
-      rules: Object.fromEntries(rules.map(({ id, read }) => [id, read.fault?.json ?? JSON.stringify(read.definition)]))
+      rules: Object.fromEntries(rules.map(({ id, read }) => [id, read.fault?.json ?? JSON.stringify(read.definition)])),
+      ...(config.length > 0 && { config })
     };
   }
 
@@ -280,7 +282,9 @@ export class StreamService
     return importRuleset(ruleset, {
       catalogue: this.#catalogue,
       rules: this.rules,
-      replace: (sql) => this.replace(sql)
+      replace: (sql) => this.replace(sql),
+      change: (run) => this.#change(run),
+      config: this.#configuration
     });
   }
 

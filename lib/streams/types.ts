@@ -438,13 +438,6 @@ export interface StreamDefinition {
   readonly fault?: string;
 }
 
-/** Streams, tables and rules by name, each as text: SQL, or JSON for rules. */
-export interface Ruleset {
-  readonly streams: Readonly<Record<string, string>>;
-  readonly tables: Readonly<Record<string, string>>;
-  readonly rules: Readonly<Record<string, string>>;
-}
-
 /** Options of streams: `createBroker({ streams: ... })`. */
 export interface StreamsOptions {
   /** Source types, such as `fileSource()` of `embermq/streams/file`. */

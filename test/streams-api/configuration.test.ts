@@ -454,6 +454,57 @@ describe('The configuration of sources over REST', () => {
     }
   });
 
+  it('exports sections, connections and schemas with the rules that need them, and imports them elsewhere', async () => {
+    let text = '';
+    {
+      await using kit = await start();
+      await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', password: SECRET } });
+      await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c', interval: 9 });
+      await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });
+      await kit.ask('POST', '/streams', STREAM);
+      const sink = { mqtt: { topic: 't', format: 'protobuf', schemaId: 'book.Book' } };
+      await kit.ask('POST', '/rules', { ...RULE, actions: [sink, { probe: { connectionSelector: 'c' } }] });
+      const all = await kit.ask('POST', '/ruleset/export');
+      assert.deepEqual(JSON.parse(all.sourceConfig.probe), { a: { connectionSelector: 'c', interval: 9 } });
+      assert.deepEqual(JSON.parse(all.connectionConfig.probe), { c: { url: 'tcp://c', password: SECRET } });
+      assert.deepEqual(JSON.parse(all.Schema.protobuf_book), { type: 'protobuf', name: 'book', content: BOOK });
+      text = JSON.stringify(all);
+    }
+    await using kit = await start();
+    assert.equal(
+      await kit.ask('POST', '/ruleset/import', { content: text }),
+      'imported 1 streams, 0 tables and 1 rules, and 3 sections, connections and schemas'
+    );
+    const { opened } = kit.source;
+    assert.deepEqual(opened.at(-1), { url: 'tcp://c', interval: 9, password: SECRET });
+    const { length } = opened;
+    await kit.ask('POST', '/ruleset/import', { content: text });
+    assert.equal(opened.length, length, 'the same again restarts nothing');
+    assert.equal(JSON.stringify(await kit.ask('POST', '/ruleset/export')), text);
+    const changed = text.replace('tcp://c', 'tcp://d');
+    await kit.ask('POST', '/ruleset/import', { content: changed });
+    assert.equal(opened.at(-1)?.url, 'tcp://d');
+  });
+
+  it('imports nothing if a part of the configuration is not valid, and names it', async () => {
+    await using kit = await start();
+    const whole = {
+      streams: { demo: STREAM.sql },
+      connectionConfig: { probe: '{"c":{"url":"tcp://c"}}' },
+      sourceConfig: { probe: '{"a":{"interval":"often"},"b":{"connectionSelector":"c"}}', none: '{"x":{}}' },
+      Schema: { protobuf_fixed: JSON.stringify({ type: 'protobuf', name: 'fixed', content: BOOK }) }
+    };
+    const { status, text } = await kit.call('POST', '/ruleset/import', whole);
+    assert.equal(status, 400);
+    for (const part of [/nothing is imported/, /section "a": .*interval/, /section "x": .*none/, /schema "fixed": /])
+      assert.match(text, part);
+    assert.doesNotMatch(text, /"b"|"c"/);
+    assert.deepEqual(await kit.ask('POST', '/ruleset/export'), { streams: {}, tables: {}, rules: {} });
+    const broken = await kit.call('POST', '/ruleset/import', { sourceConfig: { probe: '{' } });
+    assert.equal(broken.status, 400);
+    assert.match(broken.text, /the parameter "sourceConfig\.probe" is not JSON/);
+  });
+
   it('decodes messages by a schema that was created over REST', async () => {
     await using kit = await start();
     await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });

@@ -137,8 +137,9 @@ const ABOUT = {
     'stream table': 'show a table',
     'stream replace-table': 'replace a table, by the CREATE TABLE of a file (-: standard input) or of --sql',
     'stream drop-table': 'drop a table; with --force also if rules use it',
-    'stream export': 'print all streams, tables and stream rules as JSON',
-    'stream import': 'create or replace the streams, tables and stream rules of an export (-: standard input)',
+    'stream export':
+      'print all streams, tables and stream rules, with their connections, sections and schemas, as JSON',
+    'stream import': 'create or replace what an export has (-: standard input)',
     'stream connections': 'list the connections with their state',
     'stream connection': 'show a connection with its properties and its state',
     'stream add-connection': 'create a connection from a JSON file with id, typ and props (-: standard input)',

@@ -3,21 +3,10 @@
 
 import { arch, platform } from 'node:os';
 import { type Field, fieldsOf, jsonTypeOf } from '../../../lib/adapter.ts';
-import type { Ruleset } from '../../../lib/index.ts';
 import { Fault } from '../../rest/index.ts';
-import {
-  any,
-  anyObject,
-  check,
-  componentOf,
-  integer,
-  listOf,
-  objectOf,
-  optional,
-  recordOf,
-  text
-} from '../../rest/kit/index.ts';
+import { any, anyObject, componentOf, integer, listOf, objectOf, optional, text } from '../../rest/kit/index.ts';
 import { type Operation, operation } from '../operation.ts';
+import { RULESET, rulesetOf, shownRuleset } from '../ruleset.ts';
 
 const VERSION = componentOf('Service', {
   version: text(),
@@ -42,42 +31,6 @@ function service(method: 'GET' | 'POST'): Operation {
       upTimeSeconds: Math.floor(process.uptime())
     })
   });
-}
-
-const TEXTS = recordOf(text());
-const RULESET = componentOf('Ruleset', {
-  streams: optional(TEXTS),
-  tables: optional(TEXTS),
-  rules: optional(TEXTS)
-});
-
-/**
- * The ruleset in the body, or in the text of its field `content`.
- * @throws Fault, Fault
- */
-function rulesetOf(body: Readonly<Record<string, unknown>>): Ruleset {
-  const { content, file } = body;
-  if (file !== undefined) {
-    const remedy = 'send its text in the parameter "content"';
-    throw new Fault('wrongParameter', `the parameter "file" is not supported: ${remedy}`);
-  }
-  if (content === undefined) return filled(body);
-  let value: unknown = content;
-  try {
-    if (typeof content === 'string') value = JSON.parse(content);
-  } catch (error) {
-    throw new Fault('notJson', `the parameter "content" is not JSON: ${(error as Error).message}`);
-  }
-  return filled(value);
-}
-
-function filled(value: unknown): Ruleset {
-  const given = check<Partial<Ruleset>>(RULESET, value, 'ruleset');
-  const hasNone = given.streams === undefined && given.tables === undefined && given.rules === undefined;
-  if (hasNone && Object.keys(given).length > 0)
-    throw new Fault('wrongParameter', 'it is not an export: it has no streams, tables or rules');
-  const { streams = {}, tables = {}, rules = {} } = given;
-  return { streams, tables, rules };
 }
 
 /** A type of sources or sinks, in the form of lists. */
@@ -162,22 +115,19 @@ export const SERVICE: readonly Operation[] = [
     path: '/ruleset/export',
     ctl: 'stream export',
     // contains the secrets of rules, so viewers may not use it
-    descr: 'All streams, tables and rules, each as its text, with the secrets of actions',
+    descr: 'All streams, tables and rules, each as its text, and sections, connections and schemas, with their secrets',
     errorPrefix: 'export error',
     data: RULESET,
     filename: 'ruleset.json',
     example: {},
-    run: async ({ streams }) => {
-      const { streams: defined, tables, rules } = await streams.export();
-      return { streams: defined, tables, rules };
-    }
+    run: async ({ streams }) => shownRuleset(await streams.export())
   }),
   operation({
     name: 'importRuleset',
     method: 'POST',
     path: '/ruleset/import',
     ctl: 'stream import FILE=content',
-    descr: 'Create or replace the streams, tables and rules of an export',
+    descr: 'Create or replace the streams, tables, rules and configuration of an export',
     errorPrefix: 'import error',
     body: objectOf({
       ...RULESET.properties,
@@ -191,7 +141,9 @@ export const SERVICE: readonly Operation[] = [
     },
     run: async ({ streams }, { body }) => {
       const counts = await streams.import(rulesetOf(body));
-      return `imported ${counts.streams} streams, ${counts.tables} tables and ${counts.rules} rules`;
+      const { config, streams: ofStreams, tables, rules } = counts;
+      const more = config === undefined ? '' : `, and ${config} sections, connections and schemas`;
+      return `imported ${ofStreams} streams, ${tables} tables and ${rules} rules${more}`;
     }
   }),
   operation({

@@ -48,7 +48,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   readonly #catalogue: Catalogue;
   readonly #rules: () => Iterable<ReadStreamRule>;
   readonly #ruleActions: StreamsHost['ruleActions'];
-  readonly #entries = new Map<string, Entry>();
+  #entries = new Map<string, Entry>();
 
   constructor(
     { configuration, options, ruleActions }: Pick<StreamsHost, 'configuration' | 'options' | 'ruleActions'>,
@@ -138,11 +138,57 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
 
   async set(given: StreamConfigEntry, { isNew = false }: { readonly isNew?: boolean } = {}): Promise<string[]> {
     checkEntry(given);
-    const { kind, type, name, properties } = given;
+    const { kind, name } = given;
     const key = keyOf(given);
-    const before = this.#entries.get(key);
-    if (before !== undefined && isNew)
+    if (isNew && this.#entries.has(key))
       throw new StateError('STREAM_CONFIG_EXISTS', `${WORDS[kind]} ${name} already exists`);
+    const { entry, json, warnings } = await this.#prepared(given);
+    await this.#table.set(key, json);
+    this.#entries.set(key, entry);
+    return warnings;
+  }
+
+  /** All entries with their secrets, each after those that it names. */
+  export(): StreamConfigEntry[] {
+    const all = (['connection', 'confKey', 'schema'] as const).flatMap((kind) => this.#all(kind));
+    return all.map(({ bytes: _, ...entry }) => entry);
+  }
+
+  /**
+   * Run checks as if entries were set. To be called in a change of the service.
+   * @param check called with each entry and its check
+   */
+  async staged<T>(
+    entries: readonly StreamConfigEntry[],
+    check: (entry: StreamConfigEntry, run: () => Promise<void>) => Promise<void>,
+    run: () => Promise<T>
+  ): Promise<T> {
+    const before = this.#entries;
+    this.#entries = new Map(before);
+    try {
+      for (const given of entries)
+        await check(given, async () => {
+          checkEntry(given);
+          const { entry } = await this.#prepared(given);
+          this.#entries.set(keyOf(given), entry);
+        });
+      return await run();
+    } finally {
+      this.#entries = before;
+    }
+  }
+
+  /** Set an entry of an import. @returns the streams that have to be restarted to use it */
+  async import(given: StreamConfigEntry): Promise<readonly string[]> {
+    const json = () => JSON.stringify(this.#entries.get(keyOf(given)));
+    const before = json();
+    await this.set(given);
+    return json() === before ? [] : (this.#uses().get(keyOf(given))?.streams ?? []);
+  }
+
+  /** Check an entry, and put the current secrets in the place of `******`. */
+  async #prepared({ kind, type, name, properties }: StreamConfigEntry) {
+    const before = this.#entries.get(keyOf({ kind, type, name }));
     if (before !== undefined && before.type !== type.toLowerCase())
       throw invalid('type', `${before.type}, the type of the connection ${name}`, type);
     if (kind === 'confKey' && this.#ofApp(type, name) !== undefined)
@@ -156,9 +202,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const json = JSON.stringify(entry);
     const bytes = Buffer.byteLength(json);
     this.#checkRoom(bytes, before);
-    await this.#table.set(key, json);
-    this.#entries.set(key, { ...entry, bytes });
-    return warnings;
+    return { entry: { ...entry, bytes }, json, warnings };
   }
 
   /** @throws StateError STREAM_LIMIT */

@@ -1,6 +1,8 @@
 import { errorText, InvalidInput, StateError } from '../../base/errors.ts';
+import type { Ruleset, StreamConfigEntry, StreamConfigKind } from '../api.ts';
 import { type Catalogue, definitionOf } from '../ddl/catalogue.ts';
-import type { Ruleset, StreamDefinition, StreamKind, StreamRuleInput } from '../types.ts';
+import type { StreamDefinition, StreamKind, StreamRuleInput } from '../types.ts';
+import type { StreamConfiguration } from './configuration.ts';
 import type { StreamRules } from './rules.ts';
 import { readRuleJson, readRuleset } from './ruleset.ts';
 
@@ -9,6 +11,9 @@ interface Target {
   readonly catalogue: Catalogue;
   readonly rules: StreamRules;
   replace(sql: string): Promise<unknown>;
+  /** Run a function as a change of the service. */
+  change<T>(run: () => Promise<T>): Promise<T>;
+  readonly config: Pick<StreamConfiguration, 'staged' | 'import'>;
 }
 
 /** Number of imported items. */
@@ -16,6 +21,8 @@ export interface Imported {
   readonly streams: number;
   readonly tables: number;
   readonly rules: number;
+  /** Sections, connections and schemas; absent if the import has none. */
+  readonly config?: number;
 }
 
 /** Maximum number of failures that a message names; the others are only counted. */
@@ -51,11 +58,17 @@ class Failures {
  * @throws InvalidInput RULESET_INVALID if nothing was changed; StateError RULESET_INCOMPLETE if some items have failed.
  *   Both name each item
  */
-export async function importRuleset(ruleset: Ruleset, { catalogue, rules, replace }: Target): Promise<Imported> {
-  const { definitions, inputs } = await checked(ruleset, { catalogue, rules });
-  const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql);
-  const imported = { streams: 0, tables: 0, rules: 0 };
+export async function importRuleset(ruleset: Ruleset, target: Target): Promise<Imported> {
+  const { catalogue, rules, replace, change, config } = target;
+  const { definitions, inputs, entries } = await checked(ruleset, target);
+  const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql).map(({ name }) => name);
+  const imported = { streams: 0, tables: 0, rules: 0, ...(entries.length > 0 && { config: 0 }) };
   const failures = new Failures();
+  for (const entry of entries)
+    await failures.of(shown(entry.kind, entry.name), async () => {
+      changed.push(...(await change(() => config.import(entry))));
+      imported.config = (imported.config ?? 0) + 1;
+    });
   for (const { kind, name, sql } of definitions)
     await failures.of(shown(kind, name), async () => {
       await replace(sql);
@@ -67,7 +80,7 @@ export async function importRuleset(ruleset: Ruleset, { catalogue, rules, replac
       else await rules.update(input.id, input);
       imported.rules++;
     });
-  await failures.of('restart of rules', () => rules.restartUsersOf(changed.map(({ name }) => name)));
+  await failures.of('restart of rules', () => rules.restartUsersOf(changed));
   const { text, cause } = failures;
   if (text === undefined) return imported;
   const { streams, tables, rules: ofRules } = imported;
@@ -76,35 +89,39 @@ export async function importRuleset(ruleset: Ruleset, { catalogue, rules, replac
 }
 
 /** Read and check all items. @throws InvalidInput RULESET_INVALID */
-async function checked(ruleset: Ruleset, { catalogue, rules }: Omit<Target, 'replace'>) {
-  const { streams, tables, rules: texts } = readRuleset(ruleset);
+async function checked(ruleset: Ruleset, { catalogue, rules, change, config }: Target) {
+  const { streams, tables, rules: texts, config: entries = [] } = readRuleset(ruleset);
   const failures = new Failures();
   const definitions = new Map<string, StreamDefinition>();
-  for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
-    for (const [name, sql] of Object.entries(section))
-      await failures.of(shown(kind, name), () => {
-        const definition = definitionOf(sql);
-        if (definition.kind !== kind || definition.name !== name)
-          throw new Error(`the statement defines the ${shown(definition.kind, definition.name)}`);
-        if (definitions.has(name)) throw new Error('a stream of the import has the same name');
-        catalogue.checkReplaceable(kind, name);
-        definitions.set(name, definition);
-      });
   const inputs: (StreamRuleInput & { readonly id: string })[] = [];
-  for (const [id, json] of Object.entries(texts))
-    await failures.of(shown('rule', id), async () => {
-      const input = { id, ...readRuleJson(id, json) };
-      if (input.id !== id) throw new Error(`Name is not consistent with rule id: it has the id ${input.id}`);
-      await rules.checkImport(input, definitions);
-      inputs.push(input);
-    });
+  const checkAll = async () => {
+    for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
+      for (const [name, sql] of Object.entries(section))
+        await failures.of(shown(kind, name), () => {
+          const definition = definitionOf(sql);
+          if (definition.kind !== kind || definition.name !== name)
+            throw new Error(`the statement defines the ${shown(definition.kind, definition.name)}`);
+          if (definitions.has(name)) throw new Error('a stream of the import has the same name');
+          catalogue.checkReplaceable(kind, name);
+          definitions.set(name, definition);
+        });
+    for (const [id, json] of Object.entries(texts))
+      await failures.of(shown('rule', id), async () => {
+        const input = { id, ...readRuleJson(id, json) };
+        if (input.id !== id) throw new Error(`Name is not consistent with rule id: it has the id ${input.id}`);
+        await rules.checkImport(input, definitions);
+        inputs.push(input);
+      });
+  };
+  const check = (entry: StreamConfigEntry, run: () => Promise<void>) => failures.of(shown(entry.kind, entry.name), run);
+  await (entries.length === 0 ? checkAll() : change(() => config.staged(entries, check, checkAll)));
   const { text, cause } = failures;
-  if (text === undefined) return { definitions: [...definitions.values()], inputs };
+  if (text === undefined) return { definitions: [...definitions.values()], inputs, entries };
   const error = new InvalidInput('RULESET_INVALID', 'ruleset', 'an export', ruleset, `nothing is imported:\n${text}`);
   error.cause = cause;
   throw error;
 }
 
-function shown(kind: StreamKind | 'rule', name: string): string {
-  return `${kind} "${name}"`;
+function shown(kind: StreamKind | StreamConfigKind | 'rule', name: string): string {
+  return `${kind === 'confKey' ? 'section' : kind} "${name}"`;
 }

@@ -1,7 +1,8 @@
 import { InvalidInput } from '../../base/errors.ts';
-import type { Ruleset, StreamRuleInput } from '../types.ts';
+import type { Ruleset } from '../api.ts';
+import type { StreamRuleInput } from '../types.ts';
 
-const SECTIONS = ['streams', 'tables', 'rules'] as const;
+const SECTIONS = ['streams', 'tables', 'rules', 'config'] as const;
 
 /**
  * Validate a ruleset to be imported. Sections may be missing.
@@ -11,10 +12,12 @@ export function readRuleset(given: unknown): Ruleset {
   const isExport =
     isObject(given) && (Object.keys(given).length === 0 || SECTIONS.some((name) => given[name] !== undefined));
   if (!isExport) throw invalid('ruleset', 'an object with streams, tables and rules', given);
-  const { streams = {}, tables = {}, rules = {} } = given;
+  const { streams = {}, tables = {}, rules = {}, config = [] } = given;
   for (const [name, section] of Object.entries({ streams, tables, rules }))
     if (!isObject(section)) throw invalid(`ruleset.${name}`, 'an object of strings by name', section);
-  return { streams, tables, rules } as Ruleset; // the strings are checked one by one, as statements and as JSON
+  if (!Array.isArray(config) || !config.every(isObject))
+    throw invalid('ruleset.config', 'a list of sections, connections and schemas', config);
+  return { streams, tables, rules, config } as unknown as Ruleset; // the strings are checked one by one, as statements and as JSON
 }
 
 /** Parse a rule of an import. @throws InvalidInput STREAM_RULE_INVALID */
