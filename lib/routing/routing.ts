@@ -169,8 +169,10 @@ export class Routing {
     return this.#index.has(filter);
   }
 
-  /** Tell whether messages to any subscriber of a route are persisted. */
-  persistsAny({ targets, groups }: Route): boolean {
+  /** Tell whether a message would be persisted: retained, delayed, or queued for a persisted session. */
+  persists({ retain, qos }: Message, { kind, targets, groups }: Route): boolean {
+    if (retain || kind === TopicKind.delayed) return true;
+    if (qos === 0) return false;
     return targets.some(({ subscriber }) => subscriber.isPersisted) || groups.some(({ mayPersist }) => mayPersist);
   }
 

@@ -87,8 +87,8 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
      * changed.
      */
     freshened(route: Route): Route;
-    /** Tell whether a subscriber of this route has a persisted session. */
-    persistsAny(route: Route): boolean;
+    /** Tell whether a message would be persisted: retained, delayed, or queued for a persisted session. */
+    persists(message: Message, route: Route): boolean;
   };
   readonly publishing: ConnectionPorts<S>['publishing'] & PublishingPort;
   readonly rewrites: {

@@ -20,6 +20,7 @@
 import type { BaseServices } from '../base/base-services.ts';
 import { BrokerError, errorText, StateError } from '../base/errors.ts';
 import { FunctionTimer, type Timer } from '../base/timing-wheel.ts';
+import { awaitCommit, type Message } from '../packets/message.ts';
 import { Changes } from './changes.ts';
 import type { StoreActions, StoreEvent } from './chart.ts';
 import type { Commits } from './commits.ts';
@@ -456,6 +457,18 @@ export class Ledger {
 /** Ticket of the commit to wait for if changes were promised since `promises` had this value; 0 if none were. */
 export function ticketSince(ledger: Ledger, promises: number): number {
   return ledger.promises === promises ? 0 : ledger.ticket;
+}
+
+/**
+ * Find out which commit the publisher of a message must wait for, after `awaitCommit` and the delivery of the message. If there is none, its
+ * publisher is answered now, so a commit that fails later must not refuse the message.
+ * @param promises the value of `Ledger.promises` before the delivery
+ * @returns ticket of the commit; 0: none
+ */
+export function ticketOfAnswer(ledger: Ledger, promises: number, message: Message): number {
+  const ticket = ticketSince(ledger, promises);
+  if (ticket === 0) awaitCommit(message, 0);
+  return ticket;
 }
 
 /** Tell whether the store has refused a commit before it wrote anything; see `Store.commit`. */

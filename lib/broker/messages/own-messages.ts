@@ -17,7 +17,7 @@ import { type Route, TopicKind } from '../../routing/route.ts';
 import type { WillState } from '../../session/life/will.ts';
 import type { PublishDecision } from '../../session/ports.ts';
 import type { Session } from '../../session/session.ts';
-import { ticketSince } from '../../store/ledger.ts';
+import { ticketOfAnswer } from '../../store/ledger.ts';
 import type { PreparedMessage } from '../../streams/host.ts';
 import { newMessage, publisherOf, retopic } from '../new-message.ts';
 import type { MessageHooks } from '../rights/message-hooks.ts';
@@ -239,20 +239,16 @@ export class OwnMessages {
   #finish(outcome: PublishDecision): number | Promise<number> {
     const { ledger, routing } = this.#host;
     if (ledger === undefined) return this.#act(outcome);
-    const { message: changed, route } = outcome;
-    const isPersisted =
-      changed.retain || route.kind === TopicKind.delayed || (changed.qos > 0 && routing.persistsAny(route));
-    if (ledger.isFailed && isPersisted && outcome.reasonCode === 0) {
-      this.#services.announcer.dropped(changed, 'store_failed', undefined);
+    const { message, route } = outcome;
+    if (ledger.isFailed && outcome.reasonCode === 0 && routing.persists(message, route)) {
+      this.#services.announcer.dropped(message, 'store_failed', undefined);
       throw ledger.refusal();
     }
     const { promises } = ledger;
-    awaitCommit(changed, ledger.ticket);
+    awaitCommit(message, ledger.ticket);
     const taken = this.#act(outcome);
-    const ticket = ticketSince(ledger, promises);
-    if (ticket > 0) return ledger.committed(ticket).then(() => taken);
-    awaitCommit(changed, 0); // its publisher is answered now, so a commit that fails later must not refuse it
-    return taken;
+    const ticket = ticketOfAnswer(ledger, promises, message);
+    return ticket === 0 ? taken : ledger.committed(ticket).then(() => taken);
   }
 
   /**

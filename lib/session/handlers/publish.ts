@@ -25,7 +25,7 @@ import type { QoS } from '../../packets/types.ts';
 import { readVarint, varintEnd } from '../../packets/varint.ts';
 import type { Zone } from '../../records/zone.ts';
 import { type Route, TopicKind } from '../../routing/route.ts';
-import { ticketSince } from '../../store/ledger.ts';
+import { ticketOfAnswer } from '../../store/ledger.ts';
 import { isSameTopic, levelCount, mountedName } from '../../topics/topic.ts';
 import type { PublishDecision, SessionPorts } from '../ports.ts';
 import { resumeAfterHook, type Session } from '../session.ts';
@@ -200,7 +200,7 @@ function finish(
   }
   const mayPersist = ledger !== undefined && qos > 0;
   const isIdPersisted = mayPersist && qos === 2 && log !== undefined;
-  if (mayPersist && ledger.isFailed && (isIdPersisted || needsStore(ports, message, route))) {
+  if (mayPersist && ledger.isFailed && (isIdPersisted || ports.routing.persists(message, route))) {
     dropRefused(session, connection, message, id, qos, 'store_failed');
     return;
   }
@@ -213,15 +213,8 @@ function finish(
   if (route.kind === TopicKind.delayed) code = publishing.delay(message);
   else if (publishing.route(message, route) === 0) code = ReasonCode.noMatchingSubscribers;
   if (code >= 0x80) ports.metrics.counts[Metric.packetsPublishError]++;
-  const ticket = mayPersist ? ticketSince(ledger, promises) : 0;
-  if (mayPersist && ticket === 0) awaitCommit(message, 0); // it is acknowledged now, so a commit that fails later must not refuse it
-  acknowledge(session, connection, qos, id, code, ticket);
+  acknowledge(session, connection, qos, id, code, mayPersist ? ticketOfAnswer(ledger, promises, message) : 0);
   if (ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
-}
-
-/** Tell whether a QoS 1 or 2 message would be persisted: retained, delayed, or queued for a persisted session. */
-function needsStore({ routing }: SessionPorts<Session>, message: Message, route: Route): boolean {
-  return message.retain || route.kind === TopicKind.delayed || routing.persistsAny(route);
 }
 
 /** Drop a message that cannot be persisted or queued, and refuse it. The publisher may send it again. */
