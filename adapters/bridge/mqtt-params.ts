@@ -3,6 +3,7 @@
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
 import type { Field, FieldTable } from '../../lib/adapter.ts';
+import { TLS_PARAMS } from '../outgoing/index.ts';
 
 const SWITCH = ['on', 'off'];
 
@@ -130,27 +131,15 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     zh: { title: 'TLS', about: '使用 TLS 连接，始终验证服务器证书。' }
   },
   cacertfile: {
-    type: 'string',
-    input: 'textarea',
-    title: 'CA Certificates',
+    ...TLS_PARAMS.ca,
     about: 'Certificate authorities as PEM text, instead of those of Node. No file is read.',
-    zh: { title: 'CA 证书', about: 'CA 证书的 PEM 格式文本，代替 Node 自带的 CA 证书。不会读取文件。' }
+    zh: {
+      ...TLS_PARAMS.ca.zh,
+      about: 'CA 证书的 PEM 格式文本，代替 Node 自带的 CA 证书。不会读取文件。'
+    }
   },
-  certfile: {
-    type: 'string',
-    input: 'textarea',
-    title: 'Client Certificate',
-    about: 'Certificate for servers that ask for one, as PEM text.',
-    zh: { title: '客户端证书', about: '服务器要求客户端证书时使用的证书，PEM 格式文本。' }
-  },
-  keyfile: {
-    type: 'string',
-    input: 'textarea',
-    isSecret: true,
-    title: 'Client Key',
-    about: 'Private key of the certificate, as PEM text.',
-    zh: { title: '客户端私钥', about: '客户端证书的私钥，PEM 格式文本。' }
-  },
+  certfile: TLS_PARAMS.cert,
+  keyfile: TLS_PARAMS.key,
   ciphers: {
     type: 'string',
     default: 'ECDHE-ECDSA-AES256-GCM-SHA384,ECDHE-RSA-AES256-GCM-SHA384',
@@ -158,12 +147,7 @@ export const BRIDGE_MQTT_PARAMS: FieldTable = {
     about: 'Names of cipher suites, separated by commas. Default: those of Node.',
     zh: { title: '加密套件', about: '加密套件的名称，以逗号分隔。不填则使用 Node 的默认值。' }
   },
-  servername: {
-    type: 'string',
-    title: 'Server Name',
-    about: 'Name that the certificate of the server must have. Default: the host name.',
-    zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为主机名。' }
-  }
+  servername: TLS_PARAMS.servername
 };
 
 /** Parameters of the resource `bridge_rpc`. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type Params, parseDuration } from '../../lib/adapter.ts';
 import { type ClientOptions, InvalidInput } from '../../lib/index.ts';
-import { checkTls, type DialSettings, type OutgoingTls } from '../outgoing/index.ts';
+import { type DialSettings, readTlsParams } from '../outgoing/index.ts';
 
 /** The checked configuration of a resource `bridge_mqtt`. */
 export interface MqttSettings {
@@ -99,29 +99,15 @@ function checkLength(field: string, text: string): string {
 }
 
 /** The parameters of the TLS options. */
-const TLS_NAMES = { ca: 'cacertfile', cert: 'certfile', key: 'keyfile' } as const;
+const TLS_NAMES = { ca: 'cacertfile', cert: 'certfile', key: 'keyfile', servername: 'servername' };
 
 function readTls(given: Readonly<Record<string, string>>): Omit<DialSettings, 'url'> {
-  const tls: OutgoingTls = {};
-  for (const [option, name] of Object.entries(TLS_NAMES)) {
-    const text = given[name];
-    if (!text) continue;
-    if (!text.includes('-----BEGIN ')) throw invalid(name, 'PEM text, because files are not read', undefined);
-    tls[option as keyof typeof TLS_NAMES] = text;
-  }
-  if (given.servername) tls.servername = given.servername;
-  try {
-    checkTls(tls, PLACE);
-  } catch (error) {
-    if (!(error instanceof InvalidInput)) throw error;
-    const name = TLS_NAMES[error.field.slice(PLACE.length + 1) as keyof typeof TLS_NAMES];
-    throw new InvalidInput('PARAM_INVALID', name, error.expected, undefined, error.message);
-  }
-  if (!given.ciphers) return tls;
-  return { ...tls, ciphers: readCiphers(given.ciphers) };
+  for (const name of ['cacertfile', 'certfile', 'keyfile'])
+    if (given[name] && !given[name].includes('-----BEGIN '))
+      throw invalid(name, 'PEM text, because files are not read', undefined);
+  const tls = readTlsParams(given, TLS_NAMES, 'bridge_mqtt');
+  return given.ciphers ? { ...tls, ciphers: readCiphers(given.ciphers) } : tls;
 }
-
-const PLACE = 'bridge_mqtt';
 
 function readCiphers(text: string): string {
   const ciphers = text.split(/[,:\s]+/).join(':');

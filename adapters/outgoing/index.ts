@@ -7,5 +7,6 @@ export { closeClient, type LinkSettings, MqttLink, type OpenLink } from './mqtt-
 export { isFinalRefusal } from './mqtt-refusal.ts';
 export { isPrivateAddress } from './public-lookup.ts';
 export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';
+export { readTlsParams, TLS_PARAMS } from './tls-params.ts';
 export { UNTRUSTED_CERTIFICATE, withTrustHint } from './trust-hint.ts';
 export { checkUrl } from './url.ts';

@@ -3,6 +3,7 @@
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of rules
 import type { FieldTable } from '../../lib/adapter.ts';
+import { TLS_PARAMS } from '../outgoing/index.ts';
 
 /** The request methods. GET and DELETE have no body. */
 const METHODS = ['POST', 'PUT', 'GET', 'DELETE'] as const;
@@ -76,42 +77,7 @@ export const WEB_HOOK_PARAMS: FieldTable = {
       about: '请求体的类型。如果请求头中设置了 content-type，则以请求头为准，且可以使用其他任意值。'
     }
   },
-  ca: {
-    type: 'string',
-    input: 'textarea',
-    title: 'CA Certificates',
-    about: 'Certificate authorities for https, as PEM text. Default: those of Node.',
-    zh: { title: 'CA 证书', about: '用于 https 的 CA 证书，PEM 格式文本。默认使用 Node 自带的 CA 证书。' }
-  },
-  cert: {
-    type: 'string',
-    input: 'textarea',
-    title: 'Client Certificate',
-    about: 'Certificate for servers that ask for one, as PEM text.',
-    zh: { title: '客户端证书', about: '服务器要求客户端证书时使用的证书，PEM 格式文本。' }
-  },
-  key: {
-    type: 'string',
-    input: 'textarea',
-    isSecret: true,
-    title: 'Client Key',
-    about: 'Private key of the certificate, as PEM text.',
-    zh: { title: '客户端私钥', about: '客户端证书的私钥，PEM 格式文本。' }
-  },
-  passphrase: {
-    type: 'string',
-    input: 'password',
-    isSecret: true,
-    title: 'Passphrase',
-    about: 'Passphrase of an encrypted key.',
-    zh: { title: '私钥密码', about: '加密私钥的密码。' }
-  },
-  servername: {
-    type: 'string',
-    title: 'Server Name',
-    about: 'Name that the certificate of the server must have. Default: the host name of the URL.',
-    zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为 URL 中的主机名。' }
-  },
+  ...TLS_PARAMS,
   fail_on_status: {
     type: 'boolean',
     default: true,

@@ -1,6 +1,6 @@
 import type { Params } from '../../lib/adapter.ts';
 import { InvalidInput } from '../../lib/index.ts';
-import { checkTls, checkUrl, type OutgoingTls, tlsOf } from '../outgoing/index.ts';
+import { checkUrl, type OutgoingTls, readTlsParams } from '../outgoing/index.ts';
 import { headerValue, readHeaders } from './headers.ts';
 
 /** The checked configuration of a resource `web_hook`. */
@@ -12,7 +12,7 @@ export interface WebHookSettings {
   readonly connectMs: number;
   readonly requestMs: number;
   readonly poolSize: number;
-  readonly tls: ReturnType<typeof tlsOf>;
+  readonly tls: OutgoingTls;
   readonly failsOnStatus: boolean;
   readonly isPersisted: boolean;
   readonly isPublicOnly: boolean;
@@ -40,7 +40,7 @@ export function readWebHookSettings(config: Params): WebHookSettings {
     connectMs: given.connect_timeout * 1000,
     requestMs: given.request_timeout * 1000,
     poolSize,
-    tls: readTls(given),
+    tls: readTlsParams(given, TLS_NAMES, 'web_hook'),
     failsOnStatus: given.fail_on_status !== false,
     isPersisted: given.persisted === true,
     isPublicOnly: given.public_only === true
@@ -55,15 +55,7 @@ function readUrl(given: unknown): URL {
   return asParam(() => checkUrl(given, 'url'));
 }
 
-/** Forms send empty strings for empty fields. */
-function readTls({ ca, cert, key, passphrase, servername }: Params): ReturnType<typeof tlsOf> {
-  const given = Object.entries({ ca, cert, key, passphrase, servername }).filter(([, value]) => value !== '');
-  const tls = Object.fromEntries(given) as OutgoingTls;
-  asParam(() => checkTls(tls, PLACE));
-  return tlsOf(tls);
-}
-
-const PLACE = 'web_hook';
+const TLS_NAMES = { ca: 'ca', cert: 'cert', key: 'key', passphrase: 'passphrase', servername: 'servername' };
 
 /**
  * Convert errors of options to errors of parameters.
@@ -75,6 +67,6 @@ function asParam<T>(check: () => T): T {
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error;
     const { field, expected, got, message } = error;
-    throw new InvalidInput('PARAM_INVALID', field.replace(`${PLACE}.`, ''), expected, got, message);
+    throw new InvalidInput('PARAM_INVALID', field, expected, got, message);
   }
 }
