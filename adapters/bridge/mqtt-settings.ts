@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type Params, parseDuration } from '../../lib/adapter.ts';
 import { type ClientOptions, InvalidInput } from '../../lib/index.ts';
-import { type DialSettings, readTlsParams } from '../outgoing/index.ts';
+import {
+  clientOptionsOf,
+  type DialSettings,
+  readMqttUrl,
+  readTlsParams,
+  type ServerOptions
+} from '../outgoing/index.ts';
 
 /** The checked configuration of a resource `bridge_mqtt`. */
 export interface MqttSettings {
@@ -14,8 +20,6 @@ export interface MqttSettings {
   /** Time limit for the acknowledgement. */
   readonly retryMs: number;
 }
-
-const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { mqttv3: 3, mqttv4: 4, mqttv5: 5 };
 
 /** The documented defaults. */
 const DEFAULTS = { proto_ver: 'mqttv4', append: true, reconnect_interval: '30s', retry_interval: '20s' };
@@ -33,19 +37,16 @@ const MAX_TEXT_BYTES = 65_535;
 export function readMqttSettings(config: Params, id: string): MqttSettings {
   const given = { ...DEFAULTS, ...config } as typeof DEFAULTS & Readonly<Record<string, string>>;
   const url = readAddress(given.address, given.ssl === 'on');
-  const protocolVersion = VERSIONS[given.proto_ver];
   const clientId = given.clientid || id;
   const suffix = given.append ? `_${randomBytes(4).toString('hex')}` : '';
   checkMountpoint(given.mountpoint);
   return {
     dial: { url, ...(url.protocol === 'mqtts:' || url.protocol === 'wss:' ? readTls(given) : {}) },
     client: {
+      ...readServer(given),
       clientId: checkLength('clientid', clientId + suffix),
       clean: true,
-      protocolVersion,
-      keepalive: readKeepAlive(given.keepalive),
-      maximumPacketSize: MAX_PACKET_BYTES,
-      ...readCredentials(given, protocolVersion)
+      maximumPacketSize: MAX_PACKET_BYTES
     },
     isPersisted: given.disk_cache === 'on',
     reconnectMs: Math.max(1, parseDuration(given.reconnect_interval) ?? 0),
@@ -58,16 +59,16 @@ function invalid(field: string, expected: string, got: unknown): InvalidInput {
 }
 
 function readAddress(address: string, isTls: boolean): URL {
-  const shown = address.replace(/^(?!.*\/\/).*@/, '***@');
-  const hasScheme = address.includes('://');
-  if (!hasScheme && address.includes('@'))
-    throw invalid('address', 'a host and a port; names of nodes are not supported', shown);
-  const text = hasScheme ? address : `mqtt://${address}`;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^(mqtts?|wss?):$/.test(url.protocol) || url.hostname === '')
-    throw invalid('address', 'a host and a port such as "127.0.0.1:1883", or an mqtt, mqtts, ws or wss URL', shown);
-  if (url.username !== '' || url.password !== '')
-    throw invalid('address', 'a URL without user name and password; use "username" and "password"', shown);
+  const url = readMqttUrl(address);
+  if (url === undefined) {
+    const isUrl = address.includes('://');
+    const expected = !address.includes('@')
+      ? 'a host and a port such as "127.0.0.1:1883", or an mqtt, mqtts, ws or wss URL'
+      : isUrl
+        ? 'a URL without user name and password; use "username" and "password"'
+        : 'a host and a port; names of nodes are not supported';
+    throw invalid('address', expected, isUrl ? address : address.replace(/^.*@/, '***@'));
+  }
   if (!isTls || url.protocol === 'mqtts:' || url.protocol === 'wss:') return url;
   return new URL(url.href.replace(/^(mqtt|ws):/, '$1s:'));
 }
@@ -83,14 +84,15 @@ function readKeepAlive(text: string): number {
   throw invalid('keepalive', `a duration of at most ${MAX_KEEP_ALIVE_SEC} seconds`, text);
 }
 
-/** Forms send empty strings for empty fields. */
-function readCredentials({ username, password }: Readonly<Record<string, string>>, version: number) {
-  if (password && !username && version < 5)
+function readServer(given: Readonly<Record<string, string>>): ServerOptions {
+  const { username = '', password = '', proto_ver: version } = given;
+  const options = clientOptionsOf({
+    ...{ version, keepAliveSec: readKeepAlive(given.keepalive) },
+    ...{ username: checkLength('username', username), password: checkLength('password', password) }
+  });
+  if (password && !username && options.protocolVersion < 5)
     throw invalid('username', 'a user name beside the password, except with mqttv5', username);
-  return {
-    ...(username ? { username: checkLength('username', username) } : {}),
-    ...(password ? { password: checkLength('password', password) } : {})
-  };
+  return options;
 }
 
 function checkLength(field: string, text: string): string {

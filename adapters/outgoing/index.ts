@@ -5,6 +5,7 @@ export { type HttpAnswer, type HttpCall, HttpClient, isPlainText } from './http-
 export { type DialSettings, dial } from './mqtt-dial.ts';
 export { closeClient, type LinkSettings, MqttLink, type OpenLink } from './mqtt-link.ts';
 export { isFinalRefusal } from './mqtt-refusal.ts';
+export { clientOptionsOf, readMqttUrl, type ServerOptions } from './mqtt-server.ts';
 export { isPrivateAddress } from './public-lookup.ts';
 export { checkTls, OUTGOING_TLS_OPTIONS, type OutgoingTls, type Pem, tlsOf } from './tls.ts';
 export { readTlsParams, TLS_PARAMS } from './tls-params.ts';

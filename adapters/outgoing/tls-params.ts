@@ -37,8 +37,8 @@ export const TLS_PARAMS = {
   servername: {
     type: 'string',
     title: 'Server Name',
-    about: 'Name that the certificate of the server must have. Default: the host name of the URL.',
-    zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为 URL 中的主机名。' }
+    about: 'Name that the certificate of the server must have. Default: the host name.',
+    zh: { title: '服务器名称', about: '服务器证书中必须包含的名称。默认为主机名。' }
   }
 } satisfies FieldTable;
 

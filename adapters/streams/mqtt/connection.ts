@@ -4,7 +4,6 @@ import type { MqttSourceSettings } from './settings.ts';
 
 /** Time limit for connecting, including the acknowledgement of the subscription. */
 const CONNECT_MS = 10_000;
-const KEEP_ALIVE_SEC = 60;
 
 /**
  * Connect to the server of a source.
@@ -18,7 +17,7 @@ export async function connectTo(
   controller: AbortController,
   begin: (client: Client) => Promise<unknown>
 ): Promise<void> {
-  const { dial: where, protocolVersion, username, password } = settings;
+  const { dial: where } = settings;
   const { clock } = options;
   const { signal } = controller;
   const late = new BrokerError('SOURCE_DOWN', `no connection to ${where.url.host} within ${CONNECT_MS} ms`);
@@ -26,14 +25,7 @@ export async function connectTo(
   let client: Client | undefined;
   try {
     const stream = await dial(where, signal);
-    client = await connectClient(stream, {
-      protocolVersion,
-      keepalive: KEEP_ALIVE_SEC,
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      ...options,
-      signal
-    });
+    client = await connectClient(stream, { ...settings.client, ...options, signal });
     await begin(client);
   } catch (error) {
     client?.destroy();

@@ -1,6 +1,6 @@
 import type { FieldTable, SourceSetup } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
-import type { DialSettings } from '../../outgoing/index.ts';
+import { clientOptionsOf, type DialSettings, readMqttUrl, type ServerOptions } from '../../outgoing/index.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_REMEDY } from '../tls-files.ts';
 
 /** Properties of connections to another MQTT server. */
@@ -42,18 +42,6 @@ export const MQTT_PROPERTIES: FieldTable = {
   }
 };
 
-const VERSIONS: Readonly<Record<string, 3 | 4 | 5>> = { '3.1': 3, '3.1.1': 4, '5': 5, '5.0': 5 };
-const SCHEMES: Readonly<Record<string, string>> = {
-  tcp: 'mqtt',
-  mqtt: 'mqtt',
-  ssl: 'mqtts',
-  tls: 'mqtts',
-  tcps: 'mqtts',
-  mqtts: 'mqtts',
-  ws: 'ws',
-  wss: 'wss'
-};
-
 /** The read properties. */
 export interface MqttSourceSettings {
   readonly dial: DialSettings;
@@ -63,9 +51,8 @@ export interface MqttSourceSettings {
   readonly session: boolean | undefined;
   /** Seconds. */
   readonly sessionExpiry: number | undefined;
-  readonly protocolVersion: 3 | 4 | 5;
-  readonly username: string | undefined;
-  readonly password: string | undefined;
+  /** Version, keep alive and login. */
+  readonly client: ServerOptions;
 }
 
 /** @throws InvalidInput PROPERTY_INVALID */
@@ -84,24 +71,18 @@ export async function readMqttSettings(
     clientId: given.clientid || undefined,
     session: properties.enableClientSession as boolean | undefined,
     sessionExpiry: properties.sessionExpiry as number | undefined,
-    protocolVersion: VERSIONS[given.protocolVersion ?? '3.1.1'],
-    // the original does not use them together with a certificate
-    username: hasCertificate ? undefined : given.username || undefined,
-    password: hasCertificate ? undefined : given.password || undefined
+    client: clientOptionsOf({
+      version: given.protocolVersion,
+      // the original does not use them together with a certificate
+      username: hasCertificate ? undefined : given.username,
+      password: hasCertificate ? undefined : given.password
+    })
   };
 }
 
 function readServer(server: unknown, what: string): URL {
-  const [, scheme = 'tcp', rest = ''] = /^(?:([a-z]+):\/\/)?(.+)$/i.exec(String(server ?? '')) ?? [];
-  const known = SCHEMES[scheme.toLowerCase()];
-  const text = `${known}://${rest}`;
-  if (
-    typeof server === 'string' &&
-    known !== undefined &&
-    /^[^@/]+(?:\/(?!\/)[^@]*)?$/.test(rest) &&
-    URL.canParse(text)
-  )
-    return new URL(text);
+  const url = typeof server === 'string' ? readMqttUrl(server) : undefined;
+  if (url !== undefined) return url;
   const expected = 'a URL without credentials such as "tcp://host:1883"';
   const message = `${what}: property server must be ${expected}`;
   throw new InvalidInput('PROPERTY_INVALID', 'server', expected, undefined, message);

@@ -7,7 +7,6 @@ import { readMqttSettings } from './settings.ts';
 
 /** Time limit for connecting and for an acknowledgement. */
 const SEND_MS = 20_000;
-const KEEP_ALIVE_SEC = 60;
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 30_000;
 
@@ -30,17 +29,9 @@ export function mqttSink(): SinkType {
 async function readLinkSettings({ properties, dataDir }: SinkSetup): Promise<LinkSettings> {
   const { clientId, insecureSkipVerify } = properties;
   const settings = await readMqttSettings({ properties: { ...properties, clientid: clientId }, dataDir }, 'mqtt sink');
-  const { dial, protocolVersion, username, password } = settings;
   return {
-    dial: { ...dial, verifies: insecureSkipVerify !== true, trustRemedy: TRUST_OR_SKIP_REMEDY },
-    client: {
-      clientId: settings.clientId ?? `embermq_${randomUUID()}`,
-      clean: true,
-      protocolVersion,
-      keepalive: KEEP_ALIVE_SEC,
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password })
-    }
+    dial: { ...settings.dial, verifies: insecureSkipVerify !== true, trustRemedy: TRUST_OR_SKIP_REMEDY },
+    client: { ...settings.client, clientId: settings.clientId ?? `embermq_${randomUUID()}`, clean: true }
   };
 }
 

@@ -142,7 +142,10 @@ class RemoteMessages implements OpenSource {
       await this.#began(client, options.clientId);
       this.#listen(client);
       const filters = datasource.split(',').map((filter) => filter.trim());
-      const { qos, protocolVersion } = this.#settings;
+      const {
+        qos,
+        client: { protocolVersion }
+      } = this.#settings;
       // retained messages are sent only with a new session, if the server can tell
       const retained = protocolVersion === 5 && this.#hasSession ? { retainHandling: 1 as const } : {};
       this.#checkGranted(filters, await client.subscribe(filters, { qos, ...retained }));
@@ -184,7 +187,10 @@ class RemoteMessages implements OpenSource {
   }
 
   async #sessionOptions(): Promise<ClientOptions & { readonly clientId: string }> {
-    const { sessionExpiry, protocolVersion } = this.#settings;
+    const {
+      sessionExpiry,
+      client: { protocolVersion }
+    } = this.#settings;
     const { place } = this.#setup;
     const { note, ids } = this.#session;
     const isNew = note === undefined || note.isNew === true;
@@ -215,7 +221,7 @@ class RemoteMessages implements OpenSource {
       this.#hasForeignIds = true;
       const { stream, warn } = this.#setup;
       // MQTT 3.1 does not report it
-      if (this.#expectsSession && this.#settings.protocolVersion > 3)
+      if (this.#expectsSession && this.#settings.client.protocolVersion > 3)
         warn(
           `stream ${stream}: the server no longer has the session ${clientId}, so messages since the last connection are lost; it may have expired (sessionExpiry)`
         );
