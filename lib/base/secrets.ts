@@ -1,5 +1,6 @@
 // Secrets in values that interfaces show and take back: `hideSecrets` puts `******` in their place, `keepSecrets` puts
-// the current values in the place of `******`. For strings see `hidden-text.ts`.
+// the current values in the place of `******`, also of values that are not secrets: all values of a type that was not
+// registered when they were shown were hidden. For strings see `hidden-text.ts`.
 
 import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
 import { HIDDEN, hasHiddenInText, hideInText, keepInText, SECRET_NAME } from './hidden-text.ts';
@@ -84,21 +85,21 @@ interface Keeping {
   readonly field: Secrecy;
   /** The names that lead to the value, for `refuse`. */
   readonly path?: readonly string[];
-  /** Called if there is no current value, or if there are too many levels; the value stays unless it throws. */
+  /** Called for a secret without a current value, and if there are too many levels; the value stays unless it throws. */
   readonly refuse?: ((path: readonly string[], reason: string, expected: string) => void) | undefined;
 }
 
 /**
- * Replace `******` in a value, where `hideSecrets` hides a secret, by the current values: URLs within a string are
- * matched by position, elements of arrays by their other values (`counterparts`), fields by name. Elsewhere it is a
- * value like others.
+ * Replace `******` in a value by the current values: URLs within a string are matched by position, elements of arrays by
+ * their other values (`counterparts`), fields by name. If there is no current value, `******` is a value like others,
+ * unless it stands for a secret.
  */
 export function keepSecrets(value: unknown, present: unknown, { field, path = [], refuse }: Keeping): unknown {
   const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
-  if (value === HIDDEN && field.isSecret === true) return present ?? without() ?? value;
+  if (value === HIDDEN && present !== undefined) return present;
   if (typeof value === 'string') {
     const kept = keepInText(value, present);
-    if (hasHiddenInText(kept)) without();
+    if (isHidden(field, kept)) without();
     return kept;
   }
   const isList = Array.isArray(value);
@@ -114,7 +115,7 @@ export function keepSecrets(value: unknown, present: unknown, { field, path = []
       keep(inner, namedMember(present, name), name, memberField(field, name, inner))
     );
   const element = elementField(field);
-  if (!hasHidden(value, element)) return value;
+  if (!hasHidden(value, SECRET)) return value;
   const all = counterparts(value, present);
   return value.map((inner, at) => {
     const found = all[at];
@@ -154,7 +155,7 @@ export function isPlain(value: unknown): value is Fields {
 }
 
 /** True if `******` stands for the value of a field, for a value of a secret object, or for a part of a URL. */
-export function isHidden(field: Secrecy, value: unknown): boolean {
-  if (field.isSecret !== true) return typeof value === 'string' && hasHiddenInText(value);
-  return value === HIDDEN || (isPlain(value) && Object.values(value).includes(HIDDEN));
+export function isHidden({ isSecret }: Secrecy, value: unknown): boolean {
+  if (typeof value === 'string') return (isSecret === true && value === HIDDEN) || hasHiddenInText(value);
+  return isSecret === true && isPlain(value) && Object.values(value).includes(HIDDEN);
 }

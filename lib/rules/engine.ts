@@ -189,7 +189,7 @@ export class RuleEngine
       const rule = this.#changeable(id);
       const { actions: given, ...read } = readChange(change, newActionIds(this.#host.clock.now()));
       const before = rule.definition;
-      await this.#parts.kinds.find(given ?? []);
+      await this.#parts.kinds.find([...(given ?? []), ...before.actions]);
       const present = { definitions: before.actions, states: rule.state.actions };
       const actions =
         given === undefined ? before.actions : keptActions(given, present, (name) => this.#parts.kinds.paramsOf(name));
@@ -228,7 +228,8 @@ export class RuleEngine
   }
 
   async get(id: string): Promise<RuleState | undefined> {
-    return this.#rules.get(id)?.state;
+    const rule = this.#rules.get(id);
+    return rule && (await this.#statesOf([rule]))[0];
   }
 
   async actor(id: string): Promise<ActorRef> {
@@ -239,7 +240,7 @@ export class RuleEngine
     checkObject(query, 'query');
     checkQuery(query);
     const rules = [...this.#rules.values()].filter((rule) => isWanted(rule, query));
-    return rules.sort((a, b) => a.order - b.order).map(({ state }) => state);
+    return this.#statesOf(rules.sort((a, b) => a.order - b.order));
   }
 
   async resetCounters(id: string): Promise<void> {
@@ -299,6 +300,12 @@ export class RuleEngine
   /** Connect rules that are disconnected. */
   async reconnect(): Promise<void> {
     for (const rule of [...this.#rules.values()]) if (!rule.isAttached) await rule.start();
+  }
+
+  /** The states of rules. A parameter is shown as its action type says, which may be a sink. */
+  async #statesOf(rules: readonly BrokerRule[]): Promise<RuleState[]> {
+    await this.#parts.kinds.find(rules.flatMap(({ definition }) => definition.actions));
+    return rules.map(({ state }) => state);
   }
 
   #define(row: SqlFunction): void {

@@ -13,7 +13,7 @@ interface Present {
 
 /**
  * The actions of a change. An action that equals a current one, also as shown, keeps its id, so its counters and its
- * queue. For the others, `******` stands for the secret of the current action in the same place, if it has the same name.
+ * queue. For the others, `******` stands for the value of the current action in the same place, if it has the same name.
  * @param paramsOf the parameters of an action type; undefined if it does not exist
  * @returns the current list if it stays the same
  */

@@ -197,10 +197,11 @@ describe('Secrets', () => {
     assert.equal(keepSecrets('no object', stored, OWNER), 'no object');
   });
 
-  it('takes the placeholder as a value where no secret is hidden', () => {
+  it('keeps every current value for the placeholder, and takes it as a value if there is none and it is not a secret', () => {
     const given = { ...URL_GIVEN, keepalive: '******', list: ['******'], more: { a: '******' } };
     const before = { ...URL_GIVEN, keepalive: '1h', list: ['x'], more: { a: 'y' } };
-    assert.deepEqual(keepSecrets(given, before, OWNER), given);
+    assert.deepEqual(keepSecrets(given, before, OWNER), before);
+    assert.deepEqual(keepSecrets(given, { url: 'x' }, OWNER), given);
     assert.deepEqual(checkParams({}, given, 'the action "a"'), given);
   });
 

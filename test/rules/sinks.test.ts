@@ -172,6 +172,32 @@ describe('an action that names a sink of streams', () => {
     assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
   });
 
+  it('shows the parameters of a disabled rule after a restart, and keeps action and queue when they are sent back', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    const params = { topic: 't', token: 'secret', enableCache: true };
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params }] });
+      await kit.broker.publish('a/b', '{"n":1}', { qos: 1 });
+      await kit.clock.settle();
+      await kit.broker.rules.update('r', { isEnabled: false });
+    }
+    for (const show of ['get', 'list', 'update'] as const) {
+      await using kit = await ruleKit(options);
+      const { rules } = kit.broker;
+      const shown = { list: () => rules.list().then(([rule]) => rule), get: () => rules.get('r') };
+      const change = { actions: [{ name: 'app_sink', params: { ...params, token: '******' } }] };
+      const before = show === 'update' ? await rules.update('r', change) : await shown[show]();
+      assert.deepEqual({ ...before?.actions[0].params }, change.actions[0].params);
+      assert.equal((await rules.update('r', change)).actions[0].id, before?.actions[0].id);
+      assert.equal(kit.broker.outboxes.kept()[0].size, 1);
+    }
+  });
+
   it('refuses ****** that stands for no current secret, at every depth and for names that no table lists', async () => {
     const sink = new AppSink();
     const open: SinkType = { name: 'open_sink', about: 'Without properties.', open: AppSink.prototype.open.bind(sink) };

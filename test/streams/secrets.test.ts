@@ -197,12 +197,20 @@ describe('The secrets of actions', () => {
     );
   });
 
-  it('takes the placeholder as a value where no secret is hidden', () => {
+  it('keeps every current value for the placeholder, whether its type is registered or not', () => {
+    for (const type of ['known', 'other']) {
+      const given = (topic: string, key: string | null) => [{ [type]: { topic, key } }];
+      assert.deepEqual(keepSecrets(given('******', '******'), given('t', 'k')), given('t', 'k'));
+      assert.deepEqual(keepSecrets(given('new', '******'), given('t', null)), given('new', null));
+    }
+    const list = (b: string[]) => [{ known: { a: { b } } }];
+    assert.deepEqual(keepSecrets(list(['y', '******']), list(['x', 'y'])), list(['y', 'x']));
+  });
+
+  it('takes the placeholder as a value if it is not a secret, and has no current value or several', () => {
     const change = [{ known: { topic: '******', a: { b: ['******'] } } }];
-    assert.deepEqual(keepSecrets(change, [{ known: { topic: 't', a: { b: ['x', 'y'] } } }]), change);
-    assert.deepEqual(keepSecrets([{ other: { topic: '******' } }], [{ other: { topic: 't' } }]), [
-      { other: { topic: 't' } }
-    ]);
+    for (const present of [{ c: 1 }, { c: 1, a: { b: ['x', 'y'] } }])
+      assert.deepEqual(keepSecrets(change, [{ known: present }]), change);
   });
 
   it('refuses a placeholder without a current secret, and names its position', () => {

@@ -32,7 +32,7 @@ export function hideProperties(properties: Properties, table: GivenTable | undef
 /**
  * Replace `******` in actions by the values of the current rule. An action is matched with the one that has the same type
  * and values, or, if they have changed, the same server; functions are not shown.
- * @throws InvalidInput PROPERTY_INVALID if there is no current value, if several are possible, or if a property has too many levels
+ * @throws InvalidInput PROPERTY_INVALID if a secret has no current value, if several are possible, or if a property has too many levels
  */
 export function keepSecrets<T>(given: T, present: Actions, propertiesOf: PropertiesOf): T {
   if (!Array.isArray(given)) return given; // refused later
