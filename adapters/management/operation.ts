@@ -31,4 +31,7 @@ export type Context = kit.Context<ManagementMembers>;
 export type Operation<T extends kit.RowTypes = kit.RowTypes> = kit.Operation<ManagementMembers, T>;
 
 /** Define an operation of the management interface. */
-export const operation = define<ManagementMembers>();
+export const operation = define<
+  ManagementMembers,
+  'errorPrefix' | 'filename' | 'first' | 'hasExactNumbers' | 'notJson' | 'refusal' | 'status'
+>();

@@ -17,11 +17,9 @@ const DONE: Answer = { status: 200, headers: JSON_HEADERS, body: '{"code":0}' };
 /** An answer in its final form: its text, or a function that makes its parts, each in its own slice. */
 export class Reply {
   readonly body: string | ((nextSlice: () => Promise<void>) => AsyncIterable<string>);
-  readonly contentType: string;
 
-  constructor(body: Reply['body'], contentType = 'application/json') {
+  constructor(body: Reply['body']) {
     this.body = body;
-    this.contentType = contentType;
   }
 }
 
@@ -67,13 +65,19 @@ async function* partsOf(
 /**
  * The answer of a successful operation.
  * @param nextSlice waits for the next time slice of long answers
+ * @param contentType that of the row, for a `Reply`
  * @throws errors of the first part of a list
  */
-export async function answerWith(result: unknown, page: PageRequest, nextSlice: () => Promise<void>): Promise<Answer> {
+export async function answerWith(
+  result: unknown,
+  page: PageRequest,
+  nextSlice: () => Promise<void>,
+  contentType = 'application/json'
+): Promise<Answer> {
   if (result === undefined) return DONE;
   if (result instanceof EventStream) return { status: 200, headers: STREAM_HEADERS, body: result, isEndless: true };
   if (result instanceof Reply) {
-    const { body, contentType } = result;
+    const { body } = result;
     return {
       status: 200,
       headers: { 'content-type': contentType },

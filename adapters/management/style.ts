@@ -83,7 +83,7 @@ export function envelope(settings: ManagementSettings, nextSlice: () => Promise<
     },
     read: readBody,
     check: (row, body, params) => checkBody(row, body, { isOriginal, params }),
-    success: (result, _row, { page }) => answerWith(result, page, nextSlice),
+    success: (result, { contentType }, { page }) => answerWith(result, page, nextSlice, contentType),
     fault: (fault, { row }) =>
       answerTo(fault, isOriginal, row?.originalAnswer?.(fault, REVISION_ROWS[revision] as never)),
     codesOf

@@ -47,7 +47,7 @@ function embeddedIpv4(address: string): string | undefined {
 }
 
 /** Check whether an IP address belongs to this machine or to a private network. */
-export function isPrivateAddress(address: string): boolean {
+function isPrivateAddress(address: string): boolean {
   const [plain] = address.split('%'); // without the zone of a link-local address
   const isV6 = isIP(plain) === 6;
   const inner = isV6 ? embeddedIpv4(plain) : undefined;

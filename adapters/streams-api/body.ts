@@ -7,7 +7,7 @@ import { check, type Operation } from '../rest/kit/index.ts';
 /** Maximum length of the part of a body that a message repeats. */
 const SHOWN = 1_024;
 
-/** The strings and limits for reading a body. */
+/** The parameters of the path, and the limits of a body. */
 interface BodyLimits {
   readonly params: Readonly<Record<string, string>>;
   readonly maxDepth: number;

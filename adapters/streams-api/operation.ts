@@ -15,4 +15,16 @@ export interface StreamsMembers {
 export type Operation<T extends kit.RowTypes = kit.RowTypes> = kit.Operation<StreamsMembers, T>;
 
 /** Define an operation of the interface of streams. */
-export const operation = define<StreamsMembers>();
+export const operation = define<
+  StreamsMembers,
+  | 'hasCursor'
+  | 'in'
+  | 'isForApplications'
+  | 'isStream'
+  | 'named'
+  | 'originalAnswer'
+  | 'originalBody'
+  | 'originalQuery'
+  | 'paged'
+  | 'shown'
+>();

@@ -65,7 +65,7 @@ describe('Long answers', () => {
           yield line;
         }
       }
-      return download(lines(), 'text/plain');
+      return download(lines());
     });
     assert.ok(most <= 70, `${most} in one turn`);
     assert.deepEqual([made, text.length], [2_000, 2_002_000]);

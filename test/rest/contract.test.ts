@@ -71,7 +71,7 @@ function contentOf(part: unknown, document: Document, refs: readonly string[] = 
 }
 
 describe('The contract of the REST interfaces', () => {
-  it('has the operations, statuses and schemas of contract.txt (UPDATE_PAGES=1 writes it)', () => {
+  it('keeps each operation with its statuses and schemas (UPDATE_PAGES=1 writes contract.txt)', () => {
     const lines = Object.entries(DOCUMENTS).flatMap(([name, document]) =>
       linesOf(name, document as unknown as Document)
     );

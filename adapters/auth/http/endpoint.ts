@@ -31,7 +31,9 @@ export class Endpoint {
     const { maxConcurrent } = settings;
     this.template = template;
     this.#client = new HttpClient(template.url, {
-      ...{ tls: settings, maxSockets: maxConcurrent, maxBodyBytes: MAX_BODY_BYTES }
+      tls: settings,
+      maxSockets: maxConcurrent,
+      maxBodyBytes: MAX_BODY_BYTES
     });
     this.#name = template.url.origin + template.url.pathname;
     this.#guard = new Guard(this.#name, settings, context, slots);

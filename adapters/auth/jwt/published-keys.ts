@@ -36,7 +36,9 @@ export class PublishedKeys {
     this.#settings = settings;
     this.#context = context;
     this.#client = new HttpClient(settings.jwksUrl as URL, {
-      ...{ tls: settings, maxSockets: 1, maxBodyBytes: MAX_BYTES }
+      tls: settings,
+      maxSockets: 1,
+      maxBodyBytes: MAX_BYTES
     });
   }
 

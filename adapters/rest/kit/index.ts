@@ -8,19 +8,14 @@ export { type Documented, DocumentSchemas } from './document-schemas.ts';
 export { type DocumentStyle, openApi, shown } from './openapi.ts';
 export {
   type AuditedNames,
-  type CallContext,
   type Context,
-  type DefineOperation,
   type Example,
-  type ExampleOf,
   exampleOf,
   type Input,
-  type LiteralRow,
   type Operation,
   type OriginalAnswer,
   operation,
   type PageRequest,
-  type ParamNames,
   type RowTypes
 } from './operation.ts';
 export {

@@ -75,6 +75,8 @@ export interface Example<P extends string = string> {
 /** The revision of an interface that has several. */
 type RevisionOf<M> = M extends { readonly revision: infer R } ? R : undefined;
 
+type RevisionNameOf<M> = M extends { readonly revision: { readonly name: infer N extends string } } ? N : string;
+
 /**
  * An example that is the same in all revisions of its row, or a function of the revision where names differ:
  * `({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'a' } })`.
@@ -129,11 +131,11 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
    * The action of `embermq ctl` that sends the request; or actions, each with the columns of its table on a terminal. Words in capitals are
    * arguments; in brackets, optional ones. Arguments are the parameters of the path in their order, unless they name another one, as in
    * `subs [ID=clientid]`; `FILE` is a JSON file with the body. Flags name the parameter that they set, if it has another name: `--client=clientid`.
-   * Words such as `enabled=true` are sent as they are.
+   * Words such as `enabled=true` are constant values: true and false become booleans. They fill parameters of the path, too.
    */
   readonly ctl?: string | Readonly<Record<string, string>> | undefined;
   /** The revisions that have it. Default: all. */
-  readonly in?: readonly string[];
+  readonly in?: readonly RevisionNameOf<M>[];
   /** The parameters of the query, in addition to those of pages. */
   readonly query?: T['query'];
   /** The schema of the query with `errors: 'original'`; see `originalBody`. */
@@ -191,7 +193,7 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   readonly isStream?: true;
   /**
    * The content type, if the answer is not in the usual form of the interface. With `data`, which is its schema, it is
-   * JSON, or becomes JSON for clients that ask for it.
+   * JSON, or becomes JSON for clients that ask for it. In the interface of streams it is only shown in the document.
    */
   readonly contentType?: string;
   /** The name under which browsers save the answer. Default: they show it. */
@@ -222,8 +224,11 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   run(context: Context<M>, input: InputOf<T>): Awaitable<unknown>;
 }
 
-/** Defines an operation: `run` gets typed parameters, and the row keeps its literal types. */
-export type DefineOperation<M> = <
+/**
+ * Defines an operation: `run` gets typed parameters, and the row keeps its literal types.
+ * @typeParam U the columns that have no effect in the interface
+ */
+export type DefineOperation<M, U extends keyof Operation = never> = <
   const Name extends string,
   const Method extends RowTypes['method'],
   const Path extends string,
@@ -231,7 +236,7 @@ export type DefineOperation<M> = <
   Body extends RowTypes['body'] = undefined,
   Data extends RowTypes['data'] = undefined
 >(
-  row: Operation<M, LiteralRow<Name, Method, Path, Query, Body, Data>>
+  row: Operation<M, LiteralRow<Name, Method, Path, Query, Body, Data>> & { readonly [Column in U]?: undefined }
 ) => Operation<M, LiteralRow<Name, Method, Path, Query, Body, Data>>;
 
 /** The literal types of a row. */
@@ -244,8 +249,8 @@ export interface LiteralRow<Name, Method, Path, Query, Body, Data> {
   readonly data: Data;
 }
 
-/** Make the function that defines the operations of an interface. */
-export function operation<M>(): DefineOperation<M> {
+/** Make the function that defines the operations of an interface; see `DefineOperation`. */
+export function operation<M, U extends keyof Operation = never>(): DefineOperation<M, U> {
   return (row) => row;
 }
 

@@ -132,7 +132,6 @@ const SECTIONS: readonly Operation[] = [
     descr: 'Create or replace a section of properties; streams select it by the option CONF_KEY',
     errorPrefix: 'save source configuration error',
     body: PROPERTIES,
-    contentType: 'text/plain',
     example: {
       params: { type: 'mqtt', key: 'plant' },
       body: { server: 'tcp://127.0.0.1:1883' },
@@ -152,7 +151,6 @@ const SECTIONS: readonly Operation[] = [
     ctl: 'stream drop-section TYPE NAME',
     descr: 'Drop a section of properties that no stream uses',
     errorPrefix: 'delete source configuration error',
-    contentType: 'text/plain',
     run: async ({ streams }, { params: { type, key } }) => {
       await drop(streams, { kind: 'confKey', type, name: key });
       return `Configuration ${key} of source ${type} is dropped.`;
@@ -176,7 +174,6 @@ const CONNECTIONS: readonly Operation[] = [
       props: optional(PROPERTIES)
     }),
     status: 201,
-    contentType: 'text/plain',
     example: {
       body: { id: 'plant', typ: 'mqtt', props: { server: 'tcp://127.0.0.1:1883' } },
       data: 'Connection plant was created.'
@@ -226,7 +223,6 @@ const CONNECTIONS: readonly Operation[] = [
       props: PROPERTIES,
       id: optional(text('The same as in the path'))
     }),
-    contentType: 'text/plain',
     audited: ({ body: { typ, props } }) => ({ typ, properties: Object.keys(props) }),
     run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props } }) => {
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
@@ -242,7 +238,6 @@ const CONNECTIONS: readonly Operation[] = [
     ctl: 'stream drop-connection ID',
     descr: 'Drop a connection that nothing uses',
     errorPrefix: 'delete connection error',
-    contentType: 'text/plain',
     run: async ({ streams }, { params: { id } }) => {
       await drop(streams, { kind: 'connection', name: id });
       return `Connection ${id} is dropped.`;
@@ -262,7 +257,6 @@ const SCHEMAS: readonly Operation[] = [
     first: SCHEMA_ONLY,
     body: objectOf({ name: text('The name', { min: 1 }), content: CONTENT }),
     status: 201,
-    contentType: 'text/plain',
     run: async ({ streams }, { body: { name, content } }) => {
       await streams.config.set({ ...PROTOBUF, name, properties: { content } }, { isNew: true });
       return `protobuf schema ${name} is created`;
@@ -304,7 +298,6 @@ const SCHEMAS: readonly Operation[] = [
       name: optional(text('The same as in the path')),
       content: CONTENT
     }),
-    contentType: 'text/plain',
     run: async ({ streams }, { params: { name }, body }) => {
       if (body.name !== undefined && body.name !== name)
         throw new Fault('refused', `invalid name ${body.name}: the path has ${name}`);
@@ -319,7 +312,6 @@ const SCHEMAS: readonly Operation[] = [
     ctl: 'stream drop-schema NAME',
     descr: 'Drop a schema that nothing uses',
     errorPrefix: 'delete schema error',
-    contentType: 'text/plain',
     run: async ({ streams }, { params: { name } }) => {
       await drop(streams, { ...PROTOBUF, name });
       return `protobuf schema ${name} is deleted`;

@@ -62,7 +62,6 @@ const PLUGINS: readonly Operation[] = [
     body: NEW,
     notJson,
     status: 201,
-    contentType: 'text/plain',
     loadsCode: true,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
@@ -101,7 +100,6 @@ const PLUGINS: readonly Operation[] = [
     errorPrefix: ({ type }) => `${type} plugins update command error`,
     body: objectOf({ name: optional(text('The same as in the path')), ...FIELDS }),
     notJson,
-    contentType: 'text/plain',
     loadsCode: true,
     run: async ({ plugins }, { params, body }) => {
       const type = typeOf(params.type);
@@ -119,7 +117,6 @@ const PLUGINS: readonly Operation[] = [
     descr: 'Drop a plugin, which takes effect when the stream service restarts',
     errorPrefix: ({ type, name }) => `delete ${type} plugin ${name} error`,
     query: objectOf({ restart: FLAG, stop: FLAG }),
-    contentType: 'text/plain',
     run: async ({ plugins }, { params: { type, name }, query: { restart, stop } }) => {
       const isStopped = restart === '1' || stop === '1';
       const found = typeOf(type);
@@ -155,7 +152,6 @@ const UDFS: readonly Operation[] = [
       if (functions === undefined || functions === null)
         throw new Fault('refused', "property 'functions' must not be empty");
     },
-    contentType: 'text/plain',
     loadsCode: true,
     faultOf: (error, { params: { plugin_name: name } }) => {
       if (faultOf(error)?.kind !== 'notFound') return undefined;
@@ -204,7 +200,6 @@ const SCRIPTS: readonly Operation[] = [
     body: SCRIPT,
     notJson: NOT_SCRIPT,
     status: 201,
-    contentType: 'text/plain',
     loadsCode: true,
     run: async ({ plugins }, { body }) => {
       await plugins.scripts.create(body);
@@ -243,7 +238,6 @@ const SCRIPTS: readonly Operation[] = [
       id: optional(text('The same as in the path'))
     }),
     notJson: NOT_SCRIPT,
-    contentType: 'text/plain',
     loadsCode: true,
     run: async ({ plugins }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== id)
@@ -258,7 +252,6 @@ const SCRIPTS: readonly Operation[] = [
     path: '/udf/javascript/:id',
     descr: 'Drop a function in JavaScript',
     errorPrefix: ({ id }) => `delete javascript function ${id} error`,
-    contentType: 'text/plain',
     run: async ({ plugins }, { params: { id } }) => {
       await plugins.scripts.delete(id);
       return `javascript function ${id} is deleted`;

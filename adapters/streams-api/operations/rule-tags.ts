@@ -42,7 +42,6 @@ function change(
     descr,
     errorPrefix: 'update rule tags error',
     body: BODY,
-    contentType: 'text/plain',
     example: { params: { id: 'r1' }, body: { tags: ['a'] }, data: 'Rule r1 tags were updated.' },
     faultOf: unknownRule(isNotFound),
     run: async ({ streams }, { params: { id }, body }) => {

@@ -58,7 +58,6 @@ function command(name: 'start' | 'stop' | 'restart', descr: string, sentence: (i
     ctl: `stream ${name} ID`,
     descr,
     errorPrefix: `${name} rule error`,
-    contentType: 'text/plain',
     example: { params: { id: ID }, data: sentence(ID) },
     faultOf: (error, input) =>
       unknownRule(isNotFound)(error, input) ?? (name === 'stop' ? undefined : planFault(error, undefined)),
@@ -98,7 +97,6 @@ export const RULES: readonly Operation[] = [
     notJson: (body, reason) => `Create rule error: ${notJson(body, reason)}`,
     first: checkRule,
     status: 201,
-    contentType: 'text/plain',
     example: { body: RULE_BODY, data: 'Rule r1 was created successfully.' },
     faultOf: (error, { body: { sql, id } }) => planFaultOf(error, sql, id),
     run: async ({ streams }, { body }) => {
@@ -138,7 +136,6 @@ export const RULES: readonly Operation[] = [
     body: CHANGED_RULE,
     notJson: (body, reason) => `Update rule error: ${notJson(body, reason)}`,
     first: (body) => checkRule(body, false),
-    contentType: 'text/plain',
     example: { params: { id: ID }, body: RULE_BODY, data: 'Rule r1 was updated successfully.' },
     faultOf: (error, { params: { id }, body }) =>
       hasCode(error, 'STREAM_RULE_NOT_FOUND')
@@ -158,7 +155,6 @@ export const RULES: readonly Operation[] = [
     ctl: 'stream remove ID',
     descr: 'Drop a rule',
     errorPrefix: 'delete rule error',
-    contentType: 'text/plain',
     example: { params: { id: ID }, data: 'Rule r1 is dropped.' },
     faultOf: unknownRule((id) => `${id} is not found`),
     run: async ({ streams }, { params: { id } }) => {
@@ -175,7 +171,6 @@ export const RULES: readonly Operation[] = [
     path: '/rules/:id/status',
     descr: 'The metrics of a rule as JSON in text; if it does not run, "Stopped: REASON"',
     errorPrefix: 'get rule status error',
-    contentType: 'text/plain',
     example: { params: { id: ID } },
     faultOf: unknownRule(isNotFoundShort),
     run: async ({ streams }, { params: { id } }) => {

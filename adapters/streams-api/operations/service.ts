@@ -96,7 +96,6 @@ export const SERVICE: readonly Operation[] = [
     method: 'GET',
     path: '/ping',
     descr: 'An empty answer',
-    contentType: 'text/plain',
     example: { data: '' },
     run: () => ''
   }),
@@ -134,7 +133,6 @@ export const SERVICE: readonly Operation[] = [
       content: optional(any('The export, or its text, instead of the other fields'))
     }),
     notJson: (_body, reason) => `Invalid body: Error decoding json: ${reason}`,
-    contentType: 'text/plain',
     example: {
       body: { content: '{"streams":{},"tables":{},"rules":{}}' },
       data: 'imported 0 streams, 0 tables and 0 rules'

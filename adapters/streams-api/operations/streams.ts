@@ -112,7 +112,6 @@ function readingOf(kind: StreamKind): readonly Operation[] {
       body: BODY,
       notJson,
       status: 201,
-      contentType: 'text/plain',
       example: { body: { sql }, data: `${title} ${example} is created.` },
       audited: ({ body: { sql } }) => {
         const ddl = ddlOf(sql);
@@ -171,7 +170,6 @@ function changesOf(kind: StreamKind): readonly Operation[] {
       errorPrefix: `${title} command error`,
       body: BODY,
       notJson,
-      contentType: 'text/plain',
       example: { params: { name: example }, body: { sql }, data: `${title} ${example} is replaced.` },
       run: async ({ streams }, { body }) => {
         const ddl = ddlOf(body.sql);
@@ -197,7 +195,6 @@ function changesOf(kind: StreamKind): readonly Operation[] {
       query: objectOf({
         force: optional(flag('Also if rules use it', { default: false }))
       }),
-      contentType: 'text/plain',
       example: { params: { name: example }, query: { force: true }, data: `${title} ${example} is dropped.` },
       run: ({ streams }, { params: { name }, query: { force = false } }) => drop(streams, kind, name, force)
     })

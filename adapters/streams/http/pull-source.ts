@@ -105,7 +105,7 @@ class Pull implements OpenSource {
   async #pull(): Promise<void> {
     const { method, timeout, body, bodyType, headers } = this.#properties;
     const { clock } = this.#setup;
-    const { origin, pathname, search } = this.#url;
+    const { origin, pathname } = this.#url;
     const late = () => new BrokerError('HTTP_TIMEOUT', `no answer from ${origin}${pathname} within ${timeout} ms`);
     const hasBody = bodyType !== 'none' && !/^(get|head)$/i.test(method);
     const type = hasBody ? { 'content-type': CONTENT_TYPES[bodyType] } : {};
@@ -113,7 +113,6 @@ class Pull implements OpenSource {
     try {
       const call = {
         method: method.toUpperCase(),
-        path: pathname + search,
         headers: { ...type, ...Object.fromEntries(more) },
         body: hasBody ? Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) : undefined,
         mayRepeat: true // it only asks

@@ -13,6 +13,6 @@ export const BACKUP: readonly Operation[] = [
     isForAdministrators: true,
     isForApplications: true,
     contentType: 'application/jsonl',
-    run: async ({ broker }) => download(await backup(broker), 'application/jsonl')
+    run: async ({ broker }) => download(await backup(broker))
   })
 ];

@@ -102,7 +102,7 @@ export const CONFIGURATION: readonly Operation[] = [
     data: DOCUMENT,
     run: ({ broker, appOperations }) => {
       const without = appOperations ? [] : (['applications'] as const);
-      return download(exportConfigurationLines(broker, { without }), 'application/json');
+      return download(exportConfigurationLines(broker, { without }));
     }
   }),
   operation({
