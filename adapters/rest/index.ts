@@ -23,6 +23,8 @@ export {
   toFastify
 } from './fastify.ts';
 export { Fault, type FaultKind, faultFor, type StreamFaultKind } from './fault.ts';
+/** @internal */
+export { faultParts } from './fault-headers.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
 export { Guard, type Guarded } from './guard.ts';
 export {
@@ -40,7 +42,5 @@ export { type HttpMounts, type MountedFetch, mountsOf } from './mounts.ts';
 export { type NodeHandler, toNode } from './node.ts';
 export { parseJson } from './parse-json.ts';
 export { clientAddress, type TrustedProxies } from './proxies.ts';
-/** @internal */
-export { faultParts } from './replies.ts';
 export { type Found, type Route, Router } from './router.ts';
 export { shortened } from './shortened.ts';

@@ -5,8 +5,8 @@ import { operation as streamsOperation } from '../../adapters/streams-api/operat
 
 const ROW = { name: 'x', method: 'GET', path: '/x', descr: 'An operation', run: () => 1 } as const;
 
-describe('the columns of operations', () => {
-  it('are refused by the compiler in an interface where they have no effect', () => {
+describe('The compiler', () => {
+  it('refuses columns of operations in an interface where they have no effect', () => {
     const rows = [
       managementOperation({ ...ROW, in: ['later'] }),
       // @ts-expect-error there is no such revision

@@ -1,22 +1,8 @@
 import type { TRecord, TUnion } from 'typebox';
 import type { AuditEntry, Broker } from '../../../lib/index.ts';
 import type { Call } from '../call.ts';
-import type { Caller } from '../credentials.ts';
 import { clientAddress, type TrustedProxies } from '../proxies.ts';
-import type { Input, Operation } from './operation.ts';
-
-/** Facts about a request while it is handled. */
-export interface RestRequest {
-  readonly call: Call;
-  /** Undefined: no operation has the path and method. */
-  readonly row: Operation | undefined;
-  readonly params: Readonly<Record<string, string>>;
-  caller?: Caller;
-  /** Set when the input has been read; its body is not checked. */
-  given?: Pick<Input, 'query' | 'body'>;
-  /** Set when the input has been checked. */
-  input?: Input;
-}
+import type { Operation, RestRequest } from './operation.ts';
 
 /** Entries of a batch, and of a list of names, that are recorded. */
 const MAX_ENTRIES = 20;
@@ -83,7 +69,7 @@ export class Audit {
     try {
       tell?.(entry);
     } catch (error) {
-      this.#broker.failed(error, 'the function "audit" of a management interface');
+      this.#broker.failed(error, 'the function "audit" of a REST interface');
     }
   }
 

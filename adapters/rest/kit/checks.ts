@@ -57,6 +57,7 @@ function faultIn(errors: readonly ValidationError[], where: string): Fault {
 /** The condition that a value must meet. */
 function conditionOf(error: ValidationError): string {
   if (error.keyword === 'const') return `must be ${JSON.stringify(error.params.allowedValue)}`;
+  if (error.keyword === 'minLength' && error.params.limit === 1) return 'must not be empty';
   if (error.keyword !== 'enum') return error.message;
   return `${error.message} (${error.params.allowedValues.map((one) => JSON.stringify(one)).join(', ')})`;
 }

@@ -11,7 +11,7 @@ import type { Fault } from '../fault.ts';
 import type { Guarded } from '../guard.ts';
 
 /** The names of the parameters of a path: `clientid` for `/clients/:clientid`. */
-export type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+type ParamNames<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamNames<Rest>
   : P extends `${string}:${infer Name}`
     ? Name
@@ -81,7 +81,7 @@ type RevisionNameOf<M> = M extends { readonly revision: { readonly name: infer N
  * An example that is the same in all revisions of its row, or a function of the revision where names differ:
  * `({ clientIdName }) => ({ body: { [clientIdName]: 'sensor-1', topic: 'a' } })`.
  */
-export type ExampleOf<M = unknown, P extends string = string> = Example<P> | ((revision: RevisionOf<M>) => Example<P>);
+type ExampleOf<M = unknown, P extends string = string> = Example<P> | ((revision: RevisionOf<M>) => Example<P>);
 
 /** The answer of the original products to a fault, with status 200. */
 export interface OriginalAnswer {
@@ -96,14 +96,17 @@ export interface OriginalAnswer {
  */
 export type AuditedNames = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
+/** The methods of operations. */
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
 /** The columns of a row that keep their literal types. */
-export interface RowTypes {
-  readonly name: string;
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  readonly path: string;
-  readonly query: TObject | undefined;
-  readonly body: TSchema | undefined;
-  readonly data: TSchema | undefined;
+export interface RowTypes<N = string, M = Method, P = string, Q = TObject | undefined, B = TSchema | undefined, D = B> {
+  readonly name: N;
+  readonly method: M;
+  readonly path: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly data: D;
 }
 
 /** The type of the values of a schema; undefined: there is none. */
@@ -228,26 +231,16 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
  * Defines an operation: `run` gets typed parameters, and the row keeps its literal types.
  * @typeParam U the columns that have no effect in the interface
  */
-export type DefineOperation<M, U extends keyof Operation = never> = <
+type DefineOperation<M, U extends keyof Operation = never> = <
   const Name extends string,
-  const Method extends RowTypes['method'],
+  const Verb extends Method,
   const Path extends string,
   Query extends RowTypes['query'] = undefined,
   Body extends RowTypes['body'] = undefined,
   Data extends RowTypes['data'] = undefined
 >(
-  row: Operation<M, LiteralRow<Name, Method, Path, Query, Body, Data>> & { readonly [Column in U]?: undefined }
-) => Operation<M, LiteralRow<Name, Method, Path, Query, Body, Data>>;
-
-/** The literal types of a row. */
-export interface LiteralRow<Name, Method, Path, Query, Body, Data> {
-  readonly name: Name;
-  readonly method: Method;
-  readonly path: Path;
-  readonly query: Query;
-  readonly body: Body;
-  readonly data: Data;
-}
+  row: Operation<M, RowTypes<Name, Verb, Path, Query, Body, Data>> & { readonly [Column in U]?: undefined }
+) => Operation<M, RowTypes<Name, Verb, Path, Query, Body, Data>>;
 
 /** Make the function that defines the operations of an interface; see `DefineOperation`. */
 export function operation<M, U extends keyof Operation = never>(): DefineOperation<M, U> {
@@ -257,4 +250,17 @@ export function operation<M, U extends keyof Operation = never>(): DefineOperati
 /** The example of a row in a revision. */
 export function exampleOf<M>({ example }: Operation<M>, revision: RevisionOf<M>): Example | undefined {
   return typeof example === 'function' ? example(revision) : example;
+}
+
+/** Facts about a request while it is handled. */
+export interface RestRequest {
+  readonly call: Call;
+  /** Undefined: no operation has the path and method. */
+  readonly row: Operation | undefined;
+  readonly params: Readonly<Record<string, string>>;
+  caller?: Caller;
+  /** Set when the input has been read; its body is not checked. */
+  given?: Pick<Input, 'query' | 'body'>;
+  /** Set when the input has been checked. */
+  input?: Input;
 }

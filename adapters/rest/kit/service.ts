@@ -12,9 +12,9 @@ import { Fault } from '../fault.ts';
 import { Guard } from '../guard.ts';
 import type { TrustedProxies } from '../proxies.ts';
 import { Router } from '../router.ts';
-import { Audit, type RestRequest } from './audit.ts';
+import { Audit } from './audit.ts';
 import { checkQuery, loadChecks, parseQuery } from './checks.ts';
-import type { CallContext, Context, Input, Operation, PageRequest } from './operation.ts';
+import type { CallContext, Context, Input, Operation, PageRequest, RestRequest } from './operation.ts';
 
 /** The form of requests and answers of an interface. */
 export interface ReplyStyle {
@@ -114,8 +114,8 @@ export class RestService<M> implements Service {
     const found = this.#router.find(call.method === 'HEAD' ? 'GET' : call.method, call.path);
     const methods = found === undefined ? this.methods(call.path) : [];
     if (found === undefined && style.isLeft(call, methods)) return undefined;
-    const isAsked = call.method === 'OPTIONS' && methods.length > 0;
-    const answer: Answer = isAsked
+    const isForMethods = call.method === 'OPTIONS' && methods.length > 0;
+    const answer: Answer = isForMethods
       ? { status: 204, headers: { allow: ['OPTIONS', ...methods].join(', ') }, body: '' }
       : await this.#answered({ call, row: found?.row, params: found?.params ?? {} }, methods);
     return withCors(call, answer, { origins: settings.origins, methods });
