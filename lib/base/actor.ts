@@ -112,6 +112,13 @@ export interface ActorSystem {
   _logger(...values: unknown[]): void;
 }
 
+/** The running chart of a rule. */
+export interface RuleRun<Event extends { readonly type: string }> {
+  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
+  readonly actor: ActorRef;
+  send(type: Event['type']): void;
+}
+
 /**
  * One step of an actor, with the fields of xstate's inspection events: it was created (`@xstate.actor`), has received an event (`@xstate.event`),
  * or has handled it (`@xstate.snapshot`).

@@ -1,12 +1,3 @@
-import type { ActorRef } from '../base/actor.ts';
-
-/** The running chart of a rule. */
-export interface RuleRun {
-  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
-  readonly actor: ActorRef;
-  send(type: RuleChartEvent['type']): void;
-}
-
 /** The actions and guards of the rule's state chart. `Rule` implements them. */
 export interface RuleActions {
   /** Guard: the rule may start. */

@@ -1,3 +1,4 @@
+import type { RuleRun } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';
 import type { BrokerEvents, EventName } from '../events/catalogue.ts';
@@ -7,7 +8,7 @@ import type { NamedPublisher } from '../packets/named-publisher.ts';
 import type { QoS } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
-import type { RuleActions, RuleRun } from './chart.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 import type { ResourceDefinition, RuleDefinition } from './definition.ts';
 import type { ActionType, RulesOptions } from './types.ts';
 
@@ -33,7 +34,7 @@ export interface RulesHost {
   /** True if events reach the rules: the feature `rules` is started. */
   readonly isSwitchedOn: boolean;
   /** Start the chart of a rule. */
-  startChart(actions: RuleActions, id: string): RuleRun;
+  startChart(actions: RuleActions, id: string): RuleRun<RuleChartEvent>;
   /** Pass the messages of topics to a watcher. @returns a function that removes the watcher */
   watch(filter: string, watcher: Watcher): () => void;
   /** Listen to an event of the broker. @returns a function that removes the listener */

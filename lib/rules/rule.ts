@@ -4,13 +4,13 @@
 // event is missed or seen twice. Evaluating a statement must not throw into the path of the message: failures are
 // counted and reported.
 
-import type { ActorRef } from '../base/actor.ts';
+import type { ActorRef, RuleRun } from '../base/actor.ts';
 import { errorText } from '../base/errors.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import { causeOf } from './cause.ts';
-import type { RuleActions, RuleRun } from './chart.ts';
+import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
 import { Meter } from './meter.ts';
 import type { EngineParts } from './parts.ts';
@@ -31,7 +31,7 @@ export class BrokerRule {
   definition: RuleDefinition;
   plan: Plan;
   readonly #parts: EngineParts;
-  readonly #chart: RuleRun;
+  readonly #chart: RuleRun<RuleChartEvent>;
   #list: RuleActionList | undefined;
   #meter = new Meter();
   #reason: string | undefined;

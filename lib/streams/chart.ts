@@ -1,12 +1,3 @@
-import type { ActorRef } from '../base/actor.ts';
-
-/** The running chart of a stream rule. */
-export interface StreamRuleRun {
-  readonly state: 'idle' | 'connected' | 'disconnected' | 'gone';
-  readonly actor: ActorRef;
-  send(type: StreamRuleEvent['type']): void;
-}
-
 /** The actions and guards of the state chart of a stream rule. `DefinedStreamRule` implements them. */
 export interface StreamRuleActions {
   /** Guard: the rule has a definition that can run. */

@@ -1,3 +1,4 @@
+import type { RuleRun } from '../base/actor.ts';
 import type { Clock } from '../base/clock.ts';
 import type { BrokerEvents, EventName } from '../events/catalogue.ts';
 import type { Outboxes } from '../outbox/outboxes.ts';
@@ -5,7 +6,7 @@ import type { Message, MessageInput } from '../packets/message.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { Watcher } from '../routing/watchers.ts';
 import type { StreamRecord } from '../store/stream-record.ts';
-import type { StreamRuleActions, StreamRuleRun } from './chart.ts';
+import type { StreamRuleActions, StreamRuleEvent } from './chart.ts';
 import type { Properties, StreamsOptions } from './types.ts';
 import type { Cause } from './values/cause.ts';
 
@@ -107,7 +108,7 @@ export interface StreamsHost extends StreamMessages {
   /** The actions of broker rules, which may name sinks. */
   ruleActions(): Iterable<{ readonly rule: string; readonly type: string; readonly properties: Properties }>;
   /** Start the chart of a rule. */
-  startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
+  startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;

@@ -3,11 +3,11 @@
 // waits until the previous run has closed its sinks. Opening and closing have time limits, so that a sink which does
 // not answer cannot block changes of other rules. The texts of the status are those of the documented product.
 
-import type { ActorRef } from '../../base/actor.ts';
+import type { ActorRef, RuleRun } from '../../base/actor.ts';
 import type { Clock } from '../../base/clock.ts';
 import { errorText, StateError } from '../../base/errors.ts';
 import { OPEN_MS } from '../../targets/opener.ts';
-import type { StreamRuleActions, StreamRuleRun } from '../chart.ts';
+import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
 import type {
   StreamDefinition,
@@ -25,7 +25,7 @@ import type { Schedule } from './schedule.ts';
 /** Dependencies of a rule on the service. */
 export interface StreamRuleHost {
   readonly clock: Clock;
-  startChart(actions: StreamRuleActions, id: string): StreamRuleRun;
+  startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
   /** @param given streams and tables that are not defined yet @throws the reason why the rule is invalid */
   plan(rule: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
   /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
@@ -53,7 +53,7 @@ export class DefinedStreamRule {
   read: ReadStreamRule;
   #held: HeldRows | undefined;
   readonly #host: StreamRuleHost;
-  readonly #chart: StreamRuleRun;
+  readonly #chart: RuleRun<StreamRuleEvent>;
   /** The last plan that was started. */
   #plan: RulePlan | undefined;
   #running: Running | undefined;
