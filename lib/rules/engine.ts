@@ -136,13 +136,13 @@ export class RuleEngine
       this.#lastNumber = Math.max(this.#lastNumber, definition.number);
       if (!this.#rules.has(id)) await this.#restoreRule(id, definition);
     }
-    this.#parts.targets.deleteOthers([...this.#rules.values()].flatMap(({ definition }) => definition.actions));
+    this.#parts.targets.deleteOthers(this.#rules);
   }
 
   /** Called when the broker has started. */
   begin(): void {
     this.resources.begin();
-    this.#parts.targets.begin();
+    this.#parts.targets.begin((id, error) => this.#targetFailed(id, error));
     for (const rule of this.#rules.values()) if (rule.state.state === 'disconnected') rule.awaitRetry(); // timers end at a stop
     this.#parts.meters.begin();
     this.#parts.feeds.begin();
@@ -342,12 +342,18 @@ export class RuleEngine
     await rule.start();
   }
 
-  /** The actions of an enabled rule; those of a disabled rule are only looked up. */
+  /** The actions of an enabled rule; those of a disabled rule are created and closed, as a check. */
   async #makeActions(id: string, definition: RuleDefinition): Promise<RuleActionList | undefined> {
     const list = await RuleActionList.make(id, definition, this.#parts);
     if (definition.isEnabled) return list;
     list.retire();
     return undefined;
+  }
+
+  /** Called if the target of an action cannot be opened again. The entries of a rule that is not attached are reported when they are sent. */
+  #targetFailed(id: string, error: unknown): void {
+    const rule = this.#rules.get(id);
+    if (rule?.isAttached) rule.fail(error);
   }
 
   #place(): { readonly createdAt: number; readonly number: number } {

@@ -87,11 +87,10 @@ export class RuleActionList {
     parts: EngineParts
   ): Promise<RuleActionList> {
     const made: RunningAction[] = [];
-    await parts.kinds.find(actions);
     try {
       for (const definition of actions) made.push(await makeAction(ruleId, definition, parts));
     } catch (error) {
-      for (const action of made) closeAction(action, ruleId, parts);
+      for (const action of made) dropAction(action, ruleId, parts);
       throw error;
     }
     return new RuleActionList(ruleId, onActionFailed, made, parts);
@@ -107,9 +106,14 @@ export class RuleActionList {
   }
 
   /** Take over the counters of the actions that the previous list also contains. */
-  adoptFigures(before: RuleActionList): void {
+  adoptCounters(before: RuleActionList): void {
     const known = new Map([...everyOf(before.#actions)].map(({ definition, counts }) => [definition.id, counts]));
     for (const action of everyOf(this.#actions)) action.counts = known.get(action.definition.id) ?? action.counts;
+  }
+
+  /** Open the queues of its own targets. Those that follow an action are opened before it, as its stored entries may expire. */
+  open(): void {
+    for (const { queue } of [...everyOf(this.#actions)].reverse()) if (queue instanceof OwnTarget) queue.open();
   }
 
   /** Run the actions for the outputs of an event, one after the other for each output. */
@@ -141,6 +145,7 @@ export class RuleActionList {
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
+    for (const action of this.#actions) retireAction(action);
     this.#closeIfDone();
   }
 
@@ -275,21 +280,19 @@ export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
 
 async function makeAction(ruleId: string, definition: ActionDefinition, parts: EngineParts): Promise<RunningAction> {
   const { id, name, params, run } = definition;
-  const type = run === undefined ? parts.kinds.action(name) : undefined;
-  const resource = type && resourceFor(type, params, parts);
   const made =
     run === undefined ? await parts.targets.open(id, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
   const action: RunningAction = {
-    ...{ definition, made, queue: resource ?? (made instanceof OwnTarget ? made : undefined) },
+    ...{ definition, made, queue: made instanceof OwnTarget ? made : parts.resources.find(`${params.$resource}`) },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },
-    shown: hideSecrets(type?.params, params),
+    shown: shownParams(name, params, parts.kinds),
     fallbacks: []
   };
   try {
     const fallbacks = action.fallbacks as RunningAction[];
     for (const fallback of definition.fallbacks) fallbacks.push(await makeAction(ruleId, fallback, parts));
   } catch (error) {
-    closeAction(action, ruleId, parts);
+    dropAction(action, ruleId, parts);
     throw error;
   }
   return action;
@@ -373,16 +376,28 @@ function stateOf({ definition, shown, counts, fallbacks }: RunningAction): Actio
 
 /** The actions of a definition that is not running. */
 export function statesOf(actions: readonly ActionDefinition[], kinds: Kinds): ActionState[] {
-  const shown = (name: string, params: Params) => {
-    const table = kinds.paramsOf(name);
-    return table === undefined ? hideAll(params) : hideSecrets(table, params);
-  };
   const state = ({ id, name, params, fallbacks }: ActionDefinition): ActionState => ({
     ...{ id, name, counters: { taken: 0, success: 0, failed: 0 } },
-    params: shown(name, params),
+    params: shownParams(name, params, kinds),
     fallbacks: fallbacks.map(state)
   });
   return actions.map(state);
+}
+
+/** Parameters with secrets shown as `******`; all of them, if the kind is not registered. */
+function shownParams(name: string, params: Params, kinds: Kinds): Params {
+  const table = kinds.paramsOf(name);
+  return table === undefined ? hideAll(params) : hideSecrets(table, params);
+}
+
+/** Close an action that is in no list. */
+function dropAction(action: RunningAction, ruleId: string, parts: EngineParts): void {
+  retireAction(action);
+  closeAction(action, ruleId, parts);
+}
+
+function retireAction(action: RunningAction): void {
+  for (const { queue } of everyOf([action])) if (queue instanceof OwnTarget) queue.retire();
 }
 
 function closeAction(action: RunningAction, ruleId: string, parts: EngineParts): void {

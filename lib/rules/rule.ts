@@ -103,9 +103,10 @@ export class BrokerRule {
   use(list: RuleActionList): void {
     this.#attempt++;
     const before = this.#list;
-    if (before !== undefined) list.adoptFigures(before);
+    if (before !== undefined) list.adoptCounters(before);
     this.#list = list;
     before?.retire();
+    list.open();
     this.#reason = undefined;
     this.#chart.send('started');
     this.#parts.host.emit('rule.connected', { rule: this.id });

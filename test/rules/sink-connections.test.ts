@@ -70,6 +70,27 @@ describe('the connection of a sink that a broker rule names', () => {
     assert.deepEqual([sink.tokens, sink.opened, sink.closed], [['first', 'second', 'third'], 3, 2]);
   });
 
+  it('takes effect when the rule is enabled again although outputs are waiting, which are sent with it', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      if (sink.tokens.at(-1) === 'wrong') throw new Error('wrong token');
+    };
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules } = kit.broker;
+    await connect(kit.broker, { token: 'wrong' });
+    const actions = [{ name: 'app_sink', params: { topic: 't', connectionSelector: 'c' } }];
+    await rules.create({ id: 'r', sql: SQL, actions });
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    await connect(kit.broker, { token: 'right' });
+    await rules.update('r', { isEnabled: false });
+    await rules.update('r', { isEnabled: true });
+    await kit.broker.publish('a', '{"n":2}');
+    await kit.clock.advance('1m');
+    assert.deepEqual(sink.sent, ['t: {"n":1}', 't: {"n":2}']);
+    assert.deepEqual([sink.tokens, sink.closed], [['wrong', 'right'], 1]);
+  });
+
   it('cannot be deleted while a rule names it, running or not, in an action or a fallback', async () => {
     const sink = new AppSink();
     const store = memoryStore();

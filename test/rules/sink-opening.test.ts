@@ -63,6 +63,44 @@ describe('a sink that does not open', () => {
     assert.deepEqual(sink.sent, ['t: {"n":2}']);
   });
 
+  it('is not reported if the broker is stopped during its start', async () => {
+    const sink = new SlowSink();
+    sink.isHeld = false;
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const errors: unknown[] = [];
+    kit.broker.on('error', (event) => errors.push(event));
+    await kit.broker.rules.create({ id: 'r', sql: SQL, actions: ACTIONS });
+    await kit.broker.stop();
+    sink.isHeld = true;
+    await kit.broker.start();
+    await kit.broker.stop();
+    sink.release();
+    await kit.clock.settle();
+    assert.deepEqual([errors, sink.opened, sink.closed], [[], 2, 2]);
+  });
+
+  it('disconnects its rule after a restart of the broker, until it opens', async () => {
+    const sink = new AppSink();
+    const open = sink.open.bind(sink);
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules } = kit.broker;
+    await rules.create({ id: 'r', sql: SQL, actions: ACTIONS });
+    await kit.broker.stop();
+    sink.open = () => Promise.reject(new Error('no server'));
+    await kit.broker.start();
+    await kit.clock.settle();
+    const rule = await rules.get('r');
+    assert.deepEqual(
+      [rule?.state, rule?.reason],
+      ['disconnected', 'the action "app_sink" cannot be created: no server']
+    );
+    sink.open = open;
+    await kit.clock.advance('61s');
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    assert.deepEqual([(await rules.get('r'))?.state, sink.sent], ['connected', ['t: {"n":1}']]);
+  });
+
   it('fails an action of the app that cannot be created within 30 s', async () => {
     let closed = 0;
     let release: (made: { run(): void; close(): void }) => void = () => undefined;

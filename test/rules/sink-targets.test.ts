@@ -40,6 +40,55 @@ describe('the causes of messages that sinks of broker rules publish', () => {
 });
 
 describe('the outbox of a sink of a broker rule', () => {
+  it('is that of its rule, although another rule of the options has an action with the same id', async () => {
+    const [first, second] = ['app', 'app_sink'].map((name) => Object.assign(new AppSink(), { name }));
+    const rule = (id: string, topic: string, name: string) => ({
+      ...{ id, sql: `SELECT payload.n as n FROM "${topic}"` },
+      actions: [{ name, params: { topic } }]
+    });
+    await using kit = await ruleKit({
+      streams: { sinks: [first, second] },
+      rules: { rules: [rule('sink_x', 'a', 'app'), rule('x', 'b', 'app_sink')] }
+    });
+    const ids = (await kit.broker.rules.list()).map(({ actions }) => actions[0].id);
+    assert.deepEqual(ids, ['app_sink_x_1', 'app_sink_x_1']);
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.broker.publish('b', '{"n":2}');
+    await kit.clock.settle();
+    assert.deepEqual([first.sent, second.sent], [['a: {"n":1}'], ['b: {"n":2}']]);
+  });
+
+  it('continues only when the next action is ready, if its rule is enabled after a restart', async () => {
+    const [first, second] = ['first', 'second'].map((name) => Object.assign(new AppSink(), { name }));
+    const options = { store: memoryStore(), streams: { sinks: [first, second] } };
+    first.answer = () => {
+      throw new Error('down');
+    };
+    {
+      await using kit = await ruleKit(options);
+      const actions = [first, second].map(({ name }) => ({ name, params: { topic: name, enableCache: true } }));
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions, onActionFailed: 'stop' });
+      await kit.broker.publish('a', '{"n":1}', { qos: 1 });
+      await kit.clock.settle();
+      await kit.broker.rules.update('r', { isEnabled: false });
+    }
+    first.answer = () => undefined;
+    const open = second.open.bind(second);
+    second.open = async (setup) => {
+      for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+      return open(setup);
+    };
+    await using kit = await ruleKit(options);
+    await kit.broker.rules.update('r', { isEnabled: true });
+    await kit.clock.advance('5s');
+    assert.deepEqual([first.sent, second.sent], [['first: {"n":1}'], ['second: {"n":1}']]);
+    const counters = (await kit.broker.rules.get('r'))?.actions.map((action) => action.counters);
+    assert.deepEqual(counters, [
+      { taken: 0, success: 1, failed: 0 },
+      { taken: 1, success: 1, failed: 0 }
+    ]);
+  });
+
   it('sends for a rule of the options whose id and sink have the longest names', async () => {
     const names = ['a'.repeat(64), 'b'.repeat(64)];
     const sinks = names.map((name) => Object.assign(new AppSink(), { name }));

@@ -1,11 +1,14 @@
-// An action with its own target, such as a sink of streams, has an outbox whose name contains the id of the action. It
-// outlives lists of actions: a change of the rule that keeps the action makes a new list, and entries of the old one may
-// still be waiting. `users` counts the lists. Entries of actions that were removed from their rules are deleted.
+// An action with its own target, such as a sink of streams, has an outbox whose name contains the ids of the rule and of
+// the action. It outlives lists of actions: a change of the rule that keeps the action makes a new list, and entries of
+// the old one may still be waiting. `users` counts the lists. If all of them are retired, the rule starts again, and the
+// target is opened again for it, perhaps with other properties of its connection. The queue is opened when a list is put
+// in use, which continues after the outcome of stored entries. Entries of actions that were removed from their rules are
+// deleted.
 
 import { createHash } from '../../base/builtins.ts';
 import { BrokerError } from '../../base/errors.ts';
 import { Opener } from '../../targets/opener.ts';
-import { type ActionDefinition, allActions } from '../definition.ts';
+import { type ActionDefinition, allActions, type RuleDefinition } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
 import type { ActionTarget, LocalAction, SendingAction } from '../types.ts';
 import { type SettledEarlier, TargetQueue } from './target-queue.ts';
@@ -28,8 +31,14 @@ const PREFIX = '$action:';
 /** Longer ids are shortened in the names of outboxes. */
 const MAX_ID = 100;
 
+/** Identifies an action among those of all rules. Ids of rules contain no slash. */
+function keyOf(ruleId: string, id: string): string {
+  return `${ruleId}/${id}`;
+}
+
 /** The name of the outbox of an action. */
-function outboxOf(id: string): string {
+function outboxOf(ruleId: string, actionId: string): string {
+  const id = keyOf(ruleId, actionId);
   if (id.length <= MAX_ID) return PREFIX + id;
   return `${PREFIX}${id.slice(0, MAX_ID / 2)}~${createHash('sha256').update(id).digest('base64url')}`;
 }
@@ -40,16 +49,21 @@ const STOPPED = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
 export class OwnTarget implements SendingAction {
   readonly id: string;
   readonly ruleId: string;
-  /** Number of lists of actions that use it. */
+  readonly #host: Broker;
+  /** Number of lists of actions that use it, and of those that are not retired. */
   #users = 0;
+  #current = 0;
   readonly #queue: TargetQueue;
   readonly #opener: Opener<LocalAction | SendingAction>;
   /** The action that was made last. */
   #made: LocalAction | SendingAction | undefined;
+  /** Resolves when the target is open for the last start of the rule. */
+  #reopened: Promise<void> = Promise.resolve();
 
   constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId, make }: OwnTargetSetup) {
     this.id = id;
     this.ruleId = ruleId;
+    this.#host = host;
     const what = `action ${id} of rule ${ruleId}`;
     this.#opener = new Opener({
       ...{ what, code: 'ACTION_FAILED', clock: host.clock.internal ?? host.clock },
@@ -65,7 +79,7 @@ export class OwnTarget implements SendingAction {
       during: (work) => host.during(work),
       failed: (error, work) => host.failed(error, work)
     });
-    this.#queue = new TargetQueue(host.outboxes, outboxOf(id), {
+    this.#queue = new TargetQueue(host.outboxes, outboxOf(ruleId, id), {
       ...{ settledEarlier, what, label: what },
       send: async (entries, attempt) => (await this.#target()).send(entries, attempt)
     });
@@ -79,12 +93,38 @@ export class OwnTarget implements SendingAction {
   /** Note that a list of actions uses it. */
   use(): this {
     this.#users++;
+    this.#current++;
     return this;
   }
 
-  /** Note that a list no longer uses it. @returns false if another one does */
+  /** Note that a list is retired: its entries may still be waiting. */
+  retire(): void {
+    this.#current--;
+  }
+
+  /** Note that a retired list no longer uses it. @returns false if another one does */
   leave(): boolean {
     return --this.#users === 0;
+  }
+
+  /** As `use`, for a list that is being made. If all others are retired, the target is opened again. @throws as `make` */
+  async reuse(make: MakeAction): Promise<this> {
+    if (this.#current === 0)
+      this.#reopened = this.#opener.change(make, (made) => {
+        const target = this.#targetOf(made);
+        this.#queue.check(target.outbox);
+        this.#made = made;
+        if (this.#queue.isOpen) this.#queue.change(target.outbox);
+      });
+    this.use();
+    try {
+      await this.#reopened;
+    } catch (error) {
+      this.retire();
+      this.leave();
+      throw error;
+    }
+    return this;
   }
 
   /** True if an entry with its head has to be known after a restart. */
@@ -102,15 +142,20 @@ export class OwnTarget implements SendingAction {
     return this.#opener.open();
   }
 
-  /** Open the queue of a target. @throws as `Outboxes.open` */
-  queueFor({ outbox }: ActionTarget): void {
-    this.#queue.change(outbox);
+  /** Check the limits of the queue. @throws as `Outboxes.open` */
+  check(): void {
+    this.#queue.check(targetOf(this.#made)?.outbox);
+  }
+
+  /** Open the queue, because a list of actions was put in use. */
+  open(): void {
+    this.#queue.change(targetOf(this.#made)?.outbox);
   }
 
   /** Open the target again, because the broker has started. @throws as `make` */
   async begin(): Promise<void> {
-    const target = await this.#target();
-    if (this.#queue.isOpen) this.queueFor(target); // with other limits, perhaps
+    const { outbox } = await this.#target();
+    if (this.#queue.isOpen) this.#queue.change(outbox); // with other limits, perhaps
   }
 
   /** Close the target, because the broker has stopped. The queue stays unchanged. */
@@ -121,31 +166,36 @@ export class OwnTarget implements SendingAction {
   /** Close the target and the queue. Persisted entries stay in the store. */
   close(): void {
     this.#queue.close();
-    void this.halt();
+    this.#host.during(this.halt());
   }
 
   /** Drop the entries of the queue, including those in the store, and close the target. */
   delete(): void {
     this.#queue.delete();
-    void this.halt();
+    this.#host.during(this.halt());
   }
 
   async #target(): Promise<ActionTarget> {
-    const target = targetOf(await this.make());
+    return this.#targetOf(await this.make());
+  }
+
+  #targetOf(made: LocalAction | SendingAction): ActionTarget {
+    const target = targetOf(made);
     if (target === undefined) throw new BrokerError('ACTION_FAILED', `action ${this.id} no longer has a target`);
     return target;
   }
 }
 
 /** The own target of an action; undefined if it has none. */
-function targetOf(made: LocalAction | SendingAction): ActionTarget | undefined {
-  return 'prepare' in made ? made.target : undefined;
+function targetOf(made: LocalAction | SendingAction | undefined): ActionTarget | undefined {
+  return made !== undefined && 'prepare' in made ? made.target : undefined;
 }
 
-/** The own targets of the actions of rules, by the id of the action. */
+/** The own targets of the actions of rules. */
 export class ActionTargets {
   readonly #host: Broker;
   readonly #settledEarlier: SettledEarlier;
+  /** By `keyOf`. */
   readonly #all = new Map<string, OwnTarget>();
   /** True if the broker has stopped. */
   #isHalted = false;
@@ -156,33 +206,37 @@ export class ActionTargets {
   }
 
   /**
-   * Create an action, or use its own target if it has one already, with its queue.
+   * Create an action, or use its own target if it has one already.
    * @throws as `make` and `Outboxes.open`; the target is closed
    */
   async open(id: string, ruleId: string, make: MakeAction): Promise<OwnTarget | LocalAction | SendingAction> {
-    const known = () => this.#all.get(id)?.use();
-    const before = known();
-    if (before !== undefined) return before;
+    const key = keyOf(ruleId, id);
+    const before = this.#all.get(key);
+    if (before !== undefined) {
+      await before.reuse(make);
+      if (this.#isHalted) await before.halt();
+      return before;
+    }
     const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, make });
     const made = await own.make();
-    const target = targetOf(made);
-    if (target === undefined) return made;
-    const other = known(); // of a concurrent start of the rule
+    if (targetOf(made) === undefined) return made;
+    const other = this.#all.get(key)?.use(); // of a concurrent start of the rule
     try {
-      if (other === undefined) own.queueFor(target);
+      own.check();
     } catch (error) {
       await own.halt();
       throw error;
     }
-    if (other === undefined) this.#all.set(id, own.use());
+    if (other === undefined) this.#all.set(key, own.use());
     if (other !== undefined || this.#isHalted) await own.halt();
     return other ?? own;
   }
 
-  /** Note that a list of actions no longer uses a target, which the last one closes. */
+  /** Note that a retired list of actions no longer uses a target, which the last one closes. */
   release(own: OwnTarget): void {
     if (!own.leave()) return;
-    if (this.#all.get(own.id) === own) this.#all.delete(own.id);
+    const key = keyOf(own.ruleId, own.id);
+    if (this.#all.get(key) === own) this.#all.delete(key);
     own.close();
   }
 
@@ -193,25 +247,33 @@ export class ActionTargets {
   delete(ruleId: string, actions: readonly ActionDefinition[]): void {
     const replaced = [...this.#all.values()].filter((own) => own.ruleId === ruleId).map(({ id }) => id);
     for (const id of new Set([...replaced, ...allActions(actions).map((action) => action.id)])) {
-      const own = this.#all.get(id);
-      this.#all.delete(id);
-      if (own === undefined) this.#host.outboxes.delete(outboxOf(id));
+      const key = keyOf(ruleId, id);
+      const own = this.#all.get(key);
+      this.#all.delete(key);
+      if (own === undefined) this.#host.outboxes.delete(outboxOf(ruleId, id));
       else own.delete();
     }
   }
 
-  /** Delete the stored entries of actions that no rule has. */
-  deleteOthers(actions: readonly ActionDefinition[]): void {
-    const known = new Set(allActions(actions).map(({ id }) => outboxOf(id)));
+  /** Delete the stored entries of actions that none of the rules has. */
+  deleteOthers(rules: Iterable<readonly [id: string, rule: { readonly definition: RuleDefinition }]>): void {
+    const known = new Set<string>();
+    for (const [ruleId, { definition }] of rules)
+      for (const { id } of allActions(definition.actions)) known.add(outboxOf(ruleId, id));
     for (const { name } of this.#host.outboxes.kept())
       if (name.startsWith(PREFIX) && !known.has(name)) this.#host.outboxes.delete(name);
   }
 
-  /** Open the targets again, because the broker has started. */
-  begin(): void {
+  /**
+   * Open the targets again, because the broker has started.
+   * @param fail called for each rule with a target that cannot be opened
+   */
+  begin(fail: (ruleId: string, error: unknown) => void): void {
     this.#isHalted = false;
     for (const own of this.#all.values())
-      own.begin().catch((error) => this.#host.failed(error, `opening the target of the action ${own.id}`));
+      own.begin().catch((error) => {
+        if (error !== STOPPED) fail(own.ruleId, error);
+      });
   }
 
   /** Close the targets, because the broker has stopped. The queues stay unchanged. */
