@@ -111,7 +111,7 @@ export class RuleActionList {
     for (const action of everyOf(this.#actions)) action.counts = known.get(action.definition.id) ?? action.counts;
   }
 
-  /** Open the queues of its own targets. Those that follow an action are opened before it, as its stored entries may expire. */
+  /** Open the queues of targets of actions. Those that follow an action are opened before it, as its stored entries may expire. */
   open(): void {
     for (const { queue } of [...everyOf(this.#actions)].reverse()) if (queue instanceof OwnTarget) queue.open();
   }

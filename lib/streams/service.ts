@@ -91,7 +91,7 @@ export class StreamService
       failed: (error, during) => host.failed(error, during),
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
-      plan: (read, given) => runtime.plan(read, given),
+      plan: (read, planning) => runtime.plan(read, planning),
       open: (rule, plan) =>
         runtime.open(rule, plan, {
           failed: (node, error) => this.#itemFailed(rule.id, node, error),

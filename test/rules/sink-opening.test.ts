@@ -63,7 +63,7 @@ describe('a sink that does not open', () => {
     assert.deepEqual(sink.sent, ['t: {"n":2}']);
   });
 
-  it('is not reported if the broker is stopped during its start', async () => {
+  it('reports no error if the broker is stopped while a sink opens', async () => {
     const sink = new SlowSink();
     sink.isHeld = false;
     await using kit = await ruleKit({ streams: { sinks: [sink] } });

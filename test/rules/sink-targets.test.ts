@@ -40,7 +40,7 @@ describe('the causes of messages that sinks of broker rules publish', () => {
 });
 
 describe('the outbox of a sink of a broker rule', () => {
-  it('is that of its rule, although another rule of the options has an action with the same id', async () => {
+  it('sends for its own rule if a rule of the options has an action with the same id', async () => {
     const [first, second] = ['app', 'app_sink'].map((name) => Object.assign(new AppSink(), { name }));
     const rule = (id: string, topic: string, name: string) => ({
       ...{ id, sql: `SELECT payload.n as n FROM "${topic}"` },

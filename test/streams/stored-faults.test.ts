@@ -117,6 +117,30 @@ describe('A stream rule in the store that is not valid in this version', () => {
       }
     });
 
+  it('starts a stored rule that names a missing connection, which had no effect in 0.2, but creates none', async () => {
+    const action = { mqtt: { topic: 'out', connectionSelector: 'none' } };
+    const store = await storeWith([
+      ['$streams', 'demo', DEMO],
+      ['$streamRules', 'old', JSON.stringify({ ...RULE, actions: [action] })]
+    ]);
+    const text = 'connectionSelector: there is no connection "none" of the type mqtt';
+    await run(store, async (broker) => {
+      const { streams } = broker;
+      assert.equal((await streams.rules.status('old')).text, 'Running');
+      const warnings: string[] = [];
+      broker.on('streams.warned', ({ text }) => void warnings.push(text));
+      await streams.rules.restart('old');
+      assert.deepEqual(warnings, [
+        `stream rule old: ${text}, so it has no effect; create it, or leave the property out`
+      ]);
+      for (const change of [
+        () => streams.rules.create({ id: 'new', sql: RULE.sql, actions: [action] }),
+        () => streams.rules.update('old', { sql: RULE.sql, actions: [action] })
+      ])
+        await assert.rejects(change(), { code: 'PROPERTY_INVALID', message: `${text}; create it first` });
+    });
+  });
+
   it('runs an invalid stored rule when it has been replaced by a valid definition', async () => {
     const store = await storeWith([
       ['$streams', 'demo', DEMO],

@@ -82,9 +82,10 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return errors;
   }
 
-  section(type: string, name: string): Properties | undefined {
+  /** @param warn as for `connected` */
+  section(type: string, name: string, warn: (text: string) => void): Properties | undefined {
     const given = this.#given(type, name);
-    return given && this.connected(type, given);
+    return given && this.connected(type, given, warn);
   }
 
   sectionNames(type: string): string[] {
@@ -94,18 +95,23 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
 
   /**
    * The properties of a source or a sink, over those of the connection that they name.
-   * @throws InvalidInput PROPERTY_INVALID if there is no such connection
+   * @param warn called if there is no such connection: in 0.2 the name had no effect
+   * @throws InvalidInput PROPERTY_INVALID if there is no such connection, without `warn`
    */
-  connected(type: string, properties: Properties): Properties {
+  connected(type: string, properties: Properties, warn?: (text: string) => void): Properties {
     const name = namedMember(properties, SELECTOR) ?? '';
     if (name === '') return properties;
     const key = keyOf({ kind: 'connection', name: `${name}` });
     const found = this.#entries.get(key) ?? this.#stored(key);
-    if (found === undefined || typeof name !== 'string' || found.type !== type.toLowerCase()) {
-      const text = `${SELECTOR}: there is no connection ${show(name)} of the type ${type}; create it first`;
-      throw new InvalidInput('PROPERTY_INVALID', SELECTOR, `the id of a connection of the type ${type}`, name, text);
-    }
     const own = Object.entries(properties).filter(([key]) => key.toLowerCase() !== SELECTOR.toLowerCase());
+    if (found === undefined || typeof name !== 'string' || found.type !== type.toLowerCase()) {
+      const text = `${SELECTOR}: there is no connection ${show(name)} of the type ${type}`;
+      const expected = `the id of a connection of the type ${type}`;
+      if (warn === undefined)
+        throw new InvalidInput('PROPERTY_INVALID', SELECTOR, expected, name, `${text}; create it first`);
+      warn(`${text}, so it has no effect; create it, or leave the property out`);
+      return Object.fromEntries(own);
+    }
     return overlaid(found.properties, Object.fromEntries(own));
   }
 

@@ -22,12 +22,20 @@ import type { RulePlan } from './rule-plan.ts';
 import type { Running } from './running.ts';
 import type { Schedule } from './schedule.ts';
 
+/** The circumstances in which a rule is planned. */
+export interface Planning {
+  /** Streams and tables that take precedence over those of the catalogue, which may not have them yet. */
+  readonly given?: ReadonlyMap<string, StreamDefinition> | undefined;
+  /** True for a rule that was accepted earlier, perhaps by another version: it may name a connection that does not exist. */
+  readonly isStored?: boolean;
+}
+
 /** Dependencies of a rule on the service. */
 export interface StreamRuleHost {
   readonly clock: Clock;
   startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
-  /** @param given streams and tables that are not defined yet @throws the reason why the rule is invalid */
-  plan(rule: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan>;
+  /** @throws the reason why the rule is invalid */
+  plan(rule: ReadStreamRule, planning?: Planning): Promise<RulePlan>;
   /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
   open(rule: DefinedStreamRule, plan: RulePlan): Promise<Running>;
   /** The schedule of a rule; undefined if it has none. */
@@ -218,7 +226,7 @@ export class DefinedStreamRule {
   async #open(): Promise<void> {
     try {
       await this.#closing;
-      this.#plan = await this.#host.plan(this.read);
+      this.#plan = await this.#host.plan(this.read, { isStored: true });
       this.#running = await this.#opened(this.#plan);
     } catch (error) {
       this.fail(error);

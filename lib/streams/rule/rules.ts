@@ -352,7 +352,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   /** Check that a rule can be planned and that its schedule is valid. */
   async #check(read: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
     await this.#host.schedule(read);
-    return this.#host.plan(read, given);
+    return this.#host.plan(read, { given });
   }
 
   #change<T>(run: () => Promise<T>): Promise<T> {

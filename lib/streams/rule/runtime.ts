@@ -38,7 +38,7 @@ import type {
 import { parseTime } from '../values/time-pattern.ts';
 import type { StreamValueObject } from '../values/values.ts';
 import type { StreamConfiguration } from './configuration.ts';
-import type { DefinedStreamRule } from './defined-stream-rule.ts';
+import type { DefinedStreamRule, Planning } from './defined-stream-rule.ts';
 import { type PlannedAction, type ReadStreamRule, sinkName } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
@@ -127,24 +127,21 @@ export class StreamRuntime {
   }
 
   /**
-   * @param given streams and tables that take precedence over those of the catalogue
    * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput
    *   STREAM_RULE_INVALID, STREAM_INVALID, PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
-  async plan(
-    { definition, actions }: ReadStreamRule,
-    given: ReadonlyMap<string, StreamDefinition> = new Map()
-  ): Promise<RulePlan> {
+  async plan({ definition, actions }: ReadStreamRule, { given, isStored = false }: Planning = {}): Promise<RulePlan> {
     const { registry, catalogue } = this.#service;
     const { sql, options } = definition;
     const { functions } = registry;
     const select = parseStreamStatement(sql);
     const texts = [sql, JSON.stringify(actions)];
     if (usesPatterns(texts, functions) || /regex/i.test(texts[1])) this.#patterns ??= await loadPatterns();
-    const known = { get: (name: string) => given.get(name) ?? catalogue.find(name) };
+    const known = { get: (name: string) => given?.get(name) ?? catalogue.find(name) };
     const bound = bind(select, { text: sql, catalogue: known, functions, pattern: this.#patterns });
     for (const { definition: stream } of bound.sources) this.#hub.check(stream);
-    const sinks = actions.map((action) => this.#planSink(action));
+    const warn = isStored ? (text: string) => this.#host.warn(`stream rule ${definition.id}: ${text}`) : undefined;
+    const sinks = actions.map((action) => this.#planSink(action, warn));
     const plan = planOf(bound, { options, bounds: this.#bounds, sinks: actions.map(sinkName) });
     return { ...plan, sinks };
   }
@@ -309,10 +306,11 @@ export class StreamRuntime {
     return { emissions, errors };
   }
 
-  #planSink({ type, properties }: PlannedAction): SinkPlan | undefined {
+  /** @param warn as for `config.connected` */
+  #planSink({ type, properties }: PlannedAction, warn?: (text: string) => void): SinkPlan | undefined {
     if (type === undefined) return undefined;
     const { registry, config } = this.#service;
-    return planSink(registry.sink(type), config.connected(type, properties), this.#sinkSetup);
+    return planSink(registry.sink(type), config.connected(type, properties, warn), this.#sinkSetup);
   }
 
   /** The sinks, as actions of broker rules. */

@@ -37,7 +37,7 @@ const MQTT_SINK_PROPERTIES: FieldTable = {
   },
   connectionSelector: {
     type: 'string',
-    about: 'Id of a connection whose properties it takes over. Without effect if there is none.'
+    about: 'Id of a connection whose properties it takes over. It must exist.'
   }
 };
 

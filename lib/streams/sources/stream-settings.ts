@@ -102,8 +102,11 @@ const MAX_RETAINED = 10_000;
 
 /** The sections of source properties, with those of the connections that they name. */
 export interface SourceSections {
-  /** @param type matched without regard to case */
-  section(type: string, name: string): Properties | undefined;
+  /**
+   * @param type matched without regard to case
+   * @param warn called if the section names a connection that does not exist, which has no effect
+   */
+  section(type: string, name: string, warn: (text: string) => void): Properties | undefined;
   sectionNames(type: string): readonly string[];
 }
 
@@ -122,8 +125,9 @@ export function sourceProperties(
   const key = definition.options.CONF_KEY || 'default';
   const what = `source ${type.name} of ${definition.kind} ${definition.name}`;
   const ofType = (name: string) => memberOf(type.sections, name) as Properties | undefined;
-  const section = (name: string) => overlaid(ofType(name) ?? {}, sections.section(type.name, name) ?? {});
-  if (key !== 'default' && (ofType(key) ?? sections.section(type.name, key)) === undefined) {
+  const section = (name: string) =>
+    overlaid(ofType(name) ?? {}, sections.section(type.name, name, (text) => warn(`${what}: ${text}`)) ?? {});
+  if (key !== 'default' && (ofType(key) ?? sections.section(type.name, key, () => undefined)) === undefined) {
     const names = new Set([...Object.keys(type.sections ?? {}), ...sections.sectionNames(type.name)]);
     const known = [...names].sort().join(', ') || 'none';
     const text = `${what}: unknown section ${show(key)} (CONF_KEY); use one of ${known}`;
