@@ -350,7 +350,7 @@ export class RuleEngine
     return undefined;
   }
 
-  /** Called if the target of an action cannot be opened again. The entries of a rule that is not attached are reported when they are sent. */
+  /** Called if the target of an action cannot be opened again. */
   #targetFailed(id: string, error: unknown): void {
     const rule = this.#rules.get(id);
     if (rule?.isAttached) rule.fail(error);

@@ -34,6 +34,7 @@ describe('a sink that does not open', () => {
     const sink = new SlowSink();
     await using kit = await ruleKit({ streams: { sinks: [sink] } });
     const { rules } = kit.broker;
+    await rules.actions(); // loads the code
     const created = rules.create({ id: 'r', sql: SQL, actions: ACTIONS });
     const next = rules.create({ id: 'other', sql: SQL, actions: ['do_nothing'] });
     assert.match(await outcomeAfter('31s', kit, created), /^action app_sink_\d+ of rule r is not open after 30000 ms$/);
@@ -99,6 +100,47 @@ describe('a sink that does not open', () => {
     await kit.broker.publish('a', '{"n":1}');
     await kit.clock.settle();
     assert.deepEqual([(await rules.get('r'))?.state, sink.sent], ['connected', ['t: {"n":1}']]);
+  });
+
+  it('keeps a rule connected after a restart if only its previous actions used the sink', async () => {
+    const [old, current] = ['old', 'current'].map((name) => Object.assign(new AppSink(), { name }));
+    await using kit = await ruleKit({ streams: { sinks: [old, current] } });
+    const { rules } = kit.broker;
+    old.answer = () => {
+      throw new Error('down');
+    };
+    await rules.create({ id: 'r', sql: SQL, actions: [{ name: 'old', params: { topic: 't' } }] });
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    await rules.update('r', { actions: [{ name: 'current', params: { topic: 't' } }] });
+    await kit.broker.stop();
+    old.open = () => Promise.reject(new Error('no server'));
+    await kit.broker.start();
+    await kit.clock.settle();
+    assert.equal((await rules.get('r'))?.state, 'connected');
+  });
+
+  it('closes a sink that cannot be opened again for its rule, and whose last output has been sent meanwhile', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules } = kit.broker;
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    await rules.create({ id: 'r', sql: SQL, actions: ACTIONS });
+    await kit.broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    await rules.update('r', { isEnabled: false });
+    let fail: (error: Error) => void = () => undefined;
+    sink.open = () => new Promise((_resolve, reject) => (fail = reject));
+    sink.answer = () => undefined;
+    const enabling = outcomeAfter('5s', kit, rules.update('r', { isEnabled: true }));
+    await kit.clock.settle();
+    assert.equal(await enabling, 'pending');
+    assert.deepEqual([sink.sent, sink.closed], [['t: {"n":1}'], 0]);
+    fail(new Error('no server'));
+    await kit.clock.settle();
+    assert.deepEqual([(await rules.get('r'))?.state, sink.closed], ['idle', 1]);
   });
 
   it('fails an action of the app that cannot be created within 30 s', async () => {

@@ -107,9 +107,14 @@ export class OwnTarget implements SendingAction {
     return --this.#users === 0;
   }
 
+  /** True if a list that is not retired uses it. */
+  get isCurrent(): boolean {
+    return this.#current > 0;
+  }
+
   /** As `use`, for a list that is being made. If all others are retired, the target is opened again. @throws as `make` */
-  async reuse(make: MakeAction): Promise<this> {
-    if (this.#current === 0)
+  async reuse(make: MakeAction): Promise<void> {
+    if (!this.isCurrent)
       this.#reopened = this.#opener.change(make, (made) => {
         const target = this.#targetOf(made);
         this.#queue.check(target.outbox);
@@ -117,14 +122,7 @@ export class OwnTarget implements SendingAction {
         if (this.#queue.isOpen) this.#queue.change(target.outbox);
       });
     this.use();
-    try {
-      await this.#reopened;
-    } catch (error) {
-      this.retire();
-      this.leave();
-      throw error;
-    }
-    return this;
+    await this.#reopened;
   }
 
   /** True if an entry with its head has to be known after a restart. */
@@ -213,7 +211,13 @@ export class ActionTargets {
     const key = keyOf(ruleId, id);
     const before = this.#all.get(key);
     if (before !== undefined) {
-      await before.reuse(make);
+      try {
+        await before.reuse(make);
+      } catch (error) {
+        before.retire();
+        this.release(before);
+        throw error;
+      }
       if (this.#isHalted) await before.halt();
       return before;
     }
@@ -266,13 +270,13 @@ export class ActionTargets {
 
   /**
    * Open the targets again, because the broker has started.
-   * @param fail called for each rule with a target that cannot be opened
+   * @param fail called for each rule with a target that cannot be opened. One that only waiting entries use is opened again for them
    */
   begin(fail: (ruleId: string, error: unknown) => void): void {
     this.#isHalted = false;
     for (const own of this.#all.values())
       own.begin().catch((error) => {
-        if (error !== STOPPED) fail(own.ruleId, error);
+        if (error !== STOPPED && own.isCurrent) fail(own.ruleId, error);
       });
   }
 
