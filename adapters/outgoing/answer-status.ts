@@ -13,7 +13,8 @@ interface AnswerHead {
 }
 
 /**
- * Check whether a server has refused a request. All senders over HTTP use this rule: rule actions, sinks and webhooks.
+ * Check whether a server has refused a request. All senders over HTTP use this rule. Rule actions and
+ * sinks send again; webhooks only report the refusal.
  *
  * A status from 200 to 299 is success. After 408, 425, 429 and from 500 on, the request is sent again, after the time
  * of the header `Retry-After` if there is one (seconds or a date; at most an hour). Any other status, such as a

@@ -23,8 +23,8 @@ interface SenderSettings {
 }
 
 /**
- * Sends events with POST. An event is delivered when its answer begins, with any status [seed: the answer is ignored];
- * a failure status is only reported.
+ * Sends events with POST. An event is delivered when its answer begins, with any status, as in the
+ * documented interface; a failure status is only reported.
  */
 export class WebhookSender {
   readonly #settings: SenderSettings;

@@ -1,5 +1,5 @@
 // A connection uses a bounded share of each turn. A flooded socket delivers up to 2 MB at a time, and all of it used
-// to be handled before anyone else was served (60 clients that send PINGREQ: 5 s for everybody). Bytes cost units
+// to be handled before other clients were served (60 clients that send PINGREQ: each waited for 5 s). Bytes cost units
 // when they are read, and each packet by its type. When a connection has used its share, its stream is paused and the
 // rest waits for the broker's turn, which serves such connections in rotation, after the flush. A turn has eight
 // shares for them: if many wait, eight of them get one share each; one that waits alone gets all eight. A paused

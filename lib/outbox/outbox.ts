@@ -1,6 +1,6 @@
 // A delivery is in `#deliveries` until it has an outcome; one that was aborted or timed out is removed first, so a
 // late answer has no effect. Deliveries that fail during a pause are part of the failure that began it: a server that
-// reset 32 deliveries at once was otherwise left alone for a minute. Failures only extend a pause, so that no later
+// reset 32 deliveries at once was otherwise not tried for a minute. Failures only extend a pause, so that no later
 // one shortens the time that a target has asked for. `settled` of the owner is called after the entry has left, and
 // may throw.
 

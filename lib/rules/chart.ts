@@ -1,4 +1,4 @@
-/** The actions and guards of the rule's state chart. `Rule` implements them. */
+/** The actions and guards of the rule's state chart. `BrokerRule` implements them in `#chartActions`. */
 export interface RuleActions {
   /** Guard: the rule may start. */
   isEnabled(): boolean;

@@ -1,4 +1,4 @@
-// Everything that sessions use of the broker. Nothing in `lib/session` imports from `lib/broker`; a session that
+// The dependencies of sessions on the broker. Nothing in `lib/session` imports from `lib/broker`; a session that
 // needs more of the broker gets a member here, with the fewest functions that suffice, and the broker passes the part
 // that has them. The objects are the parts themselves, not copies, so fields such as `isRefusing` are read when they
 // are needed.

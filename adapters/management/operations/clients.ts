@@ -1,4 +1,4 @@
-// A row for each operation; `inClusterAndOnNode` makes two of one, for the cluster and for a node. Records are
+// A row for each operation; `withNodeForms` makes two of one, for the cluster and for a node. Records are
 // written by the tables of `lib/records`, whose column decides the names. Lists come from the directory in parts, and
 // pages continue where the previous one ended (`walks`). Kicking ends the session and does not publish the will, as
 // in the documented products.

@@ -333,7 +333,7 @@ export class SharedSource {
     });
   }
 
-  /** A payload, or without one the values of a row. It is the function that the source calls. */
+  /** Pass on a payload, or without one the values of a row: `bytes` and `row` of `SourceSetup`. */
   readonly #arrive = (
     payload: Uint8Array | undefined,
     metadata: Metadata = NO_METADATA,
