@@ -472,7 +472,7 @@ export class Engine {
       metrics,
       settings,
       publish: (topic, payload, { qos, retain }) => this.publishing.own.publishSystem(topic, payload, qos, retain),
-      hasSubscribers: (topic) => this.routing.reachesAnybody(topic),
+      hasSubscribers: (topic) => this.routing.hasReceivers(topic),
       isHeard: () => this.routing.isSystemHeard,
       nodes: () => [settings.node],
       startedAtMs: clock.monotonic()

@@ -268,7 +268,7 @@ export class Routing {
   }
 
   /** Tell whether a topic has any receivers. Does not count as a use of the topic, so it does not add the topic to the cache. */
-  reachesAnybody(topic: string): boolean {
+  hasReceivers(topic: string): boolean {
     const { targets, groups } = this.#cache.get(topic) ?? this.#match(topic);
     return targets.length > 0 || groups.length > 0;
   }

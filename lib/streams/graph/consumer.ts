@@ -34,4 +34,4 @@ export interface Consumer {
 }
 
 /** Replaces a rule that was detached while a row was being processed. */
-export const NOBODY: Consumer = { push: () => undefined, fail: () => undefined };
+export const NO_CONSUMER: Consumer = { push: () => undefined, fail: () => undefined };

@@ -27,7 +27,7 @@ interface GraphHost {
 }
 
 /** The entry of a source's rows into a graph: the source and its preprocessor, which share their counters, and an input. */
-class Entry extends Input implements Consumer {
+class SourceInput extends Input implements Consumer {
   readonly source: PlannedSource;
   readonly #counters: NodeCounters;
   readonly #clock: Clock;
@@ -107,17 +107,17 @@ export class Graph {
   /** In the order of the data. */
   readonly #nodes: readonly Node[];
   /** By position of the source. */
-  readonly entries = new Map<number, Entry>();
+  readonly entries = new Map<number, SourceInput>();
 
   /** @param output receives the emissions */
   constructor(plan: StreamPlan, host: GraphHost, output: Next) {
     const given = { ...host, pulse: host.pulse ?? new Pulse() };
     const next = new Map<PlannedInput, Next>([[plan.root, output]]);
-    const entries: Entry[] = [];
+    const entries: SourceInput[] = [];
     const nodes = plan.nodes.toReversed().map((planned) => {
       const node = new Node(planned, given, next.get(planned) as Next);
       for (const [port, input] of [...planned.inputs.entries()].reverse())
-        if (isSource(input)) entries.push(new Entry(input, plan, given, node, port));
+        if (isSource(input)) entries.push(new SourceInput(input, plan, given, node, port));
         else next.set(input, new Input(node, port, given.pulse));
       return node;
     });

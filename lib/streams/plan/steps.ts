@@ -15,9 +15,9 @@ import type {
 import type { AnalyticFunction, StreamFunctionTools } from '../function.ts';
 import { makeAggregate } from '../operators/aggregate.ts';
 import { makeAnalytic } from '../operators/analytic.ts';
+import { makeCollectionFilter } from '../operators/collection-filter.ts';
 import { testOf } from '../operators/condition.ts';
 import { makeDelay } from '../operators/delay.ts';
-import { makeFilter } from '../operators/filter.ts';
 import { GroupFailures, type GroupSpec } from '../operators/groups.ts';
 import { makeJoin } from '../operators/join.ts';
 import { makeJoinAligner } from '../operators/join-aligner.ts';
@@ -55,14 +55,16 @@ export function rowFilterStep(parts: readonly BoundExpression[], word = 'WHERE')
 
 /** The operator for a part of WHERE after a window or a join. */
 export function filterStep(parts: readonly BoundExpression[]): Step {
-  return step(`WHERE ${textOf(parts, ' AND ')}`, (tools) => makeFilter(conjunctionOf(parts, tools), tools.frame));
+  return step(`WHERE ${textOf(parts, ' AND ')}`, (tools) =>
+    makeCollectionFilter(conjunctionOf(parts, tools), tools.frame)
+  );
 }
 
 /** The operator of HAVING, which counts the groups that pass. */
 export function havingStep(having: BoundExpression): Step {
   return step(`HAVING ${having.text}`, (tools) => {
     const { groupHits } = tools;
-    return makeFilter(conjunctionOf([having], tools), tools.frame, (end) => {
+    return makeCollectionFilter(conjunctionOf([having], tools), tools.frame, (end) => {
       groupHits.count++;
       groupHits.lastAt = end;
     });

@@ -4,7 +4,7 @@ import type { StreamFunctionTools } from '../function.ts';
 import type { Consumer } from '../graph/consumer.ts';
 import type { Pulse } from '../graph/counters.ts';
 import { Graph } from '../graph/graph.ts';
-import { Outputs } from '../graph/outputs.ts';
+import { GraphEnd } from '../graph/graph-end.ts';
 import type { OutputRows, SinkNode } from '../graph/sink-node.ts';
 import type { LookupTable } from '../operators/operator.ts';
 import type { PlannedStream, StreamPlan } from '../plan/plan.ts';
@@ -60,7 +60,7 @@ export class Running {
     this.#opened = opened;
     this.#host = host;
     const { pulse, tools, sinks, lookups } = opened;
-    const outputs = new Outputs(sinks, tools.frame, (rows) => host.emitted(rows));
+    const outputs = new GraphEnd(sinks, tools.frame, (rows) => host.emitted(rows));
     const failed = (node: string, error: unknown) => host.failed(node, error);
     this.graph = new Graph(plan, { clock: host.clock, pulse, tools, lookups, failed }, outputs);
     this.#checkpoints = host.checkpoints?.(this.graph);

@@ -1,4 +1,4 @@
-import { type Consumer, NOBODY } from '../graph/consumer.ts';
+import { type Consumer, NO_CONSUMER } from '../graph/consumer.ts';
 import type { StreamRow } from '../values/tuple.ts';
 
 /**
@@ -32,7 +32,7 @@ export class Consumers {
     const at = this.#list.indexOf(consumer);
     if (at === -1) return false;
     if (this.#isBusy) {
-      this.#list[at] = NOBODY;
+      this.#list[at] = NO_CONSUMER;
       this.#hasGaps = true;
     } else this.#list.splice(at, 1);
     return true;
@@ -72,7 +72,7 @@ export class Consumers {
 
   #compact(): void {
     let kept = 0;
-    for (const each of this.#list) if (each !== NOBODY) this.#list[kept++] = each;
+    for (const each of this.#list) if (each !== NO_CONSUMER) this.#list[kept++] = each;
     this.#list.length = kept;
     this.#hasGaps = false;
   }

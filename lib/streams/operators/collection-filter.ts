@@ -10,7 +10,7 @@ import type { MakeOperator } from './operator.ts';
  * @param kept called for each tuple that is kept, before the next one, with the end of the window
  * @returns its `push` throws StreamFailure
  */
-export function makeFilter(
+export function makeCollectionFilter(
   condition: Evaluate,
   frame: Frame,
   kept?: (end: number) => void

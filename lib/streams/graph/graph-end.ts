@@ -6,7 +6,7 @@ import type { Next } from './input.ts';
 import type { OutputRows, SinkNode } from './sink-node.ts';
 
 /** The end of a graph: emissions go to the sinks, to functions of the app, and to those who iterate over them. */
-export class Outputs implements Next {
+export class GraphEnd implements Next {
   readonly #sinks: readonly SinkNode[];
   readonly #emitted: (rows: OutputRows) => void;
   readonly #frame: Pick<Frame, 'many'>;
