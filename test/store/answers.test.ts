@@ -146,6 +146,26 @@ describe('The connection of a receiver', () => {
     assert.deepEqual(summarize(await writer.rest()), ['pubrec 7']);
     assert.equal(drops.length, 1);
   });
+
+  it('drops only the QoS 0 messages that were not sent when a listener closes it between two of them', async () => {
+    await using it = await stage();
+    const events: string[] = [];
+    it.broker.on('message.dropped', ({ message, reason }) => events.push(`${message.payload} ${reason}`));
+    it.broker.on('message.delivered', ({ message }) => {
+      events.push(`${message.payload} delivered`);
+      if (String(message.payload) === 'x2') void it.broker.sessions.kick('r');
+    });
+    const reader = await rawClient(it.broker, { clientId: 'r' });
+    await granted(reader, 1, { topic: 't', qos: 0 });
+    const writer = await rawClient(it.broker, { clientId: 'w', version: 4, clean: false });
+    const go = it.hold();
+    for (let n = 1; n <= 4; n++) writer.send(publish('t', `x${n}`, { qos: 2, messageId: n }));
+    await turns();
+    await go();
+    await turns();
+    assert.deepEqual(events, ['x1 delivered', 'x2 delivered', 'x3 qos0_msg', 'x4 qos0_msg']);
+    assert.equal(it.broker.metrics.counter('delivery.dropped.qos0_msg'), 2);
+  });
 });
 
 describe('Answers that wait for a commit', () => {

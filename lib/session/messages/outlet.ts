@@ -64,6 +64,8 @@ interface DeferredMessage {
   readonly persisted: PersistedMessage | undefined;
   /** Packet id; 0 for QoS 0. */
   readonly id: number;
+  /** True once it is sent or refused; a listener may close the connection while the commit is handled. */
+  isSettled: boolean;
 }
 
 /** The messages of one connection that wait for a commit, in the order in which they are sent. */
@@ -473,7 +475,7 @@ export class Outlet implements Subscriber, Waiter {
     if (qos === 0 && persisted !== undefined) log?.finish(persisted);
     if (waitsForFlow) log.flowChanged();
     const ticket = waitsForFlow ? ledger.ticket : message.isDeferred ? message.ticket : this.lastTicket;
-    deferred.list.push({ ticket, message, qos, retain, subscriptionIds, persisted, id });
+    deferred.list.push({ ticket, message, qos, retain, subscriptionIds, persisted, id, isSettled: false });
     if (qos === 0) deferred.qos0Count++;
     return true;
   }
@@ -518,14 +520,18 @@ export class Outlet implements Subscriber, Waiter {
     return this.#leaveDeferred(deferred, left);
   }
 
-  #sendDeferred({ message, qos, retain, subscriptionIds, persisted, id }: DeferredMessage): void {
+  #sendDeferred(one: DeferredMessage): void {
+    const { message, qos, retain, subscriptionIds, persisted, id } = one;
     const { writer } = this;
+    one.isSettled = true;
     if (writer !== undefined) this.send(writer, message, qos, retain, subscriptionIds, persisted, id);
   }
 
   /** Drop a message whose commit failed. @returns false if the message waits for the next commit instead */
-  #dropDeferred({ message, persisted, id }: DeferredMessage, ledger: Ledger): boolean {
+  #dropDeferred(one: DeferredMessage, ledger: Ledger): boolean {
+    const { message, persisted, id } = one;
     if (message.ticket <= ledger.settled) return false;
+    one.isSettled = true;
     if (id > 0) this.inflight?.free(id);
     if (persisted !== undefined) this.log?.finish(persisted);
     return true;
@@ -741,7 +747,7 @@ export class Outlet implements Subscriber, Waiter {
         if (!isRefused(message, this.ports.ledger)) log.append(message, qos, retain, subscriptionIds, false, isFirst);
       log.detached();
     }
-    for (const { message, qos } of deferred) if (qos === 0) this.drop(message, 'qos0_msg');
+    for (const { message, qos, isSettled } of deferred) if (qos === 0 && !isSettled) this.drop(message, 'qos0_msg');
   }
 
   /** Note that the session ends. */
