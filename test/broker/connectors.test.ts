@@ -199,6 +199,14 @@ describe('Connectors', () => {
     await assert.rejects(connectors.create('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
   });
 
+  it('hides every setting of a kind that does not say which are secret', async () => {
+    const { secrets: _, ...silent } = kind();
+    await using broker = await createBroker({ connectors: [silent as ReturnType<typeof kind>] }).start();
+    await broker.connectors.create('line', { name: 'a', url: 'x:', note: 'n' });
+    await broker.connectors.change('line', 'a', { name: 'a', url: '******', note: 'm' });
+    assert.deepEqual(broker.connectors.get('line', 'a')?.settings, { name: 'a', url: '******', note: '******' });
+  });
+
   it('refuses a connector with the reason, and changes nothing', async () => {
     const broker = createBroker({ connectors: [kind()] });
     const { connectors } = broker;

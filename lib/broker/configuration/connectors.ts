@@ -369,7 +369,7 @@ function tableOf(secrets: readonly string[]): FieldTable {
 function withSecrets(
   settings: ConnectorSettings,
   before: ConnectorSettings,
-  { name, secrets }: ConnectorKind
+  { name, secrets = [] }: ConnectorKind // an app in JavaScript may leave it out
 ): ConnectorSettings {
   const refuse = (path: readonly string[], reason: string, expected: string) => {
     const place = [name, ...path].join('.');
