@@ -29,42 +29,94 @@ const SERVERS = [
 ];
 /** Names of values that tell an element from others: where it connects to, or else what it is called. */
 const IDENTITIES = [SERVERS, ['id', 'name', 'key', 'clientid', 'client_id', 'topic']];
-/** Maximum number of pairs of elements that are compared. */
-const MAX_PAIRS = 1_000_000;
+/** Maximum depth to which elements are compared. Deeper ones are refused elsewhere. */
+const MAX_LEVELS = 64;
 /** The end of the message for an element for which several are possible. */
 export const SEVERAL = `: ${HIDDEN} could stand for the secrets of several elements; send the secret itself`;
 const AMBIGUOUS: Counterpart = { isAmbiguous: true };
 
-/** Find the current element for each element of a list with `******`. */
-export function counterparts(given: readonly unknown[], present: unknown): readonly Counterpart[] {
+/**
+ * Find the current element for each element of a list with `******`. Elements are found by keys, each made once, so the
+ * time grows with the length of the lists.
+ * @param hidden an element with its secrets hidden
+ */
+export function counterparts(
+  given: readonly unknown[],
+  present: unknown,
+  hidden: (element: unknown) => unknown
+): readonly Counterpart[] {
   const known: readonly unknown[] = Array.isArray(present) ? present : [];
   const isInPlace = given.length === known.length;
   if (isInPlace && given.every((one, at) => isSame(one, known[at]))) return known.map((one) => ({ present: one }));
-  if (given.length * known.length > MAX_PAIRS) return given.map(() => AMBIGUOUS);
+  const values = known.map((one) => keyOf(one));
   const unused = new Set(known.keys());
   const found = new Map<number, Counterpart>();
-  for (const isAlike of [isSame, hasSameIdentity])
+  for (const [keyOfGiven, keyOfKnown] of keysOf(hidden)) {
+    const alike = grouped([...unused], (place) => keyOfKnown(known[place]));
+    const several = new Set<string>();
+    for (const [key, [first, ...others]] of alike)
+      if (others.some((place) => values[place] !== values[first])) several.add(key);
     for (const [at, one] of given.entries()) {
-      if (found.has(at)) continue;
-      const places = [...unused].filter((place) => isAlike(one, known[place]));
-      const [place] = places;
-      if (places.length > 1 && places.some((other) => !isEqual(known[other], known[place]))) {
+      const key = found.has(at) ? undefined : keyOfGiven(one);
+      if (key === undefined) continue;
+      if (several.has(key)) {
         // elements of which nothing says which is which
-        if (isInPlace && identityOf(one) === undefined && places.includes(at)) found.set(at, { present: known[at] });
-        else found.set(at, AMBIGUOUS);
-      } else if (place !== undefined) {
-        unused.delete(place);
-        found.set(at, { present: known[place] });
+        const isHere = isInPlace && identityOf(one) === undefined && unused.has(at) && keyOfKnown(known[at]) === key;
+        found.set(at, isHere ? { present: known[at] } : AMBIGUOUS);
+        continue;
       }
+      const place = alike.get(key)?.pop();
+      if (place === undefined) continue;
+      unused.delete(place);
+      found.set(at, { present: known[place] });
     }
-  return given.map((one, at) => found.get(at) ?? theOnly(one, given, known));
+  }
+  const [ofKnown, ofGiven] = [known, given].map((all) => grouped(all, kindOf));
+  return given.map((one, at) => {
+    const kind = kindOf(one);
+    const same = ofKnown.get(kind) ?? [];
+    // the only elements of their kind are the same, whatever has changed
+    const isOnly = same.length === 1 && ofGiven.get(kind)?.length === 1;
+    return found.get(at) ?? (isOnly ? { present: same[0] } : {});
+  });
 }
 
-/** The element of its kind, if both lists have one: it is the same, whatever has changed. */
-function theOnly(one: unknown, given: readonly unknown[], known: readonly unknown[]): Counterpart {
-  const kind = kindOf(one);
-  const [same, others] = [known, given].map((all) => all.filter((other) => kindOf(other) === kind));
-  return same.length === 1 && others.length === 1 ? { present: same[0] } : {};
+type KeyOf<T> = (element: unknown) => T;
+
+/** The keys of given and of current elements that are the same, the surest first. */
+function keysOf(
+  hidden: (element: unknown) => unknown
+): readonly (readonly [KeyOf<string | undefined>, KeyOf<string>])[] {
+  const hiddenKey = (one: unknown) => keyOf(hidden(one));
+  const identityKey = (one: unknown) => JSON.stringify([kindOf(one), identityOf(one)]);
+  return [
+    [keyOf, keyOf],
+    [(one) => (keyOf(one).includes(HIDDEN) ? hiddenKey(one) : undefined), hiddenKey],
+    [(one) => (typeof one === 'string' ? undefined : identityKey(one)), identityKey],
+    [(one) => (one === HIDDEN ? HIDDEN : undefined), () => HIDDEN]
+  ];
+}
+
+function grouped<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const one of all) {
+    const key = keyOf(one);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return groups;
+}
+
+/** A string that is the same for the same values. Names have no order and no case. */
+function keyOf(value: unknown, level = 0): string {
+  if (level > MAX_LEVELS) return '';
+  if (Array.isArray(value)) return `[${value.map((one) => keyOf(one, level + 1)).join()}]`;
+  if (!isPlain(value)) return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  const all = Object.entries(value).map(
+    ([name, one]) => `${JSON.stringify(name.toLowerCase())}:${keyOf(one, level + 1)}`
+  );
+  return `{${all.sort().join()}}`;
 }
 
 /** The only name in an object of an object, such as the type in `{ "mqtt": { ... } }`; undefined for other values. */
@@ -78,20 +130,17 @@ function isSame(given: unknown, present: unknown): boolean {
   if (given === HIDDEN) return present !== undefined;
   if (typeof given === 'string' && given.includes(HIDDEN))
     return typeof present === 'string' && hideInText(given) === hideInText(present);
-  return isEqual(given, present, isSame);
-}
-
-function isEqual(a: unknown, b: unknown, equal: (a: unknown, b: unknown) => boolean = isEqual): boolean {
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((one, at) => equal(one, b[at]));
-  if (!isPlain(a)) return Object.is(a, b);
-  const names = Object.keys(a);
+  if (Array.isArray(given))
+    return (
+      Array.isArray(present) && given.length === present.length && given.every((one, at) => isSame(one, present[at]))
+    );
+  if (!isPlain(given)) return Object.is(given, present);
+  const names = Object.keys(given);
   return (
-    isPlain(b) && names.length === Object.keys(b).length && names.every((name) => equal(a[name], namedMember(b, name)))
+    isPlain(present) &&
+    names.length === Object.keys(present).length &&
+    names.every((name) => isSame(given[name], namedMember(present, name)))
   );
-}
-
-function hasSameIdentity(given: unknown, present: unknown): boolean {
-  return typeof given !== 'string' && kindOf(given) === kindOf(present) && identityOf(given) === identityOf(present);
 }
 
 /** The values that tell an object from others; undefined if there are none. */

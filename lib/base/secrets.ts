@@ -26,8 +26,11 @@ const SECRET: Secrecy = { isSecret: true };
  * denotes a secret, except booleans, and parts of URLs. Of a secret object, all values are hidden.
  */
 export function hideSecrets(given: GivenTable | undefined, values: Fields): Fields {
-  const owner = { fields: fieldsOf(given) };
-  return mapped(values, (value, name) => hide(value, memberField(owner, name, value)));
+  return hideFields({ fields: fieldsOf(given) }, values, 0);
+}
+
+function hideFields(owner: Secrecy, values: Fields, level: number): Fields {
+  return mapped(values, (value, name) => hide(value, memberField(owner, name, value), level + 1));
 }
 
 /** A value with secrets shown as `******`. @param fields those of an object, or of the objects in a list */
@@ -35,11 +38,12 @@ export function hideIn(value: unknown, fields?: FieldTable): unknown {
   return hide(value, { fields });
 }
 
-function hide(value: unknown, field: Secrecy): unknown {
+function hide(value: unknown, field: Secrecy, level = 0): unknown {
+  if (level > MAX_LEVELS) return HIDDEN;
   if (field.isSecret === true) return field.type === 'object' && isPlain(value) ? mapped(value, () => HIDDEN) : HIDDEN;
   if (typeof value === 'string') return hideInText(value);
-  if (Array.isArray(value)) return value.map((one) => hide(one, elementField(field)));
-  return isPlain(value) ? hideSecrets(fieldsIn(field), value) : value;
+  if (Array.isArray(value)) return value.map((one) => hide(one, elementField(field), level + 1));
+  return isPlain(value) ? hideFields({ fields: fieldsOf(fieldsIn(field)) }, value, level) : value;
 }
 
 /** The fields of an object, or of the objects in a list. */
@@ -116,7 +120,7 @@ export function keepSecrets(value: unknown, present: unknown, { field, path = []
     );
   const element = elementField(field);
   if (!hasHidden(value, SECRET)) return value;
-  const all = counterparts(value, present);
+  const all = counterparts(value, present, (one) => hide(one, element));
   return value.map((inner, at) => {
     const found = all[at];
     if (!found.isAmbiguous || !hasHidden(inner, element)) return keep(inner, found.present, `${at}`, element);

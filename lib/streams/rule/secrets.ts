@@ -37,7 +37,11 @@ export function hideProperties(properties: Properties, table: GivenTable | undef
 export function keepSecrets<T>(given: T, present: Actions, propertiesOf: PropertiesOf): T {
   if (!Array.isArray(given)) return given; // refused later
   const shown = given.filter((action: ActionInput) => typeof action !== 'function');
-  const known = counterparts(shown, present);
+  const known = counterparts(shown, present, (one) =>
+    isPlain(one)
+      ? mapped(one, (inner, type) => (isPlain(inner) ? hideProperties(inner, propertiesOf(type)) : inner))
+      : one
+  );
   let at = 0;
   const kept = given.map((action: ActionInput) => {
     if (typeof action === 'function') return action;
