@@ -302,6 +302,17 @@ export class RuleEngine
     for (const rule of [...this.#rules.values()]) if (!rule.isAttached) await rule.start();
   }
 
+  /** Open the own targets of actions of rules again, and start those rules that are disconnected. */
+  reopen(ids: readonly string[]): Promise<void> {
+    return this.#inTurn(async () => {
+      for (const id of new Set(ids)) {
+        const rule = this.#rules.get(id);
+        if (rule?.isAttached) await this.#parts.targets.reopen(id).catch((error) => this.#targetFailed(id, error));
+        else await rule?.start();
+      }
+    });
+  }
+
   /** The states of rules. A parameter is shown as its action type says, which may be a sink. */
   async #statesOf(rules: readonly BrokerRule[]): Promise<RuleState[]> {
     await this.#parts.kinds.find(rules.flatMap(({ definition }) => definition.actions));

@@ -107,6 +107,8 @@ export interface StreamsHost extends StreamMessages {
   readonly records: StreamRecordStore | undefined;
   /** The actions of broker rules, which may name sinks. */
   ruleActions(): Iterable<{ readonly rule: string; readonly type: string; readonly properties: Properties }>;
+  /** Open the targets of broker rules again, because the connections or schemas that they name have changed. */
+  reopenRules(ids: readonly string[]): Promise<void>;
   /** Start the chart of a rule. */
   startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
   emit<E extends EventName>(event: E, value: BrokerEvents[E]): void;

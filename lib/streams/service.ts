@@ -284,7 +284,8 @@ export class StreamService
       rules: this.rules,
       replace: (sql) => this.replace(sql),
       change: (run) => this.#change(run),
-      config: this.#configuration
+      config: this.#configuration,
+      reopenRules: (ids) => this.#host.reopenRules(ids)
     });
   }
 

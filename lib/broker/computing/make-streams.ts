@@ -149,6 +149,7 @@ export function makeStreams(
       parts.publishing.own.republish(input, causes.publisherOf(ruleId, cause), causes.isActive),
     prepare: (input, ruleId, cause) => parts.publishing.own.prepare(input, causes.publisherOf(ruleId, cause)),
     ruleActions: () => parts.kept.rules.actions(),
+    reopenRules: (ids) => parts.kept.rules.reopen(ids),
     sinkCreated: () => parts.kept.rules.reconnect(),
     emit: (event, value) => events.emit(event, value),
     during: (promise) => work.forAWhile(promise),

@@ -128,6 +128,11 @@ export class Rules {
     await this.#engine?.reconnect();
   }
 
+  /** Open the targets of rules again, because a connection or a schema has changed. */
+  async reopen(ids: readonly string[]): Promise<void> {
+    await this.#engine?.reopen(ids);
+  }
+
   /** Called when the broker has started. */
   begin(): void {
     this.#engine?.begin();

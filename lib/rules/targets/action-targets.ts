@@ -55,6 +55,7 @@ export class OwnTarget implements SendingAction {
   #current = 0;
   readonly #queue: TargetQueue;
   readonly #opener: Opener<LocalAction | SendingAction>;
+  readonly #make: MakeAction;
   /** The action that was made last. */
   #made: LocalAction | SendingAction | undefined;
   /** Resolves when the target is open for the last start of the rule. */
@@ -64,6 +65,7 @@ export class OwnTarget implements SendingAction {
     this.id = id;
     this.ruleId = ruleId;
     this.#host = host;
+    this.#make = make;
     const what = `action ${id} of rule ${ruleId}`;
     this.#opener = new Opener({
       ...{ what, code: 'ACTION_FAILED', clock: host.clock.internal ?? host.clock },
@@ -114,15 +116,20 @@ export class OwnTarget implements SendingAction {
 
   /** As `use`, for a list that is being made. If all others are retired, the target is opened again. @throws as `make` */
   async reuse(make: MakeAction): Promise<void> {
-    if (!this.isCurrent)
-      this.#reopened = this.#opener.change(make, (made) => {
-        const target = this.#targetOf(made);
-        this.#queue.check(target.outbox);
-        this.#made = made;
-        if (this.#queue.isOpen) this.#queue.change(target.outbox);
-      });
+    const reopened = this.isCurrent ? this.#reopened : this.reopen(make);
     this.use();
-    await this.#reopened;
+    await reopened;
+  }
+
+  /** Open the target again, perhaps with other properties of its connection. The queue stays. @throws as `make` */
+  reopen(make = this.#make): Promise<void> {
+    this.#reopened = this.#opener.change(make, (made) => {
+      const target = this.#targetOf(made);
+      this.#queue.check(target.outbox);
+      this.#made = made;
+      if (this.#queue.isOpen) this.#queue.change(target.outbox);
+    });
+    return this.#reopened;
   }
 
   /** True if an entry with its head has to be known after a restart. */
@@ -234,6 +241,14 @@ export class ActionTargets {
     if (other === undefined) this.#all.set(key, own.use());
     if (other !== undefined || this.#isHalted) await own.halt();
     return other ?? own;
+  }
+
+  /** Open the targets of a rule again. @throws the reason why one of them cannot be opened */
+  async reopen(ruleId: string): Promise<void> {
+    for (const own of [...this.#all.values()].filter((one) => one.ruleId === ruleId && one.isCurrent)) {
+      await own.reopen();
+      if (this.#isHalted) await own.halt();
+    }
   }
 
   /** Note that a retired list of actions no longer uses a target, which the last one closes. */

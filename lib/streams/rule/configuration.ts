@@ -49,12 +49,17 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   readonly #rules: () => Iterable<ReadStreamRule>;
   readonly #ruleActions: StreamsHost['ruleActions'];
   #entries = new Map<string, Entry>();
+  /** Make a configuration without entries. */
+  readonly #empty: () => StreamConfiguration;
 
   constructor(
-    { configuration, options, ruleActions }: Pick<StreamsHost, 'configuration' | 'options' | 'ruleActions'>,
+    host: Pick<StreamsHost, 'configuration' | 'options' | 'ruleActions'>,
     registry: Registry,
-    { catalogue, rules }: { readonly catalogue: Catalogue; readonly rules: () => Iterable<ReadStreamRule> }
+    setup: { readonly catalogue: Catalogue; readonly rules: () => Iterable<ReadStreamRule> }
   ) {
+    const { configuration, options, ruleActions } = host;
+    const { catalogue, rules } = setup;
+    this.#empty = () => new StreamConfiguration(host, registry, setup);
     this.#table = configuration;
     this.#bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
     const types = new Map<string, Readonly<Record<string, Properties>>>();
@@ -160,36 +165,26 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return all.map(({ bytes: _, ...entry }) => entry);
   }
 
-  /**
-   * Run checks as if entries were set. To be called in a change of the service.
-   * @param check called with each entry and its check
-   */
-  async staged<T>(
-    entries: readonly StreamConfigEntry[],
-    check: (entry: StreamConfigEntry, run: () => Promise<void>) => Promise<void>,
-    run: () => Promise<T>
-  ): Promise<T> {
-    const before = this.#entries;
-    this.#entries = new Map(before);
-    try {
-      for (const given of entries)
-        await check(given, async () => {
-          checkEntry(given);
-          const { entry } = await this.#prepared(given);
-          this.#entries.set(keyOf(given), entry);
-        });
-      return await run();
-    } finally {
-      this.#entries = before;
-    }
+  /** A copy in which an import is checked. */
+  copy(): StreamConfiguration {
+    const copy = this.#empty();
+    copy.#entries = new Map(this.#entries);
+    return copy;
   }
 
-  /** Set an entry of an import. @returns the streams that have to be restarted to use it */
-  async import(given: StreamConfigEntry): Promise<readonly string[]> {
+  /** Set an entry of a copy. @throws as `set` */
+  async stage(given: StreamConfigEntry): Promise<void> {
+    checkEntry(given);
+    const { entry } = await this.#prepared(given);
+    this.#entries.set(keyOf(given), entry);
+  }
+
+  /** Set an entry of an import. @returns what has to be restarted to use it */
+  async import(given: StreamConfigEntry): Promise<StreamConfigUse> {
     const json = () => JSON.stringify(this.#entries.get(keyOf(given)));
     const before = json();
     await this.set(given);
-    return json() === before ? [] : (this.#uses().get(keyOf(given))?.streams ?? []);
+    return json() === before ? NO_USE : (this.#uses().get(keyOf(given)) ?? NO_USE);
   }
 
   /** Check an entry, and put the current secrets in the place of `******`. */

@@ -8,8 +8,11 @@ import type { Clock } from '../../base/clock.ts';
 import { errorText, StateError } from '../../base/errors.ts';
 import { OPEN_MS } from '../../targets/opener.ts';
 import type { StreamRuleActions, StreamRuleEvent } from '../chart.ts';
+import type { FormatType } from '../format.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
+import type { SourceSections } from '../sources/stream-settings.ts';
 import type {
+  Properties,
   StreamDefinition,
   StreamRuleDefinition,
   StreamRuleStatus,
@@ -22,10 +25,19 @@ import type { RulePlan } from './rule-plan.ts';
 import type { Running } from './running.ts';
 import type { Schedule } from './schedule.ts';
 
+/** The configuration with which a rule is planned. */
+export interface PlanConfiguration extends SourceSections {
+  formats(): readonly FormatType[];
+  /** See `StreamConfiguration`. */
+  connected(type: string, properties: Properties, warn?: (text: string) => void): Properties;
+}
+
 /** The circumstances in which a rule is planned. */
 export interface Planning {
   /** Streams and tables that take precedence over those of the catalogue, which may not have them yet. */
   readonly given?: ReadonlyMap<string, StreamDefinition> | undefined;
+  /** The configuration of an import, which the service may not have yet. */
+  readonly config?: PlanConfiguration | undefined;
   /** True for a rule that was accepted earlier, perhaps by another version: it may name a connection that does not exist. */
   readonly isStored?: boolean;
 }

@@ -14,7 +14,6 @@ import { parseStreamStatement } from '../statement.ts';
 import type {
   PlanNode,
   RuleOptions,
-  StreamDefinition,
   StreamRuleDefinition,
   StreamRuleInput,
   StreamRuleStatus,
@@ -25,7 +24,7 @@ import type {
   Topology,
   Validation
 } from '../types.ts';
-import { DefinedStreamRule, type StreamRuleHost } from './defined-stream-rule.ts';
+import { DefinedStreamRule, type Planning, type StreamRuleHost } from './defined-stream-rule.ts';
 import { checkTags, type ReadStreamRule, readStoredRule, readStreamRule } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { hideSecrets, keepSecrets, type PropertiesOf } from './secrets.ts';
@@ -219,21 +218,21 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /**
-   * Check a rule before its import, together with the streams and tables that are imported with it.
+   * Check a rule before its import, together with the streams, tables and configuration that are imported with it.
    * @throws as `create`
    */
-  async checkImport(input: StreamRuleInput, given: ReadonlyMap<string, StreamDefinition>): Promise<void> {
+  async checkImport(input: StreamRuleInput, imported: Planning): Promise<void> {
     const present = this.#rules.get(input.id ?? '')?.definition.actions ?? [];
     const actions = keepSecrets(input?.actions, present, this.#host.propertiesOf);
-    await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), given);
+    await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), imported);
   }
 
-  /** Restart running rules so that they use the current definitions of streams and tables. */
-  restartUsersOf(names: readonly string[]): Promise<void> {
+  /** Restart rules that run, so that they use the current streams, tables and configuration. */
+  restartRunning(ids: Iterable<string>): Promise<void> {
     return this.#change(async () => {
-      for (const id of new Set(names.flatMap((name) => this.usersOf(name)))) {
-        const rule = this.#find(id);
-        if (!rule.isRunning) continue;
+      for (const id of ids) {
+        const rule = this.#rules.get(id);
+        if (!rule?.isRunning) continue;
         await rule.stop();
         await rule.start().catch(() => undefined); // the status shows the reason
       }
@@ -350,9 +349,9 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 
   /** Check that a rule can be planned and that its schedule is valid. */
-  async #check(read: ReadStreamRule, given?: ReadonlyMap<string, StreamDefinition>): Promise<RulePlan> {
+  async #check(read: ReadStreamRule, planning?: Planning): Promise<RulePlan> {
     await this.#host.schedule(read);
-    return this.#host.plan(read, { given });
+    return this.#host.plan(read, planning);
   }
 
   #change<T>(run: () => Promise<T>): Promise<T> {

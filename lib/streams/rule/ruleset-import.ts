@@ -1,5 +1,5 @@
 import { errorText, InvalidInput, StateError } from '../../base/errors.ts';
-import type { Ruleset, StreamConfigEntry, StreamConfigKind } from '../api.ts';
+import type { Ruleset, StreamConfigKind, StreamConfigUse } from '../api.ts';
 import { type Catalogue, definitionOf } from '../ddl/catalogue.ts';
 import type { StreamDefinition, StreamKind, StreamRuleInput } from '../types.ts';
 import type { StreamConfiguration } from './configuration.ts';
@@ -13,7 +13,9 @@ interface Target {
   replace(sql: string): Promise<unknown>;
   /** Run a function as a change of the service. */
   change<T>(run: () => Promise<T>): Promise<T>;
-  readonly config: Pick<StreamConfiguration, 'staged' | 'import'>;
+  readonly config: StreamConfiguration;
+  /** Open the targets of broker rules again. */
+  reopenRules(ids: readonly string[]): Promise<void>;
 }
 
 /** Number of imported items. */
@@ -25,6 +27,8 @@ export interface Imported {
   readonly config?: number;
 }
 
+/** The order of configuration: an entry follows those that it names. */
+const ORDER: readonly StreamConfigKind[] = ['connection', 'confKey', 'schema'];
 /** Maximum number of failures that a message names; the others are only counted. */
 const MAX_NAMED = 20;
 
@@ -59,14 +63,15 @@ class Failures {
  *   Both name each item
  */
 export async function importRuleset(ruleset: Ruleset, target: Target): Promise<Imported> {
-  const { catalogue, rules, replace, change, config } = target;
+  const { catalogue, rules, replace, change, config, reopenRules } = target;
   const { definitions, inputs, entries } = await checked(ruleset, target);
   const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql).map(({ name }) => name);
   const imported = { streams: 0, tables: 0, rules: 0, ...(entries.length > 0 && { config: 0 }) };
   const failures = new Failures();
+  const users: Pick<StreamConfigUse, 'rules' | 'brokerRules'>[] = [];
   for (const entry of entries)
     await failures.of(shown(entry.kind, entry.name), async () => {
-      changed.push(...(await change(() => config.import(entry))));
+      users.push(await change(() => config.import(entry)));
       imported.config = (imported.config ?? 0) + 1;
     });
   for (const { kind, name, sql } of definitions)
@@ -74,47 +79,50 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
       await replace(sql);
       imported[`${kind}s`]++;
     });
+  // before the rules, because those that are created start with the current configuration
+  const restarted = new Set([...users.flatMap((use) => use.rules), ...changed.flatMap((name) => rules.usersOf(name))]);
   for (const input of inputs)
     await failures.of(shown('rule', input.id), async () => {
       if ((await rules.get(input.id)) === undefined) await rules.create(input);
       else await rules.update(input.id, input);
       imported.rules++;
     });
-  await failures.of('restart of rules', () => rules.restartUsersOf(changed));
+  await failures.of('restart of rules', () => rules.restartRunning(restarted));
+  await failures.of('restart of broker rules', () => reopenRules(users.flatMap((use) => use.brokerRules)));
   const { text, cause } = failures;
   if (text === undefined) return imported;
-  const { streams, tables, rules: ofRules } = imported;
-  const done = `imported ${streams} streams, ${tables} tables and ${ofRules} rules, but some items failed`;
+  const { streams, tables, rules: ofRules, config: ofConfig } = imported;
+  const others = ofConfig === undefined ? '' : `, and ${ofConfig} sections, connections and schemas`;
+  const done = `imported ${streams} streams, ${tables} tables and ${ofRules} rules${others}, but some items failed`;
   throw new StateError('RULESET_INCOMPLETE', `${done}:\n${text}`, { cause });
 }
 
 /** Read and check all items. @throws InvalidInput RULESET_INVALID */
-async function checked(ruleset: Ruleset, { catalogue, rules, change, config }: Target) {
-  const { streams, tables, rules: texts, config: entries = [] } = readRuleset(ruleset);
+async function checked(ruleset: Ruleset, { catalogue, rules, config: current }: Target) {
+  const { streams, tables, rules: texts, config: given = [] } = readRuleset(ruleset);
+  const entries = given.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+  const config = current.copy();
   const failures = new Failures();
   const definitions = new Map<string, StreamDefinition>();
   const inputs: (StreamRuleInput & { readonly id: string })[] = [];
-  const checkAll = async () => {
-    for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
-      for (const [name, sql] of Object.entries(section))
-        await failures.of(shown(kind, name), () => {
-          const definition = definitionOf(sql);
-          if (definition.kind !== kind || definition.name !== name)
-            throw new Error(`the statement defines the ${shown(definition.kind, definition.name)}`);
-          if (definitions.has(name)) throw new Error('a stream of the import has the same name');
-          catalogue.checkReplaceable(kind, name);
-          definitions.set(name, definition);
-        });
-    for (const [id, json] of Object.entries(texts))
-      await failures.of(shown('rule', id), async () => {
-        const input = { id, ...readRuleJson(id, json) };
-        if (input.id !== id) throw new Error(`Name is not consistent with rule id: it has the id ${input.id}`);
-        await rules.checkImport(input, definitions);
-        inputs.push(input);
+  for (const entry of entries) await failures.of(shown(entry.kind, entry.name), () => config.stage(entry));
+  for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
+    for (const [name, sql] of Object.entries(section))
+      await failures.of(shown(kind, name), () => {
+        const definition = definitionOf(sql);
+        if (definition.kind !== kind || definition.name !== name)
+          throw new Error(`the statement defines the ${shown(definition.kind, definition.name)}`);
+        if (definitions.has(name)) throw new Error('a stream of the import has the same name');
+        catalogue.checkReplaceable(kind, name);
+        definitions.set(name, definition);
       });
-  };
-  const check = (entry: StreamConfigEntry, run: () => Promise<void>) => failures.of(shown(entry.kind, entry.name), run);
-  await (entries.length === 0 ? checkAll() : change(() => config.staged(entries, check, checkAll)));
+  for (const [id, json] of Object.entries(texts))
+    await failures.of(shown('rule', id), async () => {
+      const input = { id, ...readRuleJson(id, json) };
+      if (input.id !== id) throw new Error(`Name is not consistent with rule id: it has the id ${input.id}`);
+      await rules.checkImport(input, { given: definitions, config });
+      inputs.push(input);
+    });
   const { text, cause } = failures;
   if (text === undefined) return { definitions: [...definitions.values()], inputs, entries };
   const error = new InvalidInput('RULESET_INVALID', 'ruleset', 'an export', ruleset, `nothing is imported:\n${text}`);

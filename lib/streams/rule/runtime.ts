@@ -38,7 +38,7 @@ import type {
 import { parseTime } from '../values/time-pattern.ts';
 import type { StreamValueObject } from '../values/values.ts';
 import type { StreamConfiguration } from './configuration.ts';
-import type { DefinedStreamRule, Planning } from './defined-stream-rule.ts';
+import type { DefinedStreamRule, PlanConfiguration, Planning } from './defined-stream-rule.ts';
 import { type PlannedAction, type ReadStreamRule, sinkName } from './definition.ts';
 import type { RulePlan } from './rule-plan.ts';
 import { offsetMinutes, ruleTools, usesPatterns } from './rule-tools.ts';
@@ -130,8 +130,9 @@ export class StreamRuntime {
    * @throws SqlError SQL_INVALID; NotFound STREAM_NOT_FOUND, SOURCE_NOT_FOUND, SINK_NOT_FOUND; InvalidInput
    *   STREAM_RULE_INVALID, STREAM_INVALID, PROPERTY_INVALID; BrokerError PACKAGE_MISSING
    */
-  async plan({ definition, actions }: ReadStreamRule, { given, isStored = false }: Planning = {}): Promise<RulePlan> {
+  async plan({ definition, actions }: ReadStreamRule, planning: Planning = {}): Promise<RulePlan> {
     const { registry, catalogue } = this.#service;
+    const { given, config = this.#service.config, isStored = false } = planning;
     const { sql, options } = definition;
     const { functions } = registry;
     const select = parseStreamStatement(sql);
@@ -139,9 +140,9 @@ export class StreamRuntime {
     if (usesPatterns(texts, functions) || /regex/i.test(texts[1])) this.#patterns ??= await loadPatterns();
     const known = { get: (name: string) => given?.get(name) ?? catalogue.find(name) };
     const bound = bind(select, { text: sql, catalogue: known, functions, pattern: this.#patterns });
-    for (const { definition: stream } of bound.sources) this.#hub.check(stream);
+    for (const { definition: stream } of bound.sources) this.#hub.check(stream, config);
     const warn = isStored ? (text: string) => this.#host.warn(`stream rule ${definition.id}: ${text}`) : undefined;
-    const sinks = actions.map((action) => this.#planSink(action, warn));
+    const sinks = actions.map((action) => this.#planSink(action, config, warn));
     const plan = planOf(bound, { options, bounds: this.#bounds, sinks: actions.map(sinkName) });
     return { ...plan, sinks };
   }
@@ -307,10 +308,14 @@ export class StreamRuntime {
   }
 
   /** @param warn as for `config.connected` */
-  #planSink({ type, properties }: PlannedAction, warn?: (text: string) => void): SinkPlan | undefined {
+  #planSink(
+    { type, properties }: PlannedAction,
+    config: PlanConfiguration,
+    warn?: (text: string) => void
+  ): SinkPlan | undefined {
     if (type === undefined) return undefined;
-    const { registry, config } = this.#service;
-    return planSink(registry.sink(type), config.connected(type, properties, warn), this.#sinkSetup);
+    const sink = this.#service.registry.sink(type);
+    return planSink(sink, config.connected(type, properties, warn), this.#sinkSetup(config));
   }
 
   /** The sinks, as actions of broker rules. */
@@ -318,7 +323,7 @@ export class StreamRuntime {
     const { registry, config } = this.#service;
     const { clock, options } = this.#host;
     const setup = {
-      ...this.#sinkSetup,
+      ...this.#sinkSetup(config),
       ...{ clock, dataDir: options.dataDir, log: (text: string) => this.#host.log(text) }
     };
     return registry
@@ -326,11 +331,11 @@ export class StreamRuntime {
       .map((type) => sinkAction(type, { ...setup, connected: (given) => config.connected(type.name, given) }));
   }
 
-  get #sinkSetup() {
+  #sinkSetup(config: Pick<PlanConfiguration, 'formats'>) {
     return {
       tools: this.#toolsOf('', this.#host.clock),
       templateCharacters: this.#bounds.templateCharacters,
-      formats: this.#service.config.formats(),
+      formats: config.formats(),
       warn: (text: string) => this.#host.warn(text)
     };
   }

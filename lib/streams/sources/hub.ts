@@ -13,7 +13,7 @@ import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
 import { SharedSource, type SourceCounters } from './shared-source.ts';
-import { StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
+import { type SourceSections, StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
 
 /** A rule attached to its source. */
 export interface Attachment {
@@ -125,17 +125,18 @@ export class SourceHub {
 
   /**
    * Check the type and the options of a stream or a table without opening its source.
+   * @param config the configuration that is or will be in use
    * @throws InvalidInput STREAM_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND
    */
-  check(definition: StreamDefinition): void {
-    const { sections, parseTime } = this.#ports;
+  check(definition: StreamDefinition, config: SourceSections & Pick<HubPorts, 'formats'>): void {
+    const { parseTime } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));
     const isLookup = definition.options.KIND?.toLowerCase() === 'lookup';
     const kind = isLookup ? 'lookup' : definition.kind;
     const opens = isLookup ? type.openLookup : type.open;
     if (opens === undefined || type.for?.includes(kind) === false) throw unsuited(definition, type, kind);
-    if (!isLookup) new StreamSettings(definition, type, parseTime, this.#ports.formats());
-    sourceProperties(type, definition, sections, () => undefined);
+    if (!isLookup) new StreamSettings(definition, type, parseTime, config.formats());
+    sourceProperties(type, definition, config, () => undefined);
   }
 
   /**
