@@ -204,12 +204,10 @@ export class Resources implements ResourcesApi {
     const context = this.#contextOf('resource:test');
     const { kinds } = this.#host;
     const opener = resourceOpener(this.#resourceHost, context.id, { open: () => makeResource(read, kinds, context) });
-    await opener.open();
     this.#tests.add(opener);
     try {
-      await opener.reach();
-    } catch (error) {
-      throw down(error);
+      await opener.open();
+      await opener.reach().catch((error) => Promise.reject(down(error)));
     } finally {
       this.#tests.delete(opener);
       await opener.close(new BrokerError('RESOURCE_DOWN', 'the test is complete'));
