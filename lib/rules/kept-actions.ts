@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FieldTable } from '../base/fields.ts';
-import { keepSecrets } from '../base/secrets.ts';
+import { counterparts } from '../base/secret-lists.ts';
+import { hideSecrets, keepSecrets, mapped } from '../base/secrets.ts';
 import type { ActionDefinition } from './definition.ts';
 import type { ActionState, Params } from './types.ts';
 
@@ -13,7 +14,8 @@ interface Present {
 
 /**
  * The actions of a change. An action that equals a current one, also as shown, keeps its id, so its counters and its
- * queue. For the others, `******` stands for the value of the current action in the same place, if it has the same name.
+ * queue. For the others, `******` stands for the value of the current action of its type with the same other values, or
+ * with the same address or name (`counterparts`).
  * @param paramsOf the parameters of an action type; undefined if it does not exist
  * @returns the current list if it stays the same
  */
@@ -33,22 +35,30 @@ export function keptActions(
   };
   const inPlace = given.map((action, at) => take(action, [at]));
   const places = given.map((action, at) => inPlace[at] ?? take(action, unused));
+  const changed = given.filter((_, at) => places[at] === undefined);
+  const others = new Map([...unused].map((place) => [elementOf(definitions[place]), place]));
+  const found = counterparts(changed.map(elementOf), [...others.keys()], (one) =>
+    mapped(one as Params, (params, name) => hideSecrets(paramsOf(name), params as Params))
+  );
   const kept = given.map((action, at) => {
-    const place = places[at] ?? at;
-    const before = definitions[place];
-    const isSame = places[at] !== undefined;
+    const same = places[at];
+    const place = same ?? others.get(found[changed.indexOf(action)].present as object);
     const table = paramsOf(action.name);
-    if (!isSame && (!unused.has(at) || before.name !== action.name || table === undefined)) return action;
+    if (place === undefined || (same === undefined && table === undefined)) return action;
+    const before = definitions[place];
     const present = { definitions: before.fallbacks, states: states[place].fallbacks };
     const fallbacks = keptActions(action.fallbacks, present, paramsOf);
-    if (!isSame) {
-      const params = keepSecrets(action.params, before.params, { field: { fields: table } }) as Params;
-      return { ...action, params, fallbacks };
-    }
-    return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
+    if (same !== undefined) return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
+    const params = keepSecrets(action.params, before.params, { field: { fields: table } }) as Params;
+    return { ...action, params, fallbacks };
   });
   const isUnchanged = kept.length === definitions.length && kept.every((action, at) => action === definitions[at]);
   return isUnchanged ? definitions : kept;
+}
+
+/** The parameters of an action by its name, as `counterparts` compares them. */
+function elementOf({ name, params }: ActionDefinition): object {
+  return { [name]: { ...params } };
 }
 
 /** The definition of an action, without its fallbacks. A function of the app equals only itself. */

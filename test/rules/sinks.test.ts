@@ -172,6 +172,27 @@ describe('an action that names a sink of streams', () => {
     assert.equal((await rules.get('r'))?.actions[0].params.token, '******');
   });
 
+  it('gives changed actions the secrets of the actions with the same values, wherever they are', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { rules } = kit.broker;
+    const action = (topic: string, token: string, level = 3) => ({ name: 'app_sink', params: { topic, token, level } });
+    const first = action('a', 'of a');
+    const second = { ...action('b', 'of b'), fallbacks: [action('c', 'of c'), action('d', 'of d')] };
+    await rules.create({ id: 'r', sql: SQL, actions: [first, second] });
+    sink.tokens.length = 0;
+    const fallbacks = [action('d', '******', 1), action('c', '******', 1)];
+    await rules.update('r', { actions: [{ ...action('b', '******', 1), fallbacks }, action('a', '******', 1)] });
+    assert.deepEqual(sink.tokens.splice(0), ['of b', 'of d', 'of c', 'of a']);
+    await rules.update('r', { actions: [action('b', '******', 2)] });
+    assert.deepEqual(sink.tokens.splice(0), ['of b']);
+    await rules.update('r', { actions: [action('other', '******')] });
+    assert.deepEqual(sink.tokens.splice(0), ['of b']);
+    await rules.update('r', { actions: [action('a', 'one'), action('a', 'two')] });
+    const several = { actions: [action('a', '******', 1), action('new', 'x'), action('a', 'y')] };
+    await assert.rejects(rules.update('r', several), { code: 'PARAM_INVALID', field: 'token' });
+  });
+
   it('shows the parameters of a disabled rule after a restart, and keeps action and queue when they are sent back', async () => {
     const sink = new AppSink();
     sink.answer = () => {
