@@ -1,7 +1,8 @@
 // Elements of a list that is sent back with `******`, and the current elements whose secrets they keep. Elements have no
 // names, and a caller may remove, insert or sort them, so a position alone would give the password of one server to
 // another. An element is first found by all its values but the secrets, then by those that say where it connects to or
-// what it is called. If several are possible, the caller has to send the secret.
+// what it is called. If several are possible, the caller has to send the secret. The configuration of streams and the
+// actions of their rules keep no secret for another server; resources and connectors do, as before 0.3.
 
 import { HIDDEN, hideInText } from './hidden-text.ts';
 import { isPlain, namedMember } from './secrets.ts';
@@ -33,6 +34,8 @@ const IDENTITIES = [SERVERS, ['id', 'name', 'key', 'clientid', 'client_id', 'top
 const MAX_LEVELS = 64;
 /** The end of the message for an element for which several are possible. */
 export const SEVERAL = `: ${HIDDEN} could stand for the secrets of several elements; send the secret itself`;
+/** The end of the message for a secret that another server would get. */
+export const OTHER_SERVER = `: ${HIDDEN} cannot be kept for another server: send the secret itself, or leave it out`;
 const AMBIGUOUS: Counterpart = { isAmbiguous: true };
 
 /**
@@ -165,13 +168,38 @@ function textOf(value: unknown): string | undefined {
 /** Check whether properties name another server than the current ones, directly or by the name of a connection. */
 export function isForOtherServer(given: unknown, present: unknown): boolean {
   return [...SERVERS, 'connectionselector'].some((name) => {
-    const value = namedMember(given, name);
-    return value !== HIDDEN && hostsOf(value) !== hostsOf(namedMember(present, name));
+    const [value, before] = [given, present].map((owner) => serversOf(namedMember(owner, name)));
+    if (value.length === 1 && value[0].host === HIDDEN) return false;
+    return value.length !== before.length || value.some((server, at) => isOther(server, before[at]));
   });
 }
 
-/** The values of a property that names servers, of URLs only the host and the port. */
-function hostsOf(value: unknown): string {
-  const all = Array.isArray(value) ? value : [value];
-  return all.map((one) => `${one}`.replace(/^\w[\w+.-]*:\/\/([^/?#]*@)?([^/?#]*).*$/s, '$2').toLowerCase()).join();
+/** Check whether properties name a server. */
+export function namesServer(properties: unknown): boolean {
+  return SERVERS.some((name) => namedMember(properties, name) !== undefined);
+}
+
+interface Server {
+  readonly scheme: string;
+  readonly host: string;
+}
+
+/** The servers in a property; a string may list several. Objects are compared on their own. */
+function serversOf(value: unknown): readonly Server[] {
+  const all = (Array.isArray(value) ? value : [value]).filter((one) => one !== undefined && !isPlain(one));
+  // readers of URLs do not agree about these characters
+  if (all.some((one) => /[\\\p{Cc}]/u.test(`${one}`))) return [{ scheme: '', host: all.join() }];
+  return all
+    .flatMap((one) => hideInText(`${one}`).split(','))
+    .map((text) => {
+      const [, scheme = '', host = text] = /^(\w[\w+.-]*):\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(text) ?? [];
+      return { scheme: scheme.toLowerCase(), host: host.toLowerCase() };
+    });
+}
+
+/** A server is another one if secrets would no longer be encrypted. */
+function isOther(given: Server, present: Server): boolean {
+  const [isEncrypted, wasEncrypted] = [given, present].map(({ scheme }) => /s$|^(ssl|tls)$/.test(scheme));
+  const isWeaker = wasEncrypted && (!isEncrypted || present.scheme === `${given.scheme}s`);
+  return given.host !== present.host || (isWeaker && given.scheme !== present.scheme);
 }

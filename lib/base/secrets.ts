@@ -4,7 +4,7 @@
 
 import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
 import { HIDDEN, hasHiddenInText, hideInText, keepInText, SECRET_NAME } from './hidden-text.ts';
-import { counterparts, SEVERAL } from './secret-lists.ts';
+import { counterparts, isForOtherServer, OTHER_SERVER, SEVERAL } from './secret-lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -91,6 +91,8 @@ interface Keeping {
   readonly path?: readonly string[];
   /** Called for a secret without a current value, and if there are too many levels; the value stays unless it throws. */
   readonly refuse?: ((path: readonly string[], reason: string, expected: string) => void) | undefined;
+  /** Secrets of an object that names another server than before are refused: they would be sent to it. */
+  readonly isForSameServer?: boolean | undefined;
 }
 
 /**
@@ -98,7 +100,8 @@ interface Keeping {
  * their other values (`counterparts`), fields by name. If there is no current value, `******` is a value like others,
  * unless it stands for a secret.
  */
-export function keepSecrets(value: unknown, present: unknown, { field, path = [], refuse }: Keeping): unknown {
+export function keepSecrets(value: unknown, present: unknown, keeping: Keeping): unknown {
+  const { field, path = [], refuse } = keeping;
   const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
   if (value === HIDDEN && present !== undefined) return present;
   if (typeof value === 'string') {
@@ -113,11 +116,15 @@ export function keepSecrets(value: unknown, present: unknown, { field, path = []
     return value;
   }
   const keep = (inner: unknown, before: unknown, name: string, its: Secrecy) =>
-    keepSecrets(inner, before, { field: its, path: [...path, name], refuse });
-  if (!isList)
-    return mapped(value, (inner, name) =>
+    keepSecrets(inner, before, { ...keeping, field: its, path: [...path, name] });
+  if (!isList) {
+    const kept = mapped(value, (inner, name) =>
       keep(inner, namedMember(present, name), name, memberField(field, name, inner))
     );
+    if (keeping.isForSameServer === true && isPlain(present) && isForOtherServer(value, present))
+      for (const hidden of hiddenIn(value, field, path)) refuse?.(hidden, OTHER_SERVER, 'the value itself');
+    return kept;
+  }
   const element = elementField(field);
   if (!hasHidden(value, SECRET)) return value;
   const all = counterparts(value, present, (one) => hide(one, element));

@@ -97,10 +97,11 @@ describe('The configuration of sources over REST', () => {
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', password: SECRET } });
     await kit.ask('PUT', `${KEYS}/a`, {});
     await kit.ask('POST', '/streams', STREAM);
-    const actions = [{ probe: { connectionSelector: 'c', url: 'tcp://a' } }, { probe: { connectionSelector: 'c' } }];
+    const own = { url: 'TCP://C/a' };
+    const actions = [{ probe: { connectionSelector: 'c', ...own } }, { probe: { connectionSelector: 'c' } }];
     await kit.ask('POST', '/rules', { ...RULE, actions });
     assert.deepEqual(kit.sent, [
-      { url: 'tcp://a', password: SECRET },
+      { ...own, password: SECRET },
       { url: 'tcp://c', password: SECRET }
     ]);
     assert.deepEqual((await kit.ask('GET', '/rules/r1')).actions, actions);
@@ -167,7 +168,35 @@ describe('The configuration of sources over REST', () => {
       const { status, text } = await kit.call('PUT', path, body);
       assert.deepEqual([status, text], [400, `${message}\n`]);
     }
+    await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c' });
     await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://other:1883', password: 'another' } });
+  });
+
+  it('sends the secrets of a connection, and those of its users, only to its server', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://good', password: SECRET } });
+    await kit.ask('POST', '/streams', STREAM);
+    const refused = async (method: string, path: string, body: object, message: RegExp) => {
+      const { status, text } = await kit.call(method, path, body);
+      assert.equal(status, 400);
+      assert.match(text, message);
+    };
+    await kit.ask('PUT', `${KEYS}/a`, {});
+    const actions = [{ probe: { connectionSelector: 'c', url: 'tcp://evil' } }];
+    await refused('POST', '/rules', { ...RULE, actions }, /the connection c names the server/);
+    const [url, secret] = [{ url: 'tcp://evil' }, { connectionSelector: 'c', password: 'of-the-user' }];
+    await kit.ask('PUT', `${KEYS}/b`, secret);
+    await refused(
+      'PUT',
+      '/connections/c',
+      { props: url },
+      /would get the secrets of section b: remove them there first/
+    );
+    await kit.ask('PUT', `${KEYS}/b`, { connectionSelector: 'c' });
+    await kit.ask('POST', '/rules', { ...RULE, actions: [{ probe: secret }] });
+    await refused('PUT', '/connections/c', { props: url }, /would get the secrets of rule r1: remove them there first/);
+    await kit.ask('DELETE', '/rules/r1', undefined);
+    await kit.ask('PUT', '/connections/c', { props: url });
   });
 
   it('keeps sections, connections and schemas over a restart', async () => {
@@ -223,8 +252,12 @@ describe('The configuration of sources over REST', () => {
 
   it('matches names of properties without regard to case', async () => {
     await using kit = await start();
-    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c', Password: SECRET } });
-    await kit.ask('PUT', `${KEYS}/a`, { connectionselector: 'c', URL: 'tcp://a' });
+    await kit.ask('POST', '/connections', {
+      id: 'c',
+      typ: 'probe',
+      props: { url: 'tcp://a', Interval: 3, Password: SECRET }
+    });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionselector: 'c', INTERVAL: 5 });
     await kit.ask('POST', '/streams', STREAM);
     await kit.ask('POST', '/rules', RULE);
     assert.deepEqual(kit.source.opened, [{ url: 'tcp://a', interval: 5, password: SECRET }]);

@@ -5,6 +5,7 @@
 
 import { InvalidInput, NotFound, StateError, show } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import { isForOtherServer, namesServer } from '../../base/secret-lists.ts';
 import { memberOf, namedMember } from '../../base/secrets.ts';
 import type {
   StreamConfigApi,
@@ -25,7 +26,7 @@ import type { Properties, StreamBounds, StreamsOptions } from '../types.ts';
 import { checkEntry, checkJson, checkKind, invalid, keyOf, SELECTOR, WORDS } from './configuration-entry.ts';
 import { NO_USE, usesOf } from './configuration-use.ts';
 import type { ReadStreamRule } from './definition.ts';
-import { checkServer, hideProperties, keepProperties } from './secrets.ts';
+import { hasSecrets, hideProperties, keepProperties } from './secrets.ts';
 
 type Sections = NonNullable<StreamsOptions['sourceConfig']>;
 /** The properties of sections of all types. */
@@ -101,7 +102,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   /**
    * The properties of a source or a sink, over those of the connection that they name.
    * @param warn called if there is no such connection: in 0.2 the name had no effect
-   * @throws InvalidInput PROPERTY_INVALID if there is no such connection, without `warn`
+   * @throws InvalidInput PROPERTY_INVALID if there is no such connection, without `warn`, or if they name another server
    */
   connected(type: string, properties: Properties, warn?: (text: string) => void): Properties {
     const name = namedMember(properties, SELECTOR) ?? '';
@@ -117,7 +118,10 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
       warn(`${text}, so it has no effect; create it, or leave the property out`);
       return Object.fromEntries(own);
     }
-    return overlaid(found.properties, Object.fromEntries(own));
+    const all = overlaid(found.properties, Object.fromEntries(own));
+    if (!namesServer(found.properties) || !isForOtherServer(all, found.properties)) return all;
+    const text = `${SELECTOR}: the connection ${name} names the server; leave out ${SELECTOR}, or the server beside it`;
+    throw new InvalidInput('PROPERTY_INVALID', SELECTOR, 'a connection to the same server', name, text);
   }
 
   /** An entry of the store. Broker rules with sinks are restored before the streams, so before `restore` has read it. */
@@ -195,8 +199,9 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     if (kind === 'confKey' && this.#ofApp(type, name) !== undefined)
       throw new StateError('STREAM_OF_APP', `${name} is defined in the options of the broker; change it there`);
     const owner = { what: `${WORDS[kind]} ${name}`, table: this.#propertiesOf(type.toLowerCase()) };
-    if (kind !== 'schema') checkServer(properties, before?.properties, owner);
     const kept = kind === 'schema' ? properties : keepProperties(properties, before?.properties, owner);
+    if (kind === 'connection' && before !== undefined && isForOtherServer(kept, before.properties))
+      this.#checkUsers(type, name);
     checkJson(kept, 'properties');
     const entry = { kind, type: type.toLowerCase(), name, properties: kept };
     const warnings = await this.#checked(entry);
@@ -204,6 +209,20 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const bytes = Buffer.byteLength(json);
     this.#checkRoom(bytes, before);
     return { entry: { ...entry, bytes }, json, warnings };
+  }
+
+  /** Refuse another server for a connection over which secrets of others are sent. @throws StateError STREAM_CONFIG_IN_USE */
+  #checkUsers(type: string, connection: string): void {
+    const refuse = (user: string, its: string, properties: Properties = {}) => {
+      const isUser = its.toLowerCase() === type.toLowerCase() && namedMember(properties, SELECTOR) === connection;
+      if (!isUser || !hasSecrets(properties, this.#propertiesOf(its.toLowerCase()))) return;
+      const text = `connection ${connection} cannot name another server, which would get the secrets of ${user}`;
+      throw new StateError('STREAM_CONFIG_IN_USE', `${text}: remove them there first`);
+    };
+    for (const one of this.sectionNames(type)) refuse(`section ${one}`, type, this.#given(type, one));
+    for (const { definition, actions } of this.#rules())
+      for (const action of actions) refuse(`rule ${definition.id}`, action.type ?? '', action.properties);
+    for (const action of this.#ruleActions()) refuse(`broker rule ${action.rule}`, action.type, action.properties);
   }
 
   /** @throws StateError STREAM_LIMIT */

@@ -1,10 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { InvalidInput } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable } from '../../base/fields.ts';
 import { HIDDEN } from '../../base/hidden-text.ts';
-import { counterparts, isForOtherServer, SEVERAL } from '../../base/secret-lists.ts';
+import { counterparts, SEVERAL } from '../../base/secret-lists.ts';
 import {
   hasHidden,
-  hiddenIn,
   hideSecrets as hide,
   isPlain,
   keepSecrets as keep,
@@ -22,6 +22,11 @@ type Actions = readonly Readonly<Record<string, Properties>>[];
 /** Actions with secrets shown as `******`. For a type that is not registered, all properties are hidden. */
 export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actions {
   return actions.map((action) => mapped(action, (properties, type) => hideProperties(properties, propertiesOf(type))));
+}
+
+/** Check whether properties have secrets. */
+export function hasSecrets(properties: Properties, table: GivenTable | undefined): boolean {
+  return !isDeepStrictEqual(hideProperties(properties, table), { ...properties });
 }
 
 /** Properties with secrets shown as `******`; without a table, all of them. */
@@ -59,7 +64,7 @@ export function keepSecrets<T>(given: T, present: Actions, propertiesOf: Propert
 }
 
 /**
- * Replace `******` in properties by the current values.
+ * Replace `******` in properties by the current values. It is refused where another server would get a secret.
  * @param owner the owner of the properties, for messages, and their table; without one, all of them are hidden
  * @throws InvalidInput PROPERTY_INVALID
  */
@@ -71,7 +76,7 @@ export function keepProperties(
   const refuse = (path: readonly string[], reason: string, expected: string) => {
     throw refusal(what, path, reason, expected);
   };
-  return keep(properties, present, { field: secrecyOf(table), refuse }) as Properties;
+  return keep(properties, present, { field: secrecyOf(table), refuse, isForSameServer: true }) as Properties;
 }
 
 function secrecyOf(table: GivenTable | undefined): Secrecy {
@@ -81,23 +86,4 @@ function secrecyOf(table: GivenTable | undefined): Secrecy {
 function refusal(what: string, path: readonly string[], reason: string, expected: string): InvalidInput {
   const place = path.map((name, at) => (at === 0 ? `${what}: property ${name}` : `field ${name}`)).join(', ') || what;
   return new InvalidInput('PROPERTY_INVALID', place, expected, undefined, place + reason);
-}
-
-/**
- * Refuse `******` in properties that name another server than the current ones: the secret would be sent to it.
- * @throws InvalidInput PROPERTY_INVALID
- */
-export function checkServer(
-  properties: Properties,
-  present: Properties | undefined,
-  { what, table }: { readonly what: string; readonly table: GivenTable | undefined }
-): void {
-  if (present === undefined || !isForOtherServer(properties, present)) return;
-  for (const path of hiddenIn(properties, secrecyOf(table)))
-    throw refusal(
-      what,
-      path,
-      `: ${HIDDEN} cannot be kept for another server: send the secret itself, or leave it out`,
-      'the value itself'
-    );
 }
