@@ -59,6 +59,22 @@ describe('The resource types of the adapters', () => {
     assert.deepEqual(counters, { taken: 2, success: 2, failed: 0 });
   });
 
+  it('accepts addresses of MQTT servers with any path and query, but without credentials', async () => {
+    await using kit = await ruleKit({ rules: { resources: TYPES } });
+    const { resources } = kit.broker.rules;
+    const create = (address: string) =>
+      resources.create({ type: 'bridge_mqtt', config: { address, pool_size: 1, keepalive: '60s', ssl: 'off' } });
+    const accepted = [
+      'ws://127.0.0.1:1//mqtt',
+      'ws://127.0.0.1:1/a@b',
+      'ws://127.0.0.1:1/?a=b@c',
+      'mqtt://127.0.0.1:1\n'
+    ];
+    for (const address of accepted) await create(address);
+    for (const address of ['ws://u:p@host', 'node@host', 'ws://u\\@host', 'mqtt://u\n@host', '/path'])
+      await assert.rejects(async () => create(address), { code: 'PARAM_INVALID' });
+  });
+
   it('sends selected outputs to another broker', async () => {
     const far = await server();
     try {
