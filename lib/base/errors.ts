@@ -1,4 +1,4 @@
-import { hideInText, shownText, shownUrl } from './hidden-text.ts';
+import { HIDDEN, hideInText, isSecretByName, shownText, shownUrl } from './hidden-text.ts';
 
 /** Base class of the errors that this library throws. Test `code`, not the message, which may change. */
 export class BrokerError extends Error {
@@ -104,8 +104,10 @@ export function show(value: unknown): string {
   // JSON cannot express NaN, Infinity and bigint
   if (typeof value !== 'object') return String(value);
   try {
-    const text = JSON.stringify(value);
-    return text === undefined ? String(value) : truncated(hideInText(text));
+    const text = JSON.stringify(value, (name, one: unknown) =>
+      isSecretByName(name, one) ? HIDDEN : typeof one === 'string' ? hideInText(one) : one
+    );
+    return text === undefined ? String(value) : truncated(text);
   } catch {
     return Object.prototype.toString.call(value);
   }

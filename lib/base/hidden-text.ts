@@ -12,8 +12,14 @@ interface SecretPart {
   readonly key: string;
 }
 
-/** Names that denote secrets, for values that no table describes. */
-export const SECRET_NAME = /passw|passphrase|secret|token|credential|authorization|cookie|api[-_]*key/i;
+/** Names that denote secrets, for values that no table describes. Tokens may also be those of a text. */
+const SECRET_NAME = /passw|passphrase|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key/i;
+
+/** Check whether a value is a secret by its name: booleans and null are none. */
+export function isSecretByName(name: string, value: unknown): boolean {
+  return typeof value !== 'boolean' && value !== null && SECRET_NAME.test(name);
+}
+
 /** Text with `******` instead of possible secrets. */
 export function hideInText(text: string): string {
   return replaced(text, (part) => (part.to > part.from ? HIDDEN : ''));
@@ -65,8 +71,9 @@ function secretParts(text: string): SecretPart[] {
   return parts;
 }
 
-/** A value of JSON that is only a placeholder of a template is shown. */
+/** Values of JSON that are shown: placeholders of templates, and words that are not strings. */
 const PLACEHOLDER = /^\{\{\s*[.\w]+\s*\}\}$/;
+const NO_SECRET = /^(true|false|null)$/;
 
 /** Values in JSON, which may be a template or be cut off, whose names denote secrets. */
 function* secretsInJson(text: string): Generator<SecretPart> {
@@ -77,8 +84,10 @@ function* secretsInJson(text: string): Generator<SecretPart> {
     if (!colon.test(text) || !SECRET_NAME.test(name)) continue;
     const isQuoted = text[colon.lastIndex] === '"';
     const from = colon.lastIndex + (isQuoted ? 1 : 0);
-    at = isQuoted ? endOfString(text, from) : firstOf(text, from, /[\s"{}[\],]/g);
-    if (at > from && !PLACEHOLDER.test(text.slice(from, at))) yield { from, to: at, key: `"${name}"` };
+    at = isQuoted ? endOfString(text, from) : endOfValue(text, from);
+    const value = text.slice(from, at);
+    const isShown = value === '' || PLACEHOLDER.test(value) || (!isQuoted && NO_SECRET.test(value));
+    if (!isShown) yield { from, to: at, key: `"${name}"` };
     if (isQuoted) at++;
   }
 }
@@ -90,6 +99,18 @@ function endOfString(text: string, from: number): number {
   return at;
 }
 
+/** The position after a value of JSON that is not a string. An object or a list, also one that is cut off, is one value. */
+function endOfValue(text: string, from: number): number {
+  if (text[from] !== '{' && text[from] !== '[') return firstOf(text, from, /[\s"{}[\],]/g);
+  let level = 0;
+  for (let at = from; at < text.length; at = firstOf(text, at + 1, /["{}[\]]/g)) {
+    if (text[at] === '"') at = endOfString(text, at + 1);
+    else if (text[at] === '{' || text[at] === '[') level++;
+    else if (--level === 0) return at + 1;
+  }
+  return text.length;
+}
+
 /** Add the parts of the URLs between two positions. @param number that of the first URL @returns that of the next one */
 function addPartsOfUrls(parts: SecretPart[], whole: string, number: number, start: number, end: number): number {
   const text = whole.slice(start, end);
@@ -97,9 +118,6 @@ function addPartsOfUrls(parts: SecretPart[], whole: string, number: number, star
   let query = 0;
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
     const begin = at + 3;
-    const isUrl = /[a-z\d+.-]/i.test(text.charAt(at - 1));
-    at = begin;
-    if (!isUrl) continue;
     const url = number++;
     const host = firstOf(text, begin, /[\s/?#]/g);
     const user = text.slice(begin, host).lastIndexOf('@');
@@ -126,7 +144,13 @@ function firstOf(text: string, from: number, kind: RegExp): number {
 
 /** A string for error messages, without the secrets in it. */
 export function shownText(text: string): string {
-  return /^\s*([a-z][a-z\d+.-]*:)?\/\//i.test(text) ? shownUrl(text) : hideInText(text);
+  // without a scheme it may be a topic
+  if (/^\s*([a-z][a-z\d+.-]*:\/\/|\/\/.*@)/is.test(text)) return shownUrl(text);
+  const hidden = hideInText(text);
+  const others = hidden.replaceAll(`${HIDDEN}@`, '');
+  const url = others.indexOf('://');
+  // a password with "/" that is not percent-encoded
+  return url >= 0 && others.lastIndexOf('@') > url ? shownUrl(hidden) : hidden;
 }
 
 /**

@@ -3,7 +3,7 @@
 // registered when they were shown were hidden. For strings see `hidden-text.ts`.
 
 import { type Field, type FieldTable, fieldsOf, type GivenTable } from './fields.ts';
-import { HIDDEN, hasHiddenInText, hideInText, keepInText, SECRET_NAME } from './hidden-text.ts';
+import { HIDDEN, hasHiddenInText, hideInText, isSecretByName, keepInText } from './hidden-text.ts';
 import { counterparts, isForOtherServer, OTHER_SERVER, SEVERAL } from './secret-lists.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -23,7 +23,7 @@ const SECRET: Secrecy = { isSecret: true };
 
 /**
  * Values with secrets shown as `******`: values that the table marks, values that no table describes and whose name
- * denotes a secret, except booleans, and parts of URLs. Of a secret object, all values are hidden.
+ * denotes a secret, except booleans and null, and parts of URLs. Of a secret object, all values are hidden.
  */
 export function hideSecrets(given: GivenTable | undefined, values: Fields): Fields {
   return hideFields({ fields: fieldsOf(given) }, values, 0);
@@ -59,7 +59,7 @@ function elementField(field: Secrecy): Secrecy {
 function memberField(field: Secrecy, name: string, value: unknown): Secrecy {
   if (field.isSecret === true) return SECRET;
   const described = namedMember(fieldsOf(fieldsIn(field)), name) as Field | undefined;
-  return described ?? (SECRET_NAME.test(name) && typeof value !== 'boolean' ? SECRET : {});
+  return described ?? (isSecretByName(name, value) ? SECRET : {});
 }
 
 /**

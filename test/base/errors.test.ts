@@ -65,13 +65,33 @@ describe('InvalidInput', () => {
       [`http://${'u'.repeat(100)}:pass@host`, '"http://***@host"'],
       [new URL('http://user:pass@host/'), '"http://******@host/"'],
       [['http://user:pass@host'], '["http://******@host"]'],
-      [{ password: 'pass', a: 1 }, '{"password":"******","a":1}']
+      ['<scheme>://user:pass@host:1883', '"<scheme>://******@host:1883"'],
+      ['mqtt ://user:pass@host', '"mqtt ://******@host"'],
+      ['://user:pass@host', '"://******@host"'],
+      ['//user:pass@host', '"//***@host"'],
+      ['{{scheme}}://user:pass@host', '"{{scheme}}://******@host"'],
+      ['connect mqtt://user:pa/ss@host', '"connect mqtt://***@host"'],
+      ['{"passwords":["pass",{"a":"pass"}],"a":1}', '"{\\"passwords\\":******,\\"a\\":1}"'],
+      ['{"credentials":{"user":"pass","a":["pass', '"{\\"credentials\\":******"'],
+      [{ password: 'pass', a: 1 }, '{"password":"******","a":1}'],
+      [{ passwords: ['pass'], credential: { a: 'pass' } }, '{"passwords":"******","credential":"******"}'],
+      [{ password: true, tokens: null }, '{"password":true,"tokens":null}']
     ] as const) {
       const error = new InvalidInput('OPTION_INVALID', 'x.y', 'a number', value);
       assert.equal(error.message, `x.y: expected a number, got ${shown}`);
-      if (!Array.isArray(value) && !('password' in Object(value)))
-        assert.doesNotMatch(String(error.got), /pass|ss@|token=t/);
+      if (typeof value === 'string' || value instanceof URL)
+        assert.doesNotMatch(String(error.got), /pass\b|ss@|token=t/);
     }
+  });
+
+  it('shows values that are not secrets: topics that begin with //, and numbers of tokens', () => {
+    for (const value of ['//a/#', '//a?b=c', '{"token":true,"secret":null,"max_tokens":5,"tokenizer":"a"}']) {
+      const error = new InvalidInput('OPTION_INVALID', 'x.y', 'a number', value);
+      assert.equal(error.message, `x.y: expected a number, got ${JSON.stringify(value)}`);
+      assert.equal(error.got, value);
+    }
+    const { message } = new InvalidInput('OPTION_INVALID', 'x', 'y', { max_tokens: 5, tokenizer: 'a' });
+    assert.match(message, /got \{"max_tokens":5,"tokenizer":"a"\}$/);
   });
 
   it('accepts its own message', () => {
