@@ -2,7 +2,7 @@
 // names, and a caller may remove, insert or sort them, so a position alone would give the password of one server to
 // another. An element is first found by all its values but the secrets, then by those that say where it connects to or
 // what it is called. If several are possible, the caller has to send the secret. The configuration of streams and the
-// actions of their rules keep no secret for another server; resources and connectors do, as before 0.3.
+// actions of their rules keep no secret for another server; resources, connectors and actions of broker rules do.
 
 import { HIDDEN, hideInText } from './hidden-text.ts';
 import { isPlain, namedMember } from './secrets.ts';

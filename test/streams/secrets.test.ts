@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { FieldTable } from '../../lib/base/fields.ts';
-import { hideSecrets, keepSecrets as keep } from '../../lib/streams/rule/secrets.ts';
+import { hasSecrets, hideSecrets, keepSecrets as keep } from '../../lib/streams/rule/secrets.ts';
 import type { Properties } from '../../lib/streams/types.ts';
 
 const TABLE: FieldTable = {
@@ -265,6 +265,12 @@ describe('The secrets of actions', () => {
         code: 'PROPERTY_INVALID',
         message
       });
+  });
+
+  it('finds secrets by their names in properties that no table describes', () => {
+    assert.equal(hasSecrets({ connectionSelector: 'a', url: 'http://host' }, undefined), false);
+    for (const properties of [{ password: 'p' }, { url: 'http://u:p@host' }])
+      assert.equal(hasSecrets(properties, undefined), true);
   });
 
   it('searches only as many levels for secrets as properties may have', () => {

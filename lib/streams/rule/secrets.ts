@@ -24,9 +24,9 @@ export function hideSecrets(actions: Actions, propertiesOf: PropertiesOf): Actio
   return actions.map((action) => mapped(action, (properties, type) => hideProperties(properties, propertiesOf(type))));
 }
 
-/** Check whether properties have secrets. */
+/** Check whether properties have secrets; without a table, by their names. */
 export function hasSecrets(properties: Properties, table: GivenTable | undefined): boolean {
-  return !isDeepStrictEqual(hideProperties(properties, table), { ...properties });
+  return !isDeepStrictEqual(hide(table, properties), { ...properties });
 }
 
 /** Properties with secrets shown as `******`; without a table, all of them. */
