@@ -6,6 +6,7 @@
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../base/fields.ts';
+import { onceMade } from '../base/lazy.ts';
 import type { Ruleset, StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
 import { Catalogue, checkKind, notFound } from './ddl/catalogue.ts';
@@ -52,6 +53,12 @@ export class StreamService
   #isBegun = false;
   /** The last change. Changes are made one at a time. */
   #last: Promise<unknown> = Promise.resolve();
+
+  /** Read the stored configuration, once. Broker rules with sinks need it, and are restored before the streams. */
+  readonly #configured = onceMade(async () => {
+    for (const error of await this.#configuration.restore())
+      this.#host.failed(error, 'reading the stored configuration of streams');
+  });
 
   /** @param beforeStart functions that are called in turn before rules start */
   constructor(host: StreamsHost, beforeStart: ReadonlySet<() => Promise<void>>) {
@@ -118,8 +125,7 @@ export class StreamService
   async restore(): Promise<void> {
     for (const { kind, name, fault } of this.#catalogue.restore(this.#host.options.definitions ?? []))
       this.#host.failed(new Error(fault), `reading the stored ${kind} ${name}, which stays in the store`);
-    for (const error of await this.#configuration.restore())
-      this.#host.failed(error, 'reading the stored configuration of streams');
+    await this.#configured();
     this.rules.restore();
     const known = new Set(Array.from(this.rules.all(), ({ id }) => id));
     this.#runtime.forgetOthers((id) => known.has(id));
@@ -240,8 +246,9 @@ export class StreamService
     return this.#registry.sinks();
   }
 
-  /** The sinks, as actions of broker rules. */
-  async sinkActions(): Promise<SinkAction[]> {
+  /** The sinks, as actions of broker rules. @param isStoreOpen whether the stored configuration can be read */
+  async sinkActions(isStoreOpen: boolean): Promise<SinkAction[]> {
+    if (isStoreOpen) await this.#configured();
     return this.#runtime.sinkActions();
   }
 

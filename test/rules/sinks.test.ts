@@ -6,6 +6,7 @@ import { describe, it } from 'node:test';
 import { fileSink } from '../../adapters/streams/file/index.ts';
 import { restSink } from '../../adapters/streams/http/index.ts';
 import { mqttSink } from '../../adapters/streams/mqtt/index.ts';
+import { protobufFormat } from '../../adapters/streams/protobuf/index.ts';
 import { sqlSink } from '../../adapters/streams/sql/index.ts';
 import type { SinkType } from '../../lib/adapter.ts';
 import { type Broker, createBroker, memoryStore, SendError } from '../../lib/index.ts';
@@ -458,6 +459,21 @@ describe('an action that names a sink of streams', () => {
     await using kit = await ruleKit(options);
     const state = await kit.broker.rules.get('r');
     assert.deepEqual([state?.state, sink.tokens], ['connected', ['s3cret', 's3cret']]);
+  });
+
+  it('encodes with a schema that was stored, after a restart', async () => {
+    const formats = [await protobufFormat()];
+    const options = { store: memoryStore(), streams: { formats } };
+    const content = 'syntax = "proto3"; message Book { int32 n = 1; }';
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.streams.config.set({ kind: 'schema', type: 'protobuf', name: 'book', properties: { content } });
+      const params = { topic: 'out', format: 'protobuf', schemaId: 'book.Book' };
+      await kit.broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'mqtt', params }] });
+    }
+    await using kit = await ruleKit(options);
+    assert.equal((await kit.broker.rules.get('r'))?.reason, undefined);
+    assert.equal((await kit.broker.rules.get('r'))?.state, 'connected');
   });
 
   it('publishes at mosquitto', withMosquitto, async () => {

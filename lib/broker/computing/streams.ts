@@ -52,7 +52,7 @@ export class Streams {
 
   /** The sinks, as actions of broker rules. */
   async sinkActions(): Promise<SinkAction[]> {
-    return (await this.#load()).sinkActions();
+    return (await this.#load()).sinkActions(this.#host.isOpen);
   }
 
   /** Called when the store is open, and the broker is about to accept connections. */

@@ -108,7 +108,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const name = namedMember(properties, SELECTOR) ?? '';
     if (name === '') return properties;
     const key = keyOf({ kind: 'connection', name: `${name}` });
-    const found = this.#entries.get(key) ?? this.#stored(key);
+    const found = this.#entries.get(key);
     const own = Object.entries(properties).filter(([key]) => key.toLowerCase() !== SELECTOR.toLowerCase());
     if (found === undefined || typeof name !== 'string' || found.type !== type.toLowerCase()) {
       const text = `${SELECTOR}: there is no connection ${show(name)} of the type ${type}`;
@@ -122,12 +122,6 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     if (!namesServer(found.properties) || !isForOtherServer(all, found.properties)) return all;
     const text = `${SELECTOR}: the connection ${name} names the server; leave out ${SELECTOR}, or the server beside it`;
     throw new InvalidInput('PROPERTY_INVALID', SELECTOR, 'a connection to the same server', name, text);
-  }
-
-  /** An entry of the store. Broker rules with sinks are restored before the streams, so before `restore` has read it. */
-  #stored(key: string): StreamConfigEntry | undefined {
-    const json = this.#table.get(key);
-    return json === undefined ? undefined : (JSON.parse(json) as StreamConfigEntry);
   }
 
   /** The formats of the app, with the schemas that are persisted. */
