@@ -72,13 +72,13 @@ export interface ConfigurationSections {
   readonly stoppedSources?: readonly ExportedStoppedSource[];
   /** Resources of rules, with their passwords. */
   readonly resources?: readonly ExportedResource[];
-  /** Rules that were created at run time, except those with functions of the app. */
+  /** Rules that were created at run time, except those with functions of the app; with the passwords in parameters of their actions. */
   readonly rules?: readonly ExportedRule[];
 }
 
 /**
  * The configuration of a broker that was set at run time, as `exportConfiguration` returns it. It contains hashes of passwords, but the
- * passwords of resources in clear text.
+ * passwords of resources and those in parameters of actions in clear text.
  */
 export interface ConfigurationDocument {
   readonly format: 'embermq-configuration';

@@ -110,6 +110,27 @@ describe('an action that names a sink of streams', () => {
     assert.deepEqual(await countersOf(kit.broker), { taken: 0, success: 1, failed: 0 });
   });
 
+  it('reports the outputs that still waited for a changed action at a restart', async () => {
+    const sink = new AppSink();
+    sink.answer = () => {
+      throw new Error('down');
+    };
+    const options = { store: memoryStore(), streams: { sinks: [sink] } };
+    const actions = (topic: string) => [{ name: 'app_sink', params: { topic, enableCache: true } }];
+    {
+      await using kit = await ruleKit(options);
+      await kit.broker.rules.create({ id: 'r', sql: 'SELECT payload FROM "a"', actions: actions('before') });
+      await kit.broker.publish('a', '1', { qos: 1 });
+      await kit.broker.rules.update('r', { actions: actions('after') });
+    }
+    await using broker = createBroker(options);
+    const errors: string[] = [];
+    broker.on('error', ({ error }) => errors.push(error.message));
+    await broker.start();
+    assert.match(errors.join(), /^outputs dropped because their action was changed before the restart: 1, r\/\S+$/);
+    assert.equal(broker.outboxes.size, 0);
+  });
+
   it('opens the sink again after the broker was stopped and started', async () => {
     const sink = new AppSink();
     await using kit = await ruleKit({ streams: { sinks: [sink] } });

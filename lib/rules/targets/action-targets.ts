@@ -279,8 +279,12 @@ export class ActionTargets {
     const known = new Set<string>();
     for (const [ruleId, { definition }] of rules)
       for (const { id } of allActions(definition.actions)) known.add(outboxOf(ruleId, id));
-    for (const { name } of this.#host.outboxes.kept())
-      if (name.startsWith(PREFIX) && !known.has(name)) this.#host.outboxes.delete(name);
+    for (const { name, size } of this.#host.outboxes.kept()) {
+      if (!name.startsWith(PREFIX) || known.has(name)) continue;
+      this.#host.outboxes.delete(name);
+      const what = `outputs dropped because their action was changed before the restart: ${size}, ${name.slice(PREFIX.length)}`;
+      this.#host.failed(new BrokerError('ACTION_FAILED', what), 'restoring the queues of actions');
+    }
   }
 
   /**
