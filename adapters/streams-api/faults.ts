@@ -55,6 +55,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   STREAM_IN_USE: 'stream',
   STREAM_CONFIG_IN_USE: 'refused',
   STREAM_CONFIG_EXISTS: 'refused',
+  STREAM_CONFIG_NOT_FOUND: 'notFound',
   STREAMS_STOPPED: 'unavailable',
   BROKER_NOT_STARTED: 'unavailable',
   STORE_FAILED: 'storeFailed',

@@ -69,6 +69,8 @@ export class RuleEngine
   /** Reports errors, with repetitions suppressed. */
   readonly #reports: ErrorReports;
   #lastNumber = 0;
+  /** The rule that is being created or changed. Its actions already use what they name. */
+  #changing: { readonly id: string; readonly definition: RuleDefinition } | undefined;
   /** The last change. Changes are made one at a time. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -108,7 +110,8 @@ export class RuleEngine
 
   /** The actions of all rules, with their fallbacks. */
   *ruleActions(): Generator<{ readonly rule: string; readonly type: string; readonly properties: Params }> {
-    for (const [rule, { definition }] of this.#rules)
+    const rules = [...this.#rules.values()].map(({ id, definition }) => ({ id, definition }));
+    for (const { id: rule, definition } of this.#changing === undefined ? rules : [...rules, this.#changing])
       for (const { name, params } of allActions(definition.actions)) yield { rule, type: name, properties: params };
   }
 
@@ -355,6 +358,7 @@ export class RuleEngine
 
   /** The actions of an enabled rule; those of a disabled rule are created and closed, as a check. */
   async #makeActions(id: string, definition: RuleDefinition): Promise<RuleActionList | undefined> {
+    this.#changing = { id, definition };
     const list = await RuleActionList.make(id, definition, this.#parts);
     if (definition.isEnabled) return list;
     list.retire();
@@ -395,7 +399,9 @@ export class RuleEngine
   }
 
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(run);
+    const done = this.#last.then(run).finally(() => {
+      this.#changing = undefined;
+    });
     this.#last = done.catch(() => undefined);
     return done;
   }

@@ -150,10 +150,10 @@ export interface StreamConfigApi {
   get(key: StreamConfigKey): Promise<StreamConfigState | undefined>;
   /**
    * Create or replace an entry.
-   * @param options isNew: the entry must not exist yet
+   * @param options isNew: true, the entry must not exist yet; false, it must exist
    * @returns a sentence for each property that has no effect, because its type does not have it
-   * @throws InvalidInput STREAM_CONFIG_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND, FORMAT_NOT_FOUND; StateError
-   *   STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
+   * @throws InvalidInput STREAM_CONFIG_INVALID, PROPERTY_INVALID; NotFound SOURCE_NOT_FOUND, FORMAT_NOT_FOUND,
+   *   STREAM_CONFIG_NOT_FOUND; StateError STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
   set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<readonly string[]>;
   /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names the users */

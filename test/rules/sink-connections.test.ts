@@ -30,6 +30,36 @@ describe('the connection of a sink that a broker rule names', () => {
     );
   });
 
+  it('cannot be deleted while a rule that names it is being created, in either order', async () => {
+    await using kit = await ruleKit({ store: memoryStore(), streams: { sinks: [new AppSink()] } });
+    const { rules, streams } = kit.broker;
+    const key = { kind: 'connection', type: 'app_sink', name: 'c' } as const;
+    const actions = [{ name: 'app_sink', params: { topic: 't', connectionSelector: 'c' } }];
+    for (const isRuleFirst of [true, false])
+      for (const turns of [0, 1, 2, 4, 8, 16]) {
+        await connect(kit.broker, { token: 's3cret' });
+        const create = () => rules.create({ id: 'r', sql: SQL, actions });
+        const remove = () => streams.config.delete(key);
+        const first = isRuleFirst ? create() : remove();
+        for (let n = 0; n < turns; n++) await Promise.resolve();
+        const outcomes = await Promise.allSettled([first, isRuleFirst ? remove() : create()]);
+        assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], `${turns} turns`);
+        await rules.delete('r');
+        await streams.config.delete(key);
+      }
+  });
+
+  it('stays deleted if a change of it arrives after the deletion', async () => {
+    await using kit = await ruleKit({ store: memoryStore(), streams: { sinks: [new AppSink()] } });
+    const { config } = kit.broker.streams;
+    await connect(kit.broker, {});
+    const entry = { kind: 'connection', type: 'app_sink', name: 'c', properties: { token: 'x' } } as const;
+    const [deleted, changed] = await Promise.allSettled([config.delete(entry), config.set(entry, { isNew: false })]);
+    assert.equal(deleted.status, 'fulfilled');
+    assert.equal(changed.status === 'rejected' && changed.reason.code, 'STREAM_CONFIG_NOT_FOUND');
+    assert.equal(await config.get(entry), undefined);
+  });
+
   it('may have properties that only the source of its type has, unlike the parameters of the action', async () => {
     const sink = new AppSink();
     await using kit = await ruleKit({ streams: { sinks: [sink] } });

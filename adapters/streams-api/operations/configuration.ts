@@ -227,7 +227,8 @@ const CONNECTIONS: readonly Operation[] = [
     run: async ({ streams }, { params: { id }, body: { id: given = id, typ, props } }) => {
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
       const { type } = await found(streams, { kind: 'connection', name: id });
-      const warnings = streams.config.set({ kind: 'connection', type: typ ?? type, name: id, properties: props });
+      const entry = { kind: 'connection', type: typ ?? type, name: id, properties: props } as const;
+      const warnings = streams.config.set(entry, { isNew: false });
       return changed(`Connection ${id} was updated.`, warnings);
     }
   }),

@@ -100,6 +100,10 @@ export const STREAM_CODES = {
     about: 'A section, connection or schema of this name already exists.',
     remedy: 'Replace it, or use another name.'
   },
+  STREAM_CONFIG_NOT_FOUND: {
+    about: 'There is no section, connection or schema of this name.',
+    remedy: 'Create it first.'
+  },
   STREAM_CONFIG_INVALID: {
     about: 'A section, connection or schema is invalid.',
     remedy: 'See `expected` of the error.'

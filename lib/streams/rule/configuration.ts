@@ -145,12 +145,14 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return found && this.#shown(found, this.#uses());
   }
 
-  async set(given: StreamConfigEntry, { isNew = false }: { readonly isNew?: boolean } = {}): Promise<string[]> {
+  async set(given: StreamConfigEntry, { isNew }: { readonly isNew?: boolean } = {}): Promise<string[]> {
     checkEntry(given);
     const { kind, name } = given;
     const key = keyOf(given);
-    if (isNew && this.#entries.has(key))
-      throw new StateError('STREAM_CONFIG_EXISTS', `${WORDS[kind]} ${name} already exists`);
+    const exists = this.#entries.has(key);
+    if (isNew === true && exists) throw new StateError('STREAM_CONFIG_EXISTS', `${WORDS[kind]} ${name} already exists`);
+    if (isNew === false && !exists)
+      throw new NotFound('STREAM_CONFIG_NOT_FOUND', `${WORDS[kind]} ${name} is not found`);
     const { entry, json, warnings } = await this.#prepared(given);
     await this.#table.set(key, json);
     this.#entries.set(key, entry);
@@ -246,8 +248,13 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     ];
     if (users.length > 0)
       throw new StateError('STREAM_CONFIG_IN_USE', `${WORDS[found.kind]} ${found.name} is used by ${users.join(', ')}`);
-    await this.#table.delete(keyOf(key));
-    this.#entries.delete(keyOf(key));
+    this.#entries.delete(keyOf(key)); // at once, so that no rule can begin to use it
+    try {
+      await this.#table.delete(keyOf(key));
+    } catch (error) {
+      this.#entries.set(keyOf(key), found);
+      throw error;
+    }
     return true;
   }
 
