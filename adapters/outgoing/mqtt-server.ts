@@ -29,10 +29,10 @@ const KEEP_ALIVE_SEC = 60;
  * @returns undefined if it is not valid, or contains credentials
  */
 export function readMqttUrl(address: string): URL | undefined {
-  const [, scheme = 'tcp', rest = ''] = /^(?:([a-z]+):\/\/)?(.+)$/is.exec(address) ?? [];
+  const [, scheme = 'tcp', rest = ''] = /^(?:([a-z]+):\/\/)?(.*)$/is.exec(address) ?? [];
   const known = SCHEMES[scheme.toLowerCase()];
   const text = `${known}://${rest}`;
-  if (known === undefined || !/^[^@/?#]+(?:[/?#]|$)/.test(rest) || !URL.canParse(text)) return undefined;
+  if (known === undefined || !/^[^@/?#]*[^@/?#:](?:[/?#]|$)/.test(rest) || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   return url.hostname === '' ? undefined : url;
 }

@@ -87,7 +87,7 @@ describe('the source mqtt for another server', () => {
   });
 
   it('refuses a server that is not a URL, and missing files', async () => {
-    for (const server of ['http://x', 'tcp://user:secret@x', 'tcp://'])
+    for (const server of ['http://x', 'tcp://user:secret@x', 'tcp://', 't1://x'])
       await assert.rejects(attach(server).attachment.opened, ({ code, message }) => {
         assert.equal(code, 'PROPERTY_INVALID');
         return !message.includes('secret');
