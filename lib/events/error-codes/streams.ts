@@ -100,10 +100,6 @@ export const STREAM_CODES = {
     about: 'A section, connection or schema of this name already exists.',
     remedy: 'Replace it, or use another name.'
   },
-  STREAM_CONFIG_NOT_FOUND: {
-    about: 'There is no section, connection or schema of this name.',
-    remedy: 'Create it first.'
-  },
   STREAM_CONFIG_INVALID: {
     about: 'A section, connection or schema is invalid.',
     remedy: 'See `expected` of the error.'
@@ -111,6 +107,10 @@ export const STREAM_CODES = {
   STREAM_CONFIG_IN_USE: {
     about: 'A section, connection or schema is in use, so it was not deleted.',
     remedy: 'Change or delete the streams and rules that the message names.'
+  },
+  STREAM_CONFIG_NOT_FOUND: {
+    about: 'There is no section, connection or schema of this name.',
+    remedy: 'Create it first.'
   },
   STREAM_EXISTS: { about: 'A stream or table of this name already exists.', remedy: 'Drop it, or use another name.' },
   STREAM_FAILED: { about: 'A value could not be computed.', remedy: 'The message names the function or the value.' },
