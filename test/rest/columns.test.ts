@@ -9,7 +9,7 @@ describe('The compiler', () => {
   it('refuses columns of operations in an interface where they have no effect', () => {
     const rows = [
       managementOperation({ ...ROW, in: ['later'] }),
-      // @ts-expect-error there is no such revision
+      // @ts-expect-error the revision does not exist
       managementOperation({ ...ROW, in: ['latre'] }),
       // @ts-expect-error the fault is in an envelope
       managementOperation({ ...ROW, errorPrefix: 'error' }),

@@ -101,8 +101,8 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
 
   /**
    * The properties of a source or a sink, over those of the connection that they name.
-   * @param warn called if there is no such connection: in 0.2 the name had no effect
-   * @throws InvalidInput PROPERTY_INVALID if there is no such connection, without `warn`, or if they name another server
+   * @param warn called if the connection does not exist: in 0.2 the name had no effect
+   * @throws InvalidInput PROPERTY_INVALID if the connection does not exist, without `warn`, or if they name another server
    */
   connected(type: string, properties: Properties, warn?: (text: string) => void): Properties {
     const name = namedMember(properties, SELECTOR) ?? '';

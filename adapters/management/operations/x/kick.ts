@@ -22,7 +22,7 @@ const BODY = objectOf(
 );
 const RESULT = objectOf({
   clientid: text('The client id'),
-  code: integer('0: disconnected, and its session has ended; 112: there is no such client')
+  code: integer('0: disconnected, and its session has ended; 112: the client does not exist')
 });
 type Result = Static<typeof RESULT>;
 
