@@ -1,6 +1,6 @@
 import { BoundedIterable } from '../base/collections/bounded-iterable.ts';
 import type { Value } from '../sql/values.ts';
-import { type Cause, keep } from './cause.ts';
+import { keep, type Trigger } from './trigger.ts';
 import type { RuleOutput } from './types.ts';
 
 /** The open iterations over outputs of rules. */
@@ -19,7 +19,7 @@ export class Outputs {
     return stream;
   }
 
-  add(ruleId: string, output: Value, { event, bytes }: Cause): void {
+  add(ruleId: string, output: Value, { event, bytes }: Trigger): void {
     for (const [stream, only] of this.#all) {
       if (only !== undefined && only !== ruleId) continue;
       keep(event);

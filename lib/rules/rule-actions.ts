@@ -8,7 +8,6 @@ import { BrokerError, errorText, show } from '../base/errors.ts';
 import { hideSecrets } from '../base/secrets.ts';
 import { isThenable } from '../events/hooks.ts';
 import type { Value } from '../sql/values.ts';
-import { type Cause, cascadeOf, keep } from './cause.ts';
 import { type ActionDefinition, allActions, type RuleDefinition } from './definition.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
@@ -16,6 +15,7 @@ import type { EngineParts } from './parts.ts';
 import { OwnTarget } from './targets/action-targets.ts';
 import type { RuleResource } from './targets/rule-resource.ts';
 import type { Settled } from './targets/target-queue.ts';
+import { cascadeOf, keep, type Trigger } from './trigger.ts';
 import type { ActionState, ActionType, LocalAction, Params, RuleEvent, SendingAction } from './types.ts';
 
 /** Maximum number of concurrent calls of one action. */
@@ -117,8 +117,8 @@ export class RuleActionList {
   }
 
   /** Run the actions for the outputs of an event, one after the other for each output. */
-  run(output: Value, cause: Cause): void {
-    this.#runFrom(0, output, cause);
+  run(output: Value, trigger: Trigger): void {
+    this.#runFrom(0, output, trigger);
   }
 
   /**
@@ -135,10 +135,10 @@ export class RuleActionList {
     this.#count(action, isSuccess, error);
     if (origin === undefined || this.#isClosed) return;
     const { output, event } = origin;
-    const cause = { event, bytes: 0, prepared: 0 };
-    if (!isSuccess) this.#fallBack(action, output, cause);
+    const trigger = { event, bytes: 0, prepared: 0 };
+    if (!isSuccess) this.#fallBack(action, output, trigger);
     const at = this.#actions.indexOf(action);
-    if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, cause);
+    if (at !== -1 && isSuccess && this.#mode === 'stop') this.#runFrom(at + 1, output, trigger);
   }
 
   /** Stop using the actions for the rule. They are closed when all their outcomes are known. */
@@ -149,27 +149,28 @@ export class RuleActionList {
     this.#closeIfDone();
   }
 
-  #runFrom(from: number, output: Value, cause: Cause): void {
+  #runFrom(from: number, output: Value, trigger: Trigger): void {
     const actions = this.#actions;
     for (let at = from; at < actions.length; at++) {
       const action = actions[at];
       const follows = this.#mode === 'stop' && at + 1 < actions.length;
-      const done = follows || action.fallbacks.length > 0 ? this.#then(action, output, cause, follows, at) : undefined;
-      const outcome = this.#act(action, output, cause, follows, done);
+      const done =
+        follows || action.fallbacks.length > 0 ? this.#then(action, output, trigger, follows, at) : undefined;
+      const outcome = this.#act(action, output, trigger, follows, done);
       if (outcome === undefined) {
         if (follows) return; // the later actions wait for the outcome
         continue;
       }
       if (outcome) continue;
-      this.#fallBack(action, output, cause);
+      this.#fallBack(action, output, trigger);
       if (this.#mode === 'stop') return;
     }
   }
 
-  #fallBack({ fallbacks }: RunningAction, output: Value, cause: Cause): void {
+  #fallBack({ fallbacks }: RunningAction, output: Value, trigger: Trigger): void {
     for (const fallback of fallbacks) {
-      const done = fallback.fallbacks.length > 0 ? this.#then(fallback, output, cause, false, 0) : undefined;
-      if (this.#act(fallback, output, cause, false, done) === false) this.#fallBack(fallback, output, cause);
+      const done = fallback.fallbacks.length > 0 ? this.#then(fallback, output, trigger, false, 0) : undefined;
+      if (this.#act(fallback, output, trigger, false, done) === false) this.#fallBack(fallback, output, trigger);
     }
   }
 
@@ -177,10 +178,10 @@ export class RuleActionList {
    * The continuation after an action. Created only if there are fallbacks or a next action, because it keeps output and
    * event in memory.
    */
-  #then(action: RunningAction, output: Value, cause: Cause, follows: boolean, at: number): Done {
+  #then(action: RunningAction, output: Value, trigger: Trigger, follows: boolean, at: number): Done {
     return (isSuccess) => {
-      if (!isSuccess) this.#fallBack(action, output, cause);
-      else if (follows) this.#runFrom(at + 1, output, cause);
+      if (!isSuccess) this.#fallBack(action, output, trigger);
+      else if (follows) this.#runFrom(at + 1, output, trigger);
     };
   }
 
@@ -193,13 +194,13 @@ export class RuleActionList {
   #act(
     action: RunningAction,
     output: Value,
-    cause: Cause,
+    trigger: Trigger,
     follows: boolean,
     done: Done | undefined
   ): boolean | undefined {
     const { counts } = action;
     counts.taken++;
-    const { event, bytes } = cause;
+    const { event, bytes } = trigger;
     const { made, queue, definition } = action;
     try {
       if ('prepare' in made) {
@@ -208,7 +209,7 @@ export class RuleActionList {
         this.#awaited++;
         try {
           if (done !== undefined) keep(event);
-          if (cause.prepared > MAX_PREPARED)
+          if (trigger.prepared > MAX_PREPARED)
             throw new BrokerError('ACTION_FAILED', `one event would send more than ${MAX_PREPARED} characters`);
           const content = made.prepare(output, event);
           if (content === null) {
@@ -216,7 +217,7 @@ export class RuleActionList {
             return this.#count(action, true, undefined);
           }
           checkContent(content);
-          cause.prepared += content.length;
+          trigger.prepared += content.length;
           const settled: Settled = (isSent, error) => this.#finish(action, isSent, error, done);
           const keptBytes = done === undefined ? 0 : bytes;
           if (queue instanceof OwnTarget) queue.add(this.#ruleId, head, content, settled, keptBytes, cascadeOf(event));

@@ -9,13 +9,13 @@ import { errorText } from '../base/errors.ts';
 import { FunctionTimer } from '../base/timing-wheel.ts';
 import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
-import { causeOf } from './cause.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
 import { Meter } from './meter.ts';
 import type { EngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
 import { RuleActionList, statesOf } from './rule-actions.ts';
+import { triggerOf } from './trigger.ts';
 import type { RuleEvent, RuleState } from './types.ts';
 
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
@@ -185,10 +185,10 @@ export class BrokerRule {
     }
     meter.pass();
     const list = this.#list;
-    const cause = causeOf(event, outputs.length);
+    const trigger = triggerOf(event, outputs.length);
     for (const output of outputs) {
-      if (observers.isOpen) observers.add(this.id, output, cause);
-      list?.run(output, cause);
+      if (observers.isOpen) observers.add(this.id, output, trigger);
+      list?.run(output, trigger);
     }
   }
 

@@ -4,7 +4,7 @@ import { CatalogueEvent } from './events/event.ts';
 import type { RuleEvent } from './types.ts';
 
 /** The event for which actions run. */
-export interface Cause {
+export interface Trigger {
   readonly event: RuleEvent;
   /** Approximate memory that is retained with each of its outputs. */
   readonly bytes: number;
@@ -13,7 +13,7 @@ export interface Cause {
 }
 
 /** @param count number of its outputs */
-export function causeOf(event: RuleEvent, count: number): Cause {
+export function triggerOf(event: RuleEvent, count: number): Trigger {
   const bytes = messageOf(event)?.bytes ?? 0;
   return { event, bytes: Math.ceil((2 * bytes) / count), prepared: 0 }; // the packet, and its payload as text
 }
