@@ -33,7 +33,7 @@ import {
  * @throws InvalidInput STREAM_RULE_INVALID if the options of the rule do not allow its window
  */
 export function planOf(select: BoundSelect, settings: PlanSettings): StreamPlan {
-  return new Planner(select, settings).plan();
+  return new PlanBuilder(select, settings).plan();
 }
 
 /** Prefixes of the error messages of operators [stream rules 4.7]. */
@@ -47,7 +47,7 @@ const PREFIXES: Readonly<Record<string, string | undefined>> = {
 };
 
 /** Numbers the operators of a statement, in the order of the data flow [stream rules 10.1]. */
-class Planner {
+class PlanBuilder {
   readonly #select: BoundSelect;
   readonly #settings: PlanSettings;
   readonly #nodes: PlannedNode[] = [];

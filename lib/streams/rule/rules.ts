@@ -386,7 +386,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   }
 }
 
-/** A stream or table of a statement; `label` is its name in the status, as `Planner` gives it. */
+/** A stream or table of a statement; `label` is its name in the status, as `planOf` gives it. */
 interface RuleSource {
   readonly name: string;
   readonly label: string;
