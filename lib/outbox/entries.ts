@@ -1,6 +1,6 @@
 // Two linked lists share the entries: all of them by age, and those of each key, so that an entry is removed in
-// constant time wherever it is. The entries of a key are sent in order, and a lane is in one state at a time; only an
-// entry whose record is committed can be taken. A lane that has failed waits even if what failed is dropped:
+// constant time wherever it is. The entries of a key, its queue, are sent in order, and a queue is in one state at a time; only an
+// entry whose record is committed can be taken. A queue waits after a failure even if its entry is dropped:
 // otherwise thousands of entries that were too old were each tried once without a delay.
 
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
@@ -48,30 +48,30 @@ export class QueuedEntry implements OutboxEntry {
   /** False if the entry must not be sent yet, because its record is not committed. */
   isCommitted: boolean;
   isSending = false;
-  /** The lane; undefined if the entry has left the outbox. */
-  lane: Lane | undefined;
-  /** The neighbours among all entries, and among those of the lane. */
+  /** The queue of its key; undefined if the entry has left the outbox. */
+  queue: KeyQueue | undefined;
+  /** The neighbours among all entries, and among those of the queue. */
   older: QueuedEntry | undefined = undefined;
   newer: QueuedEntry | undefined = undefined;
   before: QueuedEntry | undefined = undefined;
   after: QueuedEntry | undefined = undefined;
 
-  constructor({ id, key, content, addedAt }: StoredEntry, isCommitted: boolean, lane: Lane, keptBytes: number) {
+  constructor({ id, key, content, addedAt }: StoredEntry, isCommitted: boolean, queue: KeyQueue, keptBytes: number) {
     this.id = id;
     this.key = key;
     this.content = content;
     this.addedAt = addedAt;
     this.bytes = content.length + key.length + OVERHEAD_BYTES + keptBytes;
     this.isCommitted = isCommitted;
-    this.lane = lane;
+    this.queue = queue;
   }
 }
 
 /** The entries of one key. As a timer, it fires when they may be sent again after a failure. */
-class Lane extends BaseTimer {
+class KeyQueue extends BaseTimer {
   readonly key: string;
   /**
-   * `ready`: in the list of lanes that may send; `waiting`: for its timer; `resting`: it has no entry that may be sent.
+   * `ready`: in the list of queues that may send; `waiting`: for its timer; `resting`: it has no entry that may be sent.
    */
   state: 'resting' | 'ready' | 'sending' | 'waiting' = 'resting';
   oldest: QueuedEntry | undefined = undefined;
@@ -101,17 +101,17 @@ export class Entries {
   bytes = 0;
   readonly #wheel: TimingWheel;
   readonly #onReady: () => void;
-  readonly #lanes = new Map<string, Lane>();
+  readonly #queues = new Map<string, KeyQueue>();
   #oldest: QueuedEntry | undefined;
   #newest: QueuedEntry | undefined;
   /**
-   * Lanes that may send, in turn; those before `#readyAt` have been taken. A lane whose state is no longer `ready` is
+   * Queues that may send, in turn; those before `#readyAt` have been taken. A queue whose state is no longer `ready` is
    * skipped.
    */
-  #ready: Lane[] = [];
+  #ready: KeyQueue[] = [];
   #readyAt = 0;
 
-  /** @param onReady called when a lane becomes ready to send */
+  /** @param onReady called when a queue becomes ready to send */
   constructor(wheel: TimingWheel, onReady: () => void) {
     this.#wheel = wheel;
     this.#onReady = onReady;
@@ -128,27 +128,27 @@ export class Entries {
    * @param keptBytes memory that is retained for it besides its content
    */
   add(stored: StoredEntry, isCommitted: boolean, keptBytes = 0): QueuedEntry {
-    let lane = this.#lanes.get(stored.key);
-    if (lane === undefined) this.#lanes.set(stored.key, (lane = new Lane(stored.key, this)));
-    const entry = new QueuedEntry(stored, isCommitted, lane, keptBytes);
+    let queue = this.#queues.get(stored.key);
+    if (queue === undefined) this.#queues.set(stored.key, (queue = new KeyQueue(stored.key, this)));
+    const entry = new QueuedEntry(stored, isCommitted, queue, keptBytes);
     entry.older = this.#newest;
     if (this.#newest === undefined) this.#oldest = entry;
     else this.#newest.newer = entry;
     this.#newest = entry;
-    entry.before = lane.newest;
-    if (lane.newest === undefined) lane.oldest = entry;
-    else lane.newest.after = entry;
-    lane.newest = entry;
+    entry.before = queue.newest;
+    if (queue.newest === undefined) queue.oldest = entry;
+    else queue.newest.after = entry;
+    queue.newest = entry;
     this.size++;
     this.bytes += entry.bytes;
-    if (isCommitted) this.#wake(lane);
+    if (isCommitted) this.#wake(queue);
     return entry;
   }
 
   /** Note that the record of an entry is committed: it may be sent. */
   committed(entry: QueuedEntry): void {
     entry.isCommitted = true;
-    if (entry.lane !== undefined) this.#wake(entry.lane);
+    if (entry.queue !== undefined) this.#wake(entry.queue);
   }
 
   /** The oldest entry that is not being sent. */
@@ -159,22 +159,22 @@ export class Entries {
 
   /** Remove an entry. @returns false if it has already been removed */
   remove(entry: QueuedEntry): boolean {
-    const { lane, older, newer, before, after } = entry;
-    if (lane === undefined) return false;
-    entry.lane = undefined;
+    const { queue, older, newer, before, after } = entry;
+    if (queue === undefined) return false;
+    entry.queue = undefined;
     if (older === undefined) this.#oldest = newer;
     else older.newer = newer;
     if (newer === undefined) this.#newest = older;
     else newer.older = older;
-    if (before === undefined) lane.oldest = after;
+    if (before === undefined) queue.oldest = after;
     else before.after = after;
-    if (after === undefined) lane.newest = before;
+    if (after === undefined) queue.newest = before;
     else after.before = before;
     entry.older = entry.newer = entry.before = entry.after = undefined;
     this.size--;
     this.bytes -= entry.bytes;
-    if (lane.oldest === undefined && lane.state !== 'sending') this.#forget(lane);
-    else if (lane.state === 'ready' && !lane.oldest?.isCommitted) lane.state = 'resting';
+    if (queue.oldest === undefined && queue.state !== 'sending') this.#forget(queue);
+    else if (queue.state === 'ready' && !queue.oldest?.isCommitted) queue.state = 'resting';
     return true;
   }
 
@@ -185,19 +185,19 @@ export class Entries {
   }
 
   /**
-   * Take entries to be sent, from the lanes in turn. An entry that has failed before is sent alone.
+   * Take entries to be sent, from the queues in turn. An entry that has failed before is sent alone.
    * @param most maximum number of entries
    */
   take(most: number): QueuedEntry[] {
     const taken: QueuedEntry[] = [];
     while (taken.length < most && this.isReady) {
-      const lane = this.#ready[this.#readyAt];
-      const isAgain = (lane.oldest?.attempts ?? 0) > 0;
+      const queue = this.#ready[this.#readyAt];
+      const isAgain = (queue.oldest?.attempts ?? 0) > 0;
       if (isAgain && taken.length > 0) break;
       this.#readyAt++;
-      lane.state = 'sending';
+      queue.state = 'sending';
       const limit = isAgain ? 1 : most;
-      for (let entry = lane.oldest; entry?.isCommitted && taken.length < limit; entry = entry.after) {
+      for (let entry = queue.oldest; entry?.isCommitted && taken.length < limit; entry = entry.after) {
         if (entry.attempts > 0 && !isAgain) break;
         entry.isSending = true;
         taken.push(entry);
@@ -214,7 +214,7 @@ export class Entries {
    */
   settle(
     taken: readonly QueuedEntry[],
-    lanes: readonly string[],
+    keys: readonly string[],
     attempts: number,
     delayMs: (failures: number) => number
   ): void {
@@ -222,55 +222,55 @@ export class Entries {
       entry.isSending = false;
       entry.attempts += attempts;
     }
-    for (const key of lanes) {
-      const lane = this.#lanes.get(key);
-      if (lane?.state !== 'sending') continue;
-      const { oldest } = lane;
-      lane.state = 'resting';
-      lane.failures = attempts === 0 ? 0 : lane.failures + attempts;
-      if (oldest === undefined) this.#forget(lane);
-      else if (attempts === 0) this.#wake(lane);
+    for (const key of keys) {
+      const queue = this.#queues.get(key);
+      if (queue?.state !== 'sending') continue;
+      const { oldest } = queue;
+      queue.state = 'resting';
+      queue.failures = attempts === 0 ? 0 : queue.failures + attempts;
+      if (oldest === undefined) this.#forget(queue);
+      else if (attempts === 0) this.#wake(queue);
       else {
-        lane.state = 'waiting'; // also if the failed entry is dropped, because the next one would fail, too
-        this.#wheel.arm(lane, delayMs(lane.failures));
+        queue.state = 'waiting'; // also if the failed entry is dropped, because the next one would fail, too
+        this.#wheel.arm(queue, delayMs(queue.failures));
       }
     }
   }
 
-  /** End the back-off of a lane. */
-  rung(lane: Lane): void {
-    if (lane.state !== 'waiting') return;
-    lane.state = 'resting';
-    this.#wake(lane);
+  /** End the back-off of a queue. */
+  rung(queue: KeyQueue): void {
+    if (queue.state !== 'waiting') return;
+    queue.state = 'resting';
+    this.#wake(queue);
   }
 
   /** End all back-offs. */
   wakeAll(): void {
-    for (const lane of this.#lanes.values()) {
-      this.#wheel.disarm(lane);
-      this.rung(lane);
+    for (const queue of this.#queues.values()) {
+      this.#wheel.disarm(queue);
+      this.rung(queue);
     }
   }
 
-  #wake(lane: Lane): void {
-    if (lane.state !== 'resting' || !lane.oldest?.isCommitted) return;
-    lane.state = 'ready';
-    // while nothing is taken, lanes are added and removed
-    if (this.#ready.length > 64 && this.#ready.length - this.#readyAt > 2 * this.#lanes.size) this.#sweep();
-    this.#ready.push(lane);
+  #wake(queue: KeyQueue): void {
+    if (queue.state !== 'resting' || !queue.oldest?.isCommitted) return;
+    queue.state = 'ready';
+    // while nothing is taken, queues are added and removed
+    if (this.#ready.length > 64 && this.#ready.length - this.#readyAt > 2 * this.#queues.size) this.#sweep();
+    this.#ready.push(queue);
     this.#onReady();
   }
 
-  #forget(lane: Lane): void {
-    this.#wheel.disarm(lane);
-    lane.state = 'resting';
-    this.#lanes.delete(lane.key);
+  #forget(queue: KeyQueue): void {
+    this.#wheel.disarm(queue);
+    queue.state = 'resting';
+    this.#queues.delete(queue.key);
   }
 
-  /** Remove the lanes that are no longer ready. */
+  /** Remove the queues that are no longer ready. */
   #sweep(): void {
-    const ready = new Set<Lane>();
-    for (const lane of this.#ready.slice(this.#readyAt)) if (lane.state === 'ready') ready.add(lane);
+    const ready = new Set<KeyQueue>();
+    for (const queue of this.#ready.slice(this.#readyAt)) if (queue.state === 'ready') ready.add(queue);
     this.#ready = [...ready];
     this.#readyAt = 0;
   }
