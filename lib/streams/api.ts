@@ -145,8 +145,9 @@ export interface Ruleset {
  * use a change from their next start.
  */
 export interface StreamConfigApi {
-  /** The entries of a kind, sorted by type and name. */
+  /** The entries of a kind, sorted by type and name. @throws InvalidInput STREAM_CONFIG_INVALID */
   list(kind: StreamConfigKind): Promise<StreamConfigState[]>;
+  /** @throws InvalidInput STREAM_CONFIG_INVALID */
   get(key: StreamConfigKey): Promise<StreamConfigState | undefined>;
   /**
    * Create or replace an entry.
@@ -156,7 +157,10 @@ export interface StreamConfigApi {
    *   STREAM_CONFIG_NOT_FOUND; StateError STREAM_CONFIG_EXISTS, STREAM_LIMIT, STREAM_OF_APP; errors of the format
    */
   set(entry: StreamConfigEntry, options?: { readonly isNew?: boolean }): Promise<readonly string[]>;
-  /** @returns false if the entry does not exist @throws StateError STREAM_CONFIG_IN_USE, which names the users */
+  /**
+   * @returns false if the entry does not exist
+   * @throws InvalidInput STREAM_CONFIG_INVALID; StateError STREAM_CONFIG_IN_USE, which names the users
+   */
   delete(key: StreamConfigKey): Promise<boolean>;
 }
 
@@ -220,6 +224,7 @@ export interface StreamsApi {
   /**
    * Remove a function, a source type or a sink type; running rules keep using it until they are restarted.
    * @returns false if it does not exist
+   * @throws InvalidInput STREAM_INVALID
    */
   deleteType(what: 'function' | 'source' | 'sink', name: string): Promise<boolean>;
   /** @deprecated Use `deleteType`. */

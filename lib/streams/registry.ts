@@ -77,9 +77,15 @@ export class Registry {
     add(this.#formats, type.name, type, 'format');
   }
 
-  /** @returns false if the name is not defined */
+  /** @returns false if the name is not defined @throws InvalidInput STREAM_INVALID */
   undefine(what: 'function' | 'source' | 'sink', name: string): boolean {
-    const all = { function: this.#functions, source: this.#sources, sink: this.#sinks }[what];
+    const all = new Map<unknown, Map<string, unknown>>([
+      ['function', this.#functions],
+      ['source', this.#sources],
+      ['sink', this.#sinks]
+    ]).get(what);
+    if (all === undefined) throw new InvalidInput('STREAM_INVALID', 'what', '"function", "source" or "sink"', what);
+    if (typeof name !== 'string') throw new InvalidInput('STREAM_INVALID', 'name', 'a string', name);
     return all.delete(name.toLowerCase());
   }
 }

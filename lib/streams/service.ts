@@ -5,7 +5,7 @@
 
 import { ErrorReports } from '../base/error-reports.ts';
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
-import { type FieldTable, fieldsOf } from '../base/fields.ts';
+import { checkObject, type FieldTable, fieldsOf } from '../base/fields.ts';
 import { onceMade } from '../base/lazy.ts';
 import type { Ruleset, StreamConfigApi, StreamRule, StreamsApi } from './api.ts';
 import { AllRuleMessages } from './checkpoints/rule-messages.ts';
@@ -174,6 +174,7 @@ export class StreamService
   delete(kind: StreamKind, name: string, options: { readonly force?: boolean } = {}): Promise<void> {
     return this.#change(async () => {
       checkKind(kind);
+      checkObject(options, 'options');
       if (this.#catalogue.get(kind, name) === undefined) throw notFound(kind, name);
       const [user] = this.rules.usersOf(name);
       if (user !== undefined && options.force !== true) {
@@ -213,6 +214,7 @@ export class StreamService
   }
 
   async rule(sql: string, input: Omit<StreamRuleInput, 'sql'> = {}): Promise<StreamRule> {
+    checkObject(input, 'rule');
     const { id } = await this.rules.createAs({ ...input, sql, triggered: false }, true);
     // a rule with actions may have no one who iterates over its emissions
     let emissions = input.actions === undefined ? this.rules.emissions(id) : undefined;

@@ -98,4 +98,33 @@ describe('The stream service', () => {
     await rule.drop();
     assert.deepEqual(await streams.rules.list(), []);
   });
+
+  it('rejects calls with arguments of another type by a code', async () => {
+    await using kit = await createTestBroker();
+    const { streams } = kit.broker;
+    const { config, rules } = streams;
+    await streams.create(DEMO);
+    await rules.create({ id: 'r', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+    const odd: readonly never[] = [null, 5, 'confKey', [], {}, () => 1] as never[];
+    const entry = { kind: 'confKey', type: 'mqtt', name: 'a', properties: {} } as const;
+    const CONFIG = 'STREAM_CONFIG_INVALID';
+    const calls: readonly [call: (given: never) => Promise<unknown>, code: string, given?: readonly never[]][] = [
+      [(given) => config.list(given), CONFIG, odd.filter((one) => one !== 'confKey')],
+      [(given) => config.get(given), CONFIG],
+      [(given) => config.get({ kind: given, type: 'mqtt', name: 'a' }), CONFIG, [null, 'toString'] as never[]],
+      [(given) => config.get({ kind: 'schema', type: given, name: 'a' }), CONFIG, [undefined, null, 5] as never[]],
+      [(given) => config.delete(given), CONFIG],
+      [(given) => config.delete({ kind: 'connection', name: given }), CONFIG, [null, 5] as never[]],
+      [(given) => config.set(given), CONFIG],
+      [(given) => config.set(entry, given), CONFIG, [null, 5, []] as never[]],
+      [(given) => streams.deleteType(given, 'nop'), 'STREAM_INVALID', [...odd, 'nokind', 'toString'] as never[]],
+      [(given) => streams.deleteType('sink', given), 'STREAM_INVALID', [null, 5] as never[]],
+      [(given) => streams.delete('stream', 'demo', given), 'OPTION_INVALID', [null, 5] as never[]],
+      [(given) => streams.rule('SELECT * FROM demo', given), 'OPTION_INVALID', [null, 5] as never[]],
+      [(given) => rules.tag('r', given), 'STREAM_RULE_INVALID', [null, 5] as never[]]
+    ];
+    for (const [call, code, given = odd] of calls)
+      for (const one of given) await assert.rejects(call(one), { code }, `${call} ${String(one)}`);
+    assert.deepEqual(await config.list('confKey'), []);
+  });
 });

@@ -21,6 +21,16 @@ export function keyOf({ kind, type = '', name }: StreamConfigKey): string {
   return kind === 'connection' ? `connection/${name}` : `${kind}/${`${type}`.toLowerCase()}/${name}`;
 }
 
+/** Check a key that an app has given, and return it as `keyOf` does. @throws InvalidInput STREAM_CONFIG_INVALID */
+export function checkedKey(given: StreamConfigKey): string {
+  if (!isPlain(given)) throw invalid('key', 'an object with kind, type and name', given);
+  const { kind, type, name } = given;
+  checkKind(kind);
+  if (kind !== 'connection' && typeof type !== 'string') throw invalid('type', 'a string', type);
+  if (typeof name !== 'string') throw invalid('name', 'a string', name);
+  return keyOf(given);
+}
+
 /** @throws InvalidInput STREAM_CONFIG_INVALID */
 export function checkKind(kind: unknown): void {
   if (typeof kind !== 'string' || !Object.hasOwn(WORDS, kind))

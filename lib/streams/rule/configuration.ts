@@ -6,7 +6,7 @@
 import { InvalidInput, NotFound, StateError, show } from '../../base/errors.ts';
 import { type FieldTable, fieldsOf } from '../../base/fields.ts';
 import { isForOtherServer, namesServer } from '../../base/secret-lists.ts';
-import { memberOf, namedMember } from '../../base/secrets.ts';
+import { isPlain, memberOf, namedMember } from '../../base/secrets.ts';
 import type {
   StreamConfigApi,
   StreamConfigEntry,
@@ -23,7 +23,16 @@ import type { Registry } from '../registry.ts';
 import { LOOKUP_PROPERTIES, SOURCE_PROPERTIES, type SourceSections } from '../sources/stream-settings.ts';
 import { DEFAULT_BOUNDS } from '../streams-options.ts';
 import type { Properties, StreamBounds, StreamsOptions } from '../types.ts';
-import { checkEntry, checkJson, checkKind, invalid, keyOf, SELECTOR, WORDS } from './configuration-entry.ts';
+import {
+  checkEntry,
+  checkedKey,
+  checkJson,
+  checkKind,
+  invalid,
+  keyOf,
+  SELECTOR,
+  WORDS
+} from './configuration-entry.ts';
 import { NO_USE, usesOf } from './configuration-use.ts';
 import type { ReadStreamRule } from './definition.ts';
 import { hasSecrets, hideProperties, keepProperties } from './secrets.ts';
@@ -141,12 +150,14 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   }
 
   async get(key: StreamConfigKey): Promise<StreamConfigState | undefined> {
-    const found = this.#entries.get(keyOf(key));
+    const found = this.#entries.get(checkedKey(key));
     return found && this.#shown(found, this.#uses());
   }
 
-  async set(given: StreamConfigEntry, { isNew }: { readonly isNew?: boolean } = {}): Promise<string[]> {
+  async set(given: StreamConfigEntry, options: { readonly isNew?: boolean } = {}): Promise<string[]> {
     checkEntry(given);
+    if (!isPlain(options)) throw invalid('options', 'an object with isNew', options);
+    const { isNew } = options;
     const { kind, name } = given;
     const key = keyOf(given);
     const exists = this.#entries.has(key);
@@ -237,7 +248,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   }
 
   async delete(key: StreamConfigKey): Promise<boolean> {
-    const found = this.#entries.get(keyOf(key));
+    const found = this.#entries.get(checkedKey(key));
     if (found === undefined) return false;
     const { sections, streams, rules, brokerRules } = this.#uses().get(keyOf(found)) ?? NO_USE;
     const users = [

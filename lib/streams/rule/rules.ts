@@ -6,7 +6,7 @@
 
 import type { ActorRef } from '../../base/actor.ts';
 import { BoundedIterable } from '../../base/collections/bounded-iterable.ts';
-import { NotFound, StateError } from '../../base/errors.ts';
+import { InvalidInput, NotFound, StateError } from '../../base/errors.ts';
 import type { StreamRulesApi } from '../api.ts';
 import type { StreamTable } from '../host.ts';
 import type { HeldRows } from '../sources/held-rows.ts';
@@ -242,6 +242,8 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   tag(id: string, changed: (tags: readonly string[]) => readonly string[]): Promise<void> {
     return this.#change(async () => {
       const rule = this.#find(id);
+      if (typeof changed !== 'function')
+        throw new InvalidInput('STREAM_RULE_INVALID', 'changed', 'a function', changed);
       await this.#describe(rule, { tags: checkTags(changed(rule.definition.tags)) });
     });
   }
