@@ -165,8 +165,12 @@ function textOf(value: unknown): string | undefined {
   return isText ? hideInText(all.join(' ')) : undefined;
 }
 
-/** Check whether properties name another server than the current ones, directly or by the name of a connection. */
+/**
+ * Check whether properties name another server than the current ones, directly or by the name of a connection, or the
+ * same one without TLS.
+ */
 export function isForOtherServer(given: unknown, present: unknown): boolean {
+  if (namedMember(present, 'tls') === true && namedMember(given, 'tls') !== true) return true;
   return [...SERVERS, 'connectionselector'].some((name) => {
     const [value, before] = [given, present].map((owner) => serversOf(namedMember(owner, name)));
     if (value.length === 1 && value[0].host === HIDDEN) return false;
@@ -199,7 +203,7 @@ function serversOf(value: unknown): readonly Server[] {
 
 /** A server is another one if secrets would no longer be encrypted. */
 function isOther(given: Server, present: Server): boolean {
-  const [isEncrypted, wasEncrypted] = [given, present].map(({ scheme }) => /s$|^(ssl|tls)$/.test(scheme));
+  const [isEncrypted, wasEncrypted] = [given, present].map(({ scheme }) => /[^w]s$|^(ssl|tls)$/.test(scheme));
   const isWeaker = wasEncrypted && (!isEncrypted || present.scheme === `${given.scheme}s`);
   return given.host !== present.host || (isWeaker && given.scheme !== present.scheme);
 }

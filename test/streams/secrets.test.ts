@@ -142,6 +142,9 @@ describe('The secrets of actions', () => {
       ['url', 'http://good.example/', 'http://evil.example\t@good.example/'],
       ['url', 'https://good.example/', 'http://good.example/'],
       ['server', 'tls://good.example', 'tcp://good.example'],
+      ['server', 'ssl://good.example:8884', 'ws://good.example:8884'],
+      ['tls', true, false],
+      ['tls', true, undefined],
       ['brokers', 'kafka://a,kafka://b', 'kafka://a,kafka://evil'],
       ['brokers', ['a:1', 'b:1'], ['a:1']],
       ['servers', [{ host: 'a', password: 'p' }], [{ host: 'b', ...masked }]]
