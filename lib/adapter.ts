@@ -33,6 +33,7 @@ export {
   field,
   fieldsOf,
   type GivenTable,
+  isPlainObject,
   type JsonType,
   jsonTypeOf,
   type Localized,

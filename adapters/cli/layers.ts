@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { documentedName, optionName, unknownKey, ZONE_OPTIONS } from '../../lib/adapter.ts';
+import { documentedName, isPlainObject, optionName, unknownKey, ZONE_OPTIONS } from '../../lib/adapter.ts';
 import { BrokerError, InvalidInput } from '../../lib/index.ts';
 import { readFileFor, type Shell } from './command.ts';
 import { configText, MAX_CONFIG_BYTES, repeatedKey } from './config-text.ts';
@@ -79,7 +79,7 @@ function fromText(table: FlagTable, name: string, text: string, place: string): 
 export async function fileLayer(shell: Shell, path: string, table: FlagTable): Promise<Layer> {
   const text = configText(path, await readFileFor(shell, path, MAX_CONFIG_BYTES));
   const parsed = await parse(shell, path, text);
-  if (!isObject(parsed)) {
+  if (!isPlainObject(parsed)) {
     throw new InvalidInput('CONFIG_INVALID', path, 'an object of options', parsed);
   }
   const spelled = new Map<string, string>();
@@ -135,11 +135,11 @@ function place(
 
 /** Merge the two forms of zone settings: the object `zones`, and names such as `zone.external.max_inflight`. */
 function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: string): unknown {
-  if (given !== undefined && !isObject(given)) return given; // refused by readBrokerOptions
+  if (given !== undefined && !isPlainObject(given)) return given; // refused by readBrokerOptions
   const zones = new Map(Object.entries(given ?? {}));
   for (const [name, settings] of dotted) {
     const table = zones.get(name);
-    if (table !== undefined && !isObject(table)) continue; // refused by readBrokerOptions
+    if (table !== undefined && !isPlainObject(table)) continue; // refused by readBrokerOptions
     const twice = Object.keys(settings).find((setting) => Object.hasOwn(table ?? {}, setting));
     if (twice !== undefined) throw repeatedOption(path, `"${twice}" of zone "${name}" is set twice`);
     zones.set(name, { ...table, ...settings });
@@ -149,9 +149,9 @@ function withZones(given: unknown, dotted: ReadonlyMap<string, object>, path: st
 
 /** Refuse an option that is given in two spellings in the same zone. */
 function checkZones(zones: unknown, path: string): void {
-  for (const [zone, settings] of Object.entries(isObject(zones) ? zones : {})) {
+  for (const [zone, settings] of Object.entries(isPlainObject(zones) ? zones : {})) {
     const spelled = new Map<string, string>();
-    for (const key of Object.keys(isObject(settings) ? settings : {})) {
+    for (const key of Object.keys(isPlainObject(settings) ? settings : {})) {
       const name = optionName(ZONE_OPTIONS, key) ?? key;
       const other = spelled.get(name);
       if (other !== undefined)
@@ -159,10 +159,6 @@ function checkZones(zones: unknown, path: string): void {
       spelled.set(name, key);
     }
   }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function repeatedOption(path: string, fault: string): InvalidInput {

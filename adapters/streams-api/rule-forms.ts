@@ -4,6 +4,7 @@
 // are empty are documented.
 
 import type { Static } from 'typebox';
+import { isPlainObject } from '../../lib/adapter.ts';
 import {
   SqlError,
   type StreamRuleDefinition,
@@ -107,17 +108,14 @@ export function checkRule(body: Readonly<Record<string, unknown>>, needsId = tru
 }
 
 function checkAction(action: unknown): void {
-  if (!isObject(action)) throw fault('rule', `expect an object for an action, but found ${JSON.stringify(action)}`);
+  if (!isPlainObject(action))
+    throw fault('rule', `expect an object for an action, but found ${JSON.stringify(action)}`);
   for (const properties of Object.values(action))
-    if (!isObject(properties))
+    if (!isPlainObject(properties))
       throw fault(
         'rule',
         `expect map[string]interface{} type for the action properties, but found ${JSON.stringify(properties)}`
       );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function fault(kind: FaultKind, message: string): Fault {

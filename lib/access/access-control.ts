@@ -11,7 +11,7 @@ import { type Hook, type HookRegistry, isThenable, type Verdict } from '../event
 import type { AccessRule, RuleAction } from '../records/access-rule.ts';
 import type { Ban } from '../records/ban.ts';
 import type { ClientInfo } from '../records/client.ts';
-import { parseSharedFilter } from '../topics/topic.ts';
+import { innerFilter } from '../topics/topic.ts';
 import { AccessRules, type RuledClient } from './access-rules.ts';
 import { AclRecords } from './acl-records.ts';
 import { Applications } from './applications.ts';
@@ -548,12 +548,6 @@ async function close(loaded: Loaded): Promise<void> {
 /** A topic name as the client knows it. */
 function unmounted({ mountpoint }: ClientInfo, topic: string): string {
   return topic.slice(mountpoint.length);
-}
-
-/** A topic filter without its share prefix. */
-export function innerFilter(filter: string): string {
-  const shared = parseSharedFilter(filter);
-  return typeof shared === 'object' ? shared.filter : filter;
 }
 
 /** The functions that a source may have. */

@@ -113,6 +113,7 @@ export function show(value: unknown): string {
   }
 }
 
-function truncated(text: string): string {
+/** A text of at most 80 characters, for messages. */
+export function truncated(text: string): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

@@ -510,9 +510,14 @@ const EXPECTED: Readonly<Record<string, string | undefined>> = {
   any: 'a value'
 };
 
+/** Check whether a value is an object, as opposed to a list and null. */
+export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Check whether a value is an object with fields: no array, and no bytes. */
 function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value);
+  return isPlainObject(value) && !ArrayBuffer.isView(value);
 }
 
 function readRate(value: unknown): Rate | undefined {
@@ -536,8 +541,8 @@ function nameOf(table: FieldTable, key: string, spelling: Policy['spelling']): s
 
 /** Check that a value is a plain object of options. @throws InvalidInput OPTION_INVALID */
 export function checkObject(value: unknown, field: string): void {
-  const isGood = typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Map);
-  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
+  if (!isPlainObject(value) || value instanceof Map)
+    throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
 /** Check that all keys are in `known`. @throws InvalidInput OPTION_UNKNOWN */

@@ -1,5 +1,6 @@
 import type { BrokerEvents, NoticeName } from '../events/catalogue.ts';
 import type { ClientInfo } from '../records/client.ts';
+import { plainAddress } from '../records/transport-info.ts';
 
 /** The session expiry interval that means "never" [MQTT-3.1.2.11.2]. */
 const NEVER_SEC = 0xffff_ffff;
@@ -38,11 +39,6 @@ function connected(client: ClientInfo, nowMs: number): object {
     connected_at: client.connectedAt ?? nowMs,
     ts: nowMs
   };
-}
-
-/** The plain form of an IPv4 address that an IPv6 socket has reported. */
-function plainAddress(address: string | undefined): string | undefined {
-  return address?.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 
 function orUndefined(text: string | undefined): string {

@@ -5,7 +5,7 @@
 // ill-formed UTF-8, U+0000, repeated properties, packet id 0 and wildcards in topic names, and loses the order of
 // user properties.
 
-import { ProtocolError } from '../base/errors.ts';
+import { ProtocolError, truncated } from '../base/errors.ts';
 import { isAllowedCode } from './allowed-codes.ts';
 import { BodyReader } from './body-reader.ts';
 import { readProperties } from './properties.ts';
@@ -477,8 +477,4 @@ function badTopic(what: string): ProtocolError {
 
 function packetIdZero(): ProtocolError {
   return refused('packet id: 0 is not allowed; use 1 to 65535'); // [MQTT-2.2.1-3]
-}
-
-function truncated(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

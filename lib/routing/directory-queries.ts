@@ -4,7 +4,7 @@ import type { ProtocolVersion, QoS } from '../packets/types.ts';
 import type { Field } from '../records/record-table.ts';
 import { CLIENT_FIELDS, type RecordedSession } from '../records/session-records.ts';
 import { type RecordedSubscription, SUBSCRIPTION_FIELDS } from '../records/subscription-record.ts';
-import { checkTopicFilter, covers, matches, parseSharedFilter } from '../topics/topic.ts';
+import { checkTopicFilter, covers, innerFilter, matches, parseSharedFilter } from '../topics/topic.ts';
 
 const DEFAULT_LIMIT = 1_000;
 const MAX_LIMIT = 10_000;
@@ -125,9 +125,7 @@ function contains<S>({ from }: Field<S, string | undefined>): (source: S, wanted
 
 /** The topic filter as the client sees it, without a share prefix. */
 function plainFilter(source: RecordedSubscription): string {
-  const filter = SUBSCRIPTION_FIELDS.filter.from(source, '');
-  const shared = parseSharedFilter(filter);
-  return typeof shared === 'object' ? shared.filter : filter;
+  return innerFilter(SUBSCRIPTION_FIELDS.filter.from(source, ''));
 }
 
 function groupOf({ filter }: RecordedSubscription): string | undefined {

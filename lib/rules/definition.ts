@@ -5,7 +5,7 @@
 
 import { randomBytes } from '../base/builtins.ts';
 import { InvalidInput, show } from '../base/errors.ts';
-import { checkNames, checkObject, nearest } from '../base/fields.ts';
+import { checkNames, checkObject, isPlainObject, nearest } from '../base/fields.ts';
 import type { ActionGiven, ActionInput, Params, ResourceInput, RuleChange, RuleFunction, RuleInput } from './types.ts';
 
 /** An action as stored. */
@@ -221,10 +221,6 @@ function withoutAliases(given: object): Record<keyof RuleChange, unknown> {
   const fields: Record<string, unknown> = { ...given };
   for (const [alias, name] of Object.entries(ALIASES)) if (Object.hasOwn(fields, alias)) fields[name] ??= fields[alias];
   return fields as Record<keyof RuleChange, unknown>;
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function invalid(field: string, expected: string, got: unknown): InvalidInput {

@@ -146,9 +146,8 @@ export function matches(filter: string, name: string): boolean {
  */
 export function covers(allowed: string, requested: string): boolean {
   if (!isFilter(allowed) || !isFilter(requested) || parseSharedFilter(allowed) !== undefined) return false;
-  const shared = parseSharedFilter(requested);
   const outer = allowed.split('/');
-  const inner = (typeof shared === 'object' ? shared.filter : requested).split('/');
+  const inner = innerFilter(requested).split('/');
   // As topic names are never empty, "#" is equivalent to "+/#", and "/#" to "/+/#".
   if (inner[0] === '#') inner.unshift('+');
   else if (inner[0] === '' && inner[1] === '#') inner.splice(1, 0, '+');
@@ -210,8 +209,13 @@ export function unmountedFilter(filter: string, mountpoint: string): string {
 }
 
 function sharePrefixLength(filter: string): number {
+  return filter.length - innerFilter(filter).length;
+}
+
+/** A topic filter without its share prefix, `$share/group/`. */
+export function innerFilter(filter: string): string {
   const shared = parseSharedFilter(filter);
-  return typeof shared === 'object' ? filter.length - shared.filter.length : 0;
+  return typeof shared === 'object' ? shared.filter : filter;
 }
 
 /** Tell whether a valid topic filter contains a wildcard. */

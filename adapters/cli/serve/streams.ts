@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../../lib/adapter.ts';
 import { InvalidInput, type StreamsOptions } from '../../../lib/index.ts';
 import { readCredentials } from '../../rest/index.ts';
 import type { StreamsApiOptions } from '../../streams-api/index.ts';
@@ -35,7 +36,7 @@ export async function configuredStreams(
 ): Promise<ConfiguredStreams> {
   if (given === undefined) return { folders: [] };
   const place = `${config}: streams`;
-  if (!isObject(given))
+  if (!isPlainObject(given))
     throw new InvalidInput('OPTION_INVALID', place, 'an object with "definitions" and "rules"', given);
   refuse(given, IN_CODE, place);
   const { folders = [], ...streams } = given;
@@ -51,14 +52,10 @@ export async function configuredStreams(
  */
 export function readServedStreamsOptions(given: unknown, place: string): ServedStreamsOptions {
   if (given === undefined) return {};
-  if (!isObject(given)) throw new InvalidInput('OPTION_INVALID', place, 'an object of options', given);
+  if (!isPlainObject(given)) throw new InvalidInput('OPTION_INVALID', place, 'an object of options', given);
   refuse(given, DECIDED, place);
   if (given.credentials !== undefined) readCredentials(given.credentials, `${place}.credentials`, SERVED);
   return given as ServedStreamsOptions;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function refuse(given: object, names: readonly string[], place: string): void {

@@ -5,6 +5,7 @@
 // in the store may use them.
 
 import { StateError } from '../../base/errors.ts';
+import { isPlainObject } from '../../base/fields.ts';
 import { lazy, lazyIterator, onceMade } from '../../base/lazy.ts';
 import type { StreamRulesApi, StreamsApi } from '../../streams/api.ts';
 import type { StreamsHost } from '../../streams/host.ts';
@@ -99,7 +100,7 @@ export class Streams {
         return service()?.isRunning ?? true;
       },
       // the app may change its object in the meantime; the service refuses a value that is not an object
-      push: (stream, row, meta) => methods.push(stream, isObject(row) ? { ...row } : row, meta),
+      push: (stream, row, meta) => methods.push(stream, isPlainObject(row) ? { ...row } : row, meta),
       beforeStart: (run) => {
         this.#beforeStart.add(run);
         return () => void this.#beforeStart.delete(run);
@@ -136,8 +137,4 @@ export class Streams {
     if (!this.#isHalted) await service.begin();
     return service;
   }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,7 @@
 // order in `MessageHooks`, `FilterDecisions` or `Subscribing.check` has to be made here, too. Hooks of the app and
 // sources that ask a server are called only on request (`ask`), because they may be slow or have effects.
 
-import { type AccessControl, innerFilter } from '../../access/access-control.ts';
+import type { AccessControl } from '../../access/access-control.ts';
 import type { FoundAccessRule } from '../../access/access-rules.ts';
 import { isAddress } from '../../access/network.ts';
 import { isSystem } from '../../access/rule.ts';
@@ -16,7 +16,7 @@ import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { AccessRule, RuleAction } from '../../records/access-rule.ts';
 import type { ClientInfo } from '../../records/client.ts';
 import { SessionClient } from '../../session/session-client.ts';
-import { checkTopicFilter, checkTopicName, mountedName } from '../../topics/topic.ts';
+import { checkTopicFilter, checkTopicName, innerFilter, mountedName } from '../../topics/topic.ts';
 import { DEFAULT_ZONE } from '../configuration/options.ts';
 import { parseDelayed } from '../features/delayed.ts';
 import { newMessage } from '../new-message.ts';

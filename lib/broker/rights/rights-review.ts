@@ -1,9 +1,9 @@
-import { type AccessControl, innerFilter } from '../../access/access-control.ts';
+import type { AccessControl } from '../../access/access-control.ts';
 import { allowsUnmatched } from '../../events/hooks.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
-import { unmountedFilter } from '../../topics/topic.ts';
+import { innerFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { hasQueue } from './source-review.ts';

@@ -10,7 +10,7 @@
 // with its connection gets nothing through the subscription. An answer to a question that was asked before the
 // withdrawal (`askAgain`) holds only until the next question, which follows at once.
 
-import { type AccessControl, innerFilter } from '../../access/access-control.ts';
+import type { AccessControl } from '../../access/access-control.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
@@ -18,7 +18,7 @@ import type { Routing } from '../../routing/routing.ts';
 import { ASKED_SUBSCRIPTIONS, type Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
-import { unmountedFilter } from '../../topics/topic.ts';
+import { innerFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
 import { type FilterDecision, FilterDecisions, RETRY_MS } from './filter-decisions.ts';

@@ -4,7 +4,7 @@
 // that the broker does not have is absent (`unknown`), never empty.
 
 import type { PresentAlarm } from '../../records/alarm.ts';
-import { parseSharedFilter } from '../../topics/topic.ts';
+import { innerFilter } from '../../topics/topic.ts';
 import { CLIENT, hostOf } from './client-columns.ts';
 import type { Columns } from './column.ts';
 import type { RuleEventName } from './event-name.ts';
@@ -303,10 +303,4 @@ export const RULE_EVENTS: Readonly<Record<RuleEventName, RuleEventEntry>> = {
 /** A statement for the messages of certain topics. */
 function forTopics(event: string): string {
   return `SELECT * FROM "$events/${event}" WHERE topic =~ 't/#'`;
-}
-
-/** A topic filter without the group of a shared subscription. */
-function innerFilter(filter: string): string {
-  const shared = parseSharedFilter(filter);
-  return typeof shared === 'object' ? shared.filter : filter;
 }

@@ -1,6 +1,5 @@
-import { compareStrings } from '../../sql/compare.ts';
 import type { Accumulator } from '../function.ts';
-import { isNull, isNumber, kindOf, type StreamValue } from '../values/values.ts';
+import { compareAlike, isNull, isNumber, kindOf, type StreamValue } from '../values/values.ts';
 import { invalidArgument } from './totals.ts';
 
 /** 1: greatest, -1: least. */
@@ -19,13 +18,6 @@ function takesPart(name: string, value: StreamValue, present: StreamValue): bool
   return true;
 }
 
-/** Negative, 0 or positive. */
-function compare(left: StreamValue, right: StreamValue): number {
-  if (typeof left === 'string') return compareStrings(left, right as string);
-  const [a, b] = [left as number, right as number]; // also bigint and Date, which JavaScript compares by value
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
 /** `min` and `max` of a group whose rows leave all at once. */
 export class Extreme implements Accumulator {
   readonly #name: string;
@@ -41,7 +33,7 @@ export class Extreme implements Accumulator {
   add(args: readonly StreamValue[]): void {
     const value = args[0];
     if (!takesPart(this.#name, value, this.#value)) return;
-    if (isNull(this.#value) || compare(value, this.#value) * this.#direction > 0) this.#value = value;
+    if (isNull(this.#value) || compareAlike(value, this.#value) * this.#direction > 0) this.#value = value;
   }
 
   result(): StreamValue {
@@ -83,7 +75,7 @@ export class SlidingExtreme implements Accumulator {
     const value = args[0];
     const values = this.#values;
     if (!takesPart(this.#name, value, values[values.length - 1])) return;
-    while (values.length > this.#head && compare(value, values[values.length - 1]) * this.#direction > 0) {
+    while (values.length > this.#head && compareAlike(value, values[values.length - 1]) * this.#direction > 0) {
       values.pop();
       this.#numbers.pop();
     }

@@ -1,6 +1,5 @@
-import { compareStrings } from '../../sql/compare.ts';
 import { type Collection, type Evaluate, type Frame, isCollection, type Tuple } from '../values/tuple.ts';
-import { isNull, isNumber, kindOf, StreamFailure, type StreamValue, typeName } from '../values/values.ts';
+import { compareAlike, isNull, isNumber, kindOf, StreamFailure, type StreamValue, typeName } from '../values/values.ts';
 import type { MakeOperator } from './operator.ts';
 
 /** A key of ORDER BY. */
@@ -56,14 +55,8 @@ function compareRows(left: readonly StreamValue[], right: readonly StreamValue[]
       if (isNull(a) && isNull(b)) continue;
       return isNull(a) ? 1 : -1;
     }
-    const order = compareValues(a, b);
+    const order = compareAlike(a, b);
     if (order !== 0) return keys[index].isDescending ? -order : order;
   }
   return 0;
-}
-
-function compareValues(left: StreamValue, right: StreamValue): number {
-  if (typeof left === 'string') return compareStrings(left, right as string);
-  const [a, b] = [left as number, right as number]; // also bigint, boolean and Date, which JavaScript compares by value
-  return a < b ? -1 : a > b ? 1 : 0;
 }

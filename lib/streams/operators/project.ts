@@ -3,6 +3,7 @@
 // Absent and null columns are left out unless `sendNilField` is set. An expanding function makes several rows, each
 // with the other columns, so what one row makes is weighed in total.
 
+import { setKey } from '../../sql/values.ts';
 import { type KnownWeights, MAX_WEIGHT, weightOf } from '../../sql/weight.ts';
 import type { BoundField, BoundSelect } from '../expressions/bound.ts';
 import type { ExpandingState, StreamFunctionTools } from '../function.ts';
@@ -56,7 +57,7 @@ export function makeProject(
   }
   const expanding = fields.findIndex((field) => field.type === 'expanding' && field.function.kind === 'rows');
   const writes = fields.map((field, index) => (index === expanding ? nothing : writeOf(field, tools, sendNilField)));
-  if (sendMetaToSink) writes.push((tuple, output) => put(output, '__meta', tuple.metadata()));
+  if (sendMetaToSink) writes.push((tuple, output) => setKey(output, '__meta', tuple.metadata()));
   if (expanding !== -1) return severalRows(fields[expanding] as Expanding, writes, { tools, expanding, sendNilField });
   return (tuple, outputs) => {
     const output: Output = {};
@@ -90,7 +91,7 @@ function hasNull(columns: StreamValueObject): boolean {
 
 function withoutNull(columns: StreamValueObject): StreamValueObject {
   const output: Output = {};
-  for (const name of Object.keys(columns)) if (!isNull(columns[name])) put(output, name, columns[name]);
+  for (const name of Object.keys(columns)) if (!isNull(columns[name])) setKey(output, name, columns[name]);
   return output;
 }
 
@@ -199,13 +200,7 @@ function resultOf({ function: row, names, args, slot }: Expanding, tools: Stream
 }
 
 function putUnlessNull(output: Output, name: string, value: StreamValue, sendNilField: boolean): void {
-  if (!isNull(value)) put(output, name, value);
-  else if (sendNilField) put(output, name, null);
+  if (!isNull(value)) setKey(output, name, value);
+  else if (sendNilField) setKey(output, name, null);
   else if (Object.hasOwn(output, name)) delete output[name];
-}
-
-/** Set a column, including one whose name has a special meaning for objects. */
-function put(output: Output, name: string, value: StreamValue): void {
-  if (name !== '__proto__') output[name] = value;
-  else Object.defineProperty(output, name, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -9,7 +9,7 @@ import type {
   StreamRuleDefinition,
   StreamRuleInput
 } from '../types.ts';
-import { readRuleOptions } from './rule-options.ts';
+import { invalid, readRuleOptions } from './rule-options.ts';
 
 /** Maximum length of an id in bytes of UTF-8. */
 const MAX_ID = 256;
@@ -147,8 +147,4 @@ function readAction(action: ActionInput, index: number): PlannedAction[] {
 
 function missing(field: string, sentence: string, got: unknown): InvalidInput {
   return new InvalidInput('STREAM_RULE_INVALID', field, 'a value', got, sentence);
-}
-
-function invalid(field: string, expected: string, got: unknown): InvalidInput {
-  return new InvalidInput('STREAM_RULE_INVALID', field, expected, got);
 }

@@ -148,6 +148,6 @@ export function readRuleOptions(given: unknown, defaults: Partial<RuleOptions> =
   return options.qos === 2 && !hasInterval ? { ...options, checkpointInterval: EXACT_INTERVAL_MS } : options;
 }
 
-function invalid(field: string, expected: string, got: unknown): InvalidInput {
+export function invalid(field: string, expected: string, got: unknown): InvalidInput {
   return new InvalidInput('STREAM_RULE_INVALID', field, expected, got);
 }

@@ -1,4 +1,5 @@
 import { InvalidInput } from '../../base/errors.ts';
+import { isPlainObject } from '../../base/fields.ts';
 import type { Ruleset } from '../api.ts';
 import type { StreamRuleInput } from '../types.ts';
 
@@ -10,12 +11,12 @@ const SECTIONS = ['streams', 'tables', 'rules', 'config'] as const;
  */
 export function readRuleset(given: unknown): Ruleset {
   const isExport =
-    isObject(given) && (Object.keys(given).length === 0 || SECTIONS.some((name) => given[name] !== undefined));
+    isPlainObject(given) && (Object.keys(given).length === 0 || SECTIONS.some((name) => given[name] !== undefined));
   if (!isExport) throw invalid('ruleset', 'an object with streams, tables and rules', given);
   const { streams = {}, tables = {}, rules = {}, config = [] } = given;
   for (const [name, section] of Object.entries({ streams, tables, rules }))
-    if (!isObject(section)) throw invalid(`ruleset.${name}`, 'an object of strings by name', section);
-  if (!Array.isArray(config) || !config.every(isObject))
+    if (!isPlainObject(section)) throw invalid(`ruleset.${name}`, 'an object of strings by name', section);
+  if (!Array.isArray(config) || !config.every(isPlainObject))
     throw invalid('ruleset.config', 'a list of sections, connections and schemas', config);
   return { streams, tables, rules, config } as unknown as Ruleset; // the strings are checked one by one, as statements and as JSON
 }
@@ -28,10 +29,6 @@ export function readRuleJson(id: string, json: unknown): StreamRuleInput {
     const text = `Parse rule ${id} error : ${(error as Error).message}.`;
     throw new InvalidInput('STREAM_RULE_INVALID', `rules.${id}`, 'JSON', json, text);
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function invalid(field: string, expected: string, got: unknown): InvalidInput {

@@ -4,6 +4,7 @@
 // (`plain`, `plainRow`).
 
 import { BrokerError } from '../../base/errors.ts';
+import { compareStrings } from '../../sql/compare.ts';
 import { type ObjectWith, setKey, type ValueWith } from '../../sql/values.ts';
 
 /**
@@ -274,6 +275,13 @@ class PlainCopy {
     this.#rest -= weight;
     if (this.#rest < 0) throw tooHeavy('a row of the result', this.#most);
   }
+}
+
+/** Compare two values of one type that has an order: strings, numbers, booleans or dates. Negative, 0 or positive. */
+export function compareAlike(left: StreamValue, right: StreamValue): number {
+  if (typeof left === 'string') return compareStrings(left, right as string);
+  const [a, b] = [left as number, right as number]; // also bigint, boolean and Date, which JavaScript compares by value
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** @param what subject of the message: `the row` */
