@@ -1,7 +1,7 @@
 // Two linked lists share the entries: all of them by age, and those of each key, so that an entry is removed in
-// constant time wherever it is. The entries of a key, its queue, are sent in order, and a queue is in one state at a time; only an
-// entry whose record is committed can be taken. A queue waits after a failure even if its entry is dropped:
-// otherwise thousands of entries that were too old were each tried once without a delay.
+// constant time wherever it is. The entries of a key, its queue, are sent in order, and a queue is in one state at a
+// time; only an entry whose record is committed can be taken. A queue waits after a failure even if the entry is
+// dropped: otherwise thousands of entries that were too old were each tried once without a delay.
 
 import { BaseTimer, type TimingWheel } from '../base/timing-wheel.ts';
 
