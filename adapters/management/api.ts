@@ -7,10 +7,10 @@ import { documentStyle } from './openapi.ts';
 import { type ManagementMembers, operation } from './operation.ts';
 import { OPERATIONS } from './operations/index.ts';
 import { type ManagementOptions, type ManagementSettings, readManagementOptions } from './options.ts';
+import { PagePositions } from './page-positions.ts';
 import { Reply } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
 import { envelope } from './style.ts';
-import { Walks } from './walks.ts';
 
 /** The management interface of a broker, ready to be mounted. */
 export interface ManagementApi extends HttpMounts {
@@ -93,7 +93,7 @@ function management(broker: Broker, settings: ManagementSettings): RestInterface
     isOriginal,
     appOperations,
     streams: new EventStreams(broker, settings.maxEventStreams),
-    walks: new Walks(broker),
+    positions: new PagePositions(broker),
     optionSource
   };
   return {

@@ -2,8 +2,8 @@ import type * as kit from '../rest/kit/index.ts';
 import { operation as define } from '../rest/kit/index.ts';
 import type { EventStreams } from './event-stream.ts';
 import type { OptionOrigin } from './options.ts';
+import type { PagePositions } from './page-positions.ts';
 import type { Revision } from './revisions.ts';
-import type { Walks } from './walks.ts';
 
 /** Members that only the management interface has in the context of a call. */
 export interface ManagementMembers {
@@ -17,7 +17,7 @@ export interface ManagementMembers {
   /** The event streams of the mount. */
   readonly streams: EventStreams;
   /** The positions at which pages of the lists of the mount have ended. */
-  readonly walks: Walks;
+  readonly positions: PagePositions;
   /**
    * Check whether a hash is that of the secret or password in the request.
    * @throws InvalidInput if the hash is not valid

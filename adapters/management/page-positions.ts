@@ -4,8 +4,8 @@ import { type Caller, crypto } from '../rest/index.ts';
 import type { PageRequest } from '../rest/kit/index.ts';
 
 /** Time within which the next page of a list must be requested, in milliseconds. */
-const WALK_MS = 60_000;
-const MAX_WALKS = 1_000;
+const POSITION_MS = 60_000;
+const MAX_POSITIONS = 1_000;
 
 /** A page that may be requested next. */
 interface Next {
@@ -18,10 +18,10 @@ interface Next {
  * with page numbers alone, added or removed rows would move others to a page that has been read already, or that is
  * never read.
  */
-export class Walks {
+export class PagePositions {
   readonly #broker: Broker;
   /** Keyed by caller, list, query, limit and page number. */
-  readonly #next = new LRUCache<string, Next>({ max: MAX_WALKS });
+  readonly #next = new LRUCache<string, Next>({ max: MAX_POSITIONS });
 
   constructor(broker: Broker) {
     this.#broker = broker;
@@ -42,7 +42,7 @@ export class Walks {
     for await (const part of directory.parts(list, { ...query, ...place, limit })) {
       const cursor = part.end && (part.end.end ?? from);
       // set before the client has the last part, because it may request the next page at once
-      if (cursor !== undefined) this.#next.set(keyOf(number + 1), { cursor, untilMs: clock.monotonic() + WALK_MS });
+      if (cursor !== undefined) this.#next.set(keyOf(number + 1), { cursor, untilMs: clock.monotonic() + POSITION_MS });
       yield part;
     }
   }

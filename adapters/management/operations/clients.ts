@@ -1,6 +1,6 @@
 // A row for each operation; `withNodeForms` makes two of one, for the cluster and for a node. Records are
 // written by the tables of `lib/records`, whose column decides the names. Lists come from the directory in parts, and
-// pages continue where the previous one ended (`walks`). Kicking ends the session and does not publish the will, as
+// pages continue where the previous one ended (`positions`). Kicking ends the session and does not publish the will, as
 // in the documented products.
 
 import { plainAddress, recordNames } from '../../../lib/adapter.ts';
@@ -101,11 +101,11 @@ function writtenAddress(given: string): string {
 }
 
 function list(context: Context, given: Conditions): Listing<ClientRecord> {
-  const { walks, revision } = context;
+  const { positions, revision } = context;
   const query = queryOf(context, given);
   // there are no records of clients without CONNECT
   if (given.conn_state === 'idle') return new Listing([], write, { count: -1, hasNext: false });
-  const parts = walks.page(context, 'clients', query);
+  const parts = positions.page(context, 'clients', query);
   return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 

@@ -15,8 +15,8 @@ const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(CONNECTION) } as const;
 
 function list(context: Context): Listing<ClientRecord> {
-  const { broker, walks } = context;
-  const parts = walks.page(context, 'clients', { isConnected: true });
+  const { broker, positions } = context;
+  const parts = positions.page(context, 'clients', { isConnected: true });
   return new Listing(parts, write, () => ({ count: broker.metrics.gauge('connections') }));
 }
 

@@ -16,7 +16,7 @@ function shape({ topic, node }: RouteRecord): object {
 }
 
 function list(context: Context): Listing<RouteRecord> {
-  return new Listing(context.walks.page(context, 'routes', {}), shape, ({ count }) => ({ count }));
+  return new Listing(context.positions.page(context, 'routes', {}), shape, ({ count }) => ({ count }));
 }
 
 /** Topic filters with subscriptions. */

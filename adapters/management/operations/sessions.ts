@@ -14,7 +14,7 @@ const EXAMPLE = sensorAs(NAMES);
 const READ = { method: 'GET', in: EARLIER, data: listOf(SESSION) } as const;
 
 function list(context: Context): Listing<SessionRecord> {
-  return new Listing(context.walks.page(context, 'sessions', {}), write, ({ count }) => ({ count }));
+  return new Listing(context.positions.page(context, 'sessions', {}), write, ({ count }) => ({ count }));
 }
 
 async function lookUp({ broker }: Context, clientId: string): Promise<Listing<SessionRecord>> {

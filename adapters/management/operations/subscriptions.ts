@@ -38,16 +38,16 @@ function writerOf({ dialect, hasSharePrefix }: Revision): (record: SubscriptionR
 }
 
 function list(context: Context, given: Conditions): Listing<SubscriptionRecord> {
-  const { broker, walks, revision, isOriginal } = context;
+  const { broker, positions, revision, isOriginal } = context;
   const write = writerOf(revision);
   // the original products ignore other conditions and pages
   if (given.topic !== undefined && isOriginal) return new Listing(withFilter(broker, given.topic), write);
-  const parts = walks.page(context, 'subscriptions', queryOf(given));
+  const parts = positions.page(context, 'subscriptions', queryOf(given));
   return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 
 function ofClient(context: Context, clientId: string, given: Conditions): Listing<SubscriptionRecord> {
-  const parts = context.walks.page(context, 'subscriptions', { ...queryOf(given), clientId });
+  const parts = context.positions.page(context, 'subscriptions', { ...queryOf(given), clientId });
   return new Listing(parts, writerOf(context.revision));
 }
 
