@@ -8,7 +8,7 @@ import type { TargetLimits } from '../../targets/target.ts';
 import type { OpenSink, Properties, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
-import { type ItemKind, KeptItem, keptContent } from './item.ts';
+import { EntryItem, encodeEntry, type ItemKind } from './item.ts';
 
 /** An output that cannot be sent is kept without an age limit. */
 const NO_AGE = Number.MAX_SAFE_INTEGER;
@@ -47,10 +47,10 @@ export class SinkCache {
     this.#outbox = outboxes.open({
       name: cacheName(ruleId, index, type),
       label: `sink_${type}_${index} of stream rule ${ruleId}`,
-      ...cacheLimits({ ...properties, enableCache: true }),
+      ...outboxLimitsOf({ ...properties, enableCache: true }),
       send: async ([entry]) => {
         try {
-          await sendKept(sink, entry, kind.properties);
+          await sendEntry(sink, entry, kind.properties);
         } catch (error) {
           setup.failed(error instanceof SendError && error.isFinal ? (error.cause ?? error) : error);
           throw error;
@@ -73,7 +73,7 @@ export class SinkCache {
 
   /** @throws StreamFailure; StateError BROKER_NOT_STARTED */
   add(item: SinkItem): void {
-    this.#outbox.add('', keptContent(item, this.#setup.kind.dynamic, this.#setup.isJson));
+    this.#outbox.add('', encodeEntry(item, this.#setup.kind.dynamic, this.#setup.isJson));
   }
 
   /** End delays, because the target can be reached again. */
@@ -91,7 +91,7 @@ export class SinkCache {
  * The limits of the outbox of a sink: those of the cache, or those of any outbox if outputs are not persisted. Sinks have
  * shorter time limits than it.
  */
-export function cacheLimits(properties: CommonProperties): TargetLimits {
+export function outboxLimitsOf(properties: CommonProperties): TargetLimits {
   if (!properties.enableCache) return { timeout: SEND_MS };
   const { memoryCacheThreshold, maxDiskCache, resendInterval, retryInterval } = properties;
   const interval = resendInterval ?? retryInterval;
@@ -111,13 +111,13 @@ export function cacheLimits(properties: CommonProperties): TargetLimits {
  * Send an entry of an outbox.
  * @throws SendError with `isFinal` after the last attempt, and if each further attempt would fail
  */
-export async function sendKept(
+export async function sendEntry(
   sink: OpenSink,
   { id, content, attempts, cascade }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'> & { readonly cascade?: Cascade },
   properties: Properties
 ): Promise<void> {
   try {
-    await sink.send(new KeptItem(id, content as Buffer, properties, cascade));
+    await sink.send(new EntryItem(id, content as Buffer, properties, cascade));
   } catch (error) {
     const { retryCount } = properties as unknown as CommonProperties;
     const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP';

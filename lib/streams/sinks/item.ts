@@ -62,8 +62,8 @@ export class MadeItem implements SinkItem {
   }
 }
 
-/** An item of the cache. */
-export class KeptItem implements SinkItem {
+/** An item that is sent from an entry of an outbox. */
+export class EntryItem implements SinkItem {
   readonly id: string;
   readonly bytes: Buffer;
   readonly value: unknown;
@@ -73,7 +73,7 @@ export class KeptItem implements SinkItem {
 
   constructor(id: string, content: Buffer, properties: Properties, cascade?: Cascade) {
     const end = 4 + content.readUInt32BE(0);
-    const head = parseJson(content.toString('utf8', 4, end)) as KeptHead;
+    const head = parseJson(content.toString('utf8', 4, end)) as ItemHead;
     this.id = id;
     this.bytes = content.subarray(end);
     this.cause = withCascade(head.cause, cascade);
@@ -89,7 +89,7 @@ export class KeptItem implements SinkItem {
   }
 }
 
-interface KeptHead {
+interface ItemHead {
   /** The kind of the value: the bytes, their text, the JSON in them, or the member `value`. */
   readonly kind: 'bytes' | 'text' | 'json' | 'value';
   readonly value?: unknown;
@@ -98,15 +98,15 @@ interface KeptHead {
 }
 
 /**
- * The content of a cache entry: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
+ * Encode an item as the content of an entry: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
  * @param isJson whether the bytes are the JSON of the value, or the string itself
  * @throws StreamFailure
  */
-export function keptContent(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {
+export function encodeEntry(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {
   const { value, bytes, cause } = item;
   const filled = Object.fromEntries([...dynamic.keys()].map((name) => [name, item.property(name)]));
   const kind = value instanceof Uint8Array ? 'bytes' : !isJson ? 'value' : typeof value === 'string' ? 'text' : 'json';
-  const head: KeptHead = { kind, filled, ...(kind === 'value' && { value }), ...(cause && { cause }) };
+  const head: ItemHead = { kind, filled, ...(kind === 'value' && { value }), ...(cause && { cause }) };
   const text = Buffer.from(jsonText(head));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);

@@ -8,9 +8,9 @@ import type { Cascade } from '../../packets/named-publisher.ts';
 import type { Target, TargetLimits } from '../../targets/target.ts';
 import type { Properties, SinkSetup, SinkType } from '../types.ts';
 import type { Cause } from '../values/cause.ts';
-import { cacheLimits, sendKept } from './cache.ts';
+import { outboxLimitsOf, sendEntry } from './cache.ts';
 import { COMMON_SINK_PROPERTIES, type CommonProperties } from './common-properties.ts';
-import { keptContent, MadeItem } from './item.ts';
+import { encodeEntry, MadeItem } from './item.ts';
 import { planSink, type SinkPlanSetup } from './sink-plan.ts';
 
 /** Common properties that concern rows of several emissions, or queues other than the outbox of the action. */
@@ -92,12 +92,12 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
         prepare(row, cause) {
           const [output] = transform([row]);
           if (output === undefined) return undefined;
-          return keptContent(new MadeItem(output, kind, 0, cause), dynamic, encoder.isJson);
+          return encodeEntry(new MadeItem(output, kind, 0, cause), dynamic, encoder.isJson);
         },
         target: {
-          outbox: cacheLimits(cache),
+          outbox: outboxLimitsOf(cache),
           async send(entries) {
-            for (const entry of entries) await sendKept(sink, entry, properties);
+            for (const entry of entries) await sendEntry(sink, entry, properties);
           },
           close: () => sink.close()
         }
