@@ -68,9 +68,9 @@ export interface Field<T = unknown> {
   readonly isSecret?: true;
   /**
    * Set if a string may be a template such as `a/{{.id}}`, which is filled in for each output; this includes the
-   * strings in an object.
+   * strings in an object. In a template of a URL, values are percent-encoded.
    */
-  readonly isTemplate?: true;
+  readonly isTemplate?: true | 'url';
   /** The minimum of a change at run time, if it is greater than `min`, and the reason. It does not apply to 0 where that is allowed. */
   readonly leastChange?: { readonly min: number; readonly why: string };
   /**
@@ -407,7 +407,7 @@ export function readValue(field: Field, value: unknown, at: string, policy: Poli
   if (policy.isHidden?.(field, value) === true)
     fail(`the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
   if (typeof value === 'string') {
-    if (field.isTemplate === true && value.includes('{{')) return value;
+    if (field.isTemplate !== undefined && value.includes('{{')) return value;
     const { max = policy.converts ? MAX_TEXT_BYTES : Infinity } = type === 'string' ? field : {};
     if (!COMPOSITE.has(type) && Buffer.byteLength(value) > max) fail(`a string of at most ${max} bytes`);
   }

@@ -87,6 +87,54 @@ describe('The rest sink', () => {
     assert.deepEqual([request.method, request.url], ['PATCH', '/d/7']);
   });
 
+  it('percent-encodes the values of the URL, so that they add no parameter, fragment or segment "."', async () => {
+    const at = (path: string, row: Record<string, unknown>) =>
+      sent({ url: `${url}${path}`, sendSingle: true }, [row]).then((request) => request.url);
+    assert.equal(await at('/a/{{.x}}', { x: 'b?c=1#d e%2e' }), '/a/b%3Fc%3D1%23d%20e%252e');
+    assert.equal(await at('/a/{{.x}}', { x: 'sensors/1' }), '/a/sensors/1');
+    assert.equal(await at('/a/{{urlquery .x}}', { x: 'sensors/1' }), '/a/sensors%2F1');
+    assert.equal(await at('/a?x={{.x}}&y={{.y}}', { x: '1&y=2/3', y: '..' }), '/a?x=1%26y%3D2%2F3&y=..');
+    for (const path of [
+      '/a/{{.x}}',
+      '/a/{{.x}}/b',
+      '/a/.{{slice .x 1}}',
+      '/a/{{.x}}?q',
+      '/a/{{.x}} ',
+      '/a/%2e{{slice .x 1}}\n'
+    ])
+      for (const x of ['..', '../../admin', 'b/..'])
+        if (x.startsWith('.') || !path.includes('slice'))
+          await assert.rejects(
+            at(path, { x }),
+            { code: 'STREAM_FAILED', message: /has a segment "\." or "\.\."/ },
+            path + x
+          );
+  });
+
+  it('sends to no other server than that of the template, unless the host or the beginning is a placeholder', async () => {
+    const { host } = new URL(url);
+    const to = (template: string, row: Record<string, unknown>) => sent({ url: template, sendSingle: true }, [row]);
+    for (const x of [
+      '//other.example/',
+      '@other.example/',
+      '\\\\other.example',
+      'http://other.example',
+      ':1',
+      '.other.example'
+    ])
+      assert.equal((await to(`${url}/{{.x}}`, { x })).headers.host, host);
+    for (const template of [`http://${host}{{.x}}`, 'http://{{.x}}/b', 'http:/{{.x}}', 'http:{{.x}}', 'http:///{{.x}}'])
+      for (const x of [`${host}/a`, `a@${host}`, `${host}?`, `\\${host}`, `${host}#`])
+        await assert.rejects(
+          to(template, { x }),
+          { code: 'STREAM_FAILED', message: /in the place of the host/ },
+          template
+        );
+    assert.equal((await to('http://{{.x}}/a/{{.y}}', { x: host, y: 'b?' })).url, '/a/b%3F');
+    assert.equal((await to('{{.x}}', { x: `${url}/a?b=1` })).url, '/a?b=1');
+    assert.equal((await to('{{.x}}{{.y}}&c={{.y}}', { x: url, y: '/a?b=1' })).url, '/a?b=1&c=%2Fa%3Fb%3D1');
+  });
+
   it('fails for a status other than 2xx, and reports the response', async () => {
     answer = { status: 503, body: 'busy' };
     await assert.rejects(sent({}, [{}]), {

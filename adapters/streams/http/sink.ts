@@ -31,7 +31,13 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
 
 const PROPERTIES: FieldTable = {
-  url: { type: 'string', required: true, isTemplate: true, about: 'URL, with http or https.' },
+  url: {
+    type: 'string',
+    required: true,
+    isTemplate: 'url',
+    about:
+      'URL, with http or https. Values of a template are percent-encoded; in the path, a slash stays (urlquery encodes it too), and segments "." and ".." fail. A value in the host can only have the characters of a host. Values at the beginning of the URL are inserted unchanged, so the data selects the server.'
+  },
   method: {
     type: 'string',
     default: 'get',

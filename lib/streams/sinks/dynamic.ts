@@ -11,6 +11,8 @@ interface DynamicSetup {
   readonly tools: TemplateTools;
   /** Maximum number of characters of a filled-in template. */
   readonly most: number;
+  /** True for the templates of a URL. */
+  readonly isUrl?: boolean;
 }
 
 /**
@@ -20,8 +22,8 @@ interface DynamicSetup {
 export function findDynamic(table: FieldTable, properties: Properties, setup: DynamicSetup): DynamicProperties {
   const dynamic = new Map<string, (rows: unknown) => unknown>();
   for (const [name, row] of Object.entries(table)) {
-    if (row.isTemplate !== true) continue;
-    const fill = fillOf(name, properties[name], setup);
+    if (row.isTemplate === undefined) continue;
+    const fill = fillOf(name, properties[name], { ...setup, isUrl: row.isTemplate === 'url' });
     if (fill !== undefined) dynamic.set(name, fill);
   }
   return dynamic;
@@ -35,7 +37,7 @@ function fillOf(
 ): Template | ((rows: unknown) => unknown) | undefined {
   if (typeof value === 'string')
     return value.includes('{{')
-      ? compileTemplate(value, setup.tools, { property, most: setup.most, readsFirst: true })
+      ? compileTemplate(value, setup.tools, { property, most: setup.most, readsFirst: true, isUrl: setup.isUrl })
       : undefined;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const parts = Object.entries(value).map(([key, each]) => ({

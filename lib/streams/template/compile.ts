@@ -53,6 +53,14 @@ export class Run {
     if (this.out.length > this.most) throw tooLong(this.most);
   }
 
+  /** Write a value, which is not a part of the template itself. @throws StreamFailure */
+  insert(text: string): void {
+    this.write(text);
+  }
+
+  /** Check the complete output. @throws StreamFailure */
+  end(): void {}
+
   /** Count an iteration of a loop, or the use of a template. @throws StreamFailure */
   turn(): void {
     if (++this.turns > MAX_TURNS)
@@ -158,9 +166,13 @@ class Compiler {
         evaluate(run);
         return 'next';
       };
+    const last = pipeline.commands[pipeline.commands.length - 1];
+    const isEncoded = last.type === 'call' && last.name === 'urlquery';
     return (run) => {
       const value = evaluate(run);
-      run.write(typeof value === 'string' ? value : printValue(value, run.most));
+      const text = typeof value === 'string' ? value : printValue(value, run.most);
+      if (isEncoded) run.write(text);
+      else run.insert(text);
       return 'next';
     };
   }

@@ -10,6 +10,7 @@ import { LIST_FUNCTIONS, NUMBER_FUNCTIONS, valueFunctions } from './functions-va
 import { parseTemplate } from './parse.ts';
 import { placeOf, TemplateError } from './template-error.ts';
 import { asTemplateData } from './template-value.ts';
+import { UrlRun } from './url-run.ts';
 
 /**
  * A compiled template, which is filled in with rows.
@@ -25,6 +26,8 @@ interface TemplateOptions {
   readonly most?: number;
   /** If true, fields of a list of rows are those of its first row, instead of an error. Default false. */
   readonly readsFirst?: boolean;
+  /** If true, the template makes a URL, and values are encoded; see `UrlRun`. Default false. */
+  readonly isUrl?: boolean;
 }
 
 /** Default maximum number of characters of one output. */
@@ -40,16 +43,17 @@ const MAX_CHARACTERS = 1_048_576;
  * @throws InvalidInput PROPERTY_INVALID: `property dataTemplate TEXT is invalid: template: sink:LINE:COLUMN: REASON`
  */
 export function compileTemplate(text: string, tools: TemplateTools, options: TemplateOptions = {}): Template {
-  const { property = 'dataTemplate', most = MAX_CHARACTERS, readsFirst = false } = options;
+  const { property = 'dataTemplate', most = MAX_CHARACTERS, readsFirst = false, isUrl = false } = options;
   const { table, call } = functionsOf(tools, most);
   const isFunction = (name: string) => Object.hasOwn(table, name);
   try {
     const tree = parseTemplate(text, isFunction);
     const execute = compileTree(tree, text, { functions: call, readsFirst });
     return (data) => {
-      const run = new Run(asTemplateData(data), most);
+      const run = new (isUrl ? UrlRun : Run)(asTemplateData(data), most);
       try {
         execute(run);
+        run.end();
       } catch (error) {
         if (error instanceof RangeError) throw new StreamFailure(`the template fails: ${error.message}`, error);
         throw error;
