@@ -116,18 +116,19 @@ function addPartsOfUrls(parts: SecretPart[], whole: string, number: number, star
   const text = whole.slice(start, end);
   const add = (from: number, to: number, key: string) => parts.push({ from: start + from, to: start + to, key });
   let query = 0;
-  for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at)) {
+  for (let at = text.indexOf('://'); at >= 0; ) {
     const begin = at + 3;
     const url = number++;
     const host = firstOf(text, begin, /[\s/?#]/g);
     const user = text.slice(begin, host).lastIndexOf('@');
     if (user >= 0) add(begin, begin + user, `${url} @`);
-    at = host;
+    at = text.indexOf('://', host - 1); // in a list, the next URL may follow without a path
     if (query < host) query = firstOf(text, host, /[\s"'<>`?#]/g);
-    if (text[query] !== '?' && text[query] !== '#') continue;
-    at = firstOf(text, query, /[\s"'<>`]/g);
+    if ((at >= 0 && at < query) || (text[query] !== '?' && text[query] !== '#')) continue;
+    const last = firstOf(text, query, /[\s"'<>`]/g);
+    at = text.indexOf('://', last);
     let from = query + 1;
-    for (const pair of text.slice(from, at).split(/[?&;#]/)) {
+    for (const pair of text.slice(from, last).split(/[?&;#]/)) {
       const value = pair.indexOf('=') + 1;
       add(from + value, from + pair.length, `${url} ${pair.slice(0, value)}`);
       from += pair.length + 1;

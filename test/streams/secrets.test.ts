@@ -52,6 +52,8 @@ const SHOWN: readonly (readonly [given: Properties, shown: Properties])[] = [
     { brokers: 'kafka://a:b@h1,kafka://h2,kafka://c:d@h3' },
     { brokers: 'kafka://******@h1,kafka://h2,kafka://******@h3' }
   ],
+  [{ urls: 'http://h/a,http://u:p@h2/b?c=d' }, { urls: 'http://h/a,http://******@h2/b?c=******' }],
+  [{ server: 'tcp://h1,tcp://u:p@h2,ws://v:q@h3:1' }, { server: 'tcp://h1,tcp://******@h2,ws://******@h3:1' }],
   [{ urls: ['http://u:p@a/', 'http://b/'] }, { urls: ['http://******@a/', 'http://b/'] }],
   [
     { to: 'someone@host', text: 'see http://host/a@b' },
