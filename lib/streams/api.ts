@@ -142,7 +142,7 @@ export interface Ruleset {
 
 /**
  * Configuration of sources, sinks and formats that is created at run time and persisted: `broker.streams.config`. Rules
- * use a change from their next start.
+ * use a change from their next start. When one of them starts, the other rules of its stream restart with it.
  */
 export interface StreamConfigApi {
   /** The entries of a kind, sorted by type and name. @throws InvalidInput STREAM_CONFIG_INVALID */

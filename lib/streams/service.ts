@@ -16,6 +16,7 @@ import type { StreamsHost } from './host.ts';
 import { MemoryTopics } from './memory-topics.ts';
 import { Registry } from './registry.ts';
 import { StreamConfiguration } from './rule/configuration.ts';
+import type { DefinedStreamRule } from './rule/defined-stream-rule.ts';
 import { type RuleEmission, StreamRules, sourcesOf } from './rule/rules.ts';
 import { type Imported, importRuleset } from './rule/ruleset-import.ts';
 import { StreamRuntime } from './rule/runtime.ts';
@@ -99,6 +100,12 @@ export class StreamService
       checkRunning: () => this.#checkRunning(),
       changed: (rule, isRunning, reason) => this.#changed(rule.id, isRunning, reason),
       plan: (read, planning) => runtime.plan(read, planning),
+      outdated: (plan) => {
+        const outdated = runtime.outdated(plan);
+        const reads = (rule: DefinedStreamRule) =>
+          rule.plan?.streams.some(({ definition }) => outdated.has(definition.sql));
+        return [...this.rules.all()].filter((rule) => rule.isRunning && reads(rule));
+      },
       open: (rule, plan) =>
         runtime.open(rule, plan, {
           failed: (node, error) => this.#itemFailed(rule.id, node, error),

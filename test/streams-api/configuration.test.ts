@@ -17,8 +17,11 @@ const BOOK = 'syntax = "proto3"; message Book { string title = 1; int32 pages = 
 const PAYLOAD = Buffer.from('0a03616263' + '1005', 'hex');
 
 /** A source that keeps the properties with which it was opened. */
-function probe(name: string): SourceType & { readonly opened: Readonly<Record<string, unknown>>[] } {
+function probe(
+  name: string
+): SourceType & { readonly opened: Readonly<Record<string, unknown>>[]; readonly log: string[] } {
   const opened: Readonly<Record<string, unknown>>[] = [];
+  const log: string[] = [];
   return {
     name,
     about: 'A source of a test.',
@@ -28,10 +31,13 @@ function probe(name: string): SourceType & { readonly opened: Readonly<Record<st
       password: { type: 'string', about: 'The password.', isSecret: true }
     },
     opened,
+    log,
     open: ({ properties, connected }) => {
       opened.push({ ...properties });
+      log.push(`open ${properties.url}`);
+      if (properties.url === 'tcp://none') throw new Error('there is no server');
       connected();
-      return { close: () => undefined };
+      return { close: () => void log.push(`close ${properties.url}`) };
     }
   };
 }
@@ -289,6 +295,52 @@ describe('The configuration of sources over REST', () => {
     const { status, text } = await kit.call('DELETE', `${KEYS}/default`);
     assert.equal(status, 400);
     assert.match(text, /section default is used by stream demo\n/);
+  });
+
+  it('opens the source of a stream again for all of its rules when one of them restarts after a change', async () => {
+    await using kit = await start();
+    const { log } = kit.source;
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://c' } });
+    await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c' });
+    await kit.ask('POST', '/streams', { sql: STREAM.sql.replace('CONF_KEY', 'SHARED="true", CONF_KEY') });
+    for (const id of ['r1', 'r2']) await kit.ask('POST', '/rules', { ...RULE, id });
+    const states = async () => (await kit.ask('GET', '/rules')).map(({ status }: { status: string }) => status);
+    assert.deepEqual(log.splice(0), ['open tcp://c']);
+    await kit.ask('POST', '/rules/r1/restart');
+    assert.deepEqual(log, [], 'nothing has changed');
+    await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://d' } });
+    assert.deepEqual(log, [], 'rules use a change from their next start');
+    await kit.ask('POST', '/rules/r1/restart');
+    assert.deepEqual(log.splice(0), ['close tcp://c', 'open tcp://d']);
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'tcp://e' });
+    await kit.ask('PUT', '/rules/r2', { ...RULE, id: 'r2', sql: 'SELECT a FROM demo' });
+    assert.deepEqual(log.splice(0), ['close tcp://d', 'open tcp://e']);
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'tcp://f' });
+    await kit.ask('POST', '/rules', { ...RULE, id: 'r3' });
+    assert.deepEqual(log.splice(0), ['close tcp://e', 'open tcp://f']);
+    assert.deepEqual(await states(), ['Running', 'Running', 'Running']);
+    await kit.ask('PUT', `${KEYS}/a`, { url: 'tcp://none' });
+    await kit.call('POST', '/rules/r1/restart');
+    assert.equal(log[0], 'close tcp://f');
+    const failed = 'Stopped: there is no server.';
+    assert.deepEqual(await states(), [failed, failed, failed]);
+  });
+
+  it('reads the messages of a stream by a changed schema when one of its rules restarts', async () => {
+    await using kit = await start();
+    await kit.ask('POST', '/schemas/protobuf', { name: 'book', content: BOOK });
+    await kit.ask('POST', '/streams', {
+      sql: 'CREATE STREAM books () WITH (DATASOURCE="books", FORMAT="protobuf", SCHEMAID="book.Book")'
+    });
+    const sql = 'SELECT * FROM books';
+    for (const id of ['r1', 'r2']) await kit.ask('POST', '/rules', { id, sql, actions: [{ mqtt: { topic: id } }] });
+    await kit.ask('PUT', '/schemas/protobuf/book', { content: BOOK.replace('pages', 'leaves') });
+    await kit.ask('POST', '/rules/r2/restart');
+    for (const id of ['r1', 'r2']) {
+      const out = await listener(kit.broker, id);
+      await kit.broker.publish('books', PAYLOAD);
+      assert.deepEqual(JSON.parse(String((await out.next()).payload)), [{ title: 'abc', leaves: 5 }]);
+    }
   });
 
   it('shows the state of the sources and sinks that use a connection, whatever their names are', async () => {

@@ -86,7 +86,8 @@ export function makeHub(types: readonly SourceType[], { sourceConfig = {}, ...po
     dataDir: undefined,
     sections: {
       section: (type, name) => sourceConfig[type]?.[name],
-      sectionNames: (type) => Object.keys(sourceConfig[type] ?? {})
+      sectionNames: (type) => Object.keys(sourceConfig[type] ?? {}),
+      schemaText: () => undefined
     },
     parseTime: () => undefined,
     formats: () => [],

@@ -80,7 +80,7 @@ export function usesOf({
 }
 
 /** The key of the schema that a format uses, in a list that is empty if there is none. */
-function schemaOf(format: unknown, schemaId: unknown): string[] {
+export function schemaOf(format: unknown, schemaId: unknown): string[] {
   const [, name] = /^([^.]+)\./.exec(`${schemaId ?? ''}`) ?? [];
   return name === undefined ? [] : [keyOf({ kind: 'schema', type: `${format}`, name })];
 }

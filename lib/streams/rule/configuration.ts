@@ -22,7 +22,7 @@ import { overlaid, readProperties } from '../properties.ts';
 import type { Registry } from '../registry.ts';
 import { LOOKUP_PROPERTIES, SOURCE_PROPERTIES, type SourceSections } from '../sources/stream-settings.ts';
 import { DEFAULT_BOUNDS } from '../streams-options.ts';
-import type { Properties, StreamBounds, StreamsOptions } from '../types.ts';
+import type { Properties, StreamBounds, StreamDefinition, StreamsOptions } from '../types.ts';
 import {
   checkEntry,
   checkedKey,
@@ -33,7 +33,7 @@ import {
   SELECTOR,
   WORDS
 } from './configuration-entry.ts';
-import { NO_USE, usesOf } from './configuration-use.ts';
+import { NO_USE, schemaOf, usesOf } from './configuration-use.ts';
 import type { ReadStreamRule } from './definition.ts';
 import { hasSecrets, hideProperties, keepProperties } from './secrets.ts';
 
@@ -106,6 +106,10 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   sectionNames(type: string): string[] {
     const own = this.#all('confKey').filter((entry) => entry.type === type.toLowerCase());
     return [...own.map(({ name }) => name), ...Object.keys(memberOf(this.#ofOptions, type.toLowerCase()) ?? {})];
+  }
+
+  schemaText({ options: { FORMAT, SCHEMAID } }: StreamDefinition): unknown {
+    return schemaOf(FORMAT, SCHEMAID).map((key) => this.#entries.get(key)?.properties.content)[0];
   }
 
   /**

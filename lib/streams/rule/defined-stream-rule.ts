@@ -48,6 +48,8 @@ export interface StreamRuleHost {
   startChart(actions: StreamRuleActions, id: string): RuleRun<StreamRuleEvent>;
   /** @throws the reason why the rule is invalid */
   plan(rule: ReadStreamRule, planning?: Planning): Promise<RulePlan>;
+  /** The running rules on sources that have to be opened again for a plan, because the configuration has changed. */
+  outdated(plan: RulePlan): readonly DefinedStreamRule[];
   /** Open the sinks, and load the checkpoint. @throws the reason why the rule cannot run */
   open(rule: DefinedStreamRule, plan: RulePlan): Promise<Running>;
   /** The schedule of a rule; undefined if it has none. */
@@ -236,17 +238,22 @@ export class DefinedStreamRule {
   }
 
   async #open(): Promise<void> {
+    let others: readonly DefinedStreamRule[] = [];
     try {
       await this.#closing;
       this.#plan = await this.#host.plan(this.read, { isStored: true });
+      others = this.#host.outdated(this.#plan);
+      await Promise.all(others.map((rule) => rule.stop('a source is opened again.')));
       this.#running = await this.#opened(this.#plan);
+      this.#attempts = 0;
+      this.#chart.send('started');
+      this.#host.changed(this, true, undefined);
     } catch (error) {
       this.fail(error);
       throw error;
+    } finally {
+      for (const rule of others) await rule.start().catch(() => undefined); // the status shows the reason
     }
-    this.#attempts = 0;
-    this.#chart.send('started');
-    this.#host.changed(this, true, undefined);
   }
 
   /** @throws StreamFailure if a source or a sink does not open in time */

@@ -230,12 +230,9 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
   /** Restart rules that run, so that they use the current streams, tables and configuration. */
   restartRunning(ids: Iterable<string>): Promise<void> {
     return this.#change(async () => {
-      for (const id of ids) {
-        const rule = this.#rules.get(id);
-        if (!rule?.isRunning) continue;
-        await rule.stop();
-        await rule.start().catch(() => undefined); // the status shows the reason
-      }
+      const running = [...ids].flatMap((id) => this.#rules.get(id) ?? []).filter(({ isRunning }) => isRunning);
+      await Promise.all(running.map((rule) => rule.stop())); // all, so that the sources that they share are closed
+      for (const rule of running) await rule.start().catch(() => undefined); // the status shows the reason
     });
   }
 

@@ -147,18 +147,25 @@ export class StreamRuntime {
     return { ...plan, sinks };
   }
 
+  /** The streams and tables of a plan, by their text, whose source is open with an earlier configuration. */
+  outdated(plan: RulePlan): ReadonlySet<string> {
+    const outdated = plan.streams.filter(({ definition }) => this.#hub.isOutdated(definition));
+    return new Set(outdated.map(({ definition }) => definition.sql));
+  }
+
   /**
    * Hold back the rows of a running rule's streams while it is replaced, as far as the next plan has these streams,
-   * too. The caller must stop the rule in the same turn.
+   * too, and are not to be opened again. The caller must stop the rule in the same turn.
    * @param options of the rule with the next plan
    * @param isChecked whether the running rule has a `qos` above 0
    */
   hold(before: RulePlan, next: RulePlan, options: RuleOptions, isChecked: boolean): HeldRows {
     const { bufferLength, isEventTime, schemalessIntegers, qos } = options;
+    const outdated = this.outdated(next);
     const same = next.streams.flatMap((stream) => {
       const { kind, position, definition } = stream;
       const other = before.streams.find((each) => each.position === position && each.definition.sql === definition.sql);
-      if (kind !== 'stream' || other === undefined) return [];
+      if (kind !== 'stream' || other === undefined || outdated.has(definition.sql)) return [];
       return [{ ...stream, needed: united(stream.needed, other.needed) }]; // the previous rule may continue with them
     });
     const need = { isEventTime, integers: schemalessIntegers };

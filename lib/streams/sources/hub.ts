@@ -1,7 +1,9 @@
 // A source is shared by all rules whose streams have the same definition text. A replaced stream has two sources
 // while rules still use the previous definition. A source is opened after the previous source of its stream has
-// closed. The last rule that is detached closes it.
+// closed. The last rule that is detached closes it. A change of the configuration does not affect an open source:
+// the service stops all of its rules when one of them starts, so that it is opened again.
 
+import { isDeepStrictEqual } from 'node:util';
 import { InvalidInput } from '../../base/errors.ts';
 import type { Consumer, Need } from '../graph/consumer.ts';
 import type { ConnectionCounters } from '../graph/metrics.ts';
@@ -59,6 +61,8 @@ export class SourceHub {
   readonly #ports: HubPorts;
   /** Sources by the text of the definition: a replaced stream has two sources while rules use the previous one. */
   readonly #sources = new Map<string, SharedSource>();
+  /** The configuration with which open sources were opened. */
+  readonly #configurations = new WeakMap<SharedSource, unknown>();
   /** Sources that are being closed, by the name of the stream: the next one is opened afterwards. */
   readonly #closing = new Map<string, Promise<void>>();
 
@@ -139,6 +143,23 @@ export class SourceHub {
     sourceProperties(type, definition, config, () => undefined);
   }
 
+  /** Check whether the source of a stream is open with another configuration than the current one. */
+  isOutdated(definition: StreamDefinition): boolean {
+    const source = this.#sources.get(definition.sql);
+    if (source === undefined) return false;
+    try {
+      return !isDeepStrictEqual(this.#configurationOf(definition), this.#configurations.get(source));
+    } catch {
+      return true; // the next start reports why it cannot be used
+    }
+  }
+
+  #configurationOf(definition: StreamDefinition, warn: (text: string) => void = () => undefined) {
+    const { sections } = this.#ports;
+    const properties = sourceProperties(this.#ports.source(sourceTypeName(definition)), definition, sections, warn);
+    return { properties, schema: sections.schemaText(definition) };
+  }
+
   /**
    * Open a lookup table.
    * @param columns the columns that the statement uses
@@ -202,16 +223,17 @@ export class SourceHub {
 
   /** @param ready called before the source is opened, which may produce rows immediately */
   #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
-    const { sections, parseTime } = this.#ports;
+    const { parseTime } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));
     if (type.open === undefined || type.for?.includes(definition.kind) === false)
       throw unsuited(definition, type, definition.kind);
     const settings = new StreamSettings(definition, type, parseTime, this.#ports.formats());
-    const properties = sourceProperties(type, definition, sections, (text) => this.#ports.warn(text));
+    const configuration = this.#configurationOf(definition, (text) => this.#ports.warn(text));
     const source = new SharedSource(definition, type, settings, this.#ports);
     this.#sources.set(definition.sql, source);
+    this.#configurations.set(source, configuration);
     ready(source);
-    source.start(properties, this.#closing.get(definition.name));
+    source.start(configuration.properties, this.#closing.get(definition.name));
     // the next rule tries again
     source.opened.catch(() => this.#forget(source));
     return source;

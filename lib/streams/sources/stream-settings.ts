@@ -108,6 +108,8 @@ export interface SourceSections {
    */
   section(type: string, name: string, warn: (text: string) => void): Properties | undefined;
   sectionNames(type: string): readonly string[];
+  /** The schema of a stream's format; undefined if it has none, or one of the app. */
+  schemaText(definition: StreamDefinition): unknown;
 }
 
 /**
