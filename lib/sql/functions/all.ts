@@ -7,7 +7,7 @@ import { LIST_FUNCTIONS } from './lists.ts';
 import { BIT_FUNCTIONS, NUMBER_FUNCTIONS } from './numbers.ts';
 import { TEXT_FUNCTIONS } from './text.ts';
 
-/** The functions that all dialects share, by family. */
+/** The functions of both dialects of rules over events, by family. Those of streams are in `lib/streams/functions`. */
 export function commonFunctions(dialect: Dialect): readonly SqlFunction[] {
   return [
     ...NUMBER_FUNCTIONS,

@@ -11,7 +11,7 @@ export interface Need {
   readonly integers?: boolean | undefined;
 }
 
-/** A rule as its sources see it. The methods do not throw. */
+/** A rule as its sources see it. What a method throws, `Consumers` catches and reports. */
 export interface Consumer {
   /** Take a row of a stream. The row is shared with other rules, and may have more columns than needed. */
   push(row: StreamRow): void;
