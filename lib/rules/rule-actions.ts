@@ -369,10 +369,14 @@ function* everyOf(actions: readonly RunningAction[]): Generator<RunningAction> {
   }
 }
 
-function stateOf({ definition, shown, counts, fallbacks }: RunningAction): ActionState {
+function stateOf({ definition, shown, counts, queue, fallbacks }: RunningAction): ActionState {
   const { id, name } = definition;
   const { taken, success, failed } = counts;
-  return { id, name, params: shown, counters: { taken, success, failed }, fallbacks: fallbacks.map(stateOf) };
+  return {
+    ...{ id, name, params: shown, counters: { taken, success, failed } },
+    ...(queue instanceof OwnTarget && { size: queue.size }),
+    fallbacks: fallbacks.map(stateOf)
+  };
 }
 
 /** The actions of a definition that is not running. */

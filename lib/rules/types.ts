@@ -214,6 +214,8 @@ export interface ActionState {
   /** As given, with `******` for secrets. */
   readonly params: Params;
   readonly counters: ActionCounters;
+  /** Number of outputs in its own queue. Absent if it has none: those for a resource wait there. */
+  readonly size?: number;
   readonly fallbacks: readonly ActionState[];
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { AppSink } from '../rules/app-sink.ts';
 import { MOUNTS, NODE, RESOURCE, RULE, SQL, serveRules } from '../support/rules.ts';
 
 const NO_EVENTS = {
@@ -105,6 +106,22 @@ for (const { revision, errors } of MOUNTS)
       const { status, body } = await call('POST', '/api/rules', { ...shown, id: 'copy' });
       assert.deepEqual([status, body.code], [200, 0], JSON.stringify(body));
       assert.deepEqual(body.data.actions[0].fallbacks[0].name, 'do_nothing');
+    });
+
+    it('shows the number of queued outputs of an action that is a sink, in a record that can be sent back', async () => {
+      const sink = new AppSink();
+      sink.answer = () => {
+        throw new Error('down');
+      };
+      await using served = await serveRules({ revision, errors }, {}, [sink]);
+      const { broker, call } = served;
+      const actions = [{ name: 'app_sink', params: { topic: 't' }, fallbacks: [{ name: 'do_nothing' }] }];
+      await call('POST', '/api/rules', { rawsql: 'SELECT * FROM "a"', id: 'r', actions });
+      for (const payload of ['1', '2']) await broker.publish('a', payload);
+      const { data: shown } = (await call('GET', '/api/rules/r')).body;
+      const [{ metrics, fallbacks }] = shown.actions;
+      assert.deepEqual([metrics[0].waiting, fallbacks[0].metrics[0].waiting], [2, undefined]);
+      assert.equal((await call('POST', '/api/rules', { ...shown, id: 'copy' })).body.code, 0);
     });
 
     it('evaluates a statement for an event, without creating a rule or running an action', async () => {

@@ -58,9 +58,12 @@ describe('an action that names a sink of streams', () => {
     await broker.publish('a', '{"n":1}');
     await kit.clock.settle();
     assert.deepEqual([sink.sent, await countersOf(broker)], [[], { taken: 1, success: 0, failed: 0 }]);
+    const [action] = (await broker.rules.get('r'))?.actions ?? [];
+    assert.deepEqual([action.size, action.fallbacks[0].size], [1, undefined]);
     fault = undefined;
     await kit.clock.advance('1s');
     assert.deepEqual([sink.sent, failed], [['t: {"n":1}'], []]);
+    assert.equal((await broker.rules.get('r'))?.actions[0].size, 0);
     fault = new SendError('never', { isFinal: true });
     await broker.publish('a', '{"n":2}');
     await kit.clock.settle();
@@ -387,7 +390,8 @@ describe('an action that names a sink of streams', () => {
       await kit.broker.publish('a', '{"n":1}', { qos: 1 });
       const [{ id, name, params }] = created.actions;
       const changed = await rules.update('r', { actions: ['do_nothing', { name, params }] });
-      assert.deepEqual(changed.actions[1], { ...created.actions[0], counters: { taken: 1, success: 0, failed: 0 } });
+      const counters = { taken: 1, success: 0, failed: 0 };
+      assert.deepEqual(changed.actions[1], { ...created.actions[0], counters, size: 1 });
       const other = await rules.update('r', {
         actions: [given, { name, params: { ...params, topic: 'u', token: 'other' } }]
       });

@@ -2,6 +2,7 @@ import { type BrokerOptions, createBroker } from 'embermq';
 import type { ManagementOptions } from 'embermq/management';
 import { VirtualClock } from 'embermq/testing';
 import { REVISIONS } from '../../adapters/management/revisions.ts';
+import type { SinkType } from '../../lib/adapter.ts';
 import { serveManagement } from './management.ts';
 import { RuleTargets } from './rule-target.ts';
 
@@ -19,12 +20,13 @@ export const NODE = 'embermq@127.0.0.1';
 type RulesOptions = NonNullable<BrokerOptions['rules']>;
 
 /** Start a broker whose rules can use test targets, and serve its management interface below `/api`. */
-export async function serveRules(options: ManagementOptions = {}, rules: RulesOptions = {}) {
+export async function serveRules(options: ManagementOptions = {}, rules: RulesOptions = {}, sinks: SinkType[] = []) {
   const clock = new VirtualClock();
   const targets = new RuleTargets();
   const broker = createBroker({
     clock,
     passwordCost: 10,
+    streams: { sinks },
     rules: { ...rules, resources: [targets.type, ...(rules.resources ?? [])] }
   });
   // instead of standard output

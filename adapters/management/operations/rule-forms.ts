@@ -9,7 +9,8 @@ const ACTION_METRICS = componentOf('RuleActionMetrics', {
   node: NODE,
   success: integer('Runs that have succeeded'),
   failed: integer('Runs that have failed'),
-  taken: integer('Runs that have begun')
+  taken: integer('Runs that have begun'),
+  waiting: optional(integer('Number of entries in its own queue; what is sent to a resource waits there'))
 });
 const RULE_ACTION = componentOf('ActionOfRule', {
   id: text('The id'),
@@ -95,7 +96,7 @@ export function shownRule(rule: RuleState, node: string): Shown<typeof RULE> {
 }
 
 function shownActionOfRule(
-  { id, name, params, counters, fallbacks }: ActionState,
+  { id, name, params, counters, size, fallbacks }: ActionState,
   node: string
 ): Shown<typeof RULE_ACTION> {
   const { success, failed, taken } = counters;
@@ -103,7 +104,7 @@ function shownActionOfRule(
     id,
     name,
     params: { ...params },
-    metrics: [{ node, success, failed, taken }],
+    metrics: [{ node, success, failed, taken, ...(size === undefined ? {} : { waiting: size }) }],
     fallbacks: fallbacks.map((fallback) => ({ ...shownActionOfRule(fallback, node) }))
   };
 }

@@ -137,6 +137,11 @@ export class OwnTarget implements SendingAction {
     return this.#queue.isDurable;
   }
 
+  /** Number of entries in the queue. */
+  get size(): number {
+    return this.#queue.size;
+  }
+
   /** See `TargetQueue.add`. */
   add(...entry: Parameters<TargetQueue['add']>): void {
     this.#queue.add(...entry);
