@@ -1,7 +1,15 @@
 import * as Type from 'typebox';
 import type { Json } from '../rest/index.ts';
-import { type DocumentSchemas, type DocumentStyle, type Example, type Operation, shown } from '../rest/kit/index.ts';
+import {
+  type DocumentSchemas,
+  type DocumentStyle,
+  type Example,
+  exampleOf,
+  type Operation,
+  shown
+} from '../rest/kit/index.ts';
 import { CODES } from './codes.ts';
+import type { ManagementMembers } from './operation.ts';
 import type { ManagementSettings } from './options.ts';
 import { REVISION_ROWS } from './revisions.ts';
 
@@ -35,7 +43,7 @@ const FAULT: Json = {
 const FAULT_REF: Json = { $ref: '#/components/schemas/Fault' };
 
 /** The parts of the OpenAPI document of a mount that are the same for all operations. */
-export function documentStyle(settings: ManagementSettings, version: string): DocumentStyle {
+export function documentStyle(settings: ManagementSettings, version: string): DocumentStyle<ManagementMembers> {
   const { credentials, errors, maxRowLimit, prefix, revision } = settings;
   const isOriginal = errors === 'original';
   const asks = credentials !== 'none' && credentials !== 'host';
@@ -48,7 +56,8 @@ export function documentStyle(settings: ManagementSettings, version: string): Do
         : 'Every answer has an integer `code`, which is 0 on success; other codes come with a `message`.'
     },
     prefixes: prefix,
-    revision: REVISION_ROWS[revision],
+    revision,
+    exampleOf: (row) => exampleOf(row, REVISION_ROWS[revision]),
     security: asks ? [{ basic: [] }] : [],
     basic: { type: 'http', scheme: 'basic', description: 'The id and the secret' },
     maxRowLimit,

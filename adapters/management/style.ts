@@ -2,6 +2,7 @@ import { Fault, isPreflight } from '../rest/index.ts';
 import type { ReplyStyle } from '../rest/kit/index.ts';
 import { codesOf, faultOf } from './codes.ts';
 import { checkBody, checkNames, pageRequest, readBody } from './input.ts';
+import type { ManagementMembers } from './operation.ts';
 import type { ManagementSettings } from './options.ts';
 import { answerTo, answerWith } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
@@ -63,7 +64,7 @@ const RECORDED: ReadonlySet<string> = new Set([
  * as the documented products do.
  * @param nextSlice waits for the next time slice of long answers
  */
-export function envelope(settings: ManagementSettings, nextSlice: () => Promise<void>): ReplyStyle {
+export function envelope(settings: ManagementSettings, nextSlice: () => Promise<void>): ReplyStyle<ManagementMembers> {
   const { errors, maxRowLimit, origins, revision, unmatched } = settings;
   const isOriginal = errors === 'original';
   return {
@@ -84,8 +85,7 @@ export function envelope(settings: ManagementSettings, nextSlice: () => Promise<
     read: readBody,
     check: (row, body, params) => checkBody(row, body, { isOriginal, params }),
     success: (result, { contentType }, { page }) => answerWith(result, page, nextSlice, contentType),
-    fault: (fault, { row }) =>
-      answerTo(fault, isOriginal, row?.originalAnswer?.(fault, REVISION_ROWS[revision] as never)),
+    fault: (fault, { row }) => answerTo(fault, isOriginal, row?.originalAnswer?.(fault, REVISION_ROWS[revision])),
     codesOf
   };
 }

@@ -1,5 +1,12 @@
 import type { Json } from '../rest/index.ts';
-import { type DocumentSchemas, type DocumentStyle, type Example, type Operation, shown } from '../rest/kit/index.ts';
+import {
+  type DocumentSchemas,
+  type DocumentStyle,
+  type Example,
+  exampleOf,
+  type Operation,
+  shown
+} from '../rest/kit/index.ts';
 import type { StreamsSettings } from './options.ts';
 
 const TEXT: Json = { type: 'string' };
@@ -47,7 +54,8 @@ export function documentStyle({ credentials, prefix }: StreamsSettings, version:
         'Commands are answered with a sentence in text, queries with JSON. Errors are text, "PREFIX: MESSAGE"; with "Accept: application/json" an object with a code.'
     },
     prefixes: prefix,
-    revision: undefined,
+    revision: '',
+    exampleOf: (row) => exampleOf(row, undefined),
     security: asks ? security : [],
     basic: { type: 'http', scheme: 'basic' },
     maxRowLimit: 0,

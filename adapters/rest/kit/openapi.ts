@@ -5,14 +5,14 @@
 import * as Type from 'typebox';
 import type { Json, OpenApiDocument } from '../document.ts';
 import { DocumentSchemas } from './document-schemas.ts';
-import { type Example, exampleOf, type Operation } from './operation.ts';
+import type { Example, Operation } from './operation.ts';
 
-/** The parts of a document that only one interface has. */
-export interface DocumentStyle {
+/** The parts of a document that only one interface has. @typeParam M see `Operation` */
+export interface DocumentStyle<M = unknown> {
   readonly info: OpenApiDocument['info'];
   readonly prefixes: readonly string[];
-  /** The revision, for schemas and examples that differ. */
-  readonly revision: { readonly name: string } | undefined;
+  /** The name of the revision, for schemas that differ; '' if the interface has no revisions. */
+  readonly revision: string;
   /** The accepted credentials. Empty: requests need none. */
   readonly security: readonly Json[];
   /** The description of the credentials. */
@@ -23,6 +23,8 @@ export interface DocumentStyle {
   readonly schemas: Readonly<Record<string, Json>>;
   /** The answers to faults, by status. */
   readonly faults: Readonly<Record<number, Json>>;
+  /** The example of an operation in the revision. */
+  exampleOf(row: Operation<M>): Example | undefined;
   /** The subject of an operation. */
   tagOf(row: Operation): string;
   /** The media types of the answer of an operation. */
@@ -36,8 +38,8 @@ const CURSOR =
   'The `meta.cursor` of the page before, instead of `_page`: no row is repeated or skipped because others come or go';
 
 /** Make the OpenAPI 3.1 document of the operations of a mount. Requests are validated against the same schemas. */
-export function openApi(operations: readonly Operation[], style: DocumentStyle): OpenApiDocument {
-  const schemas = new DocumentSchemas(style.revision?.name ?? '');
+export function openApi<M>(operations: readonly Operation<M>[], style: DocumentStyle<M>): OpenApiDocument {
+  const schemas = new DocumentSchemas(style.revision);
   const names = new Map<string, number>();
   for (const { name } of operations) names.set(name, (names.get(name) ?? 0) + 1);
   const paths: Record<string, Record<string, Json>> = {};
@@ -68,8 +70,8 @@ function wordsOf(path: string): string {
   return path.match(/\w+/g)?.join('_') ?? '';
 }
 
-function operationObject(row: Operation, style: DocumentStyle, schemas: DocumentSchemas): Json {
-  const example = exampleOf(row, style.revision as undefined);
+function operationObject<M>(row: Operation<M>, style: DocumentStyle<M>, schemas: DocumentSchemas): Json {
+  const example = style.exampleOf(row);
   const { body } = row;
   const parameters = [
     ...pathParameters(row, example),
@@ -99,7 +101,7 @@ function pathParameters({ path }: Operation, example: Example | undefined): Json
     in: 'path',
     required: true,
     schema: TEXT,
-    ...shown(example?.params?.[name as never])
+    ...shown(example?.params?.[name])
   }));
 }
 

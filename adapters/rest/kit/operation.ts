@@ -253,10 +253,10 @@ export function exampleOf<M>({ example }: Operation<M>, revision: RevisionOf<M>)
 }
 
 /** Facts about a request while it is handled. */
-export interface RestRequest {
+export interface RestRequest<M = unknown> {
   readonly call: Call;
   /** Undefined: no operation has the path and method. */
-  readonly row: Operation | undefined;
+  readonly row: Operation<M> | undefined;
   readonly params: Readonly<Record<string, string>>;
   caller?: Caller;
   /** Set when the input has been read; its body is not checked. */

@@ -17,7 +17,7 @@ import { checkQuery, loadChecks, parseQuery } from './checks.ts';
 import type { CallContext, Context, Input, Operation, PageRequest, RestRequest } from './operation.ts';
 
 /** The form of requests and answers of an interface. */
-export interface ReplyStyle {
+export interface ReplyStyle<M = unknown> {
   /**
    * The query and body parameters that the audit log contains in addition to those of paths. All others are left out:
    * passwords, secrets, payloads, statements, the values of options. A parameter that may have a secret must not be added.
@@ -40,7 +40,7 @@ export interface ReplyStyle {
   check(row: Operation, body: unknown, params: Readonly<Record<string, string>>): unknown;
   /** The answer with the value that `run` has returned. */
   success(result: unknown, row: Operation, context: CallContext): Awaitable<Answer>;
-  fault(fault: Fault, request: RestRequest): Answer;
+  fault(fault: Fault, request: RestRequest<M>): Answer;
   /** The status and the code of a fault in the audit log. */
   codesOf(fault: Fault, row: Operation | undefined): { readonly status: number; readonly code: number };
 }
@@ -64,7 +64,7 @@ export interface RestInterface<M> {
   readonly hint?: string;
   readonly settings: RestSettings;
   readonly operations: readonly Operation<M>[];
-  readonly style: ReplyStyle;
+  readonly style: ReplyStyle<M>;
   /** Tell why an operation is refused in this mount; undefined: it is not. */
   refusal?(row: Operation): Fault | undefined;
   /** Replace names in the path by ids. */
@@ -121,7 +121,7 @@ export class RestService<M> implements Service {
     return withCors(call, answer, { origins: settings.origins, methods });
   }
 
-  async #answered(request: RestRequest, methods: readonly string[]): Promise<Answer> {
+  async #answered(request: RestRequest<M>, methods: readonly string[]): Promise<Answer> {
     const { call, row, params } = request;
     const { style } = this.#interface;
     try {
