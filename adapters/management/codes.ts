@@ -1,8 +1,5 @@
 import { InvalidInput } from '../../lib/index.ts';
-import { Fault, type FaultKind, faultFor, type StreamFaultKind } from '../rest/index.ts';
-
-/** The kinds of faults of the management interface. */
-export type ManagementFaultKind = Exclude<FaultKind, StreamFaultKind>;
+import { Fault, type FaultKind, faultFor } from '../rest/index.ts';
 
 /** The answer to a fault. */
 interface CodeEntry {
@@ -22,7 +19,7 @@ interface CodeEntry {
 const ok = (code?: number) => ({ status: 200, code }) as const;
 
 /** The statuses and codes of faults. `original` is used with the option `errors: 'original'`. */
-export const CODES: Readonly<Record<ManagementFaultKind, CodeEntry>> = {
+export const CODES = {
   unknownPath: { status: 404, code: 102, original: { status: 404, text: 'Not found.' } },
   notJson: { status: 400, code: 109, original: { status: 400, text: 'Bad Request' } },
   missingParameter: { status: 400, code: 107, original: { status: 500, text: 'Internal Error' } },
@@ -56,7 +53,10 @@ export const CODES: Readonly<Record<ManagementFaultKind, CodeEntry>> = {
   // 503 tells clients and proxies to try again; 500 would suggest a bug
   unavailable: { status: 503, code: 101, original: ok(101) },
   failed: { status: 500, code: 102, original: { status: 500, text: 'Internal Error' } }
-};
+} satisfies Readonly<Partial<Record<FaultKind, CodeEntry>>>;
+
+/** The kinds of faults of the management interface. */
+export type ManagementFaultKind = keyof typeof CODES;
 
 /** The row of a fault, which `faultOf` has returned. */
 export function codesOf({ kind }: Fault): CodeEntry {

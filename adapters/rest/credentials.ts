@@ -105,7 +105,7 @@ export class CredentialCheck {
     broker: Broker,
     credentials: Identities | readonly Identities[] | CredentialFunction,
     proxies: TrustedProxies,
-    { acceptsBearer = false, what = 'management' }: { readonly acceptsBearer?: boolean; readonly what?: string } = {}
+    { acceptsBearer = false, what }: { readonly acceptsBearer?: boolean; readonly what: string }
   ) {
     this.#broker = broker;
     this.#what = what;

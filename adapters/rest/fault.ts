@@ -5,12 +5,9 @@
 
 import { BrokerError, InvalidInput, NotFound, StateError } from '../../lib/index.ts';
 
-/** The kinds of faults that only the interface of streams has. */
-export type StreamFaultKind = 'syntax' | 'plan' | 'rule' | 'stream' | 'ioFailed' | 'storeFailed' | 'wrongMethod';
-
 /**
- * The kinds of faults of a request, or reasons why it cannot be answered. Each interface has a table with their
- * statuses and codes.
+ * The kinds of faults of a request, or reasons why it cannot be answered. Each interface has a table with the
+ * statuses and codes of those that it has.
  */
 export type FaultKind =
   | 'unknownPath'
@@ -43,7 +40,13 @@ export type FaultKind =
   | 'bodyIncomplete'
   | 'unavailable'
   | 'failed'
-  | StreamFaultKind;
+  | 'syntax'
+  | 'plan'
+  | 'rule'
+  | 'stream'
+  | 'ioFailed'
+  | 'storeFailed'
+  | 'wrongMethod';
 
 /** A request that is answered with an error. */
 export class Fault extends Error {

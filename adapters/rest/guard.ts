@@ -29,7 +29,7 @@ interface GuardSettings extends BrowserSettings {
 /** The interface that a guard protects. */
 interface GuardedInterface {
   /** The name of the interface, for messages. */
-  readonly name: 'management' | 'streams';
+  readonly name: string;
   /** A function of the app also gets bearer tokens, with the id ''. */
   readonly acceptsBearer?: boolean;
   /** The remedy for a caller without credentials, appended to the message. */

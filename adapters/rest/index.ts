@@ -22,7 +22,7 @@ export {
   type FastifyRequest,
   toFastify
 } from './fastify.ts';
-export { Fault, type FaultKind, faultFor, type StreamFaultKind } from './fault.ts';
+export { Fault, type FaultKind, faultFor } from './fault.ts';
 /** @internal */
 export { faultParts } from './fault-headers.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';

@@ -57,7 +57,8 @@ interface RestSettings extends BrowserSettings {
 
 /** A REST interface. */
 export interface RestInterface<M> {
-  readonly name: 'management' | 'streams';
+  /** The name, for messages. */
+  readonly name: string;
   /** A function of the app also gets bearer tokens, with the id ''. */
   readonly acceptsBearer?: boolean;
   /** The remedy for a caller without credentials, appended to the message. */
