@@ -43,14 +43,20 @@ const PARAMETERS: Policy = {
   named: (what, field) => `${what}: the parameter "${field}"`,
   missingText: (what, field) => `${what}: the parameter "${field}" is missing`,
   spelling: 'exact',
+  unknown: (key, table, { what, path = '' }) => {
+    const name = Object.keys(table).find((one) => one.toLowerCase() === key.toLowerCase());
+    if (name === undefined) return;
+    const text = `${what}: there is no parameter "${path}${key}"; did you mean "${path}${name}"?`;
+    throw new InvalidInput('PARAM_INVALID', `${path}${key}`, `the parameter ${path}${name}`, undefined, text);
+  },
   isHidden,
   hideIn,
   shownChoice: String
 };
 
 /**
- * Check the parameters of an action or a resource. Parameters that are not in the table are kept, and defaults are not
- * filled in.
+ * Check the parameters of an action or a resource. Parameters that are not in the table are kept, unless their
+ * names differ from one only in case, and defaults are not filled in.
  * @param what the owner of the parameters, for messages: `the action "republish"`
  * @returns a copy
  * @throws InvalidInput PARAM_REQUIRED, PARAM_INVALID; `field` is the parameter

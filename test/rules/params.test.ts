@@ -72,6 +72,24 @@ describe('Parameters', () => {
     assert.deepEqual([nested.code, nested.field], ['PARAM_REQUIRED', 'tls.verify']);
   });
 
+  it('refuses a name that differs only in case from that of a parameter', () => {
+    const table: FieldTable = {
+      target_topic: { type: 'string', required: true, about: 'Topic.' },
+      tls: { type: 'object', about: 'TLS.', fields: { ca: { type: 'string', about: 'Authority.' } } }
+    };
+    const cases = [
+      [{ target_topic: 't', Target_Topic: 't' }, 'Target_Topic', 'target_topic'],
+      [{ Target_Topic: 't' }, 'Target_Topic', 'target_topic'],
+      [{ target_topic: 't', tls: { CA: 'c' } }, 'tls.CA', 'tls.ca']
+    ] as const;
+    for (const [given, field, name] of cases)
+      assert.throws(() => checkParams(table, given, 'the action "x"'), {
+        code: 'PARAM_INVALID',
+        field,
+        message: `the action "x": there is no parameter "${field}"; did you mean "${name}"?`
+      });
+  });
+
   it('checks the type, the format and the range of parameters', () => {
     const cases: readonly (readonly [string, unknown, string])[] = [
       ['url', 'ftp://localhost', 'a URL that begins with http:// or https://'],

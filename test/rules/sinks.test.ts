@@ -171,6 +171,23 @@ describe('an action that names a sink of streams', () => {
     });
   });
 
+  it('matches the names of parameters without regard to case, as in stream rules', async () => {
+    const sink = new AppSink();
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const create = (params: object) =>
+      broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params: params as never }] });
+    await assert.rejects(create({ TOPIC: 't', LEVEL: 6 }), { code: 'PARAM_INVALID', field: 'level' });
+    await assert.rejects(create({ TOPIC: 't', SENDSINGLE: false }), { message: /SENDSINGLE has no effect/ });
+    await create({ TOPIC: 't', Token: 's3cret', dataTEMPLATE: '{{.n}}' });
+    assert.deepEqual(sink.tokens, ['s3cret']);
+    const [{ params }] = (await broker.rules.get('r'))!.actions;
+    assert.deepEqual(params, { TOPIC: 't', Token: '******', dataTEMPLATE: '{{.n}}' });
+    await broker.publish('a/b', '{"n":1}');
+    await until(() => sink.sent.length === 1);
+    assert.deepEqual(sink.sent, ['t: 1']);
+  });
+
   it('masks secrets, and keeps them when a change sends them back', async () => {
     const sink = new AppSink();
     const open: SinkType = {

@@ -44,7 +44,7 @@ export interface SinkAction {
   readonly about: string;
   /** Undefined if the type does not name its properties. */
   readonly properties: FieldTable | undefined;
-  /** The properties, with those of the connection that they name, as far as the sink knows them. */
+  /** The properties, with those of the connection that they name, as far as the sink knows them, and as it spells them. */
   connected(properties: Properties): Properties;
   /** @throws InvalidInput PROPERTY_INVALID; the errors of the sink if it cannot be used at all */
   open(properties: Properties, ruleId: string): Promise<OpenSinkAction>;
@@ -65,11 +65,14 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
     ...{ name, about, properties: table },
     connected(given) {
       const all = setup.connected(given);
-      if (all === given || table === undefined) return all;
+      if (table === undefined) return all;
       const names = new Map(Object.keys(table).map((key) => [key.toLowerCase(), key]));
       const known = Object.entries(all).flatMap(([key, value]) => {
-        const shown = Object.hasOwn(given, key) ? key : names.get(key.toLowerCase());
-        return shown === undefined || value === null ? [] : [[shown, value] as const];
+        const name = Object.hasOwn(table, key) ? key : names.get(key.toLowerCase());
+        const isOwn = Object.hasOwn(given, key);
+        if (name === undefined) return isOwn ? [[key, value] as const] : []; // `open` refuses it
+        if (value === null && !isOwn) return [];
+        return name !== key && Object.hasOwn(all, name) ? [] : [[name, value] as const];
       });
       return Object.fromEntries(known);
     },
@@ -78,7 +81,10 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
         throw new InvalidInput('PROPERTY_INVALID', 'params', 'properties of the sink', undefined, text);
       };
       for (const each of Object.keys(given))
-        if (WITHOUT_EFFECT.includes(each) && !Object.hasOwn(type.properties ?? {}, each))
+        if (
+          WITHOUT_EFFECT.some((one) => one.toLowerCase() === each.toLowerCase()) &&
+          !Object.hasOwn(type.properties ?? {}, each)
+        )
           warn(`${name} sink: the property ${each} has no effect in an action of a broker rule; leave it out`);
       const plan = planSink(type, { ...given, sendSingle: true }, { ...setup, warn });
       const { properties, dynamic, encoder, transform } = plan;
