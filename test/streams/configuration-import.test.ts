@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SinkType, SourceType, StreamFormatType } from '../../lib/adapter.ts';
-import type { StreamConfigEntry } from '../../lib/index.ts';
+import { memoryStore, type StreamConfigEntry } from '../../lib/index.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
+import { until } from '../support/until.ts';
 
 const CONNECTION = { kind: 'connection', type: 'probe', name: 'c' } as const;
 const SQL = 'SELECT * FROM demo';
@@ -104,6 +105,45 @@ describe('An import of the configuration of streams', () => {
     assert.match(`${failed?.reason}`, /there is no server/);
     await load([{ ...CONNECTION, properties: { server: 'new' } }]);
     assert.deepEqual([(await rules.get('b'))?.state, opened], ['connected', ['old', 'new']]);
+  });
+
+  it('closes a sink that it opens again if the rule was disconnected meanwhile', async () => {
+    let finish: (() => void) | undefined;
+    let isDisconnected = false;
+    let [opened, closed] = [0, 0];
+    const sink: SinkType = {
+      ...{ name: 'app', about: 'A sink of a test.', properties: { server: { type: 'string', about: 'The server.' } } },
+      open: async () => {
+        opened++;
+        if (opened === 3) throw new Error('not now');
+        if (opened === 2)
+          await new Promise<void>((resolve) => {
+            finish = resolve;
+          });
+        return { send: () => undefined, close: () => void closed++ };
+      }
+    };
+    await using kit = await createTestBroker({ store: memoryStore(), streams: { sinks: [sink] } });
+    const { streams, rules } = kit.broker;
+    const load = (server: string) => {
+      const config = [{ kind: 'connection', type: 'app', name: 'c', properties: { server } } as const];
+      return streams.import({ streams: {}, tables: {}, rules: {}, config });
+    };
+    await load('old');
+    const actions = [{ name: 'app', params: { connectionSelector: 'c' } }];
+    await rules.create({ id: 'b', sql: 'SELECT payload FROM "b"', actions });
+    kit.broker.on('rule.disconnected', () => {
+      isDisconnected = true;
+    });
+    const imported = load('new');
+    await until(() => finish !== undefined);
+    await kit.broker.stop();
+    await kit.broker.start();
+    await until(() => isDisconnected);
+    finish?.();
+    await imported;
+    await kit.clock.settle();
+    assert.deepEqual([opened, closed], [3, 2]);
   });
 
   it('accepts sections before the connections that they name', async () => {

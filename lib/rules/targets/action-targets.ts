@@ -94,9 +94,14 @@ export class OwnTarget implements SendingAction {
 
   /** Note that a list of actions uses it. */
   use(): this {
-    this.#users++;
+    this.hold();
     this.#current++;
     return this;
+  }
+
+  /** Keep it until `leave`, as a retired list does. */
+  hold(): void {
+    this.#users++;
   }
 
   /** Note that a list is retired: its entries may still be waiting. */
@@ -251,8 +256,13 @@ export class ActionTargets {
   /** Open the targets of a rule again. @throws the reason why one of them cannot be opened */
   async reopen(ruleId: string): Promise<void> {
     for (const own of [...this.#all.values()].filter((one) => one.ruleId === ruleId && one.isCurrent)) {
-      await own.reopen();
-      if (this.#isHalted) await own.halt();
+      own.hold(); // the rule may be disconnected meanwhile
+      try {
+        await own.reopen();
+        if (this.#isHalted) await own.halt();
+      } finally {
+        this.release(own);
+      }
     }
   }
 
