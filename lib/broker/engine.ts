@@ -147,7 +147,7 @@ export class Engine {
   constructor(settings: Settings, broker: object, listeners: () => Iterable<ListenerHandle>) {
     this.services = new Services(settings, broker, {
       gauges: this.#gauges(),
-      heardChanged: () => this.publishing.hooks.watch(),
+      heardChanged: () => this.publishing.hooks.refresh(),
       observe: (filter) => this.routing.watch(filter),
       flushed: () => this.ledger?.turnEnded(),
       alarmTable: () => this.kept.tables.own('$alarms') as never
@@ -309,7 +309,7 @@ export class Engine {
   }
 
   #hooksChanged(): void {
-    this.publishing.hooks.watch();
+    this.publishing.hooks.refresh();
     this.rightsChanged(undefined);
   }
 
@@ -458,7 +458,7 @@ export class Engine {
 
   /** Map topics that clients have published to before again, because rewriting was started or stopped. */
   #rewritesChanged(): void {
-    this.publishing.hooks.watch();
+    this.publishing.hooks.refresh();
     for (const { session } of this.connections.all) remapTopics(session);
   }
 

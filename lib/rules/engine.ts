@@ -29,8 +29,8 @@ import type { RulesHost } from './host.ts';
 import { keptActions } from './kept-actions.ts';
 import { Kinds } from './kinds.ts';
 import { Meters } from './meter.ts';
-import { Outputs } from './outputs.ts';
-import type { EngineParts } from './parts.ts';
+import { OutputIterations } from './output-iterations.ts';
+import type { RuleEngineParts } from './parts.ts';
 import { missingPlan, type Plan, Planner } from './plan.ts';
 import { BrokerRule } from './rule.ts';
 import { RuleActionList, resourcesIn } from './rule-actions.ts';
@@ -64,7 +64,7 @@ export class RuleEngine
 {
   readonly resources: Resources;
   readonly #host: RulesHost;
-  readonly #parts: EngineParts;
+  readonly #parts: RuleEngineParts;
   readonly #rules = new Map<string, BrokerRule>();
   /** Reports errors, with repetitions suppressed. */
   readonly #reports: ErrorReports;
@@ -92,7 +92,7 @@ export class RuleEngine
       planner: new Planner({ now: () => clock.now(), random: Math.random, nullIsNull: options.nullIsNull ?? false }),
       feeds: new EventFeeds(host),
       meters: new Meters(host.wheel),
-      outputs: new Outputs(),
+      iterations: new OutputIterations(),
       targets: new ActionTargets(host, settled),
       failed: (ruleId, during, error) => {
         if (this.#reports.isFirst(ruleId, during, error)) host.failed(error, during);
@@ -161,7 +161,7 @@ export class RuleEngine
 
   /** End all iterations and timers, because the broker has stopped. */
   end(): void {
-    this.#parts.outputs.end();
+    this.#parts.iterations.end();
   }
 
   // ------------------------------------------------------------------------------------------------------------------ rules
@@ -225,7 +225,7 @@ export class RuleEngine
       this.#parts.targets.delete(id, rule.definition.actions);
       this.#rules.delete(id);
       this.#reports.forget(id);
-      this.#parts.outputs.end(id);
+      this.#parts.iterations.end(id);
       return true;
     });
   }
@@ -257,7 +257,7 @@ export class RuleEngine
     const defaults = testColumns(plan.topics[0], { node, now: clock.now() });
     return inSlices(testSteps(plan, event, defaults), {
       time,
-      pause: () => this.#host.pause(),
+      pause: () => this.#host.nextSlice(),
       tooLong: () => {
         const text = `the test was stopped after ${TEST_MS} ms: give it a shorter list, or make the statement cheaper`;
         return new InvalidInput('RULE_INVALID', 'event', `a test of at most ${TEST_MS} ms`, undefined, text);
@@ -266,7 +266,7 @@ export class RuleEngine
   }
 
   outputs(id?: string): AsyncIterableIterator<RuleOutput> {
-    return this.#parts.outputs.iterate(id);
+    return this.#parts.iterations.iterate(id);
   }
 
   // ------------------------------------------------------------------------------------------------------------------ kinds

@@ -55,7 +55,7 @@ export interface RulesHost {
   raise(id: string, title: string, summary: string): void;
   clear(id: string): void;
   /** Wait for the next slice of long work. */
-  pause(): Promise<void>;
+  nextSlice(): Promise<void>;
   /** Note that work of another process is in progress. */
   during(work: Promise<unknown>): void;
   /** Report an error that cannot be returned to a caller. */

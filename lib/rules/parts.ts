@@ -2,18 +2,18 @@ import type { EventFeeds } from './event-feeds.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
 import type { Meters } from './meter.ts';
-import type { Outputs } from './outputs.ts';
+import type { OutputIterations } from './output-iterations.ts';
 import type { Planner } from './plan.ts';
 import type { ActionTargets } from './targets/action-targets.ts';
 import type { Resources } from './targets/resources.ts';
 
 /** The parts of the engine that a rule and its actions use. */
-export interface EngineParts {
+export interface RuleEngineParts {
   readonly host: RulesHost;
   readonly planner: Planner;
   readonly feeds: EventFeeds;
   readonly meters: Meters;
-  readonly outputs: Outputs;
+  readonly iterations: OutputIterations;
   readonly kinds: Kinds;
   readonly targets: ActionTargets;
   readonly resources: Resources;

@@ -11,7 +11,7 @@ import type { Value } from '../sql/values.ts';
 import { type ActionDefinition, allActions, type RuleDefinition } from './definition.ts';
 import type { Kinds } from './kinds.ts';
 import { checkParams, hideAll, RESOURCE_PARAMS } from './params.ts';
-import type { EngineParts } from './parts.ts';
+import type { RuleEngineParts } from './parts.ts';
 import { OwnTarget } from './targets/action-targets.ts';
 import type { RuleResource } from './targets/rule-resource.ts';
 import type { Settled } from './targets/target-queue.ts';
@@ -56,7 +56,7 @@ const MAX_PREPARED = 67_108_864;
 /** The actions of a rule. They are created when the rule is attached, and replaced as a whole. */
 export class RuleActionList {
   readonly #ruleId: string;
-  readonly #parts: EngineParts;
+  readonly #parts: RuleEngineParts;
   readonly #mode: RuleDefinition['onActionFailed'];
   readonly #actions: readonly RunningAction[];
   /** Number of pending outcomes. The actions are closed when there are none left. */
@@ -68,7 +68,7 @@ export class RuleActionList {
     ruleId: string,
     mode: RuleDefinition['onActionFailed'],
     actions: readonly RunningAction[],
-    parts: EngineParts
+    parts: RuleEngineParts
   ) {
     this.#ruleId = ruleId;
     this.#mode = mode;
@@ -84,7 +84,7 @@ export class RuleActionList {
   static async make(
     ruleId: string,
     { actions, onActionFailed }: Pick<RuleDefinition, 'actions' | 'onActionFailed'>,
-    parts: EngineParts
+    parts: RuleEngineParts
   ): Promise<RuleActionList> {
     const made: RunningAction[] = [];
     try {
@@ -279,7 +279,11 @@ export function resourcesIn(actions: readonly ActionDefinition[]): string[] {
   return allActions(actions).flatMap(({ params: { $resource } }) => (typeof $resource === 'string' ? [$resource] : []));
 }
 
-async function makeAction(ruleId: string, definition: ActionDefinition, parts: EngineParts): Promise<RunningAction> {
+async function makeAction(
+  ruleId: string,
+  definition: ActionDefinition,
+  parts: RuleEngineParts
+): Promise<RunningAction> {
   const { id, name, params, run } = definition;
   const made =
     run === undefined ? await parts.targets.open(id, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
@@ -303,7 +307,7 @@ async function makeAction(ruleId: string, definition: ActionDefinition, parts: E
 async function makeOf(
   ruleId: string,
   definition: ActionDefinition,
-  parts: EngineParts
+  parts: RuleEngineParts
 ): Promise<LocalAction | SendingAction> {
   const { id, name, params } = definition;
   await parts.kinds.find([definition]);
@@ -346,7 +350,11 @@ function checkContent(content: unknown): void {
 }
 
 /** The resource that an action uses. @throws BrokerError RESOURCE_NOT_INITIALIZED */
-function resourceFor({ name, types = [] }: ActionType, params: Params, parts: EngineParts): RuleResource | undefined {
+function resourceFor(
+  { name, types = [] }: ActionType,
+  params: Params,
+  parts: RuleEngineParts
+): RuleResource | undefined {
   if (types.length === 0) return undefined;
   const { $resource: id } = checkParams(RESOURCE_PARAMS, params, `the action "${name}"`) as {
     $resource: string;
@@ -396,7 +404,7 @@ function shownParams(name: string, params: Params, kinds: Kinds): Params {
 }
 
 /** Close an action that is in no list. */
-function dropAction(action: RunningAction, ruleId: string, parts: EngineParts): void {
+function dropAction(action: RunningAction, ruleId: string, parts: RuleEngineParts): void {
   retireAction(action);
   closeAction(action, ruleId, parts);
 }
@@ -405,7 +413,7 @@ function retireAction(action: RunningAction): void {
   for (const { queue } of everyOf([action])) if (queue instanceof OwnTarget) queue.retire();
 }
 
-function closeAction(action: RunningAction, ruleId: string, parts: EngineParts): void {
+function closeAction(action: RunningAction, ruleId: string, parts: RuleEngineParts): void {
   for (const { made, queue, definition } of everyOf([action]))
     try {
       if (queue instanceof OwnTarget) parts.targets.release(queue);
@@ -415,6 +423,6 @@ function closeAction(action: RunningAction, ruleId: string, parts: EngineParts):
     }
 }
 
-function reportFailure(actionId: string, ruleId: string, { failed }: EngineParts, error: unknown): void {
+function reportFailure(actionId: string, ruleId: string, { failed }: RuleEngineParts, error: unknown): void {
   failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
 }

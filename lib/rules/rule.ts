@@ -12,7 +12,7 @@ import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
 import { Meter } from './meter.ts';
-import type { EngineParts } from './parts.ts';
+import type { RuleEngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
 import { RuleActionList, statesOf } from './rule-actions.ts';
 import { triggerOf } from './trigger.ts';
@@ -30,7 +30,7 @@ export class BrokerRule {
   readonly isFromOptions: boolean;
   definition: RuleDefinition;
   plan: Plan;
-  readonly #parts: EngineParts;
+  readonly #parts: RuleEngineParts;
   readonly #chart: RuleRun<RuleChartEvent>;
   #list: RuleActionList | undefined;
   #meter = new Meter();
@@ -43,7 +43,7 @@ export class BrokerRule {
   #starting: Promise<void> | undefined;
   readonly #retry = new FunctionTimer(() => void this.start());
 
-  constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, parts: EngineParts) {
+  constructor(id: string, definition: RuleDefinition, plan: Plan, isFromOptions: boolean, parts: RuleEngineParts) {
     this.id = id;
     this.definition = definition;
     this.plan = plan;
@@ -168,7 +168,7 @@ export class BrokerRule {
   /** Evaluate the statement for an event, and run the actions. */
   run(event: EventOfRule): void {
     const meter = this.#meter;
-    const { host, meters, outputs: observers } = this.#parts;
+    const { host, meters, iterations } = this.#parts;
     if (meter.match()) meters.add(meter);
     host.counted('rules.matched');
     let outputs: readonly Value[] | undefined;
@@ -187,7 +187,7 @@ export class BrokerRule {
     const list = this.#list;
     const trigger = triggerOf(event, outputs.length);
     for (const output of outputs) {
-      if (observers.isOpen) observers.add(this.id, output, trigger);
+      if (iterations.isOpen) iterations.add(this.id, output, trigger);
       list?.run(output, trigger);
     }
   }

@@ -133,7 +133,7 @@ export function runCase(each: StatementCase, saveAt?: number): CaseResult {
     }
     if (stream === undefined) continue;
     const source = plan.streams.find(({ definition }) => definition.name === stream);
-    const entry = graph.entries.get(source?.position ?? -1);
+    const entry = graph.inputs.get(source?.position ?? -1);
     if (entry === undefined) throw new Error(`${each.title}: the statement has no source ${stream}`);
     if (values === undefined) entry.end();
     else {

@@ -83,7 +83,7 @@ export function makeRules(
     noted: (gauge, count) => metrics.note(gauge, count),
     raise: (id, title, summary) => alarms.raise({ id, title, summary }),
     clear: (id) => alarms.clear(id),
-    pause: () => services.pause(),
+    nextSlice: () => services.pause(),
     during: (promise) => work.forAWhile(promise)
   });
   return { rules, ruleFeature };

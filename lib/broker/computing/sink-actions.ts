@@ -1,9 +1,9 @@
 import { InvalidInput } from '../../base/errors.ts';
-import { RulePublisher } from '../../packets/named-publisher.ts';
 import { CatalogueEvent } from '../../rules/events/event.ts';
 import type { ActionType, RuleEvent } from '../../rules/types.ts';
 import { isObject } from '../../sql/values.ts';
 import type { SinkAction } from '../../streams/sinks/sink-action.ts';
+import { type Cause, chainOf } from '../../streams/values/cause.ts';
 
 /** A sink of streams as an action type of rules. */
 export function actionOf({ name, about, properties, connected, open }: SinkAction): ActionType {
@@ -40,8 +40,7 @@ function ofParam(error: unknown): unknown {
   return new InvalidInput('PARAM_INVALID', field, expected, got, message);
 }
 
-/** The rules and actions that caused the message of an event. */
-function causeOf(event: RuleEvent): readonly string[] | undefined {
-  const origin = event instanceof CatalogueEvent ? event.message?.origin : undefined;
-  return origin instanceof RulePublisher ? origin.chain : undefined;
+/** The rules and actions that caused an event. */
+function causeOf(event: RuleEvent): Cause | undefined {
+  return event instanceof CatalogueEvent ? chainOf(event.message?.origin) : undefined;
 }

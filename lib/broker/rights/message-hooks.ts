@@ -50,14 +50,14 @@ export class MessageHooks {
     this.zonesChanged();
   }
 
-  /** Note that the options of zones have changed. `watch` must be called next. */
+  /** Note that the options of zones have changed. `refresh` must be called next. */
   zonesChanged(): void {
     const { zones } = this.#services.settings;
     this.#hasDenyingZone = [...zones.values()].some(({ aclNomatch }) => aclNomatch === 'deny');
   }
 
   /** Update `hasHooks` and `isFastPathOpen` after a change of hooks, listeners, taps, rewrite rules or options of zones. */
-  watch(): void {
+  refresh(): void {
     const { hooks, events, taps } = this.#services;
     const authorizes = hooks.authorizePublish.length > 0 || hooks.decides('authorizePublish');
     const isHeard = events.heard['client.check_acl_complete'];

@@ -183,7 +183,7 @@ export class Checkpoints {
     const waiting: WaitingRows[] = [];
     try {
       for (const { logged, position, rows } of log.rows(this.#begin)) {
-        const known = this.#graph.entries.get(position);
+        const known = this.#graph.inputs.get(position);
         if (known === undefined) continue;
         const entry = rows.length === 1 ? known : (known.many?.() ?? known);
         if (messages.isHolding && (waiting.length > 0 || !logged.isCommitted)) {

@@ -107,7 +107,7 @@ export class Graph {
   /** In the order of the data. */
   readonly #nodes: readonly Node[];
   /** By position of the source. */
-  readonly entries = new Map<number, SourceInput>();
+  readonly inputs = new Map<number, SourceInput>();
 
   /** @param output receives the emissions */
   constructor(plan: StreamPlan, host: GraphHost, output: Next) {
@@ -122,7 +122,7 @@ export class Graph {
       return node;
     });
     this.#nodes = nodes.reverse();
-    for (const entry of entries.reverse()) this.entries.set(entry.source.position, entry);
+    for (const entry of entries.reverse()) this.inputs.set(entry.source.position, entry);
   }
 
   open(): void {
@@ -147,7 +147,7 @@ export class Graph {
 
   /** The counters of sources and operators. @param connectionOf the connection of the source at a position */
   metrics(connectionOf: (position: number) => ConnectionCounters | undefined): [string, number | string][] {
-    const entries = [...this.entries.values()];
+    const entries = [...this.inputs.values()];
     return [
       ...entries.flatMap((entry) => entry.metrics(entry.source.sourceName, connectionOf(entry.source.position))),
       ...entries.flatMap((entry) => entry.metrics(entry.source.name)),

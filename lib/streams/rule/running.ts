@@ -81,7 +81,7 @@ export class Running {
       const streams = this.#plan.streams.filter((stream) => stream.kind === kind);
       for (const stream of streams) {
         const { position } = stream;
-        const entry = this.graph.entries.get(position);
+        const entry = this.graph.inputs.get(position);
         if (entry === undefined) continue;
         // a rule that continues from a checkpoint has already received the first rows
         const first = kind === 'table' || this.#checkpoints?.isContinued === true ? undefined : new FirstRows(entry);

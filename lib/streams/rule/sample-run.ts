@@ -141,7 +141,7 @@ function pushSample(
   if (typeof values !== 'object' || values === null)
     throw new InvalidInput('ROW_INVALID', `rows[${index}].values`, 'an object', values);
   for (const { definition, position, needed, kind } of found) {
-    const entry = graph.entries.get(position);
+    const entry = graph.inputs.get(position);
     const { TIMESTAMP, TIMESTAMP_FORMAT, STRICT_VALIDATION } = definition.options;
     try {
       const convert = compileConversion({

@@ -1,13 +1,12 @@
 import { InvalidInput } from '../../base/errors.ts';
 import type { Awaitable } from '../../events/hooks.ts';
 import type { Message } from '../../packets/message.ts';
-import { RulePublisher } from '../../packets/named-publisher.ts';
 import type { Properties as PacketProperties } from '../../packets/types.ts';
 import type { Watcher } from '../../routing/watchers.ts';
 import { checkTopicFilter, parseSharedFilter } from '../../topics/topic.ts';
 import type { StreamMessages } from '../host.ts';
 import type { FirstMessage, OpenSource, SourceSetup, SourceType } from '../types.ts';
-import type { Cause } from '../values/cause.ts';
+import { chainOf } from '../values/cause.ts';
 import type { Metadata } from '../values/tuple.ts';
 import type { StreamValue, StreamValueObject } from '../values/values.ts';
 
@@ -76,7 +75,7 @@ function openLocal(
   const filters = checkFilters(setup);
   const watcher: Watcher = {
     order: ORDER,
-    watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp, causeOf(message))
+    watched: (message) => setup.bytes(message.payload, metadataOf(message), message.timestamp, chainOf(message.origin))
   };
   const { retained } = messages;
   const unwatch = messages.watch(filters, watcher);
@@ -91,13 +90,12 @@ function openLocal(
 function* firstOf(messages: Iterator<Message | undefined, void>): Generator<FirstMessage | undefined, void> {
   for (let step = messages.next(); step.done !== true; step = messages.next()) {
     const message = step.value;
-    yield message && { payload: message.payload, metadata: makeMetadata(message, true), cause: causeOf(message) };
+    yield message && {
+      payload: message.payload,
+      metadata: makeMetadata(message, true),
+      cause: chainOf(message.origin)
+    };
   }
-}
-
-/** The rules that caused a message. */
-function causeOf({ origin }: Message): Cause | undefined {
-  return origin instanceof RulePublisher ? origin.chain : undefined;
 }
 
 /** The topic filters of DATASOURCE, which are separated by commas. @throws InvalidInput STREAM_INVALID */

@@ -1,10 +1,15 @@
-import type { Cascade } from '../../packets/named-publisher.ts';
+import { type Cascade, RulePublisher } from '../../packets/named-publisher.ts';
 
 /**
  * The causes of a row or an output: the ids of the rules and actions that published because of each other, first one
  * first. Rows from clients and other sources have none.
  */
 export type Cause = readonly string[];
+
+/** The rules and actions that caused a message, from its origin. */
+export function chainOf(origin: unknown): Cause | undefined {
+  return origin instanceof RulePublisher ? origin.chain : undefined;
+}
 
 /** The counters of causes that have one. */
 const cascades = new WeakMap<Cause, Cascade>();

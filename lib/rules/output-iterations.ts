@@ -4,7 +4,7 @@ import { keep, type Trigger } from './trigger.ts';
 import type { RuleOutput } from './types.ts';
 
 /** The open iterations over outputs of rules. */
-export class Outputs {
+export class OutputIterations {
   readonly #all = new Map<BoundedIterable<RuleOutput>, string | undefined>();
 
   /** True if there is an iteration. */
