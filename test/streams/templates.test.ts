@@ -74,6 +74,12 @@ describe('data templates', () => {
     });
   });
 
+  it('shows no password of a URL in the error of an invalid template', () => {
+    assert.throws(() => compileTemplate('http://u:secret@h/{{.b', TOOLS, { property: 'url' }), {
+      message: /^property url http:\/\/\*{6}@h\/\{\{\.b is invalid: /
+    });
+  });
+
   it('fails with STREAM_FAILED when a template cannot be filled in', () => {
     assert.throws(() => compileTemplate('{{upper .a}}', TOOLS)({ a: 1 }), { code: 'STREAM_FAILED' });
   });

@@ -1,5 +1,6 @@
 import { InvalidInput } from '../../base/errors.ts';
 import { nearest } from '../../base/fields.ts';
+import { hideInText } from '../../base/hidden-text.ts';
 import { StreamFailure } from '../values/values.ts';
 import { compileTree, Run } from './compile.ts';
 import { type BoundFunctions, bind, type TemplateFunctions } from './function-table.ts';
@@ -62,7 +63,8 @@ export function compileTemplate(text: string, tools: TemplateTools, options: Tem
     };
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    const shown = text.length > 200 ? `${text.slice(0, 197)}...` : text;
+    const hidden = hideInText(text);
+    const shown = hidden.length > 200 ? `${hidden.slice(0, 197)}...` : hidden;
     const reason = `${placeOf(text, error.at)}: ${error.message}${hint(error.message, table)}`;
     const message = `property ${property} ${shown} is invalid: ${reason}`;
     throw new InvalidInput('PROPERTY_INVALID', property, 'a template', text, message);

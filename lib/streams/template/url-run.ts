@@ -1,3 +1,4 @@
+import { show } from '../../base/errors.ts';
 import { StreamFailure } from '../values/values.ts';
 import { Run } from './compile.ts';
 
@@ -33,7 +34,7 @@ export class UrlRun extends Run {
     if (!this.#hasText) return;
     const [path] = this.out.replace(/[\t\n\r]/g, '').split(/[?#]/, 1);
     if (/[/\\](\.|%2e){1,2}([/\\]|[\0-\x20]*$)/i.test(path))
-      throw new StreamFailure(`the URL ${shown(this.out)} has a segment "." or ".."`);
+      throw new StreamFailure(`the URL ${show(this.out)} has a segment "." or ".."`);
   }
 
   #add(text: string): void {
@@ -47,10 +48,6 @@ export class UrlRun extends Run {
 function hostPart(text: string): string {
   if (/^[\w.:[\]-]*$/.test(text)) return text;
   throw new StreamFailure(
-    `${shown(text)} is in the place of the host of a URL, where only letters, digits, ".", "-", "_", ":" and brackets are possible; for a path, write a slash before the placeholder`
+    `${show(text)} is in the place of the host of a URL, where only letters, digits, ".", "-", "_", ":" and brackets are possible; for a path, write a slash before the placeholder`
   );
-}
-
-function shown(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text);
 }
