@@ -330,6 +330,14 @@ describe('ctl', () => {
   for (const [args, env, code, message] of [
     [['clients'], 'me:guess', 1, /^embermq: the id or the secret is wrong\n$/],
     [['clients'], '', 2, /^embermq: ctl needs --app ID:SECRET or EMBERMQ_APP=ID:SECRET/],
+    [['clients'], 'nocolon', 2, /^embermq: EMBERMQ_APP: expected ID:SECRET, an id without ":" and a secret\n$/],
+    [
+      ['clients', '--app', 'me:'],
+      undefined,
+      2,
+      /^embermq: --app: expected ID:SECRET, an id without ":" and a secret\n$/
+    ],
+    [['stream', 'connections'], 'nocolon', 2, /^embermq: EMBERMQ_APP: expected ID:SECRET/],
     [['clients', '--url', 'localhost:8081'], undefined, 2, /^embermq: --url: expected a URL such as http:/],
     [
       ['clients', '--url', 'http://127.0.0.1:1/api'],

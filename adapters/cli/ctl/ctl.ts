@@ -20,6 +20,7 @@ import { formOf, perform } from './perform.ts';
 
 /** The environment variable with the application, which also gives a broker its application. */
 const APP_VARIABLE = spelledAsVariable('app');
+const APP_FORM = 'ID:SECRET, an id without ":" and a secret';
 /** Maximum size of files that are read. */
 const MAX_FILE_BYTES = 256 * 1_048_576;
 
@@ -191,7 +192,12 @@ async function clientsOf(
   shell: Shell,
   isForStreams: boolean
 ): Promise<Clients> {
-  const [, id, secret] = /^([^:]+):(.+)$/s.exec(app ?? shell.env[APP_VARIABLE] ?? '') ?? [];
+  const given = app ?? shell.env[APP_VARIABLE] ?? '';
+  const [, id, secret] = /^([^:]+):(.+)$/s.exec(given) ?? [];
+  if (given !== '' && id === undefined) {
+    const place = app === undefined ? APP_VARIABLE : '--app'; // the value may be a secret
+    throw new InvalidInput('OPTION_INVALID', place, APP_FORM, undefined, `${place}: expected ${APP_FORM}`);
+  }
   const [flagName, target] = isForStreams ? ['--rules-url', rulesUrl] : ['--url', url];
   // checked before the file is read, because this error is more specific
   if (!isForStreams && id === undefined) {
