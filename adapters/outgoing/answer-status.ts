@@ -30,8 +30,9 @@ export function refusalOf(
 ): SendError | undefined {
   if (status >= 200 && status < 300) return undefined;
   const isRepeated = status >= 500 || REPEATED.includes(status);
-  const note = status >= 300 && status < 400 ? '; redirects are not followed' : '';
-  return new SendError(describe() + note, {
+  const isRedirect = status >= 300 && status < 400;
+  const text = isRedirect ? `${describe().replace(/\.$/, '')}; redirects are not followed` : describe();
+  return new SendError(text, {
     isFinal: !isRepeated,
     retryAfterMs: isRepeated ? retryAfterMs(headers['retry-after'], nowMs) : undefined
   });

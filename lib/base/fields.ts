@@ -484,7 +484,8 @@ function inRange(field: Field, number: unknown, policy: Policy): number | undefi
 /** The values that are accepted, for messages. */
 function expectedOf(field: Field, policy: Policy): string {
   const { type, choices, format = '', max, unit } = field;
-  if (choices !== undefined) return `one of ${choices.map(policy.shownChoice).join(', ')}`;
+  if (choices !== undefined)
+    return `one of ${choices.map((choice) => (choice === '' ? '""' : policy.shownChoice(choice))).join(', ')}`;
   if (type === 'string') return FORMATS[format]?.expected ?? 'a string';
   const text = EXPECTED[type];
   if (text !== undefined) return text;

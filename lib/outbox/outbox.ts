@@ -340,7 +340,9 @@ export class Outbox {
   #noteFailure({ keys }: Delivery, error: Error, retryAfterMs: number | undefined): void {
     const { backOff, maxBackOff } = this.limits;
     if (++this.#failuresInARow === ALARM_FROM) {
-      const text = `Deliveries to "${this.label}" fail: ${error.message}. They are repeated; ${this.size} entries are waiting.`;
+      const waiting = this.size === 1 ? '1 entry is waiting' : `${this.size} entries are waiting`;
+      const why = error.message.replace(/\.$/, '');
+      const text = `Deliveries to "${this.label}" fail: ${why}. They are repeated; ${waiting}.`;
       this.#host.raise('failing', text);
     }
     for (const key of keys) if (this.#failing.size < DOWN_FROM_KEYS) this.#failing.add(key);

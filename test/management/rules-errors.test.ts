@@ -104,6 +104,7 @@ const REFUSALS: readonly Refusal[] = [
   ['PUT', '/rules/rule:one', { on_action_failed: '' }, 400, /^Bad Arguments: invalid_on_failed: /],
   ['PUT', '/rules/rule:one', { rawsql: 'SELECT' }, 400, /^Bad Arguments: parse_error: /],
   ['PUT', '/rules/rule:one', { actions: [{ name: 'x' }] }, 400, /^Action x Not Found$/],
+  ['PUT', '/rules/rule:one', { actions: [{ name: '' }] }, 400, /^Action "" Not Found$/],
   ['PUT', '/rules/rule:none/reset_metrics', undefined, 404, /^Rule rule:none Not Found$/],
   ['GET', '/actions/none', undefined, 404, /^Action none Not Found$/],
   ['GET', '/resource_types/none', undefined, 404, /^Resource Type none Not Found$/],

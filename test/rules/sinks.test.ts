@@ -160,6 +160,9 @@ describe('an action that names a sink of streams', () => {
     await assert.rejects(create('app_sinc', {}), { message: 'unknown action "app_sinc"; did you mean "app_sink"?' });
     await assert.rejects(create('app_sink', {}), { code: 'PARAM_REQUIRED', field: 'topic' });
     await assert.rejects(create('app_sink', { topic: 't', level: 6 }), { code: 'PARAM_INVALID', field: 'level' });
+    await assert.rejects(create('app_sink', { topic: 't', encryption: 'aes' }), {
+      message: 'the action "app_sink": the parameter "encryption" must be one of "", none, got "aes"'
+    });
     await assert.rejects(create('app_sink', { topic: '{{.x' }), { code: 'PARAM_INVALID', field: 'topic' });
     await assert.rejects(create('app_sink', { topic: 't', tokn: 'x' }), {
       code: 'PARAM_INVALID',

@@ -32,7 +32,7 @@ describe('The cache of a sink', () => {
   it('raises alarms that name the sink and the rule', async () => {
     await using kit = await createTestBroker();
     const sink = new TestSink();
-    sink.answer = () => Promise.reject(new Error('refused'));
+    sink.answer = () => Promise.reject(new Error('refused.'));
     const { outboxes, alarms } = kit.broker;
     const { emitter } = await openSink(
       sink,
@@ -44,7 +44,10 @@ describe('The cache of a sink', () => {
     const [{ id, title, summary }] = alarms.present();
     assert.equal(id, 'outbox_failing:sink_test_0 of stream rule r1');
     assert.equal(title, 'sink_test_0 of stream rule r1: deliveries fail');
-    assert.match(summary, /^Deliveries to "sink_test_0 of stream rule r1" fail: refused\./);
+    assert.match(
+      summary,
+      /^Deliveries to "sink_test_0 of stream rule r1" fail: refused\. They are repeated; 1 entry is waiting\.$/
+    );
     await emitter.close();
   });
 

@@ -111,6 +111,14 @@ describe('The rest sink', () => {
           );
   });
 
+  it('shows no secret of the URL in the error of a refused value', async () => {
+    const sending = sent({ url: `${url}/a/{{.x}}?token=secret`, sendSingle: true }, [{ x: '..' }]);
+    await assert.rejects(
+      sending,
+      (error: Error) => error.message.includes('?token=***') && !error.message.includes('secret')
+    );
+  });
+
   it('sends to no other server than that of the template, unless the host or the beginning is a placeholder', async () => {
     const { host } = new URL(url);
     const to = (template: string, row: Record<string, unknown>) => sent({ url: template, sendSingle: true }, [row]);
@@ -139,6 +147,12 @@ describe('The rest sink', () => {
     answer = { status: 503, body: 'busy' };
     await assert.rejects(sent({}, [{}]), {
       message: 'rest sink fails to err http return code: 503 and error message busy.'
+    });
+    answer = { status: 503, body: '' };
+    await assert.rejects(sent({}, [{}]), { message: 'rest sink fails to err http return code: 503' });
+    answer = { status: 302, body: 'moved' };
+    await assert.rejects(sent({}, [{}]), {
+      message: 'rest sink fails to err http return code: 302 and error message moved; redirects are not followed'
     });
   });
 

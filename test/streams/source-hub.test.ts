@@ -461,6 +461,10 @@ describe('the properties of a source', () => {
   it('refuses an unknown section', () => {
     const message = 'source test of stream demo: unknown section "x" (CONF_KEY); use one of default, other';
     assert.throws(() => propertiesOf({ CONF_KEY: 'x' }, {}), { code: 'PROPERTY_INVALID', message });
+    const fixture = makeHub([new TestSource()], {});
+    assert.throws(() => fixture.hub.attach(stream({ CONF_KEY: 'x' }), ALL, new Kept()), {
+      message: 'source test of stream demo: unknown section "x" (CONF_KEY); there are none'
+    });
   });
 });
 

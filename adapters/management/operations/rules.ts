@@ -87,7 +87,7 @@ async function checkActions(rules: RulesApi, actions: readonly Static<typeof GIV
   if (unknown === undefined) return;
   const near = nearest(unknown.name, names);
   const hint = near === undefined ? '' : `; did you mean "${near}"?`;
-  throw new Fault('badArguments', `Action ${unknown.name} Not Found${hint}`);
+  throw new Fault('badArguments', `Action ${unknown.name || '""'} Not Found${hint}`);
 }
 
 /** The actions of a request. The broker checks their fallbacks. */

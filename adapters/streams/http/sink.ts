@@ -105,7 +105,8 @@ class RestSink implements OpenSink {
       answered: ({ status, text }) => {
         if (properties.debugResp === true) log(`rest sink got response of rule ${ruleId}: ${status} ${text}`);
       },
-      describe: ({ status, text }) => `rest sink fails to err http return code: ${status} and error message ${text}.`
+      describe: ({ status, text }) =>
+        `rest sink fails to err http return code: ${status}${text === '' ? '' : ` and error message ${text}.`}`
     });
   }
 

@@ -131,8 +131,8 @@ export function sourceProperties(
     overlaid(ofType(name) ?? {}, sections.section(type.name, name, (text) => warn(`${what}: ${text}`)) ?? {});
   if (key !== 'default' && (ofType(key) ?? sections.section(type.name, key, () => undefined)) === undefined) {
     const names = new Set([...Object.keys(type.sections ?? {}), ...sections.sectionNames(type.name)]);
-    const known = [...names].sort().join(', ') || 'none';
-    const text = `${what}: unknown section ${show(key)} (CONF_KEY); use one of ${known}`;
+    const hint = names.size === 0 ? 'there are none' : `use one of ${[...names].sort().join(', ')}`;
+    const text = `${what}: unknown section ${show(key)} (CONF_KEY); ${hint}`;
     throw new InvalidInput(
       'PROPERTY_INVALID',
       'CONF_KEY',
