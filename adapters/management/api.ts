@@ -10,7 +10,7 @@ import { type ManagementOptions, type ManagementSettings, readManagementOptions 
 import { PagePositions } from './page-positions.ts';
 import { Reply } from './reply.ts';
 import { REVISION_ROWS } from './revisions.ts';
-import { envelope } from './style.ts';
+import { makeManagementStyle } from './style.ts';
 
 /** The management interface of a broker, ready to be mounted. */
 export interface ManagementApi extends HttpMounts {
@@ -100,7 +100,7 @@ function management(broker: Broker, settings: ManagementSettings): RestInterface
     name: 'management',
     settings,
     operations: [...rows, DOCUMENT],
-    style: envelope(settings, () => broker.directory.nextSlice()),
+    style: makeManagementStyle(settings, () => broker.directory.nextSlice()),
     refusal: (row) =>
       appOperations || row.isForApplications !== true
         ? undefined

@@ -64,7 +64,10 @@ const RECORDED: ReadonlySet<string> = new Set([
  * as the documented products do.
  * @param nextSlice waits for the next time slice of long answers
  */
-export function envelope(settings: ManagementSettings, nextSlice: () => Promise<void>): ReplyStyle<ManagementMembers> {
+export function makeManagementStyle(
+  settings: ManagementSettings,
+  nextSlice: () => Promise<void>
+): ReplyStyle<ManagementMembers> {
   const { errors, maxRowLimit, origins, revision, unmatched } = settings;
   const isOriginal = errors === 'original';
   return {

@@ -9,7 +9,7 @@ import { OPERATIONS } from './operations/all.ts';
 import { readStreamsOptions, type StreamsApiOptions, type StreamsSettings } from './options.ts';
 import { wantsJson } from './reply.ts';
 import { idOf } from './rule-forms.ts';
-import { sentences } from './style.ts';
+import { makeStreamsStyle } from './style.ts';
 
 /** The REST interface of the streams of a broker, ready to be mounted. */
 export interface StreamsHttp extends HttpMounts {
@@ -48,7 +48,7 @@ function streamRules(broker: Broker, settings: StreamsSettings): RestInterface<S
     hint: `with --rules-credentials remote, or credentials: 'remote' in an app, requests from this machine need none`,
     settings,
     operations: OPERATIONS,
-    style: sentences(settings),
+    style: makeStreamsStyle(settings),
     resolve: async ({ path }, params: Readonly<Record<string, string>>) =>
       OF_RULE.test(path) ? { ...params, id: await idOf(streams, params.id) } : params,
     contextOf: (shared) => ({

@@ -32,7 +32,7 @@ const RECORDED = new Set([
  * The form of the interface of streams: sentences in text for commands, plain JSON for queries. A fault is
  * `PREFIX: MESSAGE` as text, or `{"error":CODE,"message":"PREFIX: MESSAGE"}`.
  */
-export function sentences({ errors, maxDepth, unmatched }: StreamsSettings): ReplyStyle {
+export function makeStreamsStyle({ errors, maxDepth, unmatched }: StreamsSettings): ReplyStyle {
   return {
     recorded: RECORDED,
     isLeft: (_call, methods) => methods.length === 0 && unmatched === 'next',
