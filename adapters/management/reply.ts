@@ -28,13 +28,13 @@ export class Reply {
  * size, and 1.0.
  * @param hints possible mistakes, in addition to the data
  */
-export function encodedData(json: string, hints: readonly string[]): Reply {
+export function replyWithJson(json: string, hints: readonly string[]): Reply {
   const more = hints.length === 0 ? '' : `,"hints":${JSON.stringify(hints)}`;
   return new Reply(`{"code":0,"data":${json}${more}}`);
 }
 
 /** An answer whose data is an object with some fields that are a `Listing`. */
-export function longData(fields: Readonly<Record<string, unknown>>): Reply {
+export function replyWithListings(fields: Readonly<Record<string, unknown>>): Reply {
   return new Reply((nextSlice) => partsOf(fields, nextSlice));
 }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { download } from '../../adapters/management/download.ts';
+import { replyWithLines } from '../../adapters/management/line-reply.ts';
 import { Listing } from '../../adapters/management/listing.ts';
-import { answerWith, longData } from '../../adapters/management/reply.ts';
+import { answerWith, replyWithListings } from '../../adapters/management/reply.ts';
 import { systemClock } from '../../lib/base/clock.ts';
 import { SliceQueue } from '../../lib/base/collections/slice-queue.ts';
 import { WorkCount } from '../../lib/base/pending-work.ts';
@@ -42,7 +42,7 @@ describe('Long answers', () => {
 
   it('writes an object with long lists in slices, each in a separate turn', async () => {
     const { most, made, text } = await readBody((row) =>
-      longData({ a: new Listing(NUMBERS, shapeOf(row)), b: new Listing([1], shapeOf(row)), c: 'c' })
+      replyWithListings({ a: new Listing(NUMBERS, shapeOf(row)), b: new Listing([1], shapeOf(row)), c: 'c' })
     );
     assert.ok(most <= 201, `${most} in one turn`);
     assert.equal(made, 2_001);
@@ -65,7 +65,7 @@ describe('Long answers', () => {
           yield line;
         }
       }
-      return download(lines());
+      return replyWithLines(lines());
     });
     assert.ok(most <= 70, `${most} in one turn`);
     assert.deepEqual([made, text.length], [2_000, 2_002_000]);

@@ -148,7 +148,7 @@ function listing(name: 'clientid' | 'username' | 'all', of: TProperties, rule: o
 }
 
 /** An operation that deletes a rule. @param path of its subject @param params an example */
-function deletion(name: string, path: string, params: Readonly<Record<string, string>>): Operation {
+function defineDeletion(name: string, path: string, params: Readonly<Record<string, string>>): Operation {
   return operation({
     name,
     method: 'DELETE',
@@ -205,8 +205,8 @@ export const ACL: readonly Operation[] = [
       return echoed(body, 'ok');
     }
   }),
-  deletion('delete_clientid', 'clientid/:clientid', { clientid: 'sensor-1', topic: 'commands/sensor-1' }),
-  deletion('delete_username', 'username/:username', { username: 'sensors', topic: 'sensors/#' }),
-  deletion('delete_all', ALL, { topic: 'secret/#' }),
-  deletion('delete_all', `all/${ALL}`, { topic: 'secret/#' })
+  defineDeletion('delete_clientid', 'clientid/:clientid', { clientid: 'sensor-1', topic: 'commands/sensor-1' }),
+  defineDeletion('delete_username', 'username/:username', { username: 'sensors', topic: 'sensors/#' }),
+  defineDeletion('delete_all', ALL, { topic: 'secret/#' }),
+  defineDeletion('delete_all', `all/${ALL}`, { topic: 'secret/#' })
 ];

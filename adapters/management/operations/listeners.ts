@@ -31,7 +31,7 @@ const EXAMPLE = {
 };
 
 /** The listeners of the broker, with the HTTP servers of `listenHttp`. Listeners of the host app are not known. */
-function listeners({ broker, revision }: Context): Record<string, unknown>[] {
+function showListeners({ broker, revision }: Context): Record<string, unknown>[] {
   return broker.listeners().map((listener) => {
     const { acceptors, maxConnections, currentConnections, shutdownCount } = listener.info();
     return {
@@ -66,6 +66,6 @@ export const LISTENERS = [
     descr: 'A list of listeners on the node',
     example: { params: { node: NODE }, data: [EXAMPLE] },
     data: DATA,
-    run: (context) => listeners(context)
+    run: (context) => showListeners(context)
   })
 ];

@@ -14,7 +14,7 @@ export function withNodeForms(rows: readonly Operation[]): Operation[] {
 }
 
 function formsOf(row: Operation): Operation[] {
-  if (row.ofAllNodes !== undefined) return [ofAllNodes(row, row.ofAllNodes), row];
+  if (row.ofAllNodes !== undefined) return [defineForAllNodes(row, row.ofAllNodes), row];
   if (row.onNode === undefined) return [row];
   const [name, descr, place = 'after'] = row.onNode;
   const { path, example } = row;
@@ -30,7 +30,7 @@ function formsOf(row: Operation): Operation[] {
   return place === 'after' ? [row, onNode] : [onNode, row];
 }
 
-function ofAllNodes(row: Operation, { field, ...names }: NonNullable<Operation['ofAllNodes']>): Operation {
+function defineForAllNodes(row: Operation, { field, ...names }: NonNullable<Operation['ofAllNodes']>): Operation {
   const { data } = row.example as Example;
   return {
     ...row,

@@ -21,7 +21,7 @@ import {
 import * as examples from '../examples.ts';
 import { Listing } from '../listing.ts';
 import { type Context, type Operation, operation } from '../operation.ts';
-import { encodedData, type Reply } from '../reply.ts';
+import { type Reply, replyWithJson } from '../reply.ts';
 import { given, isTest, TEST } from './rule-faults.ts';
 import { GIVEN_ACTION, RULE, shownRule } from './rule-forms.ts';
 
@@ -91,7 +91,7 @@ async function checkActions(rules: RulesApi, actions: readonly Static<typeof GIV
 }
 
 /** The actions of a request. The broker checks their fallbacks. */
-function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly ActionInput[] {
+function readActions(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly ActionInput[] {
   return actions as readonly ActionInput[];
 }
 
@@ -103,7 +103,7 @@ function inputs(actions: readonly Static<typeof GIVEN_ACTION>[]): readonly Actio
 async function tested(context: Context, sql: string, ctx: Readonly<Record<string, unknown>>): Promise<Reply> {
   const { result, isForeach, outputs, hints } = await context.broker.rules.test(sql, exact(context, ctx));
   if (result !== 'matched') throw new Fault('notFound', ['SQL Not Match', ...hints].join('; '), 'SQL Not Match');
-  return encodedData(encodeJson(isForeach ? outputs : outputs[0]), hints);
+  return replyWithJson(encodeJson(isForeach ? outputs : outputs[0]), hints);
 }
 
 /** The columns of a test with all digits of their numbers. */
@@ -153,7 +153,7 @@ export const RULES: readonly Operation[] = [
       const rule = {
         id,
         sql,
-        actions: inputs(wanted),
+        actions: readActions(wanted),
         description,
         isEnabled: enabled,
         onActionFailed: on_action_failed
@@ -218,7 +218,7 @@ export const RULES: readonly Operation[] = [
       if (actions !== undefined) await checkActions(broker.rules, actions);
       const change = {
         sql,
-        actions: actions && inputs(actions),
+        actions: actions && readActions(actions),
         description,
         isEnabled: enabled,
         onActionFailed: on_action_failed

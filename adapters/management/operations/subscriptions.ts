@@ -46,7 +46,7 @@ function list(context: Context, given: Conditions): Listing<SubscriptionRecord> 
   return new Listing(parts, write, (end) => wholeOf(revision, given, end));
 }
 
-function ofClient(context: Context, clientId: string, given: Conditions): Listing<SubscriptionRecord> {
+function listOfClient(context: Context, clientId: string, given: Conditions): Listing<SubscriptionRecord> {
   const parts = context.positions.page(context, 'subscriptions', { ...queryOf(given), clientId });
   return new Listing(parts, writerOf(context.revision));
 }
@@ -103,7 +103,7 @@ function operationsIn(revisions: readonly RevisionName[], data: TSchema, ofAll: 
       data,
       paged: 'max',
       query: one,
-      run: (context, { params, query }) => ofClient(context, params.clientid, query as Conditions)
+      run: (context, { params, query }) => listOfClient(context, params.clientid, query as Conditions)
     })
   ];
 }

@@ -59,7 +59,7 @@ async function matching(streams: StreamsApi, tags: readonly string[]): Promise<s
 }
 
 /** Start or stop the rules with tags, one after the other; a failure does not affect the others. */
-function bulk(command: 'start' | 'stop'): Operation {
+function defineBulk(command: 'start' | 'stop'): Operation {
   return operation({
     name: `bulk${command === 'start' ? 'Start' : 'Stop'}`,
     method: 'POST',
@@ -107,6 +107,6 @@ export const RULE_TAGS: readonly Operation[] = [
       return { rules: await matching(streams, wanted) };
     }
   }),
-  bulk('start'),
-  bulk('stop')
+  defineBulk('start'),
+  defineBulk('stop')
 ];

@@ -15,7 +15,7 @@ const VERSION = componentOf('Service', {
   upTimeSeconds: integer('Seconds since the start of the process')
 });
 
-function service(method: 'GET' | 'POST'): Operation {
+function defineService(method: 'GET' | 'POST'): Operation {
   return operation({
     name: method === 'GET' ? 'service' : 'servicePosted',
     method,
@@ -89,8 +89,8 @@ function typesOf(what: 'sources' | 'sinks'): readonly Operation[] {
 
 /** The service itself, its documents, and its complete contents. */
 export const SERVICE: readonly Operation[] = [
-  service('GET'),
-  service('POST'),
+  defineService('GET'),
+  defineService('POST'),
   operation({
     name: 'ping',
     method: 'GET',

@@ -1,5 +1,5 @@
 import { backup } from '../../../../lib/index.ts';
-import { download } from '../../download.ts';
+import { replyWithLines } from '../../line-reply.ts';
 import { type Operation, operation } from '../../operation.ts';
 
 /** A copy of the store, made while the broker runs. */
@@ -13,6 +13,6 @@ export const BACKUP: readonly Operation[] = [
     isForAdministrators: true,
     isForApplications: true,
     contentType: 'application/jsonl',
-    run: async ({ broker }) => download(await backup(broker))
+    run: async ({ broker }) => replyWithLines(await backup(broker))
   })
 ];

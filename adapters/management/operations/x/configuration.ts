@@ -1,8 +1,8 @@
 import { type ConfigurationDocument, exportConfigurationLines, importConfiguration } from '../../../../lib/index.ts';
 import { Fault } from '../../../rest/index.ts';
 import { any, integer, listOf, objectOf, oneOf, optional, recordOf, text } from '../../../rest/kit/index.ts';
-import { download } from '../../download.ts';
 import { checkExposure } from '../../exposure.ts';
+import { replyWithLines } from '../../line-reply.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
 
 const COUNT = (description: string) => integer(description);
@@ -102,7 +102,7 @@ export const CONFIGURATION: readonly Operation[] = [
     data: DOCUMENT,
     run: ({ broker, appOperations }) => {
       const without = appOperations ? [] : (['applications'] as const);
-      return download(exportConfigurationLines(broker, { without }));
+      return replyWithLines(exportConfigurationLines(broker, { without }));
     }
   }),
   operation({

@@ -126,11 +126,11 @@ function operationsOf(row: ConnectorKindEntry): Operation[] {
       example: { params },
       run: ({ broker }, { params: { name } }) => broker.connectors.delete(kind, name)
     }),
-    ...switches(row, one)
+    ...defineSwitches(row, one)
   ];
 }
 
-function switches(
+function defineSwitches(
   { kind, title, whenStopped, present }: ConnectorKindEntry,
   one: `/x/${ConnectorKindEntry['kind']}s/:name`
 ): Operation[] {

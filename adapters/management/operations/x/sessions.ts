@@ -3,7 +3,7 @@ import { Fault } from '../../../rest/index.ts';
 import { flag, integer, listOf, objectOf, oneOf, optional, text } from '../../../rest/kit/index.ts';
 import { Listing } from '../../listing.ts';
 import { type Context, type Operation, operation } from '../../operation.ts';
-import { longData } from '../../reply.ts';
+import { replyWithListings } from '../../reply.ts';
 import { CLIENT, write as writeClient } from '../clients.ts';
 import { ENCODING, MESSAGE_FIELDS, shownMessage } from './message.ts';
 
@@ -90,7 +90,7 @@ export const SESSION_QUEUES: readonly Operation[] = [
       const session = sessionOf(context, clientid);
       const { inflight, awaitingRel } = session.flights();
       const client = await context.broker.directory.client(clientid);
-      return longData({
+      return replyWithListings({
         client: client && JSON.parse(writeClient(client)),
         subscriptions: new Listing(session.subscriptions(), shownSubscription),
         inflight: new Listing(inflight, shownFlight),

@@ -44,7 +44,7 @@ const BLOCKED = objectOf({
   queued_bytes: integer('The size of these messages, in bytes')
 });
 
-function ranking({ broker }: Context): Static<typeof RANKING> {
+function readRanking({ broker }: Context): Static<typeof RANKING> {
   const { slowSubscriptions } = broker.monitor;
   const { settings } = slowSubscriptions;
   const subscriptions = slowSubscriptions.list().map(({ clientId, topic, latencyMs, count, at }) => ({
@@ -85,7 +85,7 @@ export const SLOW: readonly Operation[] = [
     descr: 'List the clients and topics with the longest latencies, the slowest first',
     data: RANKING,
     example: { data: { enabled: false, subscriptions: [] } },
-    run: (context) => ranking(context)
+    run: (context) => readRanking(context)
   }),
   operation({
     name: 'measure_slow_subscriptions',
@@ -104,7 +104,7 @@ export const SLOW: readonly Operation[] = [
       const expiryMs = expiry_s === undefined ? undefined : expiry_s * 1_000;
       if (enabled) slowSubscriptions.start({ thresholdMs, limit: places, expiryMs });
       else slowSubscriptions.stop();
-      return ranking(context);
+      return readRanking(context);
     }
   }),
   operation({

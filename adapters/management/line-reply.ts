@@ -4,7 +4,7 @@ import { Reply } from './reply.ts';
 const PART_LENGTH = 65_536;
 
 /** An answer that consists of lines of text instead of an envelope. */
-export function download(lines: AsyncIterableIterator<string>): Reply {
+export function replyWithLines(lines: AsyncIterableIterator<string>): Reply {
   return new Reply((nextSlice) => {
     const parts = partsOf(lines, nextSlice);
     const iterator = {
