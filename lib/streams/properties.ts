@@ -1,5 +1,5 @@
 import { InvalidInput, show } from '../base/errors.ts';
-import { type GivenTable, nearest, type Policy, readFields } from '../base/fields.ts';
+import { fieldsOf, type GivenTable, nearest, type Policy, readFields } from '../base/fields.ts';
 import { hideIn } from '../base/secrets.ts';
 import type { Properties } from './types.ts';
 
@@ -40,7 +40,13 @@ export function readProperties(
     const text = `${what}: expect map[string]interface{} type for the properties, but found ${show(given)}`;
     throw new InvalidInput('PROPERTY_INVALID', 'properties', 'an object', given, text);
   }
-  return Object.assign(Object.create(null), readFields(table, given ?? {}, PROPERTIES, { what, warn }));
+  const values = readFields(table, given ?? {}, PROPERTIES, { what, warn });
+  for (const [name, { required }] of Object.entries(fieldsOf(table)))
+    if (required === true && values[name] === '') {
+      const expected = 'a string that is not empty';
+      throw new InvalidInput('PROPERTY_INVALID', name, expected, '', `${what}: property ${name} must be ${expected}`);
+    }
+  return Object.assign(Object.create(null), values);
 }
 
 /** Properties over others. Names are matched without regard to case. */

@@ -222,7 +222,18 @@ describe('The rest sink', () => {
     const fails = (properties: object, message: RegExp) => assert.rejects(openSink(restSink(), properties), message);
     await fails({}, /rest sink is missing property url/);
     await fails({ url: 'x' }, /rest sink: property url: expected a URL/);
+    await fails({ url: '' }, /rest sink: property url must be a string that is not empty/);
     await fails({ url, method: 'fetch' }, /property method must be one of/);
+    const headers =
+      /^InvalidInput: rest sink: property headers must be an object, or a template that makes JSON of one$/;
+    for (const value of ['x', '[]', 5, true, ['a']]) await fails({ url, headers: value }, headers);
+    await fails({ url, headers: { 'a b': 'c' } }, /property headers has "a b", which is not a valid name of a header/);
+    await fails(
+      { url, headers: '{"a":"\\n"}' },
+      /property headers: the value of "a" has characters that a header cannot/
+    );
+    for (const value of [null, '', {}, { a: 1, b: '{{.b}}' }, '{"a":"b"}', '{{json .h}}'])
+      await (await openSink(restSink(), { url, headers: value })).emitter.close();
     // a device such as /dev/zero would be read until the memory is full
     if (process.platform !== 'win32')
       await fails({ url, rootCaPath: '/dev/null' }, /property rootCaPath: \/dev\/null: it is not a file/);

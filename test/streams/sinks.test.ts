@@ -137,6 +137,14 @@ describe('The common properties of sinks', () => {
     });
     assert.throws(plan({ topic: '{{foo}}' }), { code, field: 'topic' });
     assert.throws(plan({ format: 'xml' }), { code, field: 'format' });
+    const requires = {
+      ...new TestSink(),
+      properties: { path: { type: 'string', required: true, about: '' } }
+    } as const;
+    assert.throws(() => planSink({ ...requires, open: () => assert.fail() }, { PATH: '' }, PLAN), {
+      ...{ code, field: 'path' },
+      message: 'test sink: property path must be a string that is not empty'
+    });
     assert.throws(plan({ fields: [1] }), { code, field: 'fields' });
     assert.throws(plan({ encryption: 'aes' }), { code, field: 'encryption' });
   });

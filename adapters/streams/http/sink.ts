@@ -2,6 +2,7 @@
 // is final, so that a cache does not repeat it for ever. Redirects are not followed. Properties are templates, so
 // method, URL and headers are checked for each output. Connections are kept for a limited number of servers.
 
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
   type FieldTable,
   type OpenSink,
@@ -11,7 +12,7 @@ import {
   type SinkType,
   streamJson
 } from '../../../lib/adapter.ts';
-import { BrokerError } from '../../../lib/index.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import type { OutgoingTls } from '../../outgoing/index.ts';
 import { readUrlProperty, SinkRequests } from '../requests.ts';
 import { readTlsFiles, TLS_FILE_PROPERTIES, TRUST_OR_SKIP_REMEDY } from '../tls-files.ts';
@@ -29,6 +30,9 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 /** The header Content-Encoding, by `compression`. */
 const ENCODINGS: Readonly<Record<string, string>> = { gzip: 'gzip', zlib: 'deflate' };
+
+/** The values of `headers`, for messages. */
+const HEADERS_TEXT = 'an object, or a template that makes JSON of one';
 
 const PROPERTIES: FieldTable = {
   url: {
@@ -77,6 +81,7 @@ export function restSink(): SinkType {
     async open(setup) {
       const url = String(setup.properties.url);
       if (!url.includes('{{')) readUrl(url);
+      checkHeaders(setup.properties.headers);
       return new RestSink(setup, await readTlsFiles(setup.properties, setup.dataDir, 'rest sink'));
     }
   };
@@ -84,6 +89,34 @@ export function restSink(): SinkType {
 
 function readUrl(text: string): URL {
   return readUrlProperty(text, 'url', 'rest sink: property');
+}
+
+/** Check headers that are not templates. @throws InvalidInput PROPERTY_INVALID */
+function checkHeaders(given: unknown): void {
+  if (isTemplate(given)) return;
+  const fault = (text: string) =>
+    new InvalidInput('PROPERTY_INVALID', 'headers', HEADERS_TEXT, undefined, `rest sink: property headers${text}`);
+  const headers = headersOf(given);
+  if (headers === undefined) throw fault(` must be ${HEADERS_TEXT}`);
+  for (const [name, value] of Object.entries(headers)) {
+    if (!isValid(() => validateHeaderName(name)))
+      throw fault(` has ${JSON.stringify(name)}, which is not a valid name of a header`);
+    if (!isTemplate(value) && !isValid(() => validateHeaderValue(name, String(value))))
+      throw fault(`: the value of ${JSON.stringify(name)} has characters that a header cannot have`);
+  }
+}
+
+function isTemplate(value: unknown): boolean {
+  return typeof value === 'string' && value.includes('{{');
+}
+
+function isValid(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A request body with the header Content-Type. */
@@ -172,11 +205,14 @@ function rowOf(text: string): unknown {
 
 /** @throws BrokerError SINK_FAILED */
 function readHeaders(value: unknown): object {
-  const headers: unknown = typeof value === 'string' && value !== '' ? rowOf(value) : (value ?? {});
-  if (typeof headers === 'object' && headers !== null && !Array.isArray(headers)) return headers;
-  if (headers === '') return {};
-  throw new BrokerError(
-    'SINK_FAILED',
-    'rest sink: property headers must be an object, or a template that makes JSON of one'
-  );
+  const headers = headersOf(value);
+  if (headers !== undefined) return headers;
+  throw new BrokerError('SINK_FAILED', `rest sink: property headers must be ${HEADERS_TEXT}`);
+}
+
+/** The headers of an object, or of its JSON; undefined: not an object. */
+function headersOf(value: unknown): object | undefined {
+  if (value === '') return {};
+  const headers: unknown = typeof value === 'string' ? rowOf(value) : (value ?? {});
+  return typeof headers === 'object' && headers !== null && !Array.isArray(headers) ? headers : undefined;
 }
