@@ -218,7 +218,7 @@ const SECTIONS: { readonly [N in keyof Required<ConfigurationSections>]: Section
     entries: (broker) => engineOf(broker).kept.rules.exportedRules(),
     keyOf: ({ id }) => id,
     check: checkExportedRule,
-    put: (broker, rule) => engineOf(broker).kept.rules.putRule(rule),
+    put: (broker, rule) => engineOf(broker).kept.rules.putRule(rule).catch(noteConnections),
     remove: ({ rules }, { id }) => rules.delete(id)
   })
 };
@@ -236,6 +236,14 @@ function credentials(recordsOf: (broker: Broker) => CredentialRecords): Section<
     put: (broker, record) => recordsOf(broker).restore(record),
     remove: (broker, { name }) => recordsOf(broker).delete(name)
   });
+}
+
+/** Say in the error for a connection that a rule names that it cannot come from the document. */
+function noteConnections(error: unknown): never {
+  if (!(error instanceof InvalidInput) || error.field !== 'connectionSelector') throw error;
+  const hint =
+    'connections are not part of the document: streams.config.set, POST /connections or "embermq ctl stream add-connection" creates them';
+  throw new BrokerError(error.code, `${error.message}; ${hint}`, { cause: error });
 }
 
 /** Start or stop a source. Its functions can throw any value. */

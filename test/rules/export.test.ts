@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { exportConfiguration, importConfiguration, memoryStore } from '../../lib/index.ts';
+import { AppSink } from './app-sink.ts';
 import { FakeTarget, ruleKit, TO_FAKE } from './support.ts';
 
 describe('An exported configuration', () => {
@@ -47,6 +48,21 @@ describe('An exported configuration', () => {
     assert.deepEqual(target.sent, ['{"topic":"a"}']);
     const again = await importConfiguration(other.broker, document, { mode: 'replace' });
     assert.deepEqual([again.sections.rules?.replaced, again.errors], [2, []]);
+  });
+
+  it('names the command that creates the connection of a rule, which is not in the document', async () => {
+    const options = () => ({ streams: { sinks: [new AppSink()] } });
+    await using kit = await ruleKit(options());
+    const { rules, streams } = kit.broker;
+    await streams.config.set({ kind: 'connection', type: 'app_sink', name: 'c', properties: { token: 't' } });
+    const actions = [{ name: 'app_sink', params: { topic: 't', connectionSelector: 'c' } }];
+    await rules.create({ id: 'one', sql: 'SELECT topic FROM "a"', actions });
+    const document = await exportConfiguration(kit.broker);
+    await using other = await ruleKit(options());
+    const { errors } = await importConfiguration(other.broker, document);
+    const message =
+      'connectionSelector: there is no connection "c" of the type app_sink; create it first; connections are not part of the document: streams.config.set, POST /connections or "embermq ctl stream add-connection" creates them';
+    assert.deepEqual(errors, [{ section: 'rules', entry: 'one', message }]);
   });
 
   it('restores rules and resources that were changed after the export', async () => {
