@@ -13,9 +13,9 @@ interface Present {
 }
 
 /**
- * The actions of a change. An action that equals a current one, also as shown, keeps its id, so its counters and its
- * queue. For the others, `******` stands for the value of the current action of its type with the same other values, or
- * with the same address or name (`counterparts`).
+ * The actions of a change. An action keeps the id of the current one that it replaces, so its counters and its queue: an
+ * equal one, also as shown, or else that of its type with the same address or name (`counterparts`), or else that of its
+ * type at its place. `******` stands for the values of the first two.
  * @param paramsOf the parameters of an action type; undefined if it does not exist
  * @returns the current list if it stays the same
  */
@@ -39,18 +39,24 @@ export function keptActions(
   const others = new Map([...unused].map((place) => [elementOf(definitions[place]), place]));
   const found = counterparts(changed.map(elementOf), [...others.keys()], (one) =>
     mapped(one as Params, (params, name) => hideSecrets(paramsOf(name), params as Params))
-  );
+  ).map(({ present }) => others.get(present as object));
+  for (const place of found) if (place !== undefined) unused.delete(place);
   const kept = given.map((action, at) => {
     const same = places[at];
-    const place = same ?? others.get(found[changed.indexOf(action)].present as object);
+    const counterpart = same ?? found[changed.indexOf(action)];
+    const isInPlace = unused.has(at) && definitions[at].name === action.name;
+    const place = counterpart ?? (isInPlace ? at : undefined);
     const table = paramsOf(action.name);
     if (place === undefined || (same === undefined && table === undefined)) return action;
     const before = definitions[place];
     const present = { definitions: before.fallbacks, states: states[place].fallbacks };
     const fallbacks = keptActions(action.fallbacks, present, paramsOf);
     if (same !== undefined) return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
-    const params = keepSecrets(action.params, before.params, { field: { fields: table } }) as Params;
-    return { ...action, params, fallbacks };
+    const params =
+      counterpart === undefined
+        ? action.params
+        : (keepSecrets(action.params, before.params, { field: { fields: table } }) as Params);
+    return { ...action, id: before.id, params, fallbacks };
   });
   const isUnchanged = kept.length === definitions.length && kept.every((action, at) => action === definitions[at]);
   return isUnchanged ? definitions : kept;

@@ -284,9 +284,9 @@ async function makeAction(
   definition: ActionDefinition,
   parts: RuleEngineParts
 ): Promise<RunningAction> {
-  const { id, name, params, run } = definition;
+  const { name, params, run } = definition;
   const made =
-    run === undefined ? await parts.targets.open(id, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
+    run === undefined ? await parts.targets.open(definition, ruleId, () => makeOf(ruleId, definition, parts)) : { run };
   const action: RunningAction = {
     ...{ definition, made, queue: made instanceof OwnTarget ? made : parts.resources.find(`${params.$resource}`) },
     counts: { taken: 0, success: 0, failed: 0, calls: 0 },

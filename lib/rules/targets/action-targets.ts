@@ -1,16 +1,17 @@
 // An action with its own target, such as a sink of streams, has an outbox whose name contains the ids of the rule and of
-// the action. It outlives lists of actions: a change of the rule that keeps the action makes a new list, and entries of
-// the old one may still be waiting. `users` counts the lists. If all of them are retired, the rule starts again, and the
-// target is opened again for it, perhaps with other properties of its connection. The queue is opened when a list is put
-// in use, which continues after the outcome of stored entries. Entries of actions that were removed from their rules are
-// deleted.
+// the action. It outlives lists of actions: a change of the rule makes a new list, and entries of the old one may still
+// be waiting. If the action has other parameters then, it gets another target, which receives all entries from the turn
+// on in which the list is put in use. `users` counts the lists. If all lists of a target are retired, the rule starts
+// again, and the target is opened again for it, perhaps with other properties of its connection. The queue is opened when
+// a list is put in use, which continues after the outcome of stored entries. Entries of actions that were removed from
+// their rules are deleted.
 
 import { createHash } from '../../base/builtins.ts';
 import { BrokerError } from '../../base/errors.ts';
 import { Opener } from '../../targets/opener.ts';
 import { type ActionDefinition, allActions, type RuleDefinition } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
-import type { ActionTarget, LocalAction, SendingAction } from '../types.ts';
+import type { ActionTarget, LocalAction, Params, SendingAction } from '../types.ts';
 import { type SettledEarlier, TargetQueue } from './target-queue.ts';
 
 /** The broker, as far as the targets use it. */
@@ -20,8 +21,7 @@ type Broker = Pick<RulesHost, 'outboxes' | 'failed' | 'during' | 'clock'>;
 type MakeAction = () => Promise<LocalAction | SendingAction>;
 
 /** An action to be opened. */
-interface OwnTargetSetup {
-  readonly id: string;
+interface OwnTargetSetup extends Pick<ActionDefinition, 'id' | 'params'> {
   readonly ruleId: string;
   readonly make: MakeAction;
 }
@@ -45,15 +45,42 @@ function outboxOf(ruleId: string, actionId: string): string {
 
 const STOPPED = new BrokerError('RESOURCE_DOWN', 'the broker has stopped');
 
+/** The queue of an action, which the targets of its former and its present parameters share. */
+class ActionQueue extends TargetQueue {
+  readonly ruleId: string;
+  readonly key: string;
+  readonly targets = new Set<OwnTarget>();
+  /** The target that was put in use last. */
+  receiver: OwnTarget | undefined;
+
+  constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId }: Pick<OwnTargetSetup, 'id' | 'ruleId'>) {
+    const what = `action ${id} of rule ${ruleId}`;
+    super(host.outboxes, outboxOf(ruleId, id), {
+      ...{ settledEarlier, what, label: what },
+      send: async (entries, attempt) => (await this.receiver!.opened()).send(entries, attempt)
+    });
+    this.ruleId = ruleId;
+    this.key = keyOf(ruleId, id);
+  }
+
+  /** All targets that may be open. */
+  get all(): OwnTarget[] {
+    return [...new Set([...this.targets, ...(this.receiver === undefined ? [] : [this.receiver])])];
+  }
+}
+
 /** The own target of an action, with its queue. */
 export class OwnTarget implements SendingAction {
-  readonly id: string;
   readonly ruleId: string;
+  /** The parameters of the action. */
+  readonly params: Params;
+  /** Set when it is made. */
+  queue!: ActionQueue;
+  readonly #id: string;
   readonly #host: Broker;
   /** Number of lists of actions that use it, and of those that are not retired. */
   #users = 0;
   #current = 0;
-  readonly #queue: TargetQueue;
   readonly #opener: Opener<LocalAction | SendingAction>;
   readonly #make: MakeAction;
   /** The action that was made last. */
@@ -61,14 +88,14 @@ export class OwnTarget implements SendingAction {
   /** Resolves when the target is open for the last start of the rule. */
   #reopened: Promise<void> = Promise.resolve();
 
-  constructor(host: Broker, settledEarlier: SettledEarlier, { id, ruleId, make }: OwnTargetSetup) {
-    this.id = id;
+  constructor(host: Broker, { id, ruleId, params, make }: OwnTargetSetup) {
     this.ruleId = ruleId;
+    this.params = params;
+    this.#id = id;
     this.#host = host;
     this.#make = make;
-    const what = `action ${id} of rule ${ruleId}`;
     this.#opener = new Opener({
-      ...{ what, code: 'ACTION_FAILED', clock: host.clock.internal ?? host.clock },
+      ...{ what: `action ${id} of rule ${ruleId}`, code: 'ACTION_FAILED', clock: host.clock.internal ?? host.clock },
       open: async () => {
         const made = await make();
         this.#made = made;
@@ -80,10 +107,6 @@ export class OwnTarget implements SendingAction {
       },
       during: (work) => host.during(work),
       failed: (error, work) => host.failed(error, work)
-    });
-    this.#queue = new TargetQueue(host.outboxes, outboxOf(ruleId, id), {
-      ...{ settledEarlier, what, label: what },
-      send: async (entries, attempt) => (await this.#target()).send(entries, attempt)
     });
   }
 
@@ -129,27 +152,26 @@ export class OwnTarget implements SendingAction {
   /** Open the target again, perhaps with other properties of its connection. The queue stays. @throws as `make` */
   reopen(make = this.#make): Promise<void> {
     this.#reopened = this.#opener.change(make, (made) => {
-      const target = this.#targetOf(made);
-      this.#queue.check(target.outbox);
+      this.queue.check(this.#targetOf(made).outbox);
       this.#made = made;
-      if (this.#queue.isOpen) this.#queue.change(target.outbox);
+      this.#limit();
     });
     return this.#reopened;
   }
 
   /** True if an entry with its head has to be known after a restart. */
   get isDurable(): boolean {
-    return this.#queue.isDurable;
+    return this.queue.isDurable;
   }
 
   /** Number of entries in the queue. */
   get size(): number {
-    return this.#queue.size;
+    return this.queue.size;
   }
 
   /** See `TargetQueue.add`. */
   add(...entry: Parameters<TargetQueue['add']>): void {
-    this.#queue.add(...entry);
+    this.queue.add(...entry);
   }
 
   /** Make the action, unless it is made. @throws the reason why it cannot be made */
@@ -157,46 +179,46 @@ export class OwnTarget implements SendingAction {
     return this.#opener.open();
   }
 
-  /** Check the limits of the queue. @throws as `Outboxes.open` */
-  check(): void {
-    this.#queue.check(targetOf(this.#made)?.outbox);
+  /** Note its queue. @throws as `Outboxes.open` */
+  join(queue: ActionQueue): void {
+    queue.check(targetOf(this.#made)?.outbox);
+    queue.targets.add(this);
+    this.queue = queue;
   }
 
-  /** Open the queue, because a list of actions was put in use. */
+  /** Open the queue, because a list of actions was put in use, and receive its entries. */
   open(): void {
-    this.#queue.change(targetOf(this.#made)?.outbox);
+    const { receiver } = this.queue;
+    this.queue.receiver = this;
+    this.queue.change(targetOf(this.#made)?.outbox);
+    if (receiver !== undefined && receiver !== this) this.#host.during(receiver.halt());
   }
 
   /** Open the target again, because the broker has started. @throws as `make` */
   async begin(): Promise<void> {
-    const { outbox } = await this.#target();
-    if (this.#queue.isOpen) this.#queue.change(outbox); // with other limits, perhaps
+    await this.opened();
+    this.#limit();
   }
 
-  /** Close the target, because the broker has stopped. The queue stays unchanged. */
+  /** Close the target, because the broker has stopped, or another one receives the entries. The queue stays unchanged. */
   halt(): Promise<void> {
     return this.#opener.close(STOPPED);
   }
 
-  /** Close the target and the queue. Persisted entries stay in the store. */
-  close(): void {
-    this.#queue.close();
-    this.#host.during(this.halt());
-  }
-
-  /** Drop the entries of the queue, including those in the store, and close the target. */
-  delete(): void {
-    this.#queue.delete();
-    this.#host.during(this.halt());
-  }
-
-  async #target(): Promise<ActionTarget> {
+  /** The open target. @throws as `make` */
+  async opened(): Promise<ActionTarget> {
     return this.#targetOf(await this.make());
+  }
+
+  /** Give the queue the limits of the target, which may be others than before. */
+  #limit(): void {
+    const { queue } = this;
+    if (queue.isOpen && queue.receiver === this) queue.change(targetOf(this.#made)?.outbox);
   }
 
   #targetOf(made: LocalAction | SendingAction): ActionTarget {
     const target = targetOf(made);
-    if (target === undefined) throw new BrokerError('ACTION_FAILED', `action ${this.id} no longer has a target`);
+    if (target === undefined) throw new BrokerError('ACTION_FAILED', `action ${this.#id} no longer has a target`);
     return target;
   }
 }
@@ -211,7 +233,7 @@ export class ActionTargets {
   readonly #host: Broker;
   readonly #settledEarlier: SettledEarlier;
   /** By `keyOf`. */
-  readonly #all = new Map<string, OwnTarget>();
+  readonly #queues = new Map<string, ActionQueue>();
   /** True if the broker has stopped. */
   #isHalted = false;
 
@@ -221,12 +243,17 @@ export class ActionTargets {
   }
 
   /**
-   * Create an action, or use its own target if it has one already.
+   * Create an action, or use its own target if it has one with these parameters already.
    * @throws as `make` and `Outboxes.open`; the target is closed
    */
-  async open(id: string, ruleId: string, make: MakeAction): Promise<OwnTarget | LocalAction | SendingAction> {
+  async open(
+    { id, params }: Pick<ActionDefinition, 'id' | 'params'>,
+    ruleId: string,
+    make: MakeAction
+  ): Promise<OwnTarget | LocalAction | SendingAction> {
     const key = keyOf(ruleId, id);
-    const before = this.#all.get(key);
+    const find = () => [...(this.#queues.get(key)?.targets ?? [])].find((one) => one.params === params);
+    const before = find();
     if (before !== undefined) {
       try {
         await before.reuse(make);
@@ -238,24 +265,28 @@ export class ActionTargets {
       if (this.#isHalted) await before.halt();
       return before;
     }
-    const own = new OwnTarget(this.#host, this.#settledEarlier, { id, ruleId, make });
+    const own = new OwnTarget(this.#host, { id, ruleId, params, make });
     const made = await own.make();
     if (targetOf(made) === undefined) return made;
-    const other = this.#all.get(key)?.use(); // of a concurrent start of the rule
+    const other = find()?.use(); // of a concurrent start of the rule
     try {
-      own.check();
+      if (other === undefined) {
+        const queue = this.#queues.get(key) ?? new ActionQueue(this.#host, this.#settledEarlier, { id, ruleId });
+        own.use().join(queue);
+        this.#queues.set(key, queue);
+      }
     } catch (error) {
       await own.halt();
       throw error;
     }
-    if (other === undefined) this.#all.set(key, own.use());
     if (other !== undefined || this.#isHalted) await own.halt();
     return other ?? own;
   }
 
   /** Open the targets of a rule again. @throws the reason why one of them cannot be opened */
   async reopen(ruleId: string): Promise<void> {
-    for (const own of [...this.#all.values()].filter((one) => one.ruleId === ruleId && one.isCurrent)) {
+    const all = [...this.#queues.values()].flatMap(({ targets }) => [...targets]);
+    for (const own of all.filter((one) => one.ruleId === ruleId && one.isCurrent)) {
       own.hold(); // the rule may be disconnected meanwhile
       try {
         await own.reopen();
@@ -266,12 +297,16 @@ export class ActionTargets {
     }
   }
 
-  /** Note that a retired list of actions no longer uses a target, which the last one closes. */
+  /** Note that a retired list of actions no longer uses a target. The last list closes it, but the receiver only with the queue. */
   release(own: OwnTarget): void {
     if (!own.leave()) return;
-    const key = keyOf(own.ruleId, own.id);
-    if (this.#all.get(key) === own) this.#all.delete(key);
-    own.close();
+    const { queue } = own;
+    queue.targets.delete(own);
+    if (queue.receiver !== own) this.#host.during(own.halt());
+    if (queue.targets.size > 0) return;
+    if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
+    queue.close();
+    for (const one of queue.all) this.#host.during(one.halt());
   }
 
   /**
@@ -279,13 +314,11 @@ export class ActionTargets {
    * these have replaced.
    */
   delete(ruleId: string, actions: readonly ActionDefinition[]): void {
-    const replaced = [...this.#all.values()].filter((own) => own.ruleId === ruleId).map(({ id }) => id);
-    for (const id of new Set([...replaced, ...allActions(actions).map((action) => action.id)])) {
-      const key = keyOf(ruleId, id);
-      const own = this.#all.get(key);
-      this.#all.delete(key);
-      if (own === undefined) this.#host.outboxes.delete(outboxOf(ruleId, id));
-      else own.delete();
+    for (const { id } of allActions(actions)) this.#host.outboxes.delete(outboxOf(ruleId, id));
+    for (const queue of [...this.#queues.values()].filter((one) => one.ruleId === ruleId)) {
+      this.#queues.delete(queue.key);
+      queue.delete();
+      for (const own of queue.all) this.#host.during(own.halt());
     }
   }
 
@@ -308,15 +341,15 @@ export class ActionTargets {
    */
   begin(fail: (ruleId: string, error: unknown) => void): void {
     this.#isHalted = false;
-    for (const own of this.#all.values())
-      own.begin().catch((error) => {
-        if (error !== STOPPED && own.isCurrent) fail(own.ruleId, error);
+    for (const { receiver } of this.#queues.values())
+      receiver?.begin().catch((error) => {
+        if (error !== STOPPED && receiver.isCurrent) fail(receiver.ruleId, error);
       });
   }
 
   /** Close the targets, because the broker has stopped. The queues stay unchanged. */
   async halt(): Promise<void> {
     this.#isHalted = true;
-    await Promise.all([...this.#all.values()].map((own) => own.halt()));
+    await Promise.all([...this.#queues.values()].flatMap(({ all }) => all.map((own) => own.halt())));
   }
 }

@@ -20,6 +20,7 @@ export type Settled = (isSent: boolean, error: Error | undefined) => void;
 /** An entry that was added in this process, until it leaves the outbox. */
 interface Pending {
   readonly settled: Settled;
+  readonly keptBytes: number;
   /** Counts the messages of the event for which the action ran. */
   readonly cascade: Cascade | undefined;
 }
@@ -87,15 +88,28 @@ export class TargetQueue {
   }
 
   /**
-   * Open the outbox, or change the limits of an open one. Entries are kept, unless the limits change and they are not
-   * persisted.
+   * Open the outbox, or change the limits of an open one. Its entries are kept; those that are not persisted are added
+   * again, as far as the new limits allow.
    * @throws as `Outboxes.open`
    */
   change(limits: TargetLimits | undefined): void {
     if (this.#outbox !== undefined && JSON.stringify(this.#limits) === JSON.stringify(limits)) return;
+    const before = [...(this.#outbox?.entries() ?? [])];
     this.#outbox?.close();
-    this.#outbox = this.#outboxes.open(this.#optionsOf(limits));
+    const outbox = this.#outboxes.open(this.#optionsOf(limits));
+    this.#outbox = outbox;
     this.#limits = limits;
+    const kept = new Set(Array.from(outbox.entries(), ({ id }) => id));
+    for (const { id, key, content } of before) {
+      const pending = this.#pending.get(id);
+      if (pending === undefined || kept.has(id)) continue;
+      try {
+        this.#pending.set(outbox.add(key, content, pending.keptBytes), pending);
+        this.#pending.delete(id);
+      } catch {
+        // it is lost
+      }
+    }
     this.#failLost();
   }
 
@@ -122,7 +136,7 @@ export class TargetQueue {
     this.#dropped = dropped;
     try {
       const id = this.#outbox.add(ruleId, withHead(head, content), keptBytes);
-      this.#pending.set(id, { settled, cascade });
+      this.#pending.set(id, { settled, keptBytes, cascade });
       for (const outcome of dropped) this.#conclude(...outcome);
     } finally {
       this.#dropped = undefined;

@@ -5,7 +5,7 @@ import type { Outboxes } from '../../outbox/outboxes.ts';
 import { SendError } from '../../outbox/send-error.ts';
 import type { Cascade } from '../../packets/named-publisher.ts';
 import type { TargetLimits } from '../../targets/target.ts';
-import type { OpenSink, Properties, SinkItem } from '../types.ts';
+import type { OpenSink, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
 import { EntryItem, encodeEntry, type ItemKind } from './item.ts';
@@ -50,7 +50,7 @@ export class SinkCache {
       ...outboxLimitsOf({ ...properties, enableCache: true }),
       send: async ([entry]) => {
         try {
-          await sendEntry(sink, entry, kind.properties);
+          await sendEntry(sink, entry, kind);
         } catch (error) {
           setup.failed(error instanceof SendError && error.isFinal ? (error.cause ?? error) : error);
           throw error;
@@ -114,12 +114,12 @@ export function outboxLimitsOf(properties: CommonProperties): TargetLimits {
 export async function sendEntry(
   sink: OpenSink,
   { id, content, attempts, cascade }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'> & { readonly cascade?: Cascade },
-  properties: Properties
+  kind: Pick<ItemKind, 'properties' | 'dynamic'>
 ): Promise<void> {
   try {
-    await sink.send(new EntryItem(id, content as Buffer, properties, cascade));
+    await sink.send(new EntryItem(id, content as Buffer, kind, cascade));
   } catch (error) {
-    const { retryCount } = properties as unknown as CommonProperties;
+    const { retryCount } = kind.properties as unknown as CommonProperties;
     const isLoop = (error as { readonly code?: unknown }).code === 'RULE_LOOP';
     const isHopeless = isLoop || error instanceof InvalidInput || error instanceof StreamFailure;
     if (!isHopeless && (retryCount === undefined || attempts + 1 < Math.max(1, retryCount))) throw error;

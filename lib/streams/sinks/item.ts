@@ -69,23 +69,26 @@ export class EntryItem implements SinkItem {
   readonly value: unknown;
   readonly cause: Cause | undefined;
   readonly #filled: Readonly<Record<string, unknown>>;
-  readonly #properties: Properties;
+  readonly #kind: Pick<ItemKind, 'properties' | 'dynamic'>;
 
-  constructor(id: string, content: Buffer, properties: Properties, cascade?: Cascade) {
+  constructor(id: string, content: Buffer, kind: Pick<ItemKind, 'properties' | 'dynamic'>, cascade?: Cascade) {
     const end = 4 + content.readUInt32BE(0);
     const head = parseJson(content.toString('utf8', 4, end)) as ItemHead;
     this.id = id;
     this.bytes = content.subarray(end);
     this.cause = withCascade(head.cause, cascade);
     this.#filled = head.filled;
-    this.#properties = properties;
+    this.#kind = kind;
     if (head.kind === 'bytes') this.value = this.bytes;
     else if (head.kind === 'value') this.value = head.value;
     else this.value = head.kind === 'text' ? this.bytes.toString() : parseJson(this.bytes.toString());
   }
 
+  /** A template that the property did not have when the item was made is filled in from the value. */
   property(name: string): unknown {
-    return Object.hasOwn(this.#filled, name) ? this.#filled[name] : this.#properties[name];
+    if (Object.hasOwn(this.#filled, name)) return this.#filled[name];
+    const fill = this.#kind.dynamic.get(name);
+    return fill === undefined ? this.#kind.properties[name] : fill(this.value);
   }
 }
 

@@ -103,7 +103,7 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
         target: {
           outbox: outboxLimitsOf(cache),
           async send(entries) {
-            for (const entry of entries) await sendEntry(sink, entry, properties);
+            for (const entry of entries) await sendEntry(sink, entry, plan);
           },
           close: () => sink.close()
         }
