@@ -41,7 +41,7 @@ export interface ConnectionOwner {
   unblocked(): void;
 }
 
-/** The interface of a connection for its parts and, through `ConnectionPorts`, for the broker. `Connection` implements it. */
+/** The interface of a connection for its parts and, through `ConnectionPorts`, for the broker. */
 export interface ConnectionCore<S extends ConnectionOwner> extends PausedConnection {
   readonly stream: ByteStream;
   readonly ports: ConnectionPorts<S>;

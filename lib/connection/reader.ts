@@ -64,7 +64,7 @@ const PLAIN_PUBLISH = 0x30;
  */
 export class Reader<S extends ConnectionOwner> {
   readonly #connection: Connection<S>;
-  /** The current handlers, by packet type. */
+  /** The handlers, by packet type, of the current state of the session, which replaces them (`use`). */
   #table: HandlerTable<S>;
   /** Maximum packet size in bytes. Until the CONNECT is accepted, the zone's `maxConnectSize` applies as well. */
   #maxPacketSize: number;

@@ -41,8 +41,10 @@ export interface Plan {
   /** The columns whose JSON it reads, by paths such as payload.temp. */
   readonly decoded: readonly string[];
   /**
+   * Evaluate the statement for an event.
+   * @param row the columns of the event
    * @param hints receives remarks on possible mistakes in the statement
-   * @returns the outputs; undefined if WHERE is not true
+   * @returns the outputs, with FOREACH any number, otherwise one; undefined if WHERE is not true
    * @throws SqlFailure
    */
   run(row: EventColumns, hints?: string[]): readonly Value[] | undefined;

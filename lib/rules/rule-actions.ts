@@ -26,7 +26,7 @@ interface RunningAction {
   readonly definition: ActionDefinition;
   readonly shown: Params;
   readonly made: LocalAction | SendingAction;
-  /** The resource of a `SendingAction`, or its own target. */
+  /** Keeps the outputs of a `SendingAction` until they are sent: its resource, or its own target. Undefined for a `LocalAction`. */
   readonly queue: RuleResource | OwnTarget | undefined;
   readonly fallbacks: readonly RunningAction[];
   counts: Counts;

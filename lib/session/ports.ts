@@ -47,6 +47,7 @@ interface RejectedClient {
  * State that a second node would need (routes, ownership of sessions, retained messages) is reached only through these ports.
  */
 export interface SessionPorts<S extends ConnectionOwner & Charted> extends ConnectionPorts<S> {
+  /** The chart that all sessions run. */
   readonly chart: Chart<S>;
   readonly events: Events;
   readonly hooks: HookRegistry;
@@ -55,17 +56,21 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
   readonly ledger: Ledger | undefined;
   /** The rights of clients to receive messages, and to publish under `$SYS`. */
   readonly rights: ReceivingRights & { mayPublishSystem(client: SessionClient, topic: string): boolean };
+  /** The retained messages, by topic. */
   readonly retained: { get(topic: string): FeedEntry | undefined };
   readonly pressure: PressurePort;
+  /** The time as last read from the clock. */
   readonly time: TimeReading;
   readonly metrics: Metrics;
   readonly rejections: {
-    /** Note that the broker refuses a client, or ends its connection because of what it sends. See `Rejections`. */
+    /** Report that the broker refuses a client, or ends its connection because of what it sends. */
     add(rejected: RejectedClient): void;
   };
   /** Name of this node. */
   readonly node: string;
+  /** The counters of the last connections of sessions. */
   readonly lastTraffic: LastTraffic;
+  /** Counts pending operations, for which the clock of the test kit waits. */
   readonly work: WorkCount;
   readonly handlers: SessionHandlers<S>;
   readonly turn: ConnectionPorts<S>['turn'] & {
@@ -91,6 +96,7 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     persists(message: Message, route: Route): boolean;
   };
   readonly publishing: ConnectionPorts<S>['publishing'] & PublishingPort;
+  /** The rules that replace topics and filters of clients. */
   readonly rewrites: {
     readonly hasRules: boolean;
     apply(topic: string, kind: 'publish' | 'subscribe'): string;
