@@ -1,13 +1,6 @@
 import * as Type from 'typebox';
 import type { Json } from '../rest/index.ts';
-import {
-  type DocumentSchemas,
-  type DocumentStyle,
-  type Example,
-  exampleOf,
-  type Operation,
-  shown
-} from '../rest/kit/index.ts';
+import { type DocumentSchemas, type DocumentStyle, type Example, type Operation, shown } from '../rest/kit/index.ts';
 import { CODES } from './codes.ts';
 import type { ManagementMembers } from './operation.ts';
 import type { ManagementSettings } from './options.ts';
@@ -56,8 +49,8 @@ export function documentStyle(settings: ManagementSettings, version: string): Do
         : 'Every answer has an integer `code`, which is 0 on success; other codes come with a `message`.'
     },
     prefixes: prefix,
-    revision,
-    exampleOf: (row) => exampleOf(row, REVISION_ROWS[revision]),
+    revision: REVISION_ROWS[revision],
+    revisionName: revision,
     security: asks ? [{ basic: [] }] : [],
     basic: { type: 'http', scheme: 'basic', description: 'The id and the secret' },
     maxRowLimit,

@@ -1,12 +1,6 @@
 import type { Json } from '../rest/index.ts';
-import {
-  type DocumentSchemas,
-  type DocumentStyle,
-  type Example,
-  exampleOf,
-  type Operation,
-  shown
-} from '../rest/kit/index.ts';
+import { type DocumentSchemas, type DocumentStyle, type Example, type Operation, shown } from '../rest/kit/index.ts';
+import type { StreamsMembers } from './operation.ts';
 import type { StreamsSettings } from './options.ts';
 
 const TEXT: Json = { type: 'string' };
@@ -42,7 +36,10 @@ const FAULTS: Readonly<Record<number, string>> = {
 };
 
 /** The parts of the OpenAPI document of a mount that are the same for all operations. */
-export function documentStyle({ credentials, prefix }: StreamsSettings, version: string): DocumentStyle {
+export function documentStyle(
+  { credentials, prefix }: StreamsSettings,
+  version: string
+): DocumentStyle<StreamsMembers> {
   const asks = credentials !== 'none' && credentials !== 'host';
   // with `remote`, requests of this machine need no credentials
   const security = credentials === 'remote' ? [{}, { basic: [] }] : [{ basic: [] }];
@@ -54,8 +51,8 @@ export function documentStyle({ credentials, prefix }: StreamsSettings, version:
         'Commands are answered with a sentence in text, queries with JSON. Errors are text, "PREFIX: MESSAGE"; with "Accept: application/json" an object with a code.'
     },
     prefixes: prefix,
-    revision: '',
-    exampleOf: (row) => exampleOf(row, undefined),
+    revision: undefined,
+    revisionName: '',
     security: asks ? security : [],
     basic: { type: 'http', scheme: 'basic' },
     maxRowLimit: 0,

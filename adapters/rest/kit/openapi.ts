@@ -5,14 +5,16 @@
 import * as Type from 'typebox';
 import type { Json, OpenApiDocument } from '../document.ts';
 import { DocumentSchemas } from './document-schemas.ts';
-import type { Example, Operation } from './operation.ts';
+import { type Example, exampleOf, type Operation, type RevisionOf } from './operation.ts';
 
 /** The parts of a document that only one interface has. @typeParam M see `Operation` */
 export interface DocumentStyle<M = unknown> {
   readonly info: OpenApiDocument['info'];
   readonly prefixes: readonly string[];
-  /** The name of the revision, for schemas that differ; '' if the interface has no revisions. */
-  readonly revision: string;
+  /** The revision, for examples that differ. */
+  readonly revision: RevisionOf<M>;
+  /** Its name, for schemas that differ; '' if the interface has no revisions. */
+  readonly revisionName: string;
   /** The accepted credentials. Empty: requests need none. */
   readonly security: readonly Json[];
   /** The description of the credentials. */
@@ -23,8 +25,6 @@ export interface DocumentStyle<M = unknown> {
   readonly schemas: Readonly<Record<string, Json>>;
   /** The answers to faults, by status. */
   readonly faults: Readonly<Record<number, Json>>;
-  /** The example of an operation in the revision. */
-  exampleOf(row: Operation<M>): Example | undefined;
   /** The subject of an operation. */
   tagOf(row: Operation): string;
   /** The media types of the answer of an operation. */
@@ -39,7 +39,7 @@ const CURSOR =
 
 /** Make the OpenAPI 3.1 document of the operations of a mount. Requests are validated against the same schemas. */
 export function openApi<M>(operations: readonly Operation<M>[], style: DocumentStyle<M>): OpenApiDocument {
-  const schemas = new DocumentSchemas(style.revision);
+  const schemas = new DocumentSchemas(style.revisionName);
   const names = new Map<string, number>();
   for (const { name } of operations) names.set(name, (names.get(name) ?? 0) + 1);
   const paths: Record<string, Record<string, Json>> = {};
@@ -71,7 +71,7 @@ function wordsOf(path: string): string {
 }
 
 function operationObject<M>(row: Operation<M>, style: DocumentStyle<M>, schemas: DocumentSchemas): Json {
-  const example = style.exampleOf(row);
+  const example = exampleOf(row, style.revision);
   const { body } = row;
   const parameters = [
     ...pathParameters(row, example),

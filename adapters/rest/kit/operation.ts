@@ -73,7 +73,7 @@ export interface Example<P extends string = string> {
 }
 
 /** The revision of an interface that has several. */
-type RevisionOf<M> = M extends { readonly revision: infer R } ? R : undefined;
+export type RevisionOf<M> = M extends { readonly revision: infer R } ? R : undefined;
 
 type RevisionNameOf<M> = M extends { readonly revision: { readonly name: infer N extends string } } ? N : string;
 
