@@ -414,13 +414,10 @@ function retireAction(action: RunningAction): void {
 }
 
 function closeAction(action: RunningAction, ruleId: string, parts: RuleEngineParts): void {
-  for (const { made, queue, definition } of everyOf([action]))
-    try {
-      if (queue instanceof OwnTarget) parts.targets.release(queue);
-      else made.close?.();
-    } catch (error) {
-      reportFailure(definition.id, ruleId, parts, error);
-    }
+  for (const { made, queue, definition } of everyOf([action])) {
+    const close = async () => (queue instanceof OwnTarget ? parts.targets.release(queue) : made.close?.());
+    close().catch((error) => reportFailure(definition.id, ruleId, parts, error));
+  }
 }
 
 function reportFailure(actionId: string, ruleId: string, { failed }: RuleEngineParts, error: unknown): void {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Message, memoryStore } from '../../lib/index.ts';
 import type { TestBroker } from '../../lib/testing/index.ts';
-import { republish, ruleKit, take } from './support.ts';
+import { actionKind, republish, ruleKit, take } from './support.ts';
 
 /** Record the messages that are published to a filter from now on. */
 function messagesOf({ broker }: TestBroker, filter: string): Message[] {
@@ -281,6 +281,23 @@ describe('The actions of a rule', () => {
     });
     for (let at = 0; at < 1001; at++) await kit.broker.publish('a', 'x');
     assert.deepEqual((await kit.broker.rules.get(id))!.actions[0].counters, { taken: 1001, success: 0, failed: 1 });
+  });
+
+  it('reports a close() of an action that rejects', async () => {
+    const type = actionKind(
+      'note',
+      () => undefined,
+      async () => {
+        throw new Error('not closed');
+      }
+    );
+    await using kit = await ruleKit({ rules: { actions: [type] } });
+    const errors: string[] = [];
+    kit.broker.on('error', ({ error }) => errors.push(error.message));
+    const { id } = await kit.broker.rules.create({ sql: 'SELECT topic FROM "a"', actions: ['note'] });
+    await kit.broker.rules.delete(id);
+    await kit.clock.settle();
+    assert.deepEqual(errors, ['not closed']);
   });
 
   it('supports action types of the app, with parameters that are checked', async () => {

@@ -153,10 +153,13 @@ describe('A resource type of the app', () => {
   for (const [what, made] of [
     ['nothing', undefined],
     ['an empty object', {}],
+    ['a promise that is rejected', () => Promise.reject(new Error('down'))],
     ['an object without close()', { check: () => undefined, send: () => undefined }]
   ] as const)
     it(`refuses a resource type whose make() returns ${what}`, async () => {
-      await using kit = await ruleKit({ rules: { resources: [resourceType(() => made)] } });
+      await using kit = await ruleKit({
+        rules: { resources: [resourceType(() => (typeof made === 'function' ? made() : made))] }
+      });
       const { resources } = kit.broker.rules;
       const message = /the resource type "own": make\(\) must return an object with check\(\), send\(\) and close\(\)/;
       await assert.rejects(resources.create({ type: 'own', config: {} }), {

@@ -76,7 +76,12 @@ export const TEXT = { en: 'x', zh: 'x' };
 
 /** An action type of the app. */
 export function actionKind(name: string, run: (output: unknown) => unknown, close?: () => unknown): ActionType {
-  return { name, title: TEXT, description: TEXT, create: () => ({ run, ...(close && { close: () => void close() }) }) };
+  return {
+    name,
+    title: TEXT,
+    description: TEXT,
+    create: () => ({ run, ...(close && { close: close as () => void }) })
+  };
 }
 
 /** A function of the app for statements. */

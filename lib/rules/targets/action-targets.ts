@@ -103,7 +103,7 @@ export class OwnTarget implements SendingAction {
       },
       async close(made) {
         await targetOf(made)?.close();
-        made.close?.();
+        await made.close?.();
       },
       during: (work) => host.during(work),
       failed: (error, work) => host.failed(error, work)

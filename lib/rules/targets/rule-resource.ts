@@ -207,6 +207,7 @@ export function makeResource(
   const type = kinds.resource(name);
   const made = type.make(checkParams(type.params, config, `a resource of type ${name}`), context);
   if (isResource(made)) return made;
+  Promise.resolve(made).catch(() => undefined); // the resource cannot be used in any case
   const fault = 'make() must return an object with check(), send() and close()';
   throw new BrokerError('RESOURCE_NOT_INITIALIZED', `the resource type "${name}": ${fault}`);
 }
