@@ -397,15 +397,15 @@ export function readFields(
 /** Read the value of one field. @param at the name of the field in errors @throws InvalidInput with the code of the policy */
 export function readValue(field: Field, value: unknown, at: string, policy: Policy = OPTIONS, what = ''): unknown {
   const { type, choices, check, items } = field;
-  const fail = (expected = expectedOf(field, policy), got = value): never => {
+  const fail = (expected = expectedOf(field, policy)): never => {
     const { hideIn = (one: unknown) => one } = policy;
-    const shown = field.isSecret === true && got !== HIDDEN ? undefined : hideIn(got, field.fields);
+    const shown = field.isSecret === true ? undefined : hideIn(value, field.fields);
     const rest = shown === undefined ? '' : `, got ${show(shown)}`;
     const text = policy.named && `${policy.named(what, at)} must be ${expected}${rest}`;
     throw new InvalidInput(policy.invalid, at, expected, shown, text);
   };
   if (policy.isHidden?.(field, value) === true)
-    fail(`the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
+    fail(`the value itself; ${HIDDEN} stands for the current one in a change`);
   if (typeof value === 'string') {
     if (field.isTemplate !== undefined && value.includes('{{')) return value;
     const { max = policy.converts ? MAX_TEXT_BYTES : Infinity } = type === 'string' ? field : {};

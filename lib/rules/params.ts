@@ -66,7 +66,12 @@ export function checkParams(table: GivenTable | undefined, given: unknown, what:
     throw new InvalidInput('PARAM_INVALID', 'params', 'an object', given, `${what}: its parameters must be an object`);
   const read = readFields(table, new Copier(what).fields(given ?? {}, '', 0), PARAMETERS, { what });
   for (const path of hiddenIn(read, { fields: fieldsOf(table) }))
-    throw invalid(what, path.join('.'), `the value itself; ${HIDDEN} stands for the current one in a change`, HIDDEN);
+    throw invalid(
+      what,
+      path.join('.'),
+      `the value itself; ${HIDDEN} stands for the current one in a change`,
+      undefined
+    );
   return read;
 }
 

@@ -163,6 +163,10 @@ describe('an action that names a sink of streams', () => {
     await assert.rejects(create('app_sink', { topic: 't', encryption: 'aes' }), {
       message: 'the action "app_sink": the parameter "encryption" must be one of "", none, got "aes"'
     });
+    await assert.rejects(create('app_sink', { topic: 'http://******@h' }), {
+      message: /in a change, got "http:\/\/\*+@h"$/
+    });
+    await assert.rejects(create('app_sink', { topic: 't', token: '******' }), { message: /in a change$/ });
     await assert.rejects(create('app_sink', { topic: '{{.x' }), { code: 'PARAM_INVALID', field: 'topic' });
     await assert.rejects(create('app_sink', { topic: 't', tokn: 'x' }), {
       code: 'PARAM_INVALID',
