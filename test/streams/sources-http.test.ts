@@ -80,6 +80,26 @@ describe('the source httppull', () => {
     await attachment.detach();
   });
 
+  it('sends its headers to no other server that DATASOURCE names', async () => {
+    for (const [base, datasource] of [
+      ['http://127.0.0.1', url.slice('http://127.0.0.1'.length)],
+      ['http://good.example', '.evil.example/a'],
+      ['http://good', '.evil.example'],
+      ['http://good.example:80', '80/']
+    ]) {
+      const { attachment } = open({ url: base, headers: { 'x-key': 'k' } }, datasource);
+      const { origin } = new URL(base);
+      const text = `it changes the server of url, ${origin}, to ${new URL(base + datasource).origin}`;
+      await assert.rejects(attachment.opened, { code: 'PROPERTY_INVALID', field: 'DATASOURCE' }, datasource);
+      await assert.rejects(attachment.opened, ({ message }) => message.endsWith(text));
+      await attachment.detach();
+    }
+    const { attachment, pull } = open({ url: `${url}/a` }, '.json');
+    await pull();
+    assert.equal(requests[0].request.url, '/a.json');
+    await attachment.detach();
+  });
+
   it('skips equal responses if it is incremental', async () => {
     const { kept, attachment, pull } = open({ incremental: true });
     await pull();

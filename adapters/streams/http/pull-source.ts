@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FieldTable, OpenSource, SourceSetup, SourceType } from '../../../lib/adapter.ts';
-import { BrokerError } from '../../../lib/index.ts';
+import { BrokerError, InvalidInput } from '../../../lib/index.ts';
 import { HttpClient, withDeadline } from '../../outgoing/index.ts';
 import { readUrlProperty } from '../requests.ts';
 
@@ -17,7 +17,11 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head'];
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 const PROPERTIES: FieldTable = {
-  url: { type: 'string', about: 'URL, to which DATASOURCE is appended.', default: 'http://localhost' },
+  url: {
+    type: 'string',
+    about: 'URL, to which DATASOURCE is appended, without changing the server.',
+    default: 'http://localhost'
+  },
   method: {
     type: 'string',
     about: 'Method of the requests.',
@@ -62,11 +66,19 @@ export function httpPullSource(): SourceType {
     properties: PROPERTIES,
     open(setup) {
       const properties = setup.properties as unknown as PullProperties;
-      const { stream, datasource } = setup;
-      const url = readUrlProperty(properties.url + datasource, 'url', `source httppull of ${stream}:`);
-      return new Pull(setup, properties, url);
+      return new Pull(setup, properties, readUrl(properties.url, setup));
     }
   };
+}
+
+/** The URL with DATASOURCE appended, at the same server, because that gets the headers. @throws InvalidInput PROPERTY_INVALID */
+function readUrl(base: string, { stream, datasource }: SourceSetup): URL {
+  const what = `source httppull of ${stream}:`;
+  const { origin } = readUrlProperty(base, 'url', what);
+  const url = readUrlProperty(base + datasource, 'url', what);
+  if (url.origin === origin) return url;
+  const text = `${what} DATASOURCE must begin with "/": it changes the server of url, ${origin}, to ${url.origin}`;
+  throw new InvalidInput('PROPERTY_INVALID', 'DATASOURCE', 'a path at the server of url', datasource, text);
 }
 
 class Pull implements OpenSource {
