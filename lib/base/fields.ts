@@ -367,6 +367,7 @@ export function readFields(
   const { what, path = '' } = place;
   const values = new Map<string, unknown>();
   const isGiven = (value: unknown) => value !== undefined && (value !== null || policy.ignoresNull !== true);
+  if (policy.spelling === 'any case') checkSpellings(given, policy.invalid, place);
   const all = new Map<string, unknown>(Object.entries(given));
   for (const [key, value] of all) {
     const name = nameOf(table, key, policy.spelling);
@@ -392,6 +393,22 @@ export function readFields(
     if (policy.fillsIn === true && one.default !== undefined) values.set(name, one.default);
   }
   return Object.fromEntries(values);
+}
+
+/**
+ * Refuse names that differ only in case where case has no meaning, since readers could disagree about the value.
+ * @throws InvalidInput with the code
+ */
+export function checkSpellings(given: object, code: string, { what, path = '' }: Place): void {
+  const spelled = new Map<string, string>();
+  for (const key of Object.keys(given)) {
+    const other = spelled.get(key.toLowerCase());
+    if (other !== undefined) {
+      const text = `${what}: "${path}${other}" and "${path}${key}" are the same property; remove one of them`;
+      throw new InvalidInput(code, path + key, 'every property once', undefined, text);
+    }
+    spelled.set(key.toLowerCase(), key);
+  }
 }
 
 /** Read the value of one field. @param at the name of the field in errors @throws InvalidInput with the code of the policy */

@@ -186,6 +186,10 @@ describe('an action that names a sink of streams', () => {
       broker.rules.create({ id: 'r', sql: SQL, actions: [{ name: 'app_sink', params: params as never }] });
     await assert.rejects(create({ TOPIC: 't', LEVEL: 6 }), { code: 'PARAM_INVALID', field: 'level' });
     await assert.rejects(create({ TOPIC: 't', SENDSINGLE: false }), { message: /SENDSINGLE has no effect/ });
+    await assert.rejects(create({ TOPIC: 't', Topic: 'u' }), {
+      code: 'PARAM_INVALID',
+      message: /"TOPIC" and "Topic" are the same property; remove one of them/
+    });
     await create({ TOPIC: 't', Token: 's3cret', dataTEMPLATE: '{{.n}}' });
     assert.deepEqual(sink.tokens, ['s3cret']);
     const [{ params }] = (await broker.rules.get('r'))!.actions;

@@ -178,6 +178,36 @@ describe('The configuration of sources over REST', () => {
     await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://other:1883', password: 'another' } });
   });
 
+  it('refuses a property in two spellings wherever properties are given', async () => {
+    await using kit = await start();
+    const connection = { url: 'tcp://good', password: SECRET };
+    await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: connection });
+    await kit.ask('PUT', `${KEYS}/a`, connection);
+    await kit.ask('POST', '/streams', STREAM);
+    const rule = (properties: object) => ({ ...RULE, actions: [{ probe: properties }] });
+    await kit.ask('POST', '/rules', rule(connection));
+    kit.sent.length = 0;
+    const twice = { Url: 'tcp://good', URL: 'tcp://evil', password: '******' };
+    const selectors = { connectionSelector: 'c', CONNECTIONSELECTOR: 'other' };
+    for (const [method, path, body, names] of [
+      ['PUT', '/connections/c', { props: twice }, '"Url" and "URL"'],
+      ['POST', '/connections', { id: 'd', typ: 'probe', props: { ...twice, password: 'p' } }, '"Url" and "URL"'],
+      ['PUT', `${KEYS}/a`, twice, '"Url" and "URL"'],
+      ['PUT', `${KEYS}/a`, { ...selectors, password: 'p' }, '"connectionSelector" and "CONNECTIONSELECTOR"'],
+      ['PUT', '/rules/r1', rule(twice), '"Url" and "URL"'],
+      ['PUT', '/rules/r1', rule({ ...twice, Url: null, password: 'p' }), '"Url" and "URL"'],
+      ['PUT', '/rules/r1', rule(selectors), '"connectionSelector" and "CONNECTIONSELECTOR"'],
+      ['POST', '/rules', { ...rule({ ...twice, password: 'p' }), id: 'r2' }, '"Url" and "URL"']
+    ] as const) {
+      const { status, text } = await kit.call(method, path, body);
+      assert.ok(
+        status === 400 && text.includes(`${names} are the same property; remove one of them`),
+        `${path}: ${text}`
+      );
+    }
+    assert.deepEqual(kit.sent, []);
+  });
+
   it('sends the secrets of a connection, and those of its users, only to its server', async () => {
     await using kit = await start();
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url: 'tcp://good', password: SECRET } });

@@ -4,7 +4,7 @@
 // change applies to rules that start afterwards.
 
 import { InvalidInput, NotFound, StateError, show } from '../../base/errors.ts';
-import { type FieldTable, fieldsOf } from '../../base/fields.ts';
+import { checkSpellings, type FieldTable, fieldsOf } from '../../base/fields.ts';
 import { isForOtherServer, namesServer } from '../../base/secret-lists.ts';
 import { isPlain, memberOf, namedMember } from '../../base/secrets.ts';
 import type {
@@ -115,9 +115,11 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   /**
    * The properties of a source or a sink, over those of the connection that they name.
    * @param warn called if the connection does not exist: in 0.2 the name had no effect
-   * @throws InvalidInput PROPERTY_INVALID if the connection does not exist, without `warn`, or if they name another server
+   * @throws InvalidInput PROPERTY_INVALID if the connection does not exist, without `warn`, if they name another server, or if
+   * a property has two spellings
    */
   connected(type: string, properties: Properties, warn?: (text: string) => void): Properties {
+    checkSpellings(properties, 'PROPERTY_INVALID', { what: type });
     const name = namedMember(properties, SELECTOR) ?? '';
     if (name === '') return properties;
     const key = keyOf({ kind: 'connection', name: `${name}` });

@@ -144,7 +144,7 @@ export function sourceProperties(
   const properties = overlaid(section('default'), key === 'default' ? {} : section(key));
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
-    const all = { ...inMilliseconds(lookup), ...others };
+    const all = overlaid(inMilliseconds(lookup), others);
     const table = { ...SOURCE_PROPERTIES, ...LOOKUP_PROPERTIES, ...fieldsOf(type.properties) };
     return readProperties(table, all, what, type.properties === undefined ? undefined : warn);
   }
