@@ -346,6 +346,8 @@ export interface StreamRuleDefinition {
   readonly name: string;
   readonly version: string;
   readonly tags: readonly string[];
+  /** Of `create` and `update`: a sentence for each property of an action that has no effect; absent if there is none. */
+  readonly warnings?: readonly string[];
 }
 
 /** `Running` or `Stopped: REASON`. */
@@ -384,6 +386,8 @@ export interface Topology {
 export interface Validation {
   /** The streams and tables of its statement. */
   readonly sources: readonly string[];
+  /** A sentence for each property of an action that has no effect; absent if there is none. */
+  readonly warnings?: readonly string[];
 }
 
 /** A node of a plan, for EXPLAIN. */

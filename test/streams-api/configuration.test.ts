@@ -558,6 +558,29 @@ describe('The configuration of sources over REST', () => {
     assert.equal(saved, `Configuration a of source probe was saved.\nsection a: ${why}`);
   });
 
+  it('answers with the properties of actions that have no effect, and logs them at each start', async () => {
+    await using kit = await start();
+    const logged: string[] = [];
+    kit.broker.on('streams.warned', ({ text }) => logged.push(text));
+    await kit.ask('PUT', `${KEYS}/a`, {});
+    await kit.ask('POST', '/streams', STREAM);
+    const rule = { ...RULE, actions: [{ probe: { url: 'tcp://a', passwrd: SECRET } }, { nop: { x: 1 } }] };
+    const why = 'probe sink: the unknown property "passwrd" has no effect; did you mean "password"?';
+    const also = 'nop sink: the unknown property "x" has no effect';
+    assert.equal(await kit.ask('POST', '/rules', rule), `Rule r1 was created successfully.\n${why}\n${also}`);
+    assert.deepEqual(logged.splice(0), [`stream rule r1: ${why}`, `stream rule r1: ${also}`]);
+    const changed = { ...rule, actions: [{ probe: { url: 'tcp://a', passwrd: SECRET } }] };
+    assert.equal(await kit.ask('PUT', '/rules/r1', changed), `Rule r1 was updated successfully.\n${why}`);
+    const { rules } = kit.broker.streams;
+    const created = await rules.create({ ...changed, id: 'r2', triggered: false });
+    assert.deepEqual([created.id, created.warnings], ['r2', [why]]);
+    assert.deepEqual((await rules.update('r2', created)).warnings, [why]);
+    assert.equal('warnings' in ((await rules.get('r2')) ?? {}), false);
+    const validated = await kit.ask('POST', '/rules/validate', { ...changed, id: 'r3' });
+    assert.deepEqual(validated, { sources: ['demo'], valid: true, warnings: [why] });
+    assert.deepEqual(logged, [`stream rule r1: ${why}`], 'only a start is logged');
+  });
+
   it('accepts records as they are shown, as a change', async () => {
     await using kit = await start();
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { password: SECRET } });

@@ -100,8 +100,8 @@ export const RULES: readonly Operation[] = [
     example: { body: RULE_BODY, data: 'Rule r1 was created successfully.' },
     faultOf: (error, { body: { sql, id } }) => planFaultOf(error, sql, id),
     run: async ({ streams }, { body }) => {
-      const { id } = await streams.rules.create(ruleInput(body, body.id));
-      return `Rule ${id} was created successfully.`;
+      const { id, warnings = [] } = await streams.rules.create(ruleInput(body, body.id));
+      return [`Rule ${id} was created successfully.`, ...warnings].join('\n');
     }
   }),
   operation({
@@ -144,8 +144,8 @@ export const RULES: readonly Operation[] = [
     run: async ({ streams }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== '' && body.id !== id)
         throw new Fault('rule', 'Name is not consistent with rule id.');
-      await streams.rules.update(id, ruleInput(body, id));
-      return `Rule ${id} was updated successfully.`;
+      const { warnings = [] } = await streams.rules.update(id, ruleInput(body, id));
+      return [`Rule ${id} was updated successfully.`, ...warnings].join('\n');
     }
   }),
   operation({
@@ -246,13 +246,14 @@ export const RULES: readonly Operation[] = [
     refusal: 422,
     data: objectOf({
       sources: listOf(text(), 'The streams and tables of the rule'),
-      valid: Type.Literal(true)
+      valid: Type.Literal(true),
+      warnings: optional(listOf(text(), 'The properties of actions that have no effect; absent if there are none'))
     }),
     example: { body: { ...RULE_BODY, id: 'r2' }, data: { sources: ['demo'], valid: true } },
     faultOf: (error, { body }) => planFaultOf(error, body.sql, body.id),
     run: async ({ streams }, { body }) => {
-      const { sources } = await streams.rules.validate(ruleInput(body, body.id));
-      return { sources, valid: true };
+      const { sources, warnings } = await streams.rules.validate(ruleInput(body, body.id));
+      return { sources, valid: true, ...(warnings && { warnings }) };
     }
   }),
   operation({

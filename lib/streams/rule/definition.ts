@@ -46,7 +46,8 @@ export interface ReadStreamRule {
   readonly fault?: { readonly error: Error; readonly json: string };
 }
 
-const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp'];
+/** The fields of a rule; `warnings` is that of a previous answer, and has no effect. */
+const FIELDS = ['id', 'sql', 'actions', 'options', 'triggered', 'name', 'version', 'tags', 'temp', 'warnings'];
 
 /**
  * Validate a rule. The sentences about missing parts are those of the original.

@@ -135,7 +135,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
           'STREAM_RULE_LIMIT',
           `there are already ${most} rules, which is the maximum; delete one, or raise the option max`
         );
-      await this.#check(read);
+      const plan = await this.#check(read);
       const rule = this.#add(read);
       try {
         if (triggered) await rule.start();
@@ -146,7 +146,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
         await this.#host.forget(id);
         throw error;
       }
-      return this.#shown(read);
+      return { ...this.#shown(read), ...warningsOf(plan) };
     });
   }
 
@@ -155,20 +155,21 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
       const rule = this.#find(id);
       const actions = keepSecrets(input?.actions, rule.definition.actions, this.#host.propertiesOf);
       const read = readStreamRule({ ...input, actions, id }, this.#host.options.ruleDefaults);
-      await this.#check(read);
+      const plan = await this.#check(read);
+      const shown = { ...this.#shown(read), ...warningsOf(plan) };
       const before = rule.read;
       const { isRunning } = rule;
       if (isRunning === read.definition.triggered && runsAlike(before, read)) {
         await this.#persist(read);
         rule.describe(read);
-        return this.#shown(read);
+        return shown;
       }
       await this.#replace(rule, read);
       await this.#persist(read).catch(async (error) => {
         await this.#replace(rule, before);
         throw error;
       });
-      return this.#shown(read);
+      return shown;
     });
   }
 
@@ -311,7 +312,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     this.#host.checkRunning();
     const read = readStreamRule({ id: 'validated', ...input }, this.#host.options.ruleDefaults);
     const plan = await this.#check(read);
-    return { sources: plan.streams.map(({ definition }) => definition.name) };
+    return { sources: plan.streams.map(({ definition }) => definition.name), ...warningsOf(plan) };
   }
 
   async explain(id: string): Promise<PlanNode> {
@@ -383,6 +384,11 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     if (isTemporary) await this.#host.table.delete(definition.id);
     else await this.#host.table.set(definition.id, JSON.stringify(definition));
   }
+}
+
+/** The member `warnings` of an answer, if there are any. */
+function warningsOf({ warnings }: RulePlan): Pick<Validation, 'warnings'> {
+  return warnings.length > 0 ? { warnings } : {};
 }
 
 /** A stream or table of a statement; `label` is its name in the status, as `planOf` gives it. */

@@ -142,9 +142,14 @@ export class StreamRuntime {
     const bound = bind(select, { text: sql, catalogue: known, functions, pattern: this.#patterns });
     for (const { definition: stream } of bound.sources) this.#hub.check(stream, config);
     const warn = isStored ? (text: string) => this.#host.warn(`stream rule ${definition.id}: ${text}`) : undefined;
-    const sinks = actions.map((action) => this.#planSink(action, config, warn));
+    const warnings: string[] = [];
+    const setup = { ...this.#sinkSetup(config), warn: (text: string) => void warnings.push(text) };
+    const sinks = actions.map(({ type, properties }) => {
+      if (type === undefined) return undefined;
+      return planSink(registry.sink(type), config.connected(type, properties, warn), setup);
+    });
     const plan = planOf(bound, { options, bounds: this.#bounds, sinks: actions.map(sinkName) });
-    return { ...plan, sinks };
+    return { ...plan, sinks, warnings };
   }
 
   /** The streams and tables of a plan, by their text, whose source is open with an earlier configuration. */
@@ -184,6 +189,7 @@ export class StreamRuntime {
       this.#host.warn(
         `stream rule ${id}: several columns have the name ${name}, and only the last one is kept: rename the others with AS`
       );
+    for (const text of plan.warnings) this.#host.warn(`stream rule ${id}: ${text}`);
     const pulse = new Pulse(clock);
     const opened = {
       pulse,
@@ -312,17 +318,6 @@ export class StreamRuntime {
     const setup = { time, pause: () => this.#host.nextSlice(), tooLong: testTooLong };
     const { emissions, errors } = await inSlices(steps, setup);
     return { emissions, errors };
-  }
-
-  /** @param warn as for `config.connected` */
-  #planSink(
-    { type, properties }: PlannedAction,
-    config: PlanConfiguration,
-    warn?: (text: string) => void
-  ): SinkPlan | undefined {
-    if (type === undefined) return undefined;
-    const sink = this.#service.registry.sink(type);
-    return planSink(sink, config.connected(type, properties, warn), this.#sinkSetup(config));
   }
 
   /** The sinks, as actions of broker rules. */
