@@ -1,7 +1,8 @@
 // A kind of action has a name, parameters, and a function that makes actions of a rule with values for them. A kind of
 // resource does the same for a connection, such as one to a database; it defines the actions that send over it, too.
 // Kinds come from the engine itself, from the app and its options, and from the streams, each of whose sinks is also an
-// action. Looking for sinks loads the streams, so they are looked up only for an action that no other kind has.
+// action. Looking for sinks loads the streams, so they are looked up only for a list of kinds, and for an action that no
+// other kind has.
 
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { type FieldTable, fieldsOf, type GivenTable, nearest } from '../base/fields.ts';
