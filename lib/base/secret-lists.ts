@@ -34,8 +34,8 @@ const IDENTITIES = [SERVERS, ['id', 'name', 'key', 'clientid', 'client_id', 'top
 const MAX_LEVELS = 64;
 /** The end of the message for an element for which several are possible. */
 export const SEVERAL = `: ${HIDDEN} could stand for the secrets of several elements; send the secret itself`;
-/** The end of the message for a secret that another server would get. */
-export const OTHER_SERVER = `: ${HIDDEN} cannot be kept for another server: send the secret itself, or leave it out`;
+/** The end of the message for a secret that another server, or the same one without TLS, would get. */
+export const OTHER_SERVER = `: ${HIDDEN} cannot be kept for another server, or without TLS: send the secret itself, or leave it out`;
 const AMBIGUOUS: Counterpart = { isAmbiguous: true };
 
 /**

@@ -148,7 +148,7 @@ describe('The configuration of sources over REST', () => {
     await kit.ask('POST', '/connections', { id: 'c', typ: 'probe', props: { url, password: SECRET } });
     await kit.ask('PUT', `${KEYS}/a`, { connectionSelector: 'c', password: SECRET });
     await kit.ask('PUT', '/connections/c', { props: { url: 'tcp://******@PLANT:1883/b', password: '******' } });
-    const reason = 'cannot be kept for another server: send the secret itself, or leave it out';
+    const reason = 'cannot be kept for another server, or without TLS: send the secret itself, or leave it out';
     for (const [path, body, message] of [
       [
         '/connections/c',
