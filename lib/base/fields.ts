@@ -68,7 +68,7 @@ export interface Field<T = unknown> {
   readonly isSecret?: true;
   /**
    * Set if a string may be a template such as `a/{{.id}}`, which is filled in for each output; this includes the
-   * strings in an object. In a template of a URL, values are percent-encoded.
+   * strings in an object. `url`: the string is a URL, in which values are percent-encoded.
    */
   readonly isTemplate?: true | 'url';
   /** The minimum of a change at run time, if it is greater than `min`, and the reason. It does not apply to 0 where that is allowed. */
