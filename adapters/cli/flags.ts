@@ -37,7 +37,8 @@ export function timeFlag(
   return { type: 'object', default: valueMs, about, value: 'SECONDS', check: checkTime, ...more };
 }
 
-function checkTime(value: unknown, field: string): number {
+/** Check the value of a flag for a duration. @returns milliseconds @throws InvalidInput DURATION_INVALID */
+export function checkTime(value: unknown, field: string): number {
   const seconds = typeof value === 'string' && value.trim() !== '' ? Number(value) : Number.NaN;
   return durationMs(Number.isNaN(seconds) ? (value as string) : seconds, field, 's');
 }

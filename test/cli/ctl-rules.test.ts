@@ -127,7 +127,7 @@ describe('ctl rules', () => {
     [['rules', 'show', 'none'], 1, /^embermq: Rule none Not Found\n$/],
     [['rules', 'add'], 2, /^embermq: "ctl rules add" needs FILE or --sql and --action\n$/],
     [['rules', 'change', 'x'], 2, /^embermq: "ctl rules change ID" needs FILE or --sql, --action or --description\n$/],
-    [['rules', 'add', '--sql', SQL], 1, /^embermq: Bad Arguments: required_field_missing: .*"actions"/],
+    [['rules', 'add', '--sql', SQL], 2, /^embermq: "ctl rules add" needs --action\n$/],
     [
       ['rules', 'add', '--sql', 'SELECT', '--action', 'inspect'],
       1,

@@ -226,24 +226,7 @@ export function actionOf(words: readonly string[]): { readonly action: Action; r
   // "clients" is "clients list"
   const list = group.find(({ name }) => name === `${words[0]} list`);
   if (list !== undefined && words.length === 1) return { action: list, given: [] };
-  const given = words.slice(0, 2).join(' ');
-  const near =
-    words.length === 1
-      ? undefined
-      : nearest(
-          words[1],
-          group.map((one) => one.name.split(' ')[1] ?? '')
-        );
-  const hint =
-    near === undefined || near === '' ? 'the actions are ' : `did you mean "${words[0]} ${near}"? The actions are `;
-  const usages = group.map(({ usage }) => usage).join(', ');
-  throw new InvalidInput(
-    'COMMAND_UNKNOWN',
-    'ACTION',
-    'a known action',
-    given,
-    `unknown action "${given}"; ${hint}${usages}`
-  );
+  throw unknownIn(group, words);
 }
 
 /**
@@ -256,12 +239,15 @@ export function helpWords(words: readonly string[]): readonly string[] | undefin
 }
 
 /**
- * The actions that a command line may mean: one, or all that begin with its first word.
+ * The actions that a command line may mean: one, or for a single word all that begin with it.
  * @throws InvalidInput COMMAND_UNKNOWN
  */
 export function actionsOf(words: readonly string[]): readonly Action[] {
   const action = matching(words);
-  return action === undefined ? groupOf(words[0]) : [action];
+  if (action !== undefined) return [action];
+  const group = groupOf(words[0]);
+  if (words.length > 1) throw unknownIn(group, words);
+  return group;
 }
 
 function matching(words: readonly string[]): Action | undefined {
@@ -273,6 +259,28 @@ function groupOf(first: string | undefined): readonly Action[] {
   const found = ACTIONS.filter(({ name }) => name.split(' ')[0] === first);
   if (found.length === 0) throw unknownAction(first);
   return found;
+}
+
+/** The error for a second word that no action of a group has. */
+function unknownIn(group: readonly Action[], words: readonly string[]): InvalidInput {
+  const given = words.slice(0, 2).join(' ');
+  const near =
+    words.length === 1
+      ? undefined
+      : nearest(
+          words[1],
+          group.map((one) => one.name.split(' ')[1] ?? '')
+        );
+  const hint =
+    near === undefined || near === '' ? 'the actions are ' : `did you mean "${words[0]} ${near}"? The actions are `;
+  const usages = group.map(({ usage }) => usage).join(', ');
+  return new InvalidInput(
+    'COMMAND_UNKNOWN',
+    'ACTION',
+    'a known action',
+    given,
+    `unknown action "${given}"; ${hint}${usages}`
+  );
 }
 
 function checked(action: Action, given: readonly string[]): readonly string[] {

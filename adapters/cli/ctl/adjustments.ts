@@ -82,6 +82,8 @@ function rule(needs: string): Adjustment {
       const given = Object.values({ ...others, ...Object(body) });
       if (given.every((value) => value === undefined) && (id === undefined || action.args?.includes('id')))
         throw incomplete(action, needs);
+      if (body === undefined && others.actions === undefined && !action.args?.includes('id'))
+        throw incomplete(action, '--action');
       return { fields: { id, ...others }, body };
     }
   };
@@ -236,6 +238,9 @@ async function* withMetrics(
   }
 }
 
+/** The words of `rights` and their values in the interface, which are also taken. */
+const RIGHTS: Readonly<Record<string, string>> = { pub: 'publish', sub: 'subscribe' };
+
 /** The adjustments of the actions for the management interface, by their fixed words. */
 export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
   'clients show': {
@@ -245,7 +250,8 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     }
   },
   rights: changing(({ action }) => ({
-    action: choice({ pub: 'publish', sub: 'subscribe' }[action as string] ?? action, ['publish', 'subscribe'], 'ACTION')
+    action:
+      action === 'publish' || action === 'subscribe' ? action : RIGHTS[choice(action, Object.keys(RIGHTS), 'ACTION')]
   })),
   'ban list': { times: 's' },
   'ban add': {

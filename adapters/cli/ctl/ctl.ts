@@ -9,7 +9,16 @@ import { RestClientError } from '../../rest-client/index.ts';
 import { StreamsClient } from '../../streams-api/client/index.ts';
 import { type Command, log, readFileFor, type Shell } from '../command.ts';
 import { INTERRUPTED, interrupted } from '../dial.ts';
-import { describeFlags, type FlagValues, flag, gatherFlags, readAs, spelledAsFlag, timeFlag } from '../flags.ts';
+import {
+  checkTime,
+  describeFlags,
+  type FlagValues,
+  flag,
+  gatherFlags,
+  readAs,
+  spelledAsFlag,
+  timeFlag
+} from '../flags.ts';
 import { spelledAsVariable } from '../layers.ts';
 import { readPassword } from '../passwd.ts';
 import { ACTION_FLAGS, type Action, type ActionContext, type ActionFlag } from './action.ts';
@@ -57,10 +66,17 @@ export const CONNECTION_FLAGS = {
     'print a line of JSON for each row; default unless standard output is a terminal'
   ),
   limit: flag('integer', Number.MAX_SAFE_INTEGER, 'print at most N rows', { value: 'N', min: 1 }),
-  timeout: timeFlag(30_000, 'time for each request')
+  timeout: timeFlag(30_000, 'time for each request', { check: checkTimeout })
 };
 const CTL_FLAGS = { ...ACTION_FLAGS, ...CONNECTION_FLAGS };
 type CtlFlags = FlagValues<typeof CTL_FLAGS>;
+
+function checkTimeout(value: unknown, field: string): number {
+  const ms = checkTime(value, field);
+  if (ms === 0)
+    throw new InvalidInput('DURATION_INVALID', field, 'a duration above 0, such as "250ms" or "90s"', value);
+  return ms;
+}
 
 /** `embermq ctl`: inspect and change a running broker over its management interface. */
 export const ctl: Command = {

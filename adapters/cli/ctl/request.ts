@@ -20,7 +20,7 @@ export function parametersOf({ usage }: ActionRequest): readonly string[] {
   return usage.split(' ').filter((word) => /^\[?[A-Z]/.test(word));
 }
 
-/** Read the values of a command line. @throws InvalidInput OPTION_INVALID if the file is not JSON; BrokerError FILE_UNREADABLE */
+/** Read the values of a command line. @throws InvalidInput OPTION_INVALID if the file is not JSON or an argument is empty; BrokerError FILE_UNREADABLE */
 export async function valuesOf(action: Action, context: ActionContext, given: readonly string[]): Promise<Values> {
   const { args = [], flags = [], fields: names = {}, constants } = action;
   const fields: Record<string, unknown> = { ...constants };
@@ -28,6 +28,16 @@ export async function valuesOf(action: Action, context: ActionContext, given: re
   for (const [at, parameter] of parametersOf(action).entries()) {
     const text = given[at];
     if (text === undefined) continue;
+    if (text === '' && action.operations.some(({ path }) => parametersIn(path).includes(args[at]))) {
+      const name = parameter.replace(/[[\]]/g, '');
+      throw new InvalidInput(
+        'OPTION_INVALID',
+        name,
+        'a value',
+        text,
+        `${name} of "ctl ${action.usage}" must not be empty`
+      );
+    }
     const isFile = parameter.includes('FILE');
     if (args[at] === 'FILE') body = jsonOf(await context.read(text), text);
     else fields[args[at]] = isFile ? (await context.read(text)).trim() : text;
