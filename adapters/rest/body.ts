@@ -72,6 +72,19 @@ export function checkParsed(contentType: string | undefined): void {
     );
 }
 
+/**
+ * Refuse a body that the host has read without leaving a value.
+ * @param header returns the value of a header
+ * @throws Fault failed
+ */
+export function checkUnread(header: (name: string) => string | undefined): void {
+  if (!(Number(header('content-length')) > 0) && header('transfer-encoding') === undefined) return;
+  throw new Fault(
+    'failed',
+    'the host app has read the body: it must set its value as `request.body`, or mount this interface before it reads bodies'
+  );
+}
+
 /** The body has more bytes than are allowed. */
 function bodyTooLarge(maxBytes: number): Fault {
   return new Fault('bodyTooLarge', `the body is larger than ${maxBytes} bytes (option maxBodyBytes)`);

@@ -1,7 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../lib/index.ts';
-import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
+import {
+  BodyBytes,
+  bodyIncomplete,
+  bodyTooSlow,
+  checkHeaders,
+  checkParsed,
+  checkUnread,
+  textFromHost
+} from './body.ts';
 import type { Body, BodyLimits, Call, Scope } from './call.ts';
 import type { CallPlace } from './mounted-services.ts';
 
@@ -60,7 +68,10 @@ async function bodyOf(
     await undefined; // Node first parses the rest of the received data: most often the whole body
     return { text: whole(stream, limits) ?? (await read(stream, limits, clock)) };
   }
-  if (parsed === undefined) return { text: '' };
+  if (parsed === undefined) {
+    checkUnread(header);
+    return { text: '' };
+  }
   checkParsed(header('content-type'));
   return { value: parsed };
 }

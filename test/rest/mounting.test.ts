@@ -312,6 +312,28 @@ describe('Bodies', () => {
     socket.destroy();
   });
 
+  it('names the host app as the cause if it has read a body and left no value', async () => {
+    const ports = portsOf();
+    const answer = async (call: Call) => {
+      await assert.rejects(call.body(LIMITS), {
+        kind: 'failed',
+        message: /^the host app has read the body: it must set/
+      });
+      return text('refused');
+    };
+    const handle = toNode(mount(answer), ports);
+    await using server = await serve(async (request, response) => {
+      await request.toArray();
+      handle(request, response);
+    });
+    const url = `http://127.0.0.1:${server.port}/p`;
+    const ask = async (init: RequestInit) => (await fetch(url, { method: 'POST', ...init })).text();
+    assert.equal(await ask({ body: '{}' }), 'refused');
+    const chunked = { body: new Blob(['{}']).stream(), duplex: 'half' } as RequestInit;
+    assert.equal(await ask(chunked), 'refused');
+    assert.deepEqual(ports.errors, []);
+  });
+
   it('answers a body that is too slow', async () => {
     const timers = manualTimers();
     await using server = await serve(toNode(mount(echo), portsOf(timers.clock)));
