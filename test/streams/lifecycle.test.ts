@@ -162,6 +162,8 @@ describe('A stream rule', () => {
     isBroken = true;
     await assert.rejects(rules.start('r'));
     assert.deepEqual(seen.splice(0), ['r stopped: no.']);
+    await assert.rejects(rules.create({ id: 'refused', sql: 'SELECT * FROM demo', actions: [{ own: {} }] }), /no/);
+    assert.deepEqual(seen, [], 'a refused rule does not exist');
     isBroken = false;
     await rules.start('r');
     await rules.restart('r');

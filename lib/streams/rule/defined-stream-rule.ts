@@ -86,6 +86,8 @@ export class DefinedStreamRule {
   /** Time of the next automatic start, by the schedule or after a failure; 0 if there is none. */
   #nextStartAt = 0;
   #attempts = 0;
+  /** True while a definition starts that is refused if it cannot run. */
+  #isTried = false;
   /** The start in progress, or the last one. It rejects if the rule cannot run. */
   #starting: Promise<void> | undefined;
   /** The schedule, as of the last start. */
@@ -167,6 +169,19 @@ export class DefinedStreamRule {
     await this.#start();
   }
 
+  /**
+   * Start it with a definition that is refused if it cannot run: the failure is thrown and not reported as an event.
+   * @throws as `start`
+   */
+  async tryStart(): Promise<void> {
+    this.#isTried = true;
+    try {
+      await this.start();
+    } finally {
+      this.#isTried = false;
+    }
+  }
+
   async #start(): Promise<void> {
     this.#starting = undefined;
     this.#chart.send('start');
@@ -216,7 +231,7 @@ export class DefinedStreamRule {
       this.#nextStartAt = this.#host.clock.now() + Math.max(0, Math.round(baseMs + jitterMs));
     } else this.#nextStartAt = 0;
     this.#chart.send('failed');
-    this.#host.changed(this, false, this.#reason);
+    if (!this.#isTried) this.#host.changed(this, false, this.#reason);
   }
 
   /** End the rule. Resolves when its sinks are closed. */

@@ -138,7 +138,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
       const plan = await this.#check(read);
       const rule = this.#add(read);
       try {
-        if (triggered) await rule.start();
+        if (triggered) await rule.tryStart();
         await this.#persist(read); // only now, so that the store never receives the secrets of a refused rule
       } catch (error) {
         this.#rules.delete(id);
@@ -210,7 +210,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     rule.change(read);
     if (!read.definition.triggered) return;
     try {
-      await rule.start();
+      await rule.tryStart();
     } catch (error) {
       rule.change(before);
       await (goesOn ? rule.start() : rule.stop()).catch(() => undefined); // the status shows the reason
