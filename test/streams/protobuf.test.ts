@@ -207,6 +207,10 @@ describe('the schemas of the format protobuf', () => {
 
   it('refuses an invalid schema with its name', async () => {
     await fails({ a: 'message {' }, /schema "a" of the format protobuf: illegal/);
+    const start = 'syntax = "proto3";\nmessage A {';
+    for (const text of [start, `${start} int32`, `${start} int32 b = 1`, 'syntax = "proto3";\nimport'])
+      await fails({ a: text }, /schema "a" of the format protobuf: the text ends too early, in line 2$/);
+    await fails({ a: 'syntax = "proto3"; message A { null b = 1; }' }, /schema "a".*: no such Type or Enum .null./);
     await fails({ a: 'syntax = "proto3"; message A { Missing b = 1; }' }, /schema "a".*Missing/);
     await fails({ 'a.b': ALL }, /must not contain a dot/);
     await fails({ a: 5 as unknown as string }, /the content of a \.proto file is needed/);

@@ -48,7 +48,7 @@ function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.R
   const parse = (text: unknown): void => {
     if (typeof text !== 'string') throw new Error('the content of a .proto file is needed');
     if (text.length > MAX_CHARACTERS) throw new Error(`a file has more than ${MAX_CHARACTERS} characters`);
-    const { imports = [], weakImports = [] } = library.parse(text, root, { keepCase: true });
+    const { imports = [], weakImports = [] } = parsed(library, text, root);
     for (const file of [...imports, ...weakImports]) {
       if (seen.has(file)) continue;
       if (seen.size >= MAX_FILES) throw new Error(`it imports more than ${MAX_FILES} files`);
@@ -62,6 +62,17 @@ function readSchema(library: Protobuf, schema: string, files: Texts): protobuf.R
   parse(schema);
   root.resolveAll();
   return root;
+}
+
+/** Parse a file. The errors of the parser call the end of the text `null`. */
+function parsed(library: Protobuf, text: string, root: protobuf.Root): protobuf.IParserResult {
+  try {
+    return library.parse(text, root, { keepCase: true });
+  } catch (cause) {
+    const [, line] = /'null'.* \(line (\d+)\)$/.exec((cause as Error).message) ?? [];
+    if (line === undefined || /\bnull\b/.test(text)) throw cause;
+    throw new Error(`the text ends too early, in line ${line}`, { cause });
+  }
 }
 
 /** The name of the schema in a SCHEMAID; '' if there is none. */
