@@ -524,6 +524,8 @@ describe('The configuration of sources over REST', () => {
       ['PUT', '/connections/c', { props: {}, url: 'tcp://a' }, 400, /the parameter "url" is unknown/],
       ['POST', '/schemas/protobuf', { name: 'book', file: 'file:///a.proto' }, 400, /the parameter "file" is unknown/],
       ['GET', '/metadata/sources/none/confKeys', undefined, 404, /unknown source type none/],
+      ['GET', '/metadata/sources/none/confKeys/a', undefined, 404, /unknown source type none/],
+      ['DELETE', '/metadata/sources/none/confKeys/a', undefined, 404, /unknown source type none/],
       [
         'POST',
         '/rules',

@@ -24,15 +24,27 @@ const SCHEMA = componentOf('Schema', { type: text(), name: text(), content: text
 const CONTENT = text('The text of the .proto file');
 
 /** @throws Fault notFound */
-async function found({ config }: StreamsApi, key: StreamConfigKey): Promise<StreamConfigState> {
-  const entry = await config.get(key);
-  if (entry === undefined) throw new Fault('notFound', `${key.name} is not found`);
+async function found(streams: StreamsApi, key: StreamConfigKey): Promise<StreamConfigState> {
+  const entry = await streams.config.get(key);
+  if (entry === undefined) throw await missing(streams, key);
   return entry;
 }
 
+/** The fault for an entry that does not exist. It names the type if there is none. */
+async function missing(streams: StreamsApi, { kind, type, name }: StreamConfigKey): Promise<Fault> {
+  if (kind === 'confKey') await checkType(streams, type ?? '');
+  return new Fault('notFound', `${name} is not found`);
+}
+
+/** @throws Fault notFound if there is no source of a type */
+async function checkType(streams: StreamsApi, type: string): Promise<void> {
+  if ((await streams.sources()).some(({ name }) => name.toLowerCase() === type.toLowerCase())) return;
+  throw new Fault('notFound', `unknown source type ${type}`);
+}
+
 /** @throws Fault notFound */
-async function drop({ config }: StreamsApi, key: StreamConfigKey): Promise<void> {
-  if (!(await config.delete(key))) throw new Fault('notFound', `${key.name} is not found`);
+async function drop(streams: StreamsApi, key: StreamConfigKey): Promise<void> {
+  if (!(await streams.config.delete(key))) throw await missing(streams, key);
 }
 
 /** The answer to a change, with a line for each property that has no effect. */
@@ -107,9 +119,7 @@ const SECTIONS: readonly Operation[] = [
     run: async ({ streams }, { params: { type } }) => {
       const all = await streams.config.list('confKey');
       const own = all.filter((entry) => entry.type === type.toLowerCase());
-      const isType =
-        own.length > 0 || (await streams.sources()).some((one) => one.name.toLowerCase() === type.toLowerCase());
-      if (!isType) throw new Fault('notFound', `unknown source type ${type}`);
+      if (own.length === 0) await checkType(streams, type);
       return Object.fromEntries(own.map(({ name, properties }) => [name, properties]));
     }
   }),
