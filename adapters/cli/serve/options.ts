@@ -31,7 +31,7 @@ export const SERVE_OPTIONS = {
   rulesCredentials: flag(
     'object',
     undefined as Credentials | undefined,
-    'who may use --rules-port: applications (the default), users, both separated by a comma, remote (this machine without credentials), or none; only applications and administrators install plugins and functions',
+    'who may use --rules-port: applications (the default), users, both separated by a comma, remote (this machine without credentials, also for exports, which have all secrets in clear text), or none; only applications and administrators install plugins and functions',
     { value: 'WHO', check: checkWho }
   ),
   exitOnPluginDrop: flag(
