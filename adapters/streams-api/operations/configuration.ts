@@ -16,7 +16,7 @@ const CONNECTION = componentOf('Connection', {
   props: PROPERTIES,
   status: oneOf(
     ['connected', 'connecting', 'disconnected'],
-    'The state of the running rules that use it; disconnected if there are none'
+    'The state of the running stream rules that use it; disconnected if there are none'
   ),
   err: text('Why it is not connected; empty if that is not known')
 });

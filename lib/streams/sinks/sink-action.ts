@@ -72,7 +72,7 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
         const isOwn = Object.hasOwn(given, key);
         if (name === undefined) return isOwn ? [[key, value] as const] : []; // `open` refuses it
         if (value === null && !isOwn) return [];
-        return name !== key && Object.hasOwn(all, name) ? [] : [[name, value] as const];
+        return [[name, value] as const];
       });
       return Object.fromEntries(known);
     },
