@@ -1,8 +1,7 @@
 // Elements of a list that is sent back with `******`, and the current elements whose secrets they keep. Elements have no
 // names, and a caller may remove, insert or sort them, so a position alone would give the password of one server to
 // another. An element is first found by all its values but the secrets, then by those that say where it connects to or
-// what it is called. If several are possible, the caller has to send the secret. The configuration of streams and the
-// actions of their rules keep no secret for another server; resources, connectors and actions of broker rules do.
+// what it is called. If several are possible, the caller has to send the secret.
 
 import { HIDDEN, hideInText } from './hidden-text.ts';
 import { isPlain, namedMember } from './secrets.ts';
@@ -28,6 +27,8 @@ const SERVERS = [
   'endpoint',
   'port'
 ];
+/** Names, in lower case, of values that name a connection or a resource, which says where something connects to. */
+const OWNERS = ['connectionselector', '$resource'];
 /** Names of values that tell an element from others: where it connects to, or else what it is called. */
 const IDENTITIES = [SERVERS, ['id', 'name', 'key', 'clientid', 'client_id', 'topic']];
 /** Maximum depth to which elements are compared. Deeper ones are refused elsewhere. */
@@ -166,12 +167,14 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * Check whether properties name another server than the current ones, directly or by the name of a connection, or the
- * same one without TLS.
+ * Check whether properties name another server than the current ones, directly or by the name of a connection or a
+ * resource, or the same one without TLS.
  */
 export function isForOtherServer(given: unknown, present: unknown): boolean {
-  if (namedMember(present, 'tls') === true && namedMember(given, 'tls') !== true) return true;
-  return [...SERVERS, 'connectionselector'].some((name) => {
+  const isEncrypted = (owner: unknown) =>
+    ['tls', 'ssl'].some((name) => [true, 'on'].includes(namedMember(owner, name) as boolean));
+  if (isEncrypted(present) && !isEncrypted(given)) return true;
+  return [...SERVERS, ...OWNERS].some((name) => {
     const [value, before] = [given, present].map((owner) => serversOf(namedMember(owner, name)));
     if (value.length === 1 && value[0].host === HIDDEN) return false;
     return value.length !== before.length || value.some((server, at) => isOther(server, before[at]));

@@ -87,42 +87,39 @@ export function hasHidden(value: unknown, field: Secrecy): boolean {
 /** The way in which secrets of a value are kept. */
 interface Keeping {
   readonly field: Secrecy;
-  /** The names that lead to the value, for `refuse`. */
+  /** The names that lead to the value, for `fault`. */
   readonly path?: readonly string[];
-  /** Called for a secret without a current value, and if there are too many levels; the value stays unless it throws. */
-  readonly refuse?: ((path: readonly string[], reason: string, expected: string) => void) | undefined;
-  /** Secrets of an object that names another server than before are refused: they would be sent to it. */
-  readonly isForSameServer?: boolean | undefined;
+  /** The error for a secret that has no current value, or is for another server, and for too many levels. */
+  readonly fault: (path: readonly string[], reason: string, expected: string) => Error;
 }
 
 /**
  * Replace `******` in a value by the current values: URLs within a string are matched by position, elements of arrays by
  * their other values (`counterparts`), fields by name. If there is no current value, `******` is a value like others,
- * unless it stands for a secret.
+ * unless it stands for a secret. An object that names another server than before keeps no secret: that server would get it.
+ * @throws the error of `fault`
  */
 export function keepSecrets(value: unknown, present: unknown, keeping: Keeping): unknown {
-  const { field, path = [], refuse } = keeping;
-  const without = () => refuse?.(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
+  const { field, path = [], fault } = keeping;
   if (value === HIDDEN && present !== undefined) return present;
   if (typeof value === 'string') {
     const kept = keepInText(value, present);
-    if (isHidden(field, kept)) without();
+    if (isHidden(field, kept))
+      throw fault(path, `: ${HIDDEN} stands for the current value, but there is none`, 'a value');
     return kept;
   }
   const isList = Array.isArray(value);
   if (!isList && !isPlain(value)) return value;
-  if (path.length > MAX_LEVELS) {
-    refuse?.(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
-    return value;
-  }
+  if (path.length > MAX_LEVELS)
+    throw fault(path.slice(0, 1), ` has more than ${MAX_LEVELS} levels of objects and arrays`, 'fewer levels');
   const keep = (inner: unknown, before: unknown, name: string, its: Secrecy) =>
     keepSecrets(inner, before, { ...keeping, field: its, path: [...path, name] });
   if (!isList) {
     const kept = mapped(value, (inner, name) =>
       keep(inner, namedMember(present, name), name, memberField(field, name, inner))
     );
-    if (keeping.isForSameServer === true && isPlain(present) && isForOtherServer(value, present))
-      for (const hidden of hiddenIn(value, field, path)) refuse?.(hidden, OTHER_SERVER, 'the value itself');
+    if (isPlain(present) && isForOtherServer(value, present))
+      for (const hidden of hiddenIn(value, field, path)) throw fault(hidden, OTHER_SERVER, 'the value itself');
     return kept;
   }
   const element = elementField(field);
@@ -130,9 +127,8 @@ export function keepSecrets(value: unknown, present: unknown, keeping: Keeping):
   const all = counterparts(value, present, (one) => hide(one, element));
   return value.map((inner, at) => {
     const found = all[at];
-    if (!found.isAmbiguous || !hasHidden(inner, element)) return keep(inner, found.present, `${at}`, element);
-    refuse?.([...path, `${at}`], SEVERAL, 'the value itself');
-    return inner;
+    if (found.isAmbiguous && hasHidden(inner, element)) throw fault([...path, `${at}`], SEVERAL, 'the value itself');
+    return keep(inner, found.present, `${at}`, element);
   });
 }
 

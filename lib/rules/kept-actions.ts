@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FieldTable } from '../base/fields.ts';
 import { counterparts } from '../base/secret-lists.ts';
-import { hideSecrets, keepSecrets, mapped } from '../base/secrets.ts';
+import { hideSecrets, mapped } from '../base/secrets.ts';
 import type { ActionDefinition } from './definition.ts';
+import { keepParams } from './params.ts';
 import type { ActionState, Params } from './types.ts';
 
 /** The current actions of a rule. */
@@ -18,6 +19,7 @@ interface Present {
  * type at its place. `******` stands for the values of the first two.
  * @param paramsOf the parameters of an action type; undefined if it does not exist
  * @returns the current list if it stays the same
+ * @throws InvalidInput PARAM_INVALID as `keepParams`
  */
 export function keptActions(
   given: readonly ActionDefinition[],
@@ -52,10 +54,8 @@ export function keptActions(
     const present = { definitions: before.fallbacks, states: states[place].fallbacks };
     const fallbacks = keptActions(action.fallbacks, present, paramsOf);
     if (same !== undefined) return fallbacks === before.fallbacks ? before : { ...before, fallbacks };
-    const params =
-      counterpart === undefined
-        ? action.params
-        : (keepSecrets(action.params, before.params, { field: { fields: table } }) as Params);
+    const keeping = { present: before.params, what: `the action "${action.name}"` };
+    const params = counterpart === undefined ? action.params : (keepParams(table, action.params, keeping) as Params);
     return { ...action, id: before.id, params, fallbacks };
   });
   const isUnchanged = kept.length === definitions.length && kept.every((action, at) => action === definitions[at]);

@@ -1,4 +1,4 @@
-// The order is fixed: `keepSecrets` puts current secrets in the place of `******`, then `checkParams` refuses what is
+// The order is fixed: `keepParams` puts current secrets in the place of `******`, then `checkParams` refuses what is
 // still hidden, and parameters are hidden only in what is shown. Parameters that the table does not list and defaults
 // that are absent stay as they are, so the stored parameters are those that were given. Names of parameters come from
 // outside: only own fields are read.
@@ -16,7 +16,7 @@ import {
   readFields
 } from '../base/fields.ts';
 import { HIDDEN } from '../base/hidden-text.ts';
-import { hiddenIn, hideIn, isHidden, isPlain, mapped } from '../base/secrets.ts';
+import { hiddenIn, hideIn, isHidden, isPlain, keepSecrets, mapped } from '../base/secrets.ts';
 import type { Params } from './types.ts';
 
 /** Approximate maximum bytes of all parameters together, and maximum nesting of objects and lists. */
@@ -73,6 +73,23 @@ export function checkParams(table: GivenTable | undefined, given: unknown, what:
       undefined
     );
   return read;
+}
+
+/**
+ * Put the current secrets of an action or a resource in the place of `******`.
+ * @param what as for `checkParams`
+ * @throws InvalidInput PARAM_INVALID if a secret has no current value, if several are possible, or if it is for another server
+ */
+export function keepParams(
+  table: GivenTable | undefined,
+  given: unknown,
+  { present, what }: { readonly present: Params; readonly what: string }
+): unknown {
+  const fault = (path: readonly string[], reason: string, expected: string) => {
+    const field = path.join('.');
+    return new InvalidInput('PARAM_INVALID', field, expected, undefined, `${what}: the parameter "${field}"${reason}`);
+  };
+  return keepSecrets(given, present, { field: { fields: fieldsOf(table) }, fault });
 }
 
 /**

@@ -68,7 +68,11 @@ describe('Connectors', () => {
     assert.deepEqual(connectors.list('other'), []);
     assert.equal(await connectors.stop('line', 'a'), true);
     assert.equal(await connectors.stop('line', 'a'), false);
-    await connectors.change('line', 'a', { url: 'y:', password: '******' });
+    await assert.rejects(connectors.change('line', 'a', { url: 'y:', password: '******' }), {
+      code: 'OPTION_INVALID',
+      message: 'line.password: ****** cannot be kept for another server: send the secret itself, or leave it out'
+    });
+    await connectors.change('line', 'a', { url: 'y:', password: 'p' });
     await assert.rejects(connectors.change('line', 'a', { name: 'b', url: 'y:' }), { field: 'name' });
     await assert.rejects(connectors.create('line', { name: 'b', url: 'y:', password: '******' }), {
       field: 'line.password'

@@ -226,7 +226,7 @@ for (const { revision, errors } of MOUNTS)
       assert.deepEqual((await call('GET', `/api/resource_status/${id}`)).body.data, { is_alive: true });
 
       assert.deepEqual((await call('PUT', path, { description: 'e' })).body, { code: 0 });
-      const other = { url: 'http://192.0.2.2/', token: '******' };
+      const other = { url: `${config.url}/path`, token: '******' };
       assert.deepEqual((await call('PUT', path, { config: other })).body, { code: 0 });
       const changed = (await call('GET', path)).body.data;
       assert.deepEqual([changed.description, changed.config], ['e', other]);

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { InvalidInput } from '../../lib/base/errors.ts';
 import type { Field, FieldTable, ParamTable } from '../../lib/base/fields.ts';
-import { hideSecrets, keepSecrets } from '../../lib/base/secrets.ts';
-import { checkParams } from '../../lib/rules/params.ts';
+import { hideSecrets } from '../../lib/base/secrets.ts';
+import { checkParams, keepParams } from '../../lib/rules/params.ts';
+import type { Params } from '../../lib/rules/types.ts';
 
 function row(type: Field['type'], more: Partial<Field> = {}): Field {
   return { type, about: 'A parameter', ...more };
@@ -24,12 +25,14 @@ const TABLE: FieldTable = {
   list: row('array', { items: row('string') }),
   password: row('string', { isSecret: true })
 };
-const OWNER = { field: { fields: TABLE } };
 const URL_GIVEN = { url: 'http://localhost:8080/a' };
 
-function faultOf(given: unknown): InvalidInput {
+const keep = (given: unknown, present: Params, table = TABLE) =>
+  keepParams(table, given, { present, what: 'the resource "r"' });
+
+function faultOf(given: unknown, present?: Params): InvalidInput {
   try {
-    checkParams(TABLE, given, 'the resource "r"');
+    checkParams(TABLE, present === undefined ? given : keep(given, present), 'the resource "r"');
   } catch (error) {
     if (error instanceof InvalidInput) return error;
     throw error;
@@ -199,27 +202,27 @@ describe('Secrets', () => {
     const own = { url: 'http://u:p@localhost/a?token=t&x=1' };
     const hidden = { url: 'http://******@localhost/a?token=******&x=******' };
     assert.deepEqual(hideSecrets(TABLE, own), hidden);
-    assert.deepEqual(keepSecrets(hidden, own, OWNER), own);
-    const error = faultOf(keepSecrets(hidden, URL_GIVEN, OWNER));
+    assert.deepEqual(keep(hidden, own), own);
+    const error = faultOf(hidden, { url: 'http://localhost/' });
     assert.deepEqual([error.code, error.field], ['PARAM_INVALID', 'url']);
   });
 
   it('keeps the current secrets in a change', () => {
-    assert.deepEqual(keepSecrets(shown, stored, OWNER), stored);
+    assert.deepEqual(keep(shown, stored), stored);
     const change = { ...shown, password: 'new', headers: { authorization: '******', more: 'b' } };
-    assert.deepEqual(keepSecrets(change, stored, OWNER), {
+    assert.deepEqual(keep(change, stored), {
       ...stored,
       password: 'new',
       headers: { authorization: 'Bearer x', more: 'b' }
     });
-    assert.equal(keepSecrets('no object', stored, OWNER), 'no object');
+    assert.equal(keep('no object', stored), 'no object');
   });
 
   it('keeps every current value for the placeholder, and takes it as a value if there is none and it is not a secret', () => {
     const given = { ...URL_GIVEN, keepalive: '******', list: ['******'], more: { a: '******' } };
     const before = { ...URL_GIVEN, keepalive: '1h', list: ['x'], more: { a: 'y' } };
-    assert.deepEqual(keepSecrets(given, before, OWNER), before);
-    assert.deepEqual(keepSecrets(given, { url: 'x' }, OWNER), given);
+    assert.deepEqual(keep(given, before), before);
+    assert.deepEqual(keep(given, { url: 'x' }), given);
     assert.deepEqual(checkParams({}, given, 'the action "a"'), given);
   });
 
@@ -227,7 +230,30 @@ describe('Secrets', () => {
     const given = { tokens: ['a'], useToken: true, apiKey: 1 };
     const hidden = { tokens: '******', useToken: true, apiKey: '******' };
     assert.deepEqual(hideSecrets({}, given), hidden);
-    assert.deepEqual(keepSecrets(hidden, given, { field: {} }), given);
+    assert.deepEqual(keep(hidden, given, {}), given);
+  });
+
+  it('keeps no secret for another server or another resource, or without TLS', () => {
+    const secret = { headers: { b: 'x' } };
+    for (const [before, after] of [
+      [URL_GIVEN, { url: 'http://other:8080/a' }],
+      [{ address: 'a:1883' }, { address: 'b:1883' }],
+      [
+        { address: 'a:1883', ssl: 'on' },
+        { address: 'a:1883', ssl: 'off' }
+      ],
+      [{ $resource: 'r' }, { $resource: 's' }]
+    ]) {
+      const { code, field, message } = faultOf({ ...after, headers: { b: '******' } }, { ...before, ...secret });
+      assert.deepEqual([code, field], ['PARAM_INVALID', 'headers']);
+      const reason = 'cannot be kept for another server: send the secret itself, or leave it out';
+      assert.equal(message, `the resource "r": the parameter "headers": ****** ${reason}`);
+    }
+    const moved = { url: 'http://LOCALHOST:8080/b' };
+    assert.deepEqual(keep({ ...moved, headers: { b: '******' } }, { ...URL_GIVEN, ...secret }), {
+      ...moved,
+      ...secret
+    });
   });
 
   it('refuses a placeholder without a current secret', () => {
@@ -236,9 +262,9 @@ describe('Secrets', () => {
       { headers: { b: '******' } },
       { tls: { verify: true, key: '******' } }
     ]) {
-      const error = faultOf(keepSecrets({ ...URL_GIVEN, ...given }, URL_GIVEN, OWNER));
+      const error = faultOf({ ...URL_GIVEN, ...given }, URL_GIVEN);
       assert.equal(error.code, 'PARAM_INVALID');
-      assert.match(error.expected, /stands for the current one in a change/);
+      assert.match(error.expected, /^a value$/);
     }
   });
 });

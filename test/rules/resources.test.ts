@@ -117,8 +117,12 @@ describe('A resource', () => {
     };
     await kit.broker.publish('a', 'x');
     target.onSend = () => undefined;
-    const changed = await rules.resources.update('r', { config: { url: 'b', token: '******' } });
-    assert.deepEqual([changed.config, tokens], [{ url: 'b', token: '******' }, ['secret', 'secret']]);
+    const changed = await rules.resources.update('r', { config: { url: 'a', n: 1, token: '******' } });
+    assert.deepEqual([changed.config, tokens], [{ url: 'a', n: 1, token: '******' }, ['secret', 'secret']]);
+    await assert.rejects(rules.resources.update('r', { config: { url: 'b', token: '******' } }), {
+      code: 'PARAM_INVALID',
+      message: /"token": \*{6} cannot be kept for another server/
+    });
     await kit.clock.advance('10s');
     assert.deepEqual(target.sent, ['{"topic":"a"}']);
   });

@@ -365,17 +365,18 @@ function tableOf(secrets: readonly string[]): FieldTable {
   return Object.fromEntries(secrets.map((name) => [name, secret]));
 }
 
-/** @throws InvalidInput OPTION_INVALID: there is no current secret, or a value has too many levels */
+/** @throws InvalidInput OPTION_INVALID: a secret has no current value or is for another server, or a value has too many levels */
 function withSecrets(
   settings: ConnectorSettings,
   before: ConnectorSettings,
-  { name, secrets = [] }: ConnectorKind // an app in JavaScript may leave it out
+  { name, secrets }: Pick<ConnectorKind, 'name'> & Partial<ConnectorKind> // an app in JavaScript may leave `secrets` out
 ): ConnectorSettings {
-  const refuse = (path: readonly string[], reason: string, expected: string) => {
+  const fault = (path: readonly string[], reason: string, expected: string) => {
     const place = [name, ...path].join('.');
-    throw new InvalidInput('OPTION_INVALID', place, expected, undefined, place + reason);
+    return new InvalidInput('OPTION_INVALID', place, expected, undefined, place + reason);
   };
-  return keepSecrets(settings, before, { field: { fields: tableOf(secrets) }, refuse }) as ConnectorSettings;
+  const field = secrets === undefined ? { isSecret: true } : { fields: tableOf(secrets) };
+  return keepSecrets(settings, before, { field, fault }) as ConnectorSettings;
 }
 
 function exists(kind: string, name: string): BrokerError {

@@ -5,15 +5,14 @@
 // import, does not.
 
 import { BrokerError, NotFound, StateError } from '../../base/errors.ts';
-import { checkObject, fieldsOf } from '../../base/fields.ts';
-import { keepSecrets } from '../../base/secrets.ts';
+import { checkObject } from '../../base/fields.ts';
 import { FunctionTimer } from '../../base/timing-wheel.ts';
 import type { Opener } from '../../targets/opener.ts';
 import { byId, idOf, type ResourceDefinition, readResource, readResourceChange } from '../definition.ts';
 import type { RulesHost } from '../host.ts';
 import type { Kinds } from '../kinds.ts';
 import { TICK_SEC } from '../meter.ts';
-import { checkParams } from '../params.ts';
+import { checkParams, keepParams } from '../params.ts';
 import type {
   Resource,
   ResourceChange,
@@ -149,8 +148,9 @@ export class Resources implements ResourcesApi {
       const { config: given, ...read } = readResourceChange(change);
       const { definition } = resource;
       const table = this.#host.kinds.resource(definition.type).params;
-      const kept = keepSecrets(given, definition.config, { field: { fields: fieldsOf(table) } });
-      const config = given === undefined ? definition.config : checkParams(table, kept, `the resource "${id}"`);
+      const what = `the resource "${id}"`;
+      const kept = keepParams(table, given, { present: definition.config, what });
+      const config = given === undefined ? definition.config : checkParams(table, kept, what);
       const after = { ...definition, ...read, config };
       const persist = () => this.#host.broker.resources.set(id, after);
       if (given === undefined) {

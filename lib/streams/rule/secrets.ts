@@ -73,10 +73,8 @@ export function keepProperties(
   present: unknown,
   { what, table }: { readonly what: string; readonly table: GivenTable | undefined }
 ): Properties {
-  const refuse = (path: readonly string[], reason: string, expected: string) => {
-    throw refusal(what, path, reason, expected);
-  };
-  return keep(properties, present, { field: secrecyOf(table), refuse, isForSameServer: true }) as Properties;
+  const fault = (path: readonly string[], reason: string, expected: string) => refusal(what, path, reason, expected);
+  return keep(properties, present, { field: secrecyOf(table), fault }) as Properties;
 }
 
 function secrecyOf(table: GivenTable | undefined): Secrecy {
