@@ -132,6 +132,7 @@ export class RuleActionList {
   ): void {
     const action = [...everyOf(this.#actions)].find(({ definition }) => definition.id === actionId);
     if (action === undefined) return;
+    action.counts.taken++; // its run was counted before the restart
     this.#count(action, isSuccess, error);
     if (origin === undefined || this.#isClosed) return;
     const { output, event } = origin;

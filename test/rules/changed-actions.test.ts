@@ -129,6 +129,6 @@ describe('A changed action with a resource', () => {
     await using kit = await ruleKit(options);
     await until(() => noted.length === 1);
     assert.deepEqual(noted, [{ n: 1 }]);
-    assert.deepEqual((await kit.broker.rules.get('r'))?.actions[0].counters, { taken: 0, success: 0, failed: 1 });
+    assert.deepEqual((await kit.broker.rules.get('r'))?.actions[0].counters, { taken: 1, success: 0, failed: 1 });
   });
 });

@@ -110,7 +110,7 @@ describe('an action that names a sink of streams', () => {
     await using kit = await ruleKit(options);
     await until(() => sink.sent.length === 1);
     assert.deepEqual(sink.sent, ['t/1: {"n":1}']);
-    assert.deepEqual(await countersOf(kit.broker), { taken: 0, success: 1, failed: 0 });
+    assert.deepEqual(await countersOf(kit.broker), { taken: 1, success: 1, failed: 0 });
   });
 
   it('reports the outputs that still waited for an action of another type at a restart', async () => {
