@@ -4,7 +4,7 @@
 // begin with a random prefix for the process, since a target must never see one id for two entries.
 
 import { once, randomBytes } from '../base/builtins.ts';
-import { StateError } from '../base/errors.ts';
+import { BrokerError, StateError } from '../base/errors.ts';
 import type { TimingWheel } from '../base/timing-wheel.ts';
 import { Kind } from '../store/keys.ts';
 import type { Ledger } from '../store/ledger.ts';
@@ -177,7 +177,18 @@ export class Outboxes {
 
   /** Called when the broker has stopped. @internal */
   halt(): void {
-    for (const outbox of this.#open.values()) outbox.halt();
+    for (const outbox of this.#open.values()) {
+      outbox.halt();
+      this.#reportUnstored(outbox);
+    }
+  }
+
+  /** Report the entries of an outbox that only memory has. They are sent if the app starts the broker again. */
+  #reportUnstored(outbox: Outbox): void {
+    if (outbox.size === 0 || (outbox.limits.isPersisted && this.#records !== undefined)) return;
+    const entries = outbox.size === 1 ? '1 entry is' : `${outbox.size} entries are`;
+    const text = `${entries} not sent and not persisted, and lost when the process ends: ${outbox.label}`;
+    this.#host.failed(new BrokerError('ENTRY_DROPPED', text), 'stopping');
   }
 
   /** Refuse new entries before the stored ones are loaded: they would precede the stored ones, and reuse a number. */

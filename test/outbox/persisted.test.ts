@@ -190,10 +190,16 @@ describe('An outbox that is not persisted', () => {
     await outbox.idle();
     await lives.kit.clock.settle();
     assert.deepEqual(await records(lives), []);
+    const errors: string[] = [];
+    broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
     await broker.stop();
+    const lost = 'stopping: 1 entry is not sent and not persisted, and lost when the process ends: target';
+    assert.deepEqual(errors, [lost]);
     target.answer = () => undefined;
     await broker.start();
     await outbox.idle();
     assert.deepEqual(target.contents, ['a1', 'a1']);
+    await broker.stop();
+    assert.deepEqual(errors, [lost], 'nothing waits at the second stop');
   });
 });
