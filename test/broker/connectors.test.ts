@@ -70,7 +70,8 @@ describe('Connectors', () => {
     assert.equal(await connectors.stop('line', 'a'), false);
     await assert.rejects(connectors.change('line', 'a', { url: 'y:', password: '******' }), {
       code: 'OPTION_INVALID',
-      message: 'line.password: ****** cannot be kept for another server: send the secret itself, or leave it out'
+      message:
+        'line.password: ****** cannot be kept for another server, or without TLS: send the secret itself, or leave it out'
     });
     await connectors.change('line', 'a', { url: 'y:', password: 'p' });
     await assert.rejects(connectors.change('line', 'a', { name: 'b', url: 'y:' }), { field: 'name' });

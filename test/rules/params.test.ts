@@ -246,7 +246,7 @@ describe('Secrets', () => {
     ]) {
       const { code, field, message } = faultOf({ ...after, headers: { b: '******' } }, { ...before, ...secret });
       assert.deepEqual([code, field], ['PARAM_INVALID', 'headers']);
-      const reason = 'cannot be kept for another server: send the secret itself, or leave it out';
+      const reason = 'cannot be kept for another server, or without TLS: send the secret itself, or leave it out';
       assert.equal(message, `the resource "r": the parameter "headers": ****** ${reason}`);
     }
     const moved = { url: 'http://LOCALHOST:8080/b' };
