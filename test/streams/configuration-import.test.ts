@@ -16,7 +16,8 @@ async function start(formats: readonly StreamFormatType[] = []) {
   const sent: string[] = [];
   const properties: SinkType['properties'] = {
     server: { type: 'string', about: 'The server.' },
-    topic: { type: 'string', about: 'The topic.' }
+    topic: { type: 'string', about: 'The topic.' },
+    token: { type: 'string', isSecret: true, about: 'The token.' }
   };
   const sink: SinkType = {
     ...{ name: 'probe', about: 'A sink of a test.', properties },
@@ -172,5 +173,52 @@ describe('An import of the configuration of streams', () => {
       message:
         'imported 0 streams, 0 tables and 0 rules, and 1 sections, connections and schemas, but some items failed:\nrule "r": there is no server'
     });
+  });
+
+  it('starts a rule once whose definition and whose connection it changes', async () => {
+    await using made = await start();
+    const { streams, opened, load } = made;
+    await streams.rules.create({ id: 's', sql: SQL, actions: [{ probe: ACTION }] });
+    opened.length = 0;
+    const rules = { s: JSON.stringify({ sql: SQL, actions: [{ probe: { ...ACTION, topic: 'u' } }] }) };
+    await load([{ ...CONNECTION, properties: { server: 'new' } }], { rules });
+    assert.deepEqual(opened, ['new']);
+  });
+
+  it('starts a rule that has failed when it changes its connection, but none that was stopped', async () => {
+    await using made = await start();
+    const { streams, opened, load } = made;
+    for (const id of ['s', 'stopped']) await streams.rules.create({ id, sql: SQL, actions: [{ probe: ACTION }] });
+    await streams.rules.stop('stopped');
+    await load([{ ...CONNECTION, properties: { server: 'none' } }]);
+    assert.equal((await streams.rules.status('s')).state, 'disconnected');
+    opened.length = 0;
+    await load([{ ...CONNECTION, properties: { server: 'new' } }]);
+    assert.deepEqual([opened, (await streams.rules.status('s')).state], [['new'], 'connected']);
+  });
+
+  it('moves a connection if it brings the secrets of its users, or removes them, but not if current ones remain', async () => {
+    await using made = await start();
+    const { streams, load } = made;
+    const secret = (token: string) => ({ ...ACTION, token });
+    const section = (properties: object) =>
+      ({ kind: 'confKey', type: 'probe', name: 'a', properties: { connectionSelector: 'c', ...properties } }) as const;
+    const rule = (properties: object) => ({ s: JSON.stringify({ sql: SQL, actions: [{ probe: properties }] }) });
+    const moved = { ...CONNECTION, properties: { server: 'new' } };
+    await streams.config.set(section({ token: 'of the section' }));
+    await streams.rules.create({ id: 's', sql: SQL, actions: [{ probe: secret('of the rule') }] });
+    for (const [config, rules, user] of [
+      [[moved], rule(ACTION), 'section a'],
+      [[moved, section({ token: '******' })], rule(ACTION), 'section a'],
+      [[moved, section({})], {}, 'rule s'],
+      [[moved, section({})], rule(secret('******')), 'rule s']
+    ] as const)
+      await assert.rejects(load(config, { rules }), {
+        code: 'RULESET_INVALID',
+        message: new RegExp(`would get the secrets of ${user}: remove them there first`)
+      });
+    await load([moved, section({ token: 'another' })], { rules: rule(secret('another')) });
+    await load([{ ...CONNECTION, properties: { server: 'newer' } }, section({})], { rules: rule(ACTION) });
+    assert.deepEqual((await streams.config.get(CONNECTION))?.properties, { server: 'newer' });
   });
 });

@@ -1,11 +1,14 @@
-import { namedMember } from '../../base/secrets.ts';
+import { StateError } from '../../base/errors.ts';
+import type { FieldTable } from '../../base/fields.ts';
+import { isPlain, namedMember } from '../../base/secrets.ts';
 import type { StreamConfigEntry, StreamConfigUse } from '../api.ts';
 import type { StreamsHost } from '../host.ts';
 import { sourceTypeName } from '../sources/stream-settings.ts';
-import type { Properties, StreamDefinition } from '../types.ts';
+import type { Properties, StreamDefinition, StreamRuleInput } from '../types.ts';
 import { keyOf, SELECTOR } from './configuration-entry.ts';
 import { type ReadStreamRule, sinkName } from './definition.ts';
 import { sourcesOf } from './rules.ts';
+import { hasHiddenSecrets, hasSecrets } from './secrets.ts';
 
 /** The configuration, and what may use it. */
 interface Users {
@@ -77,6 +80,51 @@ export function usesOf({
   for (const { rule, type, properties } of ruleActions)
     for (const key of keysOfAction(type, properties)) add(key, 'brokerRules', rule);
   return uses;
+}
+
+/** The contents of an import, as they are given: they replace those that exist. */
+export interface ImportedUsers {
+  readonly entries: readonly StreamConfigEntry[];
+  readonly rules: Readonly<Record<string, Pick<StreamRuleInput, 'actions'>>>;
+}
+export const NOT_IMPORTED: ImportedUsers = { entries: [], rules: {} };
+
+/** The present users of connections. */
+interface PresentUsers extends Pick<Users, 'rules' | 'ruleActions'> {
+  /** The sections of the type of the connection. */
+  readonly sections: readonly (readonly [name: string, properties: Properties | undefined])[];
+  /** The properties of a type. */
+  tableOf(type: string): FieldTable | undefined;
+}
+
+/**
+ * Refuse another server for a connection over which current secrets of others are sent. An import may send its own.
+ * @throws StateError STREAM_CONFIG_IN_USE
+ */
+export function checkUsers(
+  { type, name: connection }: Pick<StreamConfigEntry, 'type' | 'name'>,
+  imported: ImportedUsers,
+  { sections, rules, ruleActions, tableOf }: PresentUsers
+): void {
+  const isOfType = (one: unknown) => `${one}`.toLowerCase() === type.toLowerCase();
+  const refuse = (user: string, its: string, properties: unknown, isSecret = hasSecrets) => {
+    if (!isOfType(its) || !isPlain(properties) || namedMember(properties, SELECTOR) !== connection) return;
+    if (!isSecret(properties, tableOf(its))) return;
+    const text = `connection ${connection} cannot name another server, which would get the secrets of ${user}`;
+    throw new StateError('STREAM_CONFIG_IN_USE', `${text}: remove them there first`);
+  };
+  const others = imported.entries.filter((one) => one.kind === 'confKey' && isOfType(one.type));
+  for (const { name, properties } of others) refuse(`section ${name}`, type, properties, hasHiddenSecrets);
+  for (const [id, { actions }] of Object.entries(imported.rules))
+    for (const action of Array.isArray(actions) ? actions : [])
+      for (const [its, properties] of Object.entries(action ?? {}))
+        refuse(`rule ${id}`, its, properties, hasHiddenSecrets);
+  for (const [name, properties] of sections)
+    if (!others.some((one) => one.name === name)) refuse(`section ${name}`, type, properties);
+  for (const { definition, actions } of rules)
+    for (const action of Object.hasOwn(imported.rules, definition.id) ? [] : actions)
+      refuse(`rule ${definition.id}`, action.type ?? '', action.properties);
+  for (const action of ruleActions) refuse(`broker rule ${action.rule}`, action.type, action.properties);
 }
 
 /** The key of the schema that a format uses, in a list that is empty if there is none. */

@@ -33,9 +33,9 @@ import {
   SELECTOR,
   WORDS
 } from './configuration-entry.ts';
-import { NO_USE, schemaOf, usesOf } from './configuration-use.ts';
+import { checkUsers, type ImportedUsers, NO_USE, NOT_IMPORTED, schemaOf, usesOf } from './configuration-use.ts';
 import type { ReadStreamRule } from './definition.ts';
-import { hasSecrets, hideProperties, keepProperties } from './secrets.ts';
+import { hideProperties, keepProperties } from './secrets.ts';
 
 type Sections = NonNullable<StreamsOptions['sourceConfig']>;
 /** The properties of sections of all types. */
@@ -160,7 +160,15 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     return found && this.#shown(found, this.#uses());
   }
 
-  async set(given: StreamConfigEntry, options: { readonly isNew?: boolean } = {}): Promise<string[]> {
+  set(given: StreamConfigEntry, options: { readonly isNew?: boolean } = {}): Promise<string[]> {
+    return this.#set(given, options, NOT_IMPORTED);
+  }
+
+  async #set(
+    given: StreamConfigEntry,
+    options: { readonly isNew?: boolean },
+    imported: ImportedUsers
+  ): Promise<string[]> {
     checkEntry(given);
     if (!isPlain(options)) throw invalid('options', 'an object with isNew', options);
     const { isNew } = options;
@@ -170,7 +178,7 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     if (isNew === true && exists) throw new StateError('STREAM_CONFIG_EXISTS', `${WORDS[kind]} ${name} already exists`);
     if (isNew === false && !exists)
       throw new NotFound('STREAM_CONFIG_NOT_FOUND', `${WORDS[kind]} ${name} is not found`);
-    const { entry, json, warnings } = await this.#prepared(given);
+    const { entry, json, warnings } = await this.#prepared(given, imported);
     await this.#table.set(key, json);
     this.#entries.set(key, entry);
     return warnings;
@@ -190,22 +198,22 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
   }
 
   /** Set an entry of a copy. @throws as `set` */
-  async stage(given: StreamConfigEntry): Promise<void> {
+  async stage(given: StreamConfigEntry, imported: ImportedUsers): Promise<void> {
     checkEntry(given);
-    const { entry } = await this.#prepared(given);
+    const { entry } = await this.#prepared(given, imported);
     this.#entries.set(keyOf(given), entry);
   }
 
   /** Set an entry of an import. @returns what has to be restarted to use it */
-  async import(given: StreamConfigEntry): Promise<StreamConfigUse> {
+  async import(given: StreamConfigEntry, imported: ImportedUsers): Promise<StreamConfigUse> {
     const json = () => JSON.stringify(this.#entries.get(keyOf(given)));
     const before = json();
-    await this.set(given);
+    await this.#set(given, {}, imported);
     return json() === before ? NO_USE : (this.#uses().get(keyOf(given)) ?? NO_USE);
   }
 
   /** Check an entry, and put the current secrets in the place of `******`. */
-  async #prepared({ kind, type, name, properties }: StreamConfigEntry) {
+  async #prepared({ kind, type, name, properties }: StreamConfigEntry, imported: ImportedUsers) {
     const before = this.#entries.get(keyOf({ kind, type, name }));
     if (before !== undefined && before.type !== type.toLowerCase())
       throw invalid('type', `${before.type}, the type of the connection ${name}`, type);
@@ -214,7 +222,12 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const owner = { what: `${WORDS[kind]} ${name}`, table: this.#propertiesOf(type.toLowerCase()) };
     const kept = kind === 'schema' ? properties : keepProperties(properties, before?.properties, owner);
     if (kind === 'connection' && before !== undefined && isForOtherServer(kept, before.properties))
-      this.#checkUsers(type, name);
+      checkUsers({ type, name }, imported, {
+        sections: this.sectionNames(type).map((one) => [one, this.#given(type, one)]),
+        rules: this.#rules(),
+        ruleActions: this.#ruleActions(),
+        tableOf: (its) => this.#propertiesOf(its.toLowerCase())
+      });
     checkJson(kept, 'properties');
     const entry = { kind, type: type.toLowerCase(), name, properties: kept };
     const warnings = await this.#checked(entry);
@@ -222,20 +235,6 @@ export class StreamConfiguration implements StreamConfigApi, SourceSections {
     const bytes = Buffer.byteLength(json);
     this.#checkRoom(bytes, before);
     return { entry: { ...entry, bytes }, json, warnings };
-  }
-
-  /** Refuse another server for a connection over which secrets of others are sent. @throws StateError STREAM_CONFIG_IN_USE */
-  #checkUsers(type: string, connection: string): void {
-    const refuse = (user: string, its: string, properties: Properties = {}) => {
-      const isUser = its.toLowerCase() === type.toLowerCase() && namedMember(properties, SELECTOR) === connection;
-      if (!isUser || !hasSecrets(properties, this.#propertiesOf(its.toLowerCase()))) return;
-      const text = `connection ${connection} cannot name another server, which would get the secrets of ${user}`;
-      throw new StateError('STREAM_CONFIG_IN_USE', `${text}: remove them there first`);
-    };
-    for (const one of this.sectionNames(type)) refuse(`section ${one}`, type, this.#given(type, one));
-    for (const { definition, actions } of this.#rules())
-      for (const action of actions) refuse(`rule ${definition.id}`, action.type ?? '', action.properties);
-    for (const action of this.#ruleActions()) refuse(`broker rule ${action.rule}`, action.type, action.properties);
   }
 
   /** @throws StateError STREAM_LIMIT */

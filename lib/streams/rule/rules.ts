@@ -228,12 +228,19 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     await this.#check(readStreamRule({ ...input, actions }, this.#host.options.ruleDefaults), imported);
   }
 
-  /** Restart rules that run, so that they use the current streams, tables and configuration. */
-  restartRunning(ids: Iterable<string>): Promise<void> {
+  /**
+   * Restart the rules that run, and start those that have failed, so that they use the current streams, tables and
+   * configuration.
+   * @param plans the rules with their plans before the change. A rule with another one has been started since
+   */
+  restartOutdated(plans: ReadonlyMap<DefinedStreamRule, RulePlan | undefined>): Promise<void> {
     return this.#change(async () => {
-      const running = [...ids].flatMap((id) => this.#rules.get(id) ?? []).filter(({ isRunning }) => isRunning);
-      await Promise.all(running.map((rule) => rule.stop())); // all, so that the sources that they share are closed
-      for (const rule of running) await rule.start().catch(() => undefined); // the status shows the reason
+      const isOutdated = (rule: DefinedStreamRule) =>
+        this.#rules.get(rule.id) === rule && rule.plan === plans.get(rule) && rule.definition.triggered;
+      const all = [...plans.keys()].filter((rule) => isOutdated(rule) && !rule.isWaiting);
+      // all, so that the sources that they share are closed
+      await Promise.all(all.filter(({ isRunning }) => isRunning).map((rule) => rule.stop()));
+      for (const rule of all) await rule.start().catch(() => undefined); // the status shows the reason
     });
   }
 

@@ -1,8 +1,10 @@
 import { errorText, InvalidInput, StateError } from '../../base/errors.ts';
+import { isPlain } from '../../base/secrets.ts';
 import type { Ruleset, StreamConfigKind, StreamConfigUse } from '../api.ts';
 import { type Catalogue, definitionOf } from '../ddl/catalogue.ts';
 import type { StreamDefinition, StreamKind, StreamRuleInput } from '../types.ts';
 import type { StreamConfiguration } from './configuration.ts';
+import type { ImportedUsers } from './configuration-use.ts';
 import type { StreamRules } from './rules.ts';
 import { readRuleJson, readRuleset } from './ruleset.ts';
 
@@ -64,14 +66,14 @@ class Failures {
  */
 export async function importRuleset(ruleset: Ruleset, target: Target): Promise<Imported> {
   const { catalogue, rules, replace, change, config, reopenRules } = target;
-  const { definitions, inputs, entries } = await checked(ruleset, target);
+  const { definitions, inputs, entries, given } = await checked(ruleset, target);
   const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql).map(({ name }) => name);
   const imported = { streams: 0, tables: 0, rules: 0, ...(entries.length > 0 && { config: 0 }) };
   const failures = new Failures();
   const users: Pick<StreamConfigUse, 'rules' | 'brokerRules'>[] = [];
   for (const entry of entries)
     await failures.of(shown(entry.kind, entry.name), async () => {
-      users.push(await change(() => config.import(entry)));
+      users.push(await change(() => config.import(entry, given)));
       imported.config = (imported.config ?? 0) + 1;
     });
   for (const { kind, name, sql } of definitions)
@@ -80,14 +82,15 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
       imported[`${kind}s`]++;
     });
   // before the rules, because those that are created start with the current configuration
-  const restarted = new Set([...users.flatMap((use) => use.rules), ...changed.flatMap((name) => rules.usersOf(name))]);
+  const affected = new Set([...users.flatMap((use) => use.rules), ...changed.flatMap((name) => rules.usersOf(name))]);
+  const outdated = new Map([...rules.all()].filter(({ id }) => affected.has(id)).map((rule) => [rule, rule.plan]));
   for (const input of inputs)
     await failures.of(shown('rule', input.id), async () => {
       if ((await rules.get(input.id)) === undefined) await rules.create(input);
       else await rules.update(input.id, input);
       imported.rules++;
     });
-  await failures.of('restart of rules', () => rules.restartRunning(restarted));
+  await failures.of('restart of rules', () => rules.restartOutdated(outdated));
   await failures.of('restart of broker rules', () => reopenRules(users.flatMap((use) => use.brokerRules)));
   const { text, cause } = failures;
   if (text === undefined) return imported;
@@ -99,13 +102,14 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
 
 /** Read and check all items. @throws InvalidInput RULESET_INVALID */
 async function checked(ruleset: Ruleset, { catalogue, rules, config: current }: Target) {
-  const { streams, tables, rules: texts, config: given = [] } = readRuleset(ruleset);
-  const entries = given.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+  const { streams, tables, rules: texts, config: unordered = [] } = readRuleset(ruleset);
+  const entries = unordered.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+  const given = { entries, rules: rulesIn(texts) };
   const config = current.copy();
   const failures = new Failures();
   const definitions = new Map<string, StreamDefinition>();
   const inputs: (StreamRuleInput & { readonly id: string })[] = [];
-  for (const entry of entries) await failures.of(shown(entry.kind, entry.name), () => config.stage(entry));
+  for (const entry of entries) await failures.of(shown(entry.kind, entry.name), () => config.stage(entry, given));
   for (const [kind, section] of Object.entries({ stream: streams, table: tables }) as [StreamKind, object][])
     for (const [name, sql] of Object.entries(section))
       await failures.of(shown(kind, name), () => {
@@ -124,10 +128,23 @@ async function checked(ruleset: Ruleset, { catalogue, rules, config: current }: 
       inputs.push(input);
     });
   const { text, cause } = failures;
-  if (text === undefined) return { definitions: [...definitions.values()], inputs, entries };
+  if (text === undefined) return { definitions: [...definitions.values()], inputs, entries, given };
   const error = new InvalidInput('RULESET_INVALID', 'ruleset', 'an export', ruleset, `nothing is imported:\n${text}`);
   error.cause = cause;
   throw error;
+}
+
+/** The rules of an import, without those that are refused later because they are not JSON objects. */
+function rulesIn(texts: Ruleset['rules']): ImportedUsers['rules'] {
+  const read = (id: string, json: string) => {
+    try {
+      return readRuleJson(id, json);
+    } catch {
+      return undefined;
+    }
+  };
+  const all = Object.entries(texts).map(([id, json]) => [id, read(id, json)] as const);
+  return Object.fromEntries(all.filter(([, rule]) => isPlain(rule))) as ImportedUsers['rules'];
 }
 
 function shown(kind: StreamKind | StreamConfigKind | 'rule', name: string): string {

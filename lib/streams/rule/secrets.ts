@@ -29,6 +29,11 @@ export function hasSecrets(properties: Properties, table: GivenTable | undefined
   return !isDeepStrictEqual(hide(table, properties), { ...properties });
 }
 
+/** Check whether `******` stands for secrets in properties; without a table, in any of them. */
+export function hasHiddenSecrets(properties: Properties, table: GivenTable | undefined): boolean {
+  return hasHidden(properties, secrecyOf(table));
+}
+
 /** Properties with secrets shown as `******`; without a table, all of them. */
 export function hideProperties(properties: Properties, table: GivenTable | undefined): Properties {
   return table === undefined ? mapped(properties, () => HIDDEN) : hide(table, properties);
