@@ -301,7 +301,8 @@ export class StreamService
       replace: (sql) => this.replace(sql),
       change: (run) => this.#change(run),
       config: this.#configuration,
-      reopenRules: (ids) => this.#host.reopenRules(ids)
+      reopenRules: (ids) => this.#host.reopenRules(ids),
+      nextSlice: () => this.#host.nextSlice()
     });
   }
 

@@ -221,4 +221,20 @@ describe('An import of the configuration of streams', () => {
     await load([{ ...CONNECTION, properties: { server: 'newer' } }, section({})], { rules: rule(ACTION) });
     assert.deepEqual((await streams.config.get(CONNECTION))?.properties, { server: 'newer' });
   });
+
+  it('lets other work run between the items', async () => {
+    await using made = await start();
+    const entries = Array.from({ length: 50 }, (_, at) => ({ ...CONNECTION, name: `c${at}`, properties: {} }));
+    let turns = 0;
+    let isOver = false;
+    const imported = made.load(entries).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await new Promise(setImmediate);
+      turns++;
+    }
+    assert.equal((await imported).config, 50);
+    assert.ok(turns >= 100, `${turns} turns for the check and the import of 50 items`);
+  });
 });

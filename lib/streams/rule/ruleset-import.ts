@@ -18,6 +18,8 @@ interface Target {
   readonly config: StreamConfiguration;
   /** Open the targets of broker rules again. */
   reopenRules(ids: readonly string[]): Promise<void>;
+  /** Wait for the next time slice. */
+  nextSlice(): Promise<void>;
 }
 
 /** Number of imported items. */
@@ -34,11 +36,17 @@ const ORDER: readonly StreamConfigKind[] = ['connection', 'confKey', 'schema'];
 /** Maximum number of failures that a message names; the others are only counted. */
 const MAX_NAMED = 20;
 
-/** Collects failed items, so that an error can name each of them. */
+/** Does items, each in a slice, and collects those that fail, so that an error can name each of them. */
 class Failures {
+  readonly #pause: () => Promise<void>;
   readonly #all: { readonly item: string; readonly error: unknown }[] = [];
 
+  constructor(pause: () => Promise<void>) {
+    this.#pause = pause;
+  }
+
   async of(item: string, run: () => unknown): Promise<void> {
+    await this.#pause();
     try {
       await run();
     } catch (error) {
@@ -69,7 +77,7 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
   const { definitions, inputs, entries, given } = await checked(ruleset, target);
   const changed = definitions.filter(({ name, sql }) => catalogue.find(name)?.sql !== sql).map(({ name }) => name);
   const imported = { streams: 0, tables: 0, rules: 0, ...(entries.length > 0 && { config: 0 }) };
-  const failures = new Failures();
+  const failures = new Failures(target.nextSlice);
   const users: Pick<StreamConfigUse, 'rules' | 'brokerRules'>[] = [];
   for (const entry of entries)
     await failures.of(shown(entry.kind, entry.name), async () => {
@@ -101,12 +109,12 @@ export async function importRuleset(ruleset: Ruleset, target: Target): Promise<I
 }
 
 /** Read and check all items. @throws InvalidInput RULESET_INVALID */
-async function checked(ruleset: Ruleset, { catalogue, rules, config: current }: Target) {
+async function checked(ruleset: Ruleset, { catalogue, rules, config: current, nextSlice }: Target) {
   const { streams, tables, rules: texts, config: unordered = [] } = readRuleset(ruleset);
   const entries = unordered.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
   const given = { entries, rules: rulesIn(texts) };
   const config = current.copy();
-  const failures = new Failures();
+  const failures = new Failures(nextSlice);
   const definitions = new Map<string, StreamDefinition>();
   const inputs: (StreamRuleInput & { readonly id: string })[] = [];
   for (const entry of entries) await failures.of(shown(entry.kind, entry.name), () => config.stage(entry, given));
