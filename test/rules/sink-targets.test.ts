@@ -84,7 +84,7 @@ describe('the outbox of a sink of a broker rule', () => {
     assert.deepEqual([first.sent, second.sent], [['first: {"n":1}'], ['second: {"n":1}']]);
     const counters = (await kit.broker.rules.get('r'))?.actions.map((action) => action.counters);
     assert.deepEqual(counters, [
-      { taken: 0, success: 1, failed: 0 },
+      { taken: 1, success: 1, failed: 0 },
       { taken: 1, success: 1, failed: 0 }
     ]);
   });
