@@ -286,7 +286,7 @@ describe('The port of stream rules of serve', () => {
       await post('/streams', { sql: 'CREATE STREAM demo () WITH (DATASOURCE="t")' });
       await post('/rules', { id: 'r1', sql: 'SELECT * FROM demo', actions: [{ log: { lgo: 1 } }] });
     });
-    assert.match(err, /warning: log sink: the unknown property "lgo" has no effect/);
+    assert.match(err, /warning: stream rule r1: log sink: the unknown property "lgo" has no effect/);
   });
 
   it('defaults to 9081 on loopback, and is left out if it is in use, unless it was configured', async () => {
