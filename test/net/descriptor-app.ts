@@ -1,7 +1,9 @@
 // A broker with a store on disk, for a process with few file descriptors:
-// `node descriptor-app.ts FOLDER RESERVE [push]`. It prints events as lines of JSON, and the counters of its listener
+// `node descriptor-app.ts FOLDER RESERVE [push]`. It says when it has loaded its modules, and begins when it reads a line.
+// It prints events as lines of JSON, and the counters of its listener
 // for each line that it reads. With `push`, it listens for pushed rows instead, and prints the number of open
 // descriptors.
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { levelStore } from '../../adapters/level/index.ts';
 import { listen } from '../../adapters/net/index.ts';
@@ -9,12 +11,14 @@ import { httpPushSource, StreamsPort } from '../../adapters/streams/http/index.t
 import { createBroker } from '../../lib/index.ts';
 
 const [folder, reserve, push] = process.argv.slice(2);
+const say = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`);
+say({ loaded: true });
+await once(process.stdin, 'data');
 const shared = new StreamsPort({ port: 0, reservedDescriptors: Number(reserve) });
 const broker = createBroker({
   store: levelStore(folder),
   streams: { sources: [httpPushSource({ port: shared })] }
 });
-const say = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`);
 broker.on('error', ({ error }) => say({ error: (error as Error & { code?: string }).code, message: error.message }));
 broker.subscribe('$SYS/brokers/+/alarms/+', ({ topic, payload }) => {
   say({ alarm: topic.split('/').at(-1), ...JSON.parse(payload.toString()) });

@@ -295,15 +295,21 @@ class App {
   #heard = () => {};
 
   constructor(folder: string, reserve: number, ...more: readonly string[]) {
-    const node = [process.execPath, ...SOURCE_FLAGS, programOf('test/net/descriptor-app.ts')];
-    const command = [...node, folder, String(reserve), ...more];
-    this.child = spawn('bash', ['-c', 'ulimit -n 160; exec "$0" "$@"', ...command], {
-      stdio: ['pipe', 'pipe', 'inherit']
-    });
+    const args = [...SOURCE_FLAGS, programOf('test/net/descriptor-app.ts'), folder, String(reserve), ...more];
+    this.child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     createInterface({ input: this.child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      this.said.push(JSON.parse(line));
+      const event = JSON.parse(line);
+      if ('loaded' in event) this.#limit();
+      else this.said.push(event);
       this.#heard();
     });
+    this.child.once('exit', () => this.#heard());
+  }
+
+  /** Limits the app to 160 descriptors after it has loaded its modules: the loader of Node opens many files at once. */
+  #limit(): void {
+    execFileSync('prlimit', ['--nofile=160:160', '--pid', String(this.child.pid)]);
+    this.child.stdin?.write('\n');
   }
 
   /** Returns the first line of the app with this key, which may still be to come. */
@@ -311,6 +317,7 @@ class App {
     for (;;) {
       const found = this.said.find((event) => key in event && (value === undefined || event[key] === value));
       if (found !== undefined) return found;
+      assert.equal(this.child.exitCode, null, `the app ended and did not say ${key}`);
       await new Promise<void>((resolve) => {
         this.#heard = resolve;
       });
