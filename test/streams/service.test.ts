@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { SourceType } from '../../lib/streams/types.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 
 const DEMO = 'CREATE STREAM demo () WITH (DATASOURCE="sensors/#", FORMAT="JSON")';
@@ -28,6 +29,31 @@ describe('The stream service', () => {
     assert.equal(metrics.op_2_filter_0_records_out_total, 1);
     assert.equal(metrics.sink_mqtt_0_0_records_out_total, 1);
     await client.disconnect();
+  });
+
+  it('opens the source of a stream once for several rules, whatever its type makes of the properties', async () => {
+    let opened = 0;
+    const source: SourceType = {
+      name: 'filtered',
+      about: 'A source of a test.',
+      properties: {
+        filter: { type: 'any', about: 'A value that passes.', check: (value) => (row: unknown) => row === value }
+      },
+      open() {
+        assert.ok(++opened < 10, 'it is opened again and again');
+        return { close: () => undefined };
+      }
+    };
+    const sourceConfig = { filtered: { default: { filter: 1 } } };
+    await using kit = await createTestBroker({ streams: { sources: [source], sourceConfig } });
+    const { streams } = kit.broker;
+    await streams.create('CREATE STREAM demo () WITH (TYPE="filtered", DATASOURCE="d", FORMAT="json")');
+    for (const id of ['a', 'b']) await streams.rules.create({ id, sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+    assert.equal(opened, 1);
+    assert.deepEqual(
+      (await streams.rules.list()).map(({ status }) => status),
+      ['Running', 'Running']
+    );
   });
 
   it('publishes only to topic names, and never to reserved ones that rows determine', async () => {

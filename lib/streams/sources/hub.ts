@@ -15,7 +15,13 @@ import type { FirstRows } from './first-rows.ts';
 import type { HubPorts } from './hub-ports.ts';
 import { definitionOfPlace, notesOf, placeOf } from './notes.ts';
 import { SharedSource, type SourceCounters } from './shared-source.ts';
-import { type SourceSections, StreamSettings, sourceProperties, sourceTypeName } from './stream-settings.ts';
+import {
+  givenProperties,
+  type SourceSections,
+  StreamSettings,
+  sourceProperties,
+  sourceTypeName
+} from './stream-settings.ts';
 
 /** A rule attached to its source. */
 export interface Attachment {
@@ -154,10 +160,11 @@ export class SourceHub {
     }
   }
 
-  #configurationOf(definition: StreamDefinition, warn: (text: string) => void = () => undefined) {
+  /** The properties as they are given, because those that a type has made of them, such as functions, always differ. */
+  #configurationOf(definition: StreamDefinition): unknown {
     const { sections } = this.#ports;
-    const properties = sourceProperties(this.#ports.source(sourceTypeName(definition)), definition, sections, warn);
-    return { properties, schema: sections.schemaText(definition) };
+    const given = givenProperties(this.#ports.source(sourceTypeName(definition)), definition, sections);
+    return { given, schema: sections.schemaText(definition) };
   }
 
   /**
@@ -223,17 +230,17 @@ export class SourceHub {
 
   /** @param ready called before the source is opened, which may produce rows immediately */
   #open(definition: StreamDefinition, ready: (source: SharedSource) => void): SharedSource {
-    const { parseTime } = this.#ports;
+    const { parseTime, sections } = this.#ports;
     const type = this.#ports.source(sourceTypeName(definition));
     if (type.open === undefined || type.for?.includes(definition.kind) === false)
       throw unsuited(definition, type, definition.kind);
     const settings = new StreamSettings(definition, type, parseTime, this.#ports.formats());
-    const configuration = this.#configurationOf(definition, (text) => this.#ports.warn(text));
+    const properties = sourceProperties(type, definition, sections, (text) => this.#ports.warn(text));
     const source = new SharedSource(definition, type, settings, this.#ports);
     this.#sources.set(definition.sql, source);
-    this.#configurations.set(source, configuration);
+    this.#configurations.set(source, this.#configurationOf(definition));
     ready(source);
-    source.start(configuration.properties, this.#closing.get(definition.name));
+    source.start(properties, this.#closing.get(definition.name));
     // the next rule tries again
     source.opened.catch(() => this.#forget(source));
     return source;

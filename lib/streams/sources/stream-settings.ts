@@ -113,19 +113,19 @@ export interface SourceSections {
 }
 
 /**
- * The properties of a source: the section that CONF_KEY names merged over `default`, and the sections of the options
- * over those of the type.
+ * The properties of a source as they are given: the section that CONF_KEY names merged over `default`, and the sections
+ * of the options over those of the type.
  * @param warn called with a sentence for each property without effect
  * @throws InvalidInput PROPERTY_INVALID
  */
-export function sourceProperties(
+export function givenProperties(
   type: SourceType,
   definition: StreamDefinition,
   sections: SourceSections,
-  warn: (text: string) => void
+  warn: (text: string) => void = () => undefined
 ): Properties {
   const key = definition.options.CONF_KEY || 'default';
-  const what = `source ${type.name} of ${definition.kind} ${definition.name}`;
+  const what = whatOf(type, definition);
   const ofType = (name: string) => memberOf(type.sections, name) as Properties | undefined;
   const section = (name: string) =>
     overlaid(ofType(name) ?? {}, sections.section(type.name, name, (text) => warn(`${what}: ${text}`)) ?? {});
@@ -141,7 +141,18 @@ export function sourceProperties(
       text
     );
   }
-  const properties = overlaid(section('default'), key === 'default' ? {} : section(key));
+  return overlaid(section('default'), key === 'default' ? {} : section(key));
+}
+
+/** The properties of a source, checked. @param warn as for `givenProperties` @throws InvalidInput PROPERTY_INVALID */
+export function sourceProperties(
+  type: SourceType,
+  definition: StreamDefinition,
+  sections: SourceSections,
+  warn: (text: string) => void
+): Properties {
+  const what = whatOf(type, definition);
+  const properties = givenProperties(type, definition, sections, warn);
   if (definition.options.KIND?.toLowerCase() === 'lookup') {
     const { lookup, ...others } = properties;
     const all = overlaid(inMilliseconds(lookup), others);
@@ -150,6 +161,10 @@ export function sourceProperties(
   }
   if (type.properties === undefined) return properties;
   return readProperties({ ...SOURCE_PROPERTIES, ...fieldsOf(type.properties) }, properties, what, warn);
+}
+
+function whatOf({ name }: SourceType, definition: StreamDefinition): string {
+  return `source ${name} of ${definition.kind} ${definition.name}`;
 }
 
 /** Convert the object `lookup` of the properties, in which numbers are seconds. */
