@@ -169,14 +169,14 @@ function textOf(value: unknown): string | undefined {
 /**
  * Check whether properties name another server than the current ones, directly or by the name of a connection or a
  * resource, or the same one without TLS.
+ * @param given with the current values in the place of `******`
  */
 export function isForOtherServer(given: unknown, present: unknown): boolean {
   const isEncrypted = (owner: unknown) =>
-    ['tls', 'ssl'].some((name) => [true, 'on'].includes(namedMember(owner, name) as boolean));
+    ['tls', 'ssl'].some((name) => ['true', 'on', '1'].includes(`${namedMember(owner, name)}`));
   if (isEncrypted(present) && !isEncrypted(given)) return true;
   return [...SERVERS, ...OWNERS].some((name) => {
     const [value, before] = [given, present].map((owner) => serversOf(namedMember(owner, name)));
-    if (value.length === 1 && value[0].host === HIDDEN) return false;
     return value.length !== before.length || value.some((server, at) => isOther(server, before[at]));
   });
 }

@@ -118,7 +118,7 @@ export function keepSecrets(value: unknown, present: unknown, keeping: Keeping):
     const kept = mapped(value, (inner, name) =>
       keep(inner, namedMember(present, name), name, memberField(field, name, inner))
     );
-    if (isPlain(present) && isForOtherServer(value, present))
+    if (isPlain(present) && isForOtherServer(kept, present))
       for (const hidden of hiddenIn(value, field, path)) throw fault(hidden, OTHER_SERVER, 'the value itself');
     return kept;
   }

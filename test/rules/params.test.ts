@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { InvalidInput } from '../../lib/base/errors.ts';
 import type { Field, FieldTable, ParamTable } from '../../lib/base/fields.ts';
 import { hideSecrets } from '../../lib/base/secrets.ts';
-import { checkParams, keepParams } from '../../lib/rules/params.ts';
+import { checkParams, hideAll, keepParams } from '../../lib/rules/params.ts';
 import type { Params } from '../../lib/rules/types.ts';
 
 function row(type: Field['type'], more: Partial<Field> = {}): Field {
@@ -242,6 +242,10 @@ describe('Secrets', () => {
         { address: 'a:1883', ssl: 'on' },
         { address: 'a:1883', ssl: 'off' }
       ],
+      [
+        { address: 'a:1883', tls: 'true' },
+        { address: 'a:1883', tls: 'false' }
+      ],
       [{ $resource: 'r' }, { $resource: 's' }]
     ]) {
       const { code, field, message } = faultOf({ ...after, headers: { b: '******' } }, { ...before, ...secret });
@@ -254,6 +258,15 @@ describe('Secrets', () => {
       ...moved,
       ...secret
     });
+  });
+
+  it('keeps all values for the server that is hidden itself', () => {
+    const table = { server: row('string'), ssl: row('string'), tls: row('boolean'), password: TABLE.password };
+    for (const before of [
+      { server: 'a:1883', ssl: 'on', password: 'x' },
+      { server: 'a:1883', tls: true, password: 'x' }
+    ])
+      assert.deepEqual(keep(hideAll(before), before, table), before);
   });
 
   it('refuses a placeholder without a current secret', () => {
