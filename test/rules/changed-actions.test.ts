@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { SinkType } from '../../lib/adapter.ts';
 import { memoryStore, SendError } from '../../lib/index.ts';
 import { until } from '../support/until.ts';
 import { AppSink } from './app-sink.ts';
@@ -54,6 +55,43 @@ describe('A changed action with a sink', () => {
     await until(() => sink.sent.length === 2);
     assert.deepEqual(sink.sent.toSorted(), ['c/1: {"n":1}', 'd: {"n":1}']);
     assert.equal(kit.broker.outboxes.size, 0);
+  });
+
+  it('sends no value of its former templates, which may be secrets of another server or name it', async () => {
+    const sent: string[] = [];
+    let isDown = true;
+    const sink: SinkType = {
+      name: 'to_server',
+      about: 'For tests.',
+      properties: {
+        url: { type: 'string', isTemplate: 'url', about: 'URL.' },
+        headers: { type: 'any', isTemplate: true, isSecret: true, about: 'Headers.' }
+      },
+      open: () => ({
+        send(item) {
+          if (isDown) throw new Error('down');
+          sent.push(JSON.stringify([item.property('url'), item.property('headers')]));
+        },
+        close: () => undefined
+      })
+    };
+    await using kit = await ruleKit({ streams: { sinks: [sink] } });
+    const { broker } = kit;
+    const at = (url: string, token: string) => [
+      { name: 'to_server', params: { url, headers: { token, n: '{{.n}}' } } },
+      { name: 'to_server', params: { url: `${url}{{.n}}`, headers: { token } } }
+    ];
+    await broker.rules.create({ id: 'r', sql: SQL, actions: at('http://before/', 'x') });
+    await broker.publish('a', '{"n":1}');
+    await kit.clock.settle();
+    await broker.rules.update('r', { actions: at('http://after/', 'y') });
+    isDown = false;
+    await kit.clock.advance('1m');
+    assert.deepEqual(sent.toSorted(), ['["http://after/",{"token":"y","n":"1"}]', '["http://after/1",{"token":"y"}]']);
+    assert.deepEqual(
+      [...broker.outboxes].map(({ size }) => size),
+      [0, 0]
+    );
   });
 
   it('does not receive outputs if the change is refused', async () => {

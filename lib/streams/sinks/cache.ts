@@ -8,7 +8,7 @@ import type { TargetLimits } from '../../targets/target.ts';
 import type { OpenSink, SinkItem } from '../types.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { CommonProperties } from './common-properties.ts';
-import { EntryItem, encodeEntry, type ItemKind } from './item.ts';
+import { EntryItem, encodeEntry, type FilledKind, type ItemKind } from './item.ts';
 
 /** An output that cannot be sent is kept without an age limit. */
 const NO_AGE = Number.MAX_SAFE_INTEGER;
@@ -73,7 +73,7 @@ export class SinkCache {
 
   /** @throws StreamFailure; StateError BROKER_NOT_STARTED */
   add(item: SinkItem): void {
-    this.#outbox.add('', encodeEntry(item, this.#setup.kind.dynamic, this.#setup.isJson));
+    this.#outbox.add('', encodeEntry(item, this.#setup.kind, this.#setup.isJson));
   }
 
   /** End delays, because the target can be reached again. */
@@ -114,7 +114,7 @@ export function outboxLimitsOf(properties: CommonProperties): TargetLimits {
 export async function sendEntry(
   sink: OpenSink,
   { id, content, attempts, cascade }: Pick<OutboxEntry, 'id' | 'content' | 'attempts'> & { readonly cascade?: Cascade },
-  kind: Pick<ItemKind, 'properties' | 'dynamic'>
+  kind: FilledKind
 ): Promise<void> {
   try {
     await sink.send(new EntryItem(id, content as Buffer, kind, cascade));

@@ -1,3 +1,4 @@
+import { createHash } from '../../base/builtins.ts';
 import type { Cascade } from '../../packets/named-publisher.ts';
 import { parseJson } from '../formats/json.ts';
 import { jsonText } from '../formats/json-text.ts';
@@ -62,6 +63,9 @@ export class MadeItem implements SinkItem {
   }
 }
 
+/** The properties of a kind of items, and those that are filled in. */
+export type FilledKind = Pick<ItemKind, 'properties' | 'dynamic'>;
+
 /** An item that is sent from an entry of an outbox. */
 export class EntryItem implements SinkItem {
   readonly id: string;
@@ -69,26 +73,33 @@ export class EntryItem implements SinkItem {
   readonly value: unknown;
   readonly cause: Cause | undefined;
   readonly #filled: Readonly<Record<string, unknown>>;
-  readonly #kind: Pick<ItemKind, 'properties' | 'dynamic'>;
+  /** True if the templates are those with which the item was made. */
+  readonly #isCurrent: boolean;
+  readonly #kind: FilledKind;
 
-  constructor(id: string, content: Buffer, kind: Pick<ItemKind, 'properties' | 'dynamic'>, cascade?: Cascade) {
+  constructor(id: string, content: Buffer, kind: FilledKind, cascade?: Cascade) {
     const end = 4 + content.readUInt32BE(0);
     const head = parseJson(content.toString('utf8', 4, end)) as ItemHead;
     this.id = id;
     this.bytes = content.subarray(end);
     this.cause = withCascade(head.cause, cascade);
     this.#filled = head.filled;
+    this.#isCurrent = head.templates === undefined || head.templates === templatesOf(kind);
     this.#kind = kind;
     if (head.kind === 'bytes') this.value = this.bytes;
     else if (head.kind === 'value') this.value = head.value;
     else this.value = head.kind === 'text' ? this.bytes.toString() : parseJson(this.bytes.toString());
   }
 
-  /** A template that the property did not have when the item was made is filled in from the value. */
+  /**
+   * The values of templates that have changed since the item was made are not used: they may contain secrets of another
+   * server, or name it. The templates are filled in again from the value.
+   */
   property(name: string): unknown {
-    if (Object.hasOwn(this.#filled, name)) return this.#filled[name];
-    const fill = this.#kind.dynamic.get(name);
-    return fill === undefined ? this.#kind.properties[name] : fill(this.value);
+    const { dynamic, properties } = this.#kind;
+    const fill = dynamic.get(name);
+    if (fill === undefined) return properties[name];
+    return this.#isCurrent && Object.hasOwn(this.#filled, name) ? this.#filled[name] : fill(this.value);
   }
 }
 
@@ -97,19 +108,40 @@ interface ItemHead {
   readonly kind: 'bytes' | 'text' | 'json' | 'value';
   readonly value?: unknown;
   readonly filled: Readonly<Record<string, unknown>>;
+  /** See `templatesOf`. Absent if there are none, and in entries of 0.2. */
+  readonly templates?: string;
   readonly cause?: Cause;
+}
+
+const TEMPLATES = new WeakMap<FilledKind['dynamic'], string>();
+
+/** A short string that identifies the templates of a kind, because they may be long, and contain secrets. */
+function templatesOf({ properties, dynamic }: FilledKind): string {
+  const known = TEMPLATES.get(dynamic);
+  if (known !== undefined) return known;
+  const text = jsonText([...dynamic.keys()].map((name) => [name, properties[name]]));
+  const made = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+  TEMPLATES.set(dynamic, made);
+  return made;
 }
 
 /**
  * Encode an item as the content of an entry: the length of the head in 4 bytes, the head as JSON, and the bytes of the item.
+ * @param made the properties with which it was made
  * @param isJson whether the bytes are the JSON of the value, or the string itself
  * @throws StreamFailure
  */
-export function encodeEntry(item: SinkItem, dynamic: DynamicProperties, isJson: boolean): Buffer {
+export function encodeEntry(item: SinkItem, made: FilledKind, isJson: boolean): Buffer {
   const { value, bytes, cause } = item;
-  const filled = Object.fromEntries([...dynamic.keys()].map((name) => [name, item.property(name)]));
+  const filled = Object.fromEntries([...made.dynamic.keys()].map((name) => [name, item.property(name)]));
+  const templates = made.dynamic.size === 0 ? undefined : templatesOf(made);
   const kind = value instanceof Uint8Array ? 'bytes' : !isJson ? 'value' : typeof value === 'string' ? 'text' : 'json';
-  const head: ItemHead = { kind, filled, ...(kind === 'value' && { value }), ...(cause && { cause }) };
+  const head: ItemHead = {
+    ...{ kind, filled },
+    ...(templates !== undefined && { templates }),
+    ...(kind === 'value' && { value }),
+    ...(cause && { cause })
+  };
   const text = Buffer.from(jsonText(head));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);

@@ -98,7 +98,7 @@ export function sinkAction(type: SinkType, setup: SinkActionSetup): SinkAction {
         prepare(row, cause) {
           const [output] = transform([row]);
           if (output === undefined) return undefined;
-          return encodeEntry(new MadeItem(output, kind, 0, cause), dynamic, encoder.isJson);
+          return encodeEntry(new MadeItem(output, kind, 0, cause), kind, encoder.isJson);
         },
         target: {
           outbox: outboxLimitsOf(cache),
