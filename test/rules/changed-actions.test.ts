@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SinkType } from '../../lib/adapter.ts';
 import { memoryStore, SendError } from '../../lib/index.ts';
+import { TargetQueue } from '../../lib/rules/targets/target-queue.ts';
 import { until } from '../support/until.ts';
 import { AppSink } from './app-sink.ts';
 import { actionKind, FakeTarget, RESOURCE, ruleKit, TO_FAKE } from './support.ts';
@@ -168,5 +169,27 @@ describe('A changed action with a resource', () => {
     await until(() => noted.length === 1);
     assert.deepEqual(noted, [{ n: 1 }]);
     assert.deepEqual((await kit.broker.rules.get('r'))?.actions[0].counters, { taken: 1, success: 0, failed: 1 });
+  });
+});
+
+describe('A queue whose limits change', () => {
+  it('reports each entry once, also one that is too large for the new limits', async () => {
+    await using kit = await ruleKit();
+    const outcomes: string[] = [];
+    const queue = new TargetQueue(kit.broker.outboxes, 'q', {
+      what: 'the target',
+      send: () => Promise.reject(new Error('down')),
+      settledEarlier: () => outcomes.push('earlier')
+    });
+    queue.change({ maxEntries: 3 });
+    const head = { actionId: 'a', origin: undefined };
+    const sizes = [1, 10_000, 1, 1];
+    for (const [n, size] of sizes.entries())
+      queue.add('r', head, 'x'.repeat(size), (_, error) => outcomes.push(`${n}: ${error?.message}`), 0);
+    queue.change({ maxEntries: 1, maxBytes: 2_000 });
+    const dropped = 'the entry was dropped: overflow';
+    assert.deepEqual(outcomes, [`0: ${dropped}`, `1: ${dropped}`, `2: ${dropped}`]);
+    assert.equal(queue.size, 1);
+    queue.close();
   });
 });

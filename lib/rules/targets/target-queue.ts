@@ -100,6 +100,8 @@ export class TargetQueue {
     this.#outbox = outbox;
     this.#limits = limits;
     const kept = new Set(Array.from(outbox.entries(), ({ id }) => id));
+    const dropped: OutcomeOfEntry[] = [];
+    this.#dropped = dropped; // concluded when all have their new ids
     for (const { id, key, content } of before) {
       const pending = this.#pending.get(id);
       if (pending === undefined || kept.has(id)) continue;
@@ -110,6 +112,8 @@ export class TargetQueue {
         // it is lost
       }
     }
+    this.#dropped = undefined;
+    for (const outcome of dropped) this.#conclude(...outcome);
     this.#failLost();
   }
 
