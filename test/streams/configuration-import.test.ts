@@ -165,6 +165,19 @@ describe('An import of the configuration of streams', () => {
     assert.deepEqual(opened, ['new', 'source new']);
   });
 
+  it('starts no rule whose schedule is over', async () => {
+    await using it = await start();
+    const { kit, streams, load } = it;
+    await streams.rules.create({ id: 'r', sql: SQL, actions: [{ probe: ACTION }], options: { duration: '10m' } });
+    await kit.clock.advance('11m');
+    const over = 'Stopped: schedule terminated.';
+    assert.equal((await streams.rules.status('r')).text, over);
+    await load([{ ...CONNECTION, properties: { server: 'new' } }]);
+    assert.equal((await streams.rules.status('r')).text, over);
+    await streams.rules.start('r');
+    assert.deepEqual(it.opened, ['old', 'new']);
+  });
+
   it('counts the configuration that was imported if other items have failed', async () => {
     await using made = await start();
     const rules = { r: JSON.stringify({ sql: SQL, actions: [{ probe: { server: 'none' } }] }) };

@@ -68,6 +68,7 @@ const CLOSE_MS = 10_000;
 
 const MANUALLY = 'canceled manually.';
 const WAITING = 'waiting for next schedule.';
+const OVER = 'schedule terminated.';
 
 /** A rule over streams: its definition, and its actor. */
 export class DefinedStreamRule {
@@ -116,6 +117,11 @@ export class DefinedStreamRule {
   /** True if the rule waits for the next start of its schedule, or for its next attempt. */
   get isWaiting(): boolean {
     return !this.isRunning && this.#nextStartAt > 0;
+  }
+
+  /** True if the schedule of the rule has no further run. */
+  get isOver(): boolean {
+    return !this.isRunning && this.#reason === OVER;
   }
 
   get summary(): StreamRuleSummary {
@@ -195,7 +201,7 @@ export class DefinedStreamRule {
     if (schedule !== undefined) {
       const next = schedule.next(this.#host.clock.now());
       if (next.startsAt > this.#host.clock.now() || next.isOver) {
-        this.#wait(next.startsAt, next.isOver ? 'schedule terminated.' : WAITING);
+        this.#wait(next.startsAt, next.isOver ? OVER : WAITING);
         return;
       }
     }
@@ -349,7 +355,7 @@ export class DefinedStreamRule {
         if (!this.isRunning || this.#startedAt !== startedAt) return;
         const next = schedule.next(clock.now());
         const isOver = next.isOver || !schedule.repeats;
-        this.#wait(isOver ? 0 : next.startsAt, isOver ? 'schedule terminated.' : WAITING);
+        this.#wait(isOver ? 0 : next.startsAt, isOver ? OVER : WAITING);
       });
     }, endsAt - clock.now());
   }

@@ -237,7 +237,7 @@ export class StreamRules implements Omit<StreamRulesApi, 'drop'> {
     return this.#change(async () => {
       const isOutdated = (rule: DefinedStreamRule) =>
         this.#rules.get(rule.id) === rule && rule.plan === plans.get(rule) && rule.definition.triggered;
-      const all = [...plans.keys()].filter((rule) => isOutdated(rule) && !rule.isWaiting);
+      const all = [...plans.keys()].filter((rule) => isOutdated(rule) && !rule.isWaiting && !rule.isOver);
       // all, so that the sources that they share are closed
       await Promise.all(all.filter(({ isRunning }) => isRunning).map((rule) => rule.stop()));
       for (const rule of all) await rule.start().catch(() => undefined); // the status shows the reason
