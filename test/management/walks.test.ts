@@ -52,7 +52,7 @@ describe('Lists that are read page by page', () => {
         await come();
       }
       for (const one of [0, 2, 4, 6, 8])
-        for (const topic of [1, 3, 5, 7, 9]) await clients[one].subscribe(`t${topic}`, { qos: 1 });
+        for (let topic = 0; topic < 10; topic++) await clients[one].subscribe(`t${topic}`, { qos: 1 });
       const keys = async () =>
         new Set((await server.call('GET', `${path}_limit=1000`)).body.data.map(keyOf) as string[]);
       const stayed = await keys();
