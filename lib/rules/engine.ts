@@ -110,8 +110,8 @@ export class RuleEngine
 
   /** The actions of all rules, with their fallbacks. */
   *ruleActions(): Generator<{ readonly rule: string; readonly type: string; readonly properties: Params }> {
-    const rules = [...this.#rules.values()].map(({ id, definition }) => ({ id, definition }));
-    for (const { id: rule, definition } of this.#changing === undefined ? rules : [...rules, this.#changing])
+    const rules = [...this.#rules.values(), ...(this.#changing === undefined ? [] : [this.#changing])];
+    for (const { id: rule, definition } of rules)
       for (const { name, params } of allActions(definition.actions)) yield { rule, type: name, properties: params };
   }
 

@@ -63,15 +63,14 @@ class ActionQueue extends TargetQueue {
     this.key = keyOf(ruleId, id);
   }
 
-  /** All targets that may be open. */
-  get all(): OwnTarget[] {
-    return [...new Set([...this.targets, ...(this.receiver === undefined ? [] : [this.receiver])])];
+  /** Close all targets. The queue stays unchanged. */
+  async halt(): Promise<void> {
+    await Promise.all(Array.from(new Set([...this.targets, this.receiver]), (own) => own?.halt()));
   }
 }
 
 /** The own target of an action, with its queue. */
 export class OwnTarget implements SendingAction {
-  readonly ruleId: string;
   /** The parameters of the action. */
   readonly params: Params;
   /** Set when it is made. */
@@ -89,7 +88,6 @@ export class OwnTarget implements SendingAction {
   #reopened: Promise<void> = Promise.resolve();
 
   constructor(host: Broker, { id, ruleId, params, make }: OwnTargetSetup) {
-    this.ruleId = ruleId;
     this.params = params;
     this.#id = id;
     this.#host = host;
@@ -285,8 +283,8 @@ export class ActionTargets {
 
   /** Open the targets of a rule again. @throws the reason why one of them cannot be opened */
   async reopen(ruleId: string): Promise<void> {
-    const all = [...this.#queues.values()].flatMap(({ targets }) => [...targets]);
-    for (const own of all.filter((one) => one.ruleId === ruleId && one.isCurrent)) {
+    const queues = [...this.#queues.values()].filter((one) => one.ruleId === ruleId);
+    for (const own of queues.flatMap(({ targets }) => [...targets].filter(({ isCurrent }) => isCurrent))) {
       own.hold(); // the rule may be disconnected meanwhile
       try {
         await own.reopen();
@@ -306,7 +304,7 @@ export class ActionTargets {
     if (queue.targets.size > 0) return;
     if (this.#queues.get(queue.key) === queue) this.#queues.delete(queue.key);
     queue.close();
-    for (const one of queue.all) this.#host.during(one.halt());
+    this.#host.during(queue.halt());
   }
 
   /**
@@ -318,7 +316,7 @@ export class ActionTargets {
     for (const queue of [...this.#queues.values()].filter((one) => one.ruleId === ruleId)) {
       this.#queues.delete(queue.key);
       queue.delete();
-      for (const own of queue.all) this.#host.during(own.halt());
+      this.#host.during(queue.halt());
     }
   }
 
@@ -341,15 +339,15 @@ export class ActionTargets {
    */
   begin(fail: (ruleId: string, error: unknown) => void): void {
     this.#isHalted = false;
-    for (const { receiver } of this.#queues.values())
+    for (const { receiver, ruleId } of this.#queues.values())
       receiver?.begin().catch((error) => {
-        if (error !== STOPPED && receiver.isCurrent) fail(receiver.ruleId, error);
+        if (error !== STOPPED && receiver.isCurrent) fail(ruleId, error);
       });
   }
 
   /** Close the targets, because the broker has stopped. The queues stay unchanged. */
   async halt(): Promise<void> {
     this.#isHalted = true;
-    await Promise.all([...this.#queues.values()].flatMap(({ all }) => all.map((own) => own.halt())));
+    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.halt()));
   }
 }
