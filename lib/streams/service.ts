@@ -102,6 +102,7 @@ export class StreamService
       plan: (read, planning) => runtime.plan(read, planning),
       outdated: (plan) => {
         const outdated = runtime.outdated(plan);
+        if (outdated.size === 0) return [];
         const reads = (rule: DefinedStreamRule) =>
           rule.plan?.streams.some(({ definition }) => outdated.has(definition.sql));
         return [...this.rules.all()].filter((rule) => rule.isRunning && reads(rule));
