@@ -17,6 +17,11 @@ function escaped(json: string): string {
   );
 }
 
+/** The answer to a change, with a line for each property that has no effect. */
+export function withWarnings(text: string, warnings: readonly string[] = []): string {
+  return [text, ...warnings].join('\n');
+}
+
 /** An object with its keys in alphabetical order, recursively. */
 export function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);

@@ -7,6 +7,7 @@ import { Fault } from '../../rest/index.ts';
 import { anyObject, componentOf, listOf, objectOf, oneOf, optional, recordOf, text } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
+import { withWarnings } from '../reply.ts';
 
 const PROPERTIES = anyObject('The properties of the type; secrets are shown as ******');
 const PROTOBUF = { kind: 'schema', type: 'protobuf' } as const;
@@ -45,11 +46,6 @@ async function checkType(streams: StreamsApi, type: string): Promise<void> {
 /** @throws Fault notFound */
 async function drop(streams: StreamsApi, key: StreamConfigKey): Promise<void> {
   if (!(await streams.config.delete(key))) throw await missing(streams, key);
-}
-
-/** The answer to a change, with a line for each property that has no effect. */
-async function changed(text: string, warnings: Promise<readonly string[]>): Promise<string> {
-  return [text, ...(await warnings)].join('\n');
 }
 
 /** Refuse other members of a body, such as a misspelled `props`, but not those of a record that is sent back. @throws Fault */
@@ -150,8 +146,8 @@ const SECTIONS: readonly Operation[] = [
     faultOf,
     audited: ({ body }) => ({ properties: Object.keys(body) }),
     run: async ({ streams }, { params: { type, key }, body }) => {
-      const warnings = streams.config.set({ kind: 'confKey', type, name: key, properties: body });
-      return changed(`Configuration ${key} of source ${type} was saved.`, warnings);
+      const warnings = await streams.config.set({ kind: 'confKey', type, name: key, properties: body });
+      return withWarnings(`Configuration ${key} of source ${type} was saved.`, warnings);
     }
   }),
   operation({
@@ -191,7 +187,7 @@ const CONNECTIONS: readonly Operation[] = [
     audited: ({ body: { typ, props = {} } }) => ({ typ, properties: Object.keys(props) }),
     run: async ({ streams }, { body: { id, typ, props = {} } }) => {
       const entry = { kind: 'connection', type: typ, name: id, properties: props } as const;
-      return changed(`Connection ${id} was created.`, streams.config.set(entry, { isNew: true }));
+      return withWarnings(`Connection ${id} was created.`, await streams.config.set(entry, { isNew: true }));
     }
   }),
   operation({
@@ -238,8 +234,8 @@ const CONNECTIONS: readonly Operation[] = [
       if (given !== id) throw new Fault('refused', `invalid id ${given}: the path has ${id}`);
       const { type } = await found(streams, { kind: 'connection', name: id });
       const entry = { kind: 'connection', type: typ ?? type, name: id, properties: props } as const;
-      const warnings = streams.config.set(entry, { isNew: false });
-      return changed(`Connection ${id} was updated.`, warnings);
+      const warnings = await streams.config.set(entry, { isNew: false });
+      return withWarnings(`Connection ${id} was updated.`, warnings);
     }
   }),
   operation({

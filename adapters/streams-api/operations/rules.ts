@@ -17,7 +17,7 @@ import {
 } from '../../rest/kit/index.ts';
 import { hasCode } from '../faults.ts';
 import { type Operation, operation } from '../operation.ts';
-import { indentedJson, jsonText, sorted } from '../reply.ts';
+import { indentedJson, jsonText, sorted, withWarnings } from '../reply.ts';
 import {
   CHANGED_RULE,
   checkRule,
@@ -100,8 +100,8 @@ export const RULES: readonly Operation[] = [
     example: { body: RULE_BODY, data: 'Rule r1 was created successfully.' },
     faultOf: (error, { body: { sql, id } }) => planFaultOf(error, sql, id),
     run: async ({ streams }, { body }) => {
-      const { id, warnings = [] } = await streams.rules.create(ruleInput(body, body.id));
-      return [`Rule ${id} was created successfully.`, ...warnings].join('\n');
+      const { id, warnings } = await streams.rules.create(ruleInput(body, body.id));
+      return withWarnings(`Rule ${id} was created successfully.`, warnings);
     }
   }),
   operation({
@@ -144,8 +144,8 @@ export const RULES: readonly Operation[] = [
     run: async ({ streams }, { params: { id }, body }) => {
       if (body.id !== undefined && body.id !== '' && body.id !== id)
         throw new Fault('rule', 'Name is not consistent with rule id.');
-      const { warnings = [] } = await streams.rules.update(id, ruleInput(body, id));
-      return [`Rule ${id} was updated successfully.`, ...warnings].join('\n');
+      const { warnings } = await streams.rules.update(id, ruleInput(body, id));
+      return withWarnings(`Rule ${id} was updated successfully.`, warnings);
     }
   }),
   operation({
