@@ -113,7 +113,7 @@ export function show(value: unknown): string {
   }
 }
 
-/** A text of at most 80 characters, for messages. */
-export function truncated(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+/** A text of at most that many characters, for messages. */
+export function truncated(text: string, most = 80): string {
+  return text.length > most ? `${text.slice(0, most - 3)}...` : text;
 }

@@ -1,4 +1,4 @@
-import { BrokerError, InvalidInput } from '../base/errors.ts';
+import { BrokerError, InvalidInput, truncated } from '../base/errors.ts';
 import { checkNames, type Duration, durationMs } from '../base/fields.ts';
 import type { Broker } from '../broker/broker.ts';
 import type { Message } from '../packets/message.ts';
@@ -149,7 +149,7 @@ export class Expectation {
 
 function line(message: SeenMessage, startMs: number): string {
   const { topic, text, qos, retain, clientId, at } = message;
-  const shown = text.length > 60 ? `${text.slice(0, 57)}...` : text;
+  const shown = truncated(text, 60);
   const from = clientId === '' ? 'the app' : `client "${clientId}"`;
   return `+${at - startMs} ms  ${topic}  ${JSON.stringify(shown)}  QoS ${qos}${retain ? ', retained' : ''}  from ${from}`;
 }

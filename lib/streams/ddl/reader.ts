@@ -1,3 +1,4 @@
+import { truncated } from '../../base/errors.ts';
 import { STREAM_DIALECT } from '../../sql/dialect.ts';
 import type { SqlError } from '../../sql/sql-error.ts';
 import { TokenReader } from '../../sql/token-reader.ts';
@@ -16,7 +17,7 @@ export class DdlReader extends TokenReader {
   wrong(sentence: string, hint?: string): SqlError {
     const { start, type, text } = this.token;
     const found = type === 'end' ? 'EOF' : text;
-    const shown = found.length > SHOWN ? `${found.slice(0, SHOWN - 3)}...` : found;
+    const shown = truncated(found, SHOWN);
     return this.errorAt(start, `found ${JSON.stringify(shown)}, ${sentence}`, hint);
   }
 }

@@ -1,3 +1,4 @@
+import { truncated } from '../../base/errors.ts';
 import { setKey } from '../../sql/values.ts';
 import type { Column } from '../types.ts';
 import { member, printed, StreamFailure, type StreamValue, type StreamValueObject } from '../values/values.ts';
@@ -57,13 +58,9 @@ function structReader(columns: readonly Column[], setup: ConversionSetup): Conve
       const name = names[i];
       const value = member(values, name);
       if (value === undefined && isStrict)
-        throw new StreamFailure(`invalid data ${shortened(printed(values))}, field ${name} not found`);
+        throw new StreamFailure(`invalid data ${truncated(printed(values), 200)}, field ${name} not found`);
       setKey(converted, name, readers[i](value, name));
     }
     return converted;
   };
-}
-
-function shortened(text: string): string {
-  return text.length > 200 ? `${text.slice(0, 197)}...` : text;
 }

@@ -6,6 +6,7 @@
 // may always give up, and does for a while if it often fails, so that other payloads cost little more than without
 // it.
 
+import { truncated } from '../../base/errors.ts';
 import { decodeExactly } from '../../sql/json.ts';
 import { Members, readMembers, readObject } from '../../sql/json-members.ts';
 import { Float, setKey, type Value } from '../../sql/values.ts';
@@ -219,8 +220,7 @@ function exact(text: string, infinite: (number: string) => StreamValue): unknown
 
 /** @throws StreamFailure */
 function refuse(number: string): never {
-  const shown = number.length > 40 ? `${number.slice(0, 37)}...` : number;
-  throw new StreamFailure(`the number ${shown} is too large: the greatest float is about 1.8e308`);
+  throw new StreamFailure(`the number ${truncated(number, 40)} is too large: the greatest float is about 1.8e308`);
 }
 
 function floatOf(value: unknown): unknown {

@@ -1,3 +1,4 @@
+import { truncated } from '../../base/errors.ts';
 import { parseJson } from '../formats/json.ts';
 import type { OutputRows } from '../graph/sink-node.ts';
 import type { Template } from '../template/template.ts';
@@ -45,8 +46,7 @@ export function makeTransform(properties: CommonProperties, fill: Template | und
 /** The rows that a template's output encodes, if rows are needed. */
 function decoded(text: string, isNeeded: boolean): unknown {
   try {
-    const shown = text.length > 100 ? `${text.slice(0, 97)}...` : text;
-    return parseJson(text, `fail to decode data ${shown} after applying dataTemplate`);
+    return parseJson(text, `fail to decode data ${truncated(text, 100)} after applying dataTemplate`);
   } catch (error) {
     if (!isNeeded) return text; // the format may accept a string
     throw error;

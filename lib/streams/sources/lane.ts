@@ -4,6 +4,7 @@
 // one some in each turn: half a megabyte can be 60,000 rows, which held up all clients for more than a second. Rules
 // can come and go in the middle of such a message.
 
+import { truncated } from '../../base/errors.ts';
 import type { Format } from '../format.ts';
 import { type Convert, compileConversion } from '../formats/convert.ts';
 import { timeOf } from '../formats/convert-column.ts';
@@ -398,6 +399,5 @@ export class Lane {
 }
 
 function shown(values: StreamValueObject): string {
-  const text = printed(values);
-  return text.length > 200 ? `${text.slice(0, 197)}...` : text;
+  return truncated(printed(values), 200);
 }

@@ -3,6 +3,7 @@
 // and the work of functions are bounded for each execution (`Run`). Variables are slots, found when a template is
 // compiled. A template can use itself, so its entry exists before it is compiled.
 
+import { truncated } from '../../base/errors.ts';
 import { StreamFailure } from '../values/values.ts';
 import type { BoundFunctions } from './function-table.ts';
 import { printInner, printValue } from './print.ts';
@@ -350,7 +351,7 @@ class Compiler {
 
   #fail({ start, end }: { readonly start: number; readonly end: number }, message: string): never {
     const source = this.#text.slice(start, end);
-    const shown = source.length > 50 ? `${source.slice(0, 47)}...` : source;
+    const shown = truncated(source, 50);
     throw new StreamFailure(`${placeOf(this.#text, start)}: executing "sink" at <${shown}>: ${message}`);
   }
 }

@@ -1,4 +1,4 @@
-import { InvalidInput } from '../../base/errors.ts';
+import { InvalidInput, truncated } from '../../base/errors.ts';
 import { nearest } from '../../base/fields.ts';
 import { hideInText } from '../../base/hidden-text.ts';
 import { StreamFailure } from '../values/values.ts';
@@ -63,8 +63,7 @@ export function compileTemplate(text: string, tools: TemplateTools, options: Tem
     };
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    const hidden = hideInText(text);
-    const shown = hidden.length > 200 ? `${hidden.slice(0, 197)}...` : hidden;
+    const shown = truncated(hideInText(text), 200);
     const reason = `${placeOf(text, error.at)}: ${error.message}${hint(error.message, table)}`;
     const message = `property ${property} ${shown} is invalid: ${reason}`;
     throw new InvalidInput('PROPERTY_INVALID', property, 'a template', text, message);

@@ -1,3 +1,4 @@
+import { truncated } from '../../base/errors.ts';
 import { StreamFailure } from './values.ts';
 
 const SPACE = /\s*/y;
@@ -92,7 +93,7 @@ export class PathScanner {
   }
 
   failure(reason: string): StreamFailure {
-    const text = this.text.length > 100 ? `${this.text.slice(0, 97)}...` : this.text;
+    const text = truncated(this.text, 100);
     return new StreamFailure(`invalid JSON path ${text}: ${reason} at character ${this.at + 1}`);
   }
 

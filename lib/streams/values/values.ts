@@ -3,7 +3,7 @@
 // and in size, because values come from clients. Plain values, for apps and JSON, are made at the end of a plan
 // (`plain`, `plainRow`).
 
-import { BrokerError } from '../../base/errors.ts';
+import { BrokerError, truncated } from '../../base/errors.ts';
 import { compareStrings } from '../../sql/compare.ts';
 import { type ObjectWith, setKey, type ValueWith } from '../../sql/values.ts';
 
@@ -103,8 +103,7 @@ const MAX_LEVELS = 1000;
 
 /** A value in messages, as in the original: `string(32)`. Long values are shortened. */
 export function describe(value: StreamValue): string {
-  const text = brief(value, 3);
-  return `${typeName(value)}(${text.length > 100 ? `${text.slice(0, 97)}...` : text})`;
+  return `${typeName(value)}(${truncated(brief(value, 3), 100)})`;
 }
 
 /** The beginning of a value. */
