@@ -1,4 +1,4 @@
-import { type FieldValues, field, readOptions } from '../../lib/adapter.ts';
+import { type FieldValues, field, isPlainObject, readOptions } from '../../lib/adapter.ts';
 import { type Broker, type BrokerOptions, type Duration, InvalidInput } from '../../lib/index.ts';
 import type { ManagementOptions } from '../management/index.ts';
 import type { AttachOptions, ListenOptions, Transport } from '../net/index.ts';
@@ -68,7 +68,7 @@ export function readFastifyOptions(given: FastifyMqttOptions): FastifyMqttSettin
 }
 
 function objectOf(value: unknown, field: string, expected: string): object {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  if (isPlainObject(value)) return value;
   throw new InvalidInput('OPTION_INVALID', field, expected, value);
 }
 

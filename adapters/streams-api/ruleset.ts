@@ -1,6 +1,7 @@
 // Exports and imports have the members of the documented interface, whose values are SQL or JSON. Sections, connections
 // and schemas are those of its export of all data: sections and connections by their type, schemas by type and name.
 
+import { isPlainObject } from '../../lib/adapter.ts';
 import type { Ruleset, StreamConfigEntry } from '../../lib/index.ts';
 import { Fault } from '../rest/index.ts';
 import { check, componentOf, optional, recordOf, text } from '../rest/kit/index.ts';
@@ -84,7 +85,7 @@ function entriesOf(kind: 'confKey' | 'connection', member: string, byType: Texts
 /** @throws Fault notJson */
 function objectIn(name: string, json: string): Readonly<Record<string, unknown>> {
   const value = jsonOf(name, json);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (isPlainObject(value)) return value;
   throw new Fault('notJson', `the parameter "${name}" is not a JSON object`);
 }
 

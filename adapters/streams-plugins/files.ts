@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isPlainObject } from '../../lib/adapter.ts';
 import { BrokerError, type StreamProperties } from '../../lib/index.ts';
 import { PLUGIN_TYPES, type PluginType } from './api.ts';
 import { installError, messageOf } from './errors.ts';
@@ -168,11 +169,10 @@ async function loadYaml(): Promise<(text: string) => unknown> {
 
 function sectionsOf(value: unknown): Readonly<Record<string, StreamProperties>> {
   if (value === null || value === undefined) return {};
-  const isObject = (each: unknown) => typeof each === 'object' && each !== null && !Array.isArray(each);
-  if (!isObject(value)) throw new Error('expected sections such as "default:", with properties');
+  if (!isPlainObject(value)) throw new Error('expected sections such as "default:", with properties');
   const sections: Record<string, StreamProperties> = {};
-  for (const [name, section] of Object.entries(value as object)) {
-    if (section !== null && !isObject(section)) throw new Error(`section ${name}: expected properties by name`);
+  for (const [name, section] of Object.entries(value)) {
+    if (section !== null && !isPlainObject(section)) throw new Error(`section ${name}: expected properties by name`);
     Object.defineProperty(sections, name, { value: section ?? {}, enumerable: true });
   }
   return sections;

@@ -1,4 +1,4 @@
-import { type AuthSource, field, unknownKey } from '../../../lib/adapter.ts';
+import { type AuthSource, field, isPlainObject, unknownKey } from '../../../lib/adapter.ts';
 import { type AccessRule, type Awaitable, InvalidInput } from '../../../lib/index.ts';
 import { topicOf } from './acl-rows.ts';
 import { DatabaseSource } from './database-source.ts';
@@ -121,8 +121,7 @@ class DocumentQuery {
 
 /** @throws InvalidInput OPTION_INVALID */
 function checkFields(value: unknown, field: string): void {
-  const isGood = typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (!isGood) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
+  if (!isPlainObject(value)) throw new InvalidInput('OPTION_INVALID', field, 'an object', value);
 }
 
 /** @param isSafe a value of a client may be inserted here */

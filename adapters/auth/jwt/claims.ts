@@ -1,4 +1,4 @@
-import { checkAccessRules } from '../../../lib/adapter.ts';
+import { checkAccessRules, isPlainObject } from '../../../lib/adapter.ts';
 import type { AccessRule } from '../../../lib/index.ts';
 import { isUserName } from '../outgoing/user-name.ts';
 
@@ -43,8 +43,7 @@ export function usernameIn(claims: Claims, name: string): string | undefined {
 export function rulesIn(claims: Claims, name: string): readonly AccessRule[] | undefined {
   const value = own(claims, name);
   if (value === undefined) return undefined;
-  const isShort = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const rules = (isShort ? rulesByAction(value as Record<string, unknown>) : value) as readonly AccessRule[];
+  const rules = (isPlainObject(value) ? rulesByAction(value) : value) as readonly AccessRule[];
   checkAccessRules(rules);
   return rules;
 }

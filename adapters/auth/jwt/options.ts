@@ -1,5 +1,5 @@
 import type { KeyObject, webcrypto } from 'node:crypto';
-import { type FieldValues, field, readOptions } from '../../../lib/adapter.ts';
+import { type FieldValues, field, isPlainObject, readOptions } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import { checkTls, checkUrl, OUTGOING_TLS_OPTIONS, type OutgoingTls } from '../../outgoing/index.ts';
 import { type FixedKey, publicKeyOf, secretKeyOf, UNKNOWN_KEY_ALGORITHMS } from './fixed-key.ts';
@@ -166,9 +166,8 @@ function checkTexts(value: unknown, field: string): readonly string[] {
 }
 
 function checkClaims(value: unknown, field: string): ReadonlyMap<string, string> {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  const entries = isObject ? Object.entries(value) : [];
-  if (!isObject || !entries.every(([, text]) => typeof text === 'string'))
+  const entries = isPlainObject(value) ? Object.entries(value) : [];
+  if (!isPlainObject(value) || !entries.every(([, text]) => typeof text === 'string'))
     throw new InvalidInput('OPTION_INVALID', field, 'an object with a string for each claim', value);
   return new Map(entries as [string, string][]);
 }

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { isPlainObject } from '../../../lib/adapter.ts';
 import { jsonLine, oneLine, printable, type Shell } from '../command.ts';
 import type { Output, RowForm } from './action.ts';
 
@@ -86,7 +87,7 @@ function shownRow(row: object, columns: readonly string[], style: RowForm): stri
   const fields = flat(row);
   return columns.map((name) => {
     const value = name in fields ? fields[name] : (row as Record<string, unknown>)[name];
-    return isFields(value) ? printable(shownFields(value)) : cell(name, value, style);
+    return isPlainObject(value) ? printable(shownFields(value)) : cell(name, value, style);
   });
 }
 
@@ -105,13 +106,9 @@ export function shownFields(record: object): string {
 function flat(record: object, prefix = ''): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(record).flatMap(([name, value]): [string, unknown][] =>
-      isFields(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[prefix + name, value]]
+      isPlainObject(value) ? Object.entries(flat(value, `${prefix}${name}.`)) : [[prefix + name, value]]
     )
   );
-}
-
-function isFields(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function cell(name: string, value: unknown, { times = 'ms' }: RowForm): string {

@@ -1,6 +1,7 @@
 // Places the values of a command line in the requests of an action. A field is a parameter of the path if the path has it; else one of the query, if
 // the operation has no body or names it; else a field of the body.
 
+import { isPlainObject } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
 import type { AnyRequest } from '../../rest-client/index.ts';
 import type { Action, ActionContext, ActionOperation, ActionRequest } from './action.ts';
@@ -117,8 +118,7 @@ function requestOf({ path, hasBody, query: named = [] }: ActionOperation, { fiel
  * @throws InvalidInput OPTION_INVALID if there are also fields
  */
 export function merged(file: unknown, fields: Fields): unknown {
-  if (file === undefined || (typeof file === 'object' && file !== null && !Array.isArray(file)))
-    return { ...file, ...fields };
+  if (file === undefined || isPlainObject(file)) return { ...file, ...fields };
   if (Object.values(fields).every((value) => value === undefined)) return file;
   const message = 'FILE must be a JSON object if flags or arguments give fields of it';
   throw new InvalidInput('OPTION_INVALID', 'FILE', 'a JSON object', file, message);

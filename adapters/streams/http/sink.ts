@@ -5,6 +5,7 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
   type FieldTable,
+  isPlainObject,
   type OpenSink,
   parseStreamJson,
   type SinkItem,
@@ -80,7 +81,7 @@ export function restSink(): SinkType {
     properties: PROPERTIES,
     async open(setup) {
       const url = String(setup.properties.url);
-      if (!url.includes('{{')) readUrl(url);
+      if (!isTemplate(url)) readUrl(url);
       checkHeaders(setup.properties.headers);
       return new RestSink(setup, await readTlsFiles(setup.properties, setup.dataDir, 'rest sink'));
     }
@@ -214,5 +215,5 @@ function readHeaders(value: unknown): object {
 function headersOf(value: unknown): object | undefined {
   if (value === '') return {};
   const headers: unknown = typeof value === 'string' ? rowOf(value) : (value ?? {});
-  return typeof headers === 'object' && headers !== null && !Array.isArray(headers) ? headers : undefined;
+  return isPlainObject(headers) ? headers : undefined;
 }
