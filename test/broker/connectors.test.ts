@@ -204,11 +204,17 @@ describe('Connectors', () => {
     await assert.rejects(connectors.create('line', { name: 'own', url: 'y:' }), { code: 'RECORD_EXISTS' });
   });
 
-  it('hides every setting of a kind that does not say which are secret', async () => {
-    const { secrets: _, ...silent } = kind();
-    await using broker = await createBroker({ connectors: [silent as ReturnType<typeof kind>] }).start();
+  it('hides and keeps every setting of a kind that does not say which are secret', async () => {
+    const { secrets: _, ...others } = kind();
+    const urls: unknown[] = [];
+    const silent = {
+      ...others,
+      check: ({ url }) => void urls.push(url)
+    } as ReturnType<typeof kind>;
+    await using broker = await createBroker({ connectors: [silent] }).start();
     await broker.connectors.create('line', { name: 'a', url: 'x:', note: 'n' });
     await broker.connectors.change('line', 'a', { name: 'a', url: '******', note: 'm' });
+    assert.equal(urls.at(-1), 'x:');
     assert.deepEqual(broker.connectors.get('line', 'a')?.settings, { name: 'a', url: '******', note: '******' });
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { AppSink } from '../rules/app-sink.ts';
+import { unreachableSink } from '../rules/app-sink.ts';
 import { MOUNTS, NODE, RESOURCE, RULE, SQL, serveRules } from '../support/rules.ts';
 
 const NO_EVENTS = {
@@ -109,10 +109,7 @@ for (const { revision, errors } of MOUNTS)
     });
 
     it('shows the number of queued outputs of an action that is a sink, in a record that can be sent back', async () => {
-      const sink = new AppSink();
-      sink.answer = () => {
-        throw new Error('down');
-      };
+      const sink = unreachableSink();
       await using served = await serveRules({ revision, errors }, {}, [sink]);
       const { broker, call } = served;
       const actions = [{ name: 'app_sink', params: { topic: 't' }, fallbacks: [{ name: 'do_nothing' }] }];

@@ -1,5 +1,14 @@
 import type { SinkItem, SinkType } from '../../lib/adapter.ts';
 
+/** A sink of an app that cannot be reached until `answer` is set. */
+export function unreachableSink(): AppSink {
+  const sink = new AppSink();
+  sink.answer = () => {
+    throw new Error('down');
+  };
+  return sink;
+}
+
 /** A sink of an app. */
 export class AppSink implements SinkType {
   readonly name: string = 'app_sink';

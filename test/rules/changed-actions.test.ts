@@ -4,32 +4,30 @@ import type { SinkType } from '../../lib/adapter.ts';
 import { memoryStore, SendError } from '../../lib/index.ts';
 import { TargetQueue } from '../../lib/rules/targets/target-queue.ts';
 import { until } from '../support/until.ts';
-import { AppSink } from './app-sink.ts';
+import { unreachableSink } from './app-sink.ts';
 import { actionKind, FakeTarget, RESOURCE, ruleKit, TO_FAKE } from './support.ts';
 
 const SQL = 'SELECT payload.n as n FROM "a"';
-
-/** A sink that cannot be reached. */
-function down(): AppSink {
-  const sink = new AppSink();
-  sink.answer = () => {
-    throw new Error('down');
-  };
-  return sink;
-}
 
 function to(topic: string, more: object = {}) {
   return { name: 'app_sink', params: { topic, ...more } };
 }
 
+/** A broker with a rule whose sink cannot be reached, and an output that waits for it. */
+async function withWaiting() {
+  const sink = unreachableSink();
+  const kit = await ruleKit({ streams: { sinks: [sink] } });
+  const { broker } = kit;
+  const created = await broker.rules.create({ id: 'r', sql: SQL, actions: [to('before')] });
+  await broker.publish('a', '{"n":1}');
+  await kit.clock.settle();
+  return { kit, broker, sink, created, [Symbol.asyncDispose]: () => kit[Symbol.asyncDispose]() };
+}
+
 describe('A changed action with a sink', () => {
   it('sends the outputs that wait for it', async () => {
-    const sink = down();
-    await using kit = await ruleKit({ streams: { sinks: [sink] } });
-    const { broker } = kit;
-    const created = await broker.rules.create({ id: 'r', sql: SQL, actions: [to('before')] });
-    await broker.publish('a', '{"n":1}');
-    await kit.clock.settle();
+    await using made = await withWaiting();
+    const { kit, broker, sink, created } = made;
     const changed = await broker.rules.update('r', { actions: [to('after')] });
     assert.equal(changed.actions[0].id, created.actions[0].id);
     await broker.publish('a', '{"n":2}');
@@ -41,7 +39,7 @@ describe('A changed action with a sink', () => {
   });
 
   it('sends the persisted outputs that wait for it after a restart', async () => {
-    const sink = down();
+    const sink = unreachableSink();
     const options = { store: memoryStore(), streams: { sinks: [sink] } };
     {
       await using kit = await ruleKit(options);
@@ -96,12 +94,8 @@ describe('A changed action with a sink', () => {
   });
 
   it('does not receive outputs if the change is refused', async () => {
-    const sink = down();
-    await using kit = await ruleKit({ streams: { sinks: [sink] } });
-    const { broker } = kit;
-    await broker.rules.create({ id: 'r', sql: SQL, actions: [to('before')] });
-    await broker.publish('a', '{"n":1}');
-    await kit.clock.settle();
+    await using made = await withWaiting();
+    const { kit, broker, sink } = made;
     await assert.rejects(broker.rules.update('r', { actions: [to('after'), { name: 'none' }] }), {
       code: 'ACTION_NOT_FOUND'
     });
@@ -113,7 +107,7 @@ describe('A changed action with a sink', () => {
   });
 
   it('keeps the outputs that wait if the limits of its queue change', async () => {
-    const sink = down();
+    const sink = unreachableSink();
     await using kit = await ruleKit({ store: memoryStore(), streams: { sinks: [sink] } });
     const { broker } = kit;
     await broker.rules.create({ id: 'r', sql: SQL, actions: [to('t')] });
@@ -129,12 +123,8 @@ describe('A changed action with a sink', () => {
   });
 
   it('closes its former target and its queue once nothing waits and the rule is disabled', async () => {
-    const sink = down();
-    await using kit = await ruleKit({ streams: { sinks: [sink] } });
-    const { broker } = kit;
-    await broker.rules.create({ id: 'r', sql: SQL, actions: [to('before')] });
-    await broker.publish('a', '{"n":1}');
-    await kit.clock.settle();
+    await using made = await withWaiting();
+    const { kit, broker, sink } = made;
     for (const topic of ['b', 'c']) await broker.rules.update('r', { actions: [to(topic)] });
     await broker.rules.update('r', { isEnabled: false });
     assert.deepEqual([sink.opened, sink.closed], [3, 2]);

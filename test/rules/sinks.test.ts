@@ -14,7 +14,7 @@ import { Mosquitto, withMosquitto } from '../bridge/mosquitto.ts';
 import { DATABASES } from '../streams/sql-kit.ts';
 import { until } from '../support/until.ts';
 import { Receiver } from '../webhook/receiver.ts';
-import { AppSink } from './app-sink.ts';
+import { AppSink, unreachableSink } from './app-sink.ts';
 import { actionKind, ruleKit } from './support.ts';
 
 const SQL = 'SELECT payload.n as n, clientid FROM "a/#"';
@@ -91,10 +91,7 @@ describe('an action that names a sink of streams', () => {
   });
 
   it('sends persisted outputs after a restart with enableCache, and drops those of a deleted rule', async () => {
-    const sink = new AppSink();
-    sink.answer = () => {
-      throw new Error('down');
-    };
+    const sink = unreachableSink();
     const options = { store: memoryStore(), streams: { sinks: [sink] } };
     const actions = [{ name: 'app_sink', params: { topic: 't/{{.n}}', enableCache: true } }];
     {
@@ -114,10 +111,7 @@ describe('an action that names a sink of streams', () => {
   });
 
   it('reports the outputs that still waited for an action of another type at a restart', async () => {
-    const sink = new AppSink();
-    sink.answer = () => {
-      throw new Error('down');
-    };
+    const sink = unreachableSink();
     const options = { store: memoryStore(), streams: { sinks: [sink] } };
     const actions = [{ name: 'app_sink', params: { topic: 't', enableCache: true } }];
     {
@@ -247,10 +241,7 @@ describe('an action that names a sink of streams', () => {
   });
 
   it('shows the parameters of a disabled rule after a restart, and keeps action and queue when they are sent back', async () => {
-    const sink = new AppSink();
-    sink.answer = () => {
-      throw new Error('down');
-    };
+    const sink = unreachableSink();
     const options = { store: memoryStore(), streams: { sinks: [sink] } };
     const params = { topic: 't', token: 'secret', enableCache: true };
     {
@@ -405,10 +396,7 @@ describe('an action that names a sink of streams', () => {
   });
 
   it('keeps its id, and so its persisted queue, when another action of the rule changes', async () => {
-    const sink = new AppSink();
-    sink.answer = () => {
-      throw new Error('down');
-    };
+    const sink = unreachableSink();
     const options = { store: memoryStore(), streams: { sinks: [sink] } };
     {
       await using kit = await ruleKit(options);
@@ -432,10 +420,7 @@ describe('an action that names a sink of streams', () => {
   });
 
   it('leaves no queue when its rule is deleted after it was replaced', async () => {
-    const sink = new AppSink();
-    sink.answer = () => {
-      throw new Error('down');
-    };
+    const sink = unreachableSink();
     await using kit = await ruleKit({ store: memoryStore(), streams: { sinks: [sink] } });
     const { broker } = kit;
     const actions = (topic: string) => [{ name: 'app_sink', params: { topic, enableCache: true } }];
