@@ -3,7 +3,7 @@
 // that are absent stay as they are, so the stored parameters are those that were given. Names of parameters come from
 // outside: only own fields are read.
 
-import { InvalidInput, show } from '../base/errors.ts';
+import { InvalidInput } from '../base/errors.ts';
 import {
   type DocumentedParam,
   type Field,
@@ -66,12 +66,7 @@ export function checkParams(table: GivenTable | undefined, given: unknown, what:
     throw new InvalidInput('PARAM_INVALID', 'params', 'an object', given, `${what}: its parameters must be an object`);
   const read = readFields(table, new Copier(what).fields(given ?? {}, '', 0), PARAMETERS, { what });
   for (const path of hiddenIn(read, { fields: fieldsOf(table) }))
-    throw invalid(
-      what,
-      path.join('.'),
-      `the value itself; ${HIDDEN} stands for the current one in a change`,
-      undefined
-    );
+    throw invalid(what, path.join('.'), `the value itself; ${HIDDEN} stands for the current one in a change`);
   return read;
 }
 
@@ -123,10 +118,10 @@ function documentedParam(name: string, field: Field): DocumentedParam {
   };
 }
 
-function invalid(what: string, field: string, expected: string, got: unknown): InvalidInput {
-  const shown = got === undefined ? '' : `, got ${show(got)}`;
-  const text = `${what}: the parameter "${field}" must be ${expected}${shown}`;
-  return new InvalidInput('PARAM_INVALID', field, expected, got, text);
+/** The error for a value, which it does not show. */
+function invalid(what: string, field: string, expected: string): InvalidInput {
+  const text = `${what}: the parameter "${field}" must be ${expected}`;
+  return new InvalidInput('PARAM_INVALID', field, expected, undefined, text);
 }
 
 /** Copies values that JSON can express, up to the limits. */
@@ -151,24 +146,19 @@ class Copier {
 
   #value(value: unknown, field: string, level: number): unknown {
     this.#count(typeof value === 'string' ? value.length : 8, field);
-    if (level > MAX_LEVELS) throw invalid(this.#what, field, `a value of at most ${MAX_LEVELS} levels`, undefined);
+    if (level > MAX_LEVELS) throw invalid(this.#what, field, `a value of at most ${MAX_LEVELS} levels`);
     if (Array.isArray(value))
       return value.map((item: unknown, at) => this.#value(item ?? null, `${field}[${at}]`, level + 1));
     if (isPlain(value)) return this.fields(value, `${field}.`, level + 1);
     const isJson = value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
-    if (!isJson) throw invalid(this.#what, field, 'a value that JSON can express', undefined);
+    if (!isJson) throw invalid(this.#what, field, 'a value that JSON can express');
     return value;
   }
 
   #count(bytes: number, field: string): void {
     this.#bytes += bytes;
     if (this.#bytes > MAX_BYTES)
-      throw invalid(
-        this.#what,
-        field,
-        `shorter: all parameters together may have at most ${MAX_BYTES} bytes`,
-        undefined
-      );
+      throw invalid(this.#what, field, `shorter: all parameters together may have at most ${MAX_BYTES} bytes`);
   }
 }
 
