@@ -186,8 +186,7 @@ export class Outboxes {
   /** Report the entries of an outbox that only memory has. They are sent if the app starts the broker again. */
   #reportUnstored(outbox: Outbox): void {
     if (outbox.size === 0 || (outbox.limits.isPersisted && this.#records !== undefined)) return;
-    const entries = outbox.size === 1 ? '1 entry is' : `${outbox.size} entries are`;
-    const text = `${entries} not sent and not persisted, and lost when the process ends: ${outbox.label}`;
+    const text = `entries that are not sent and not persisted are lost when the process ends: ${outbox.size}, ${outbox.label}`;
     this.#host.failed(new BrokerError('ENTRY_DROPPED', text), 'stopping');
   }
 

@@ -193,7 +193,7 @@ describe('An outbox that is not persisted', () => {
     const errors: string[] = [];
     broker.on('error', ({ error, during }) => errors.push(`${during}: ${error.message}`));
     await broker.stop();
-    const lost = 'stopping: 1 entry is not sent and not persisted, and lost when the process ends: target';
+    const lost = 'stopping: entries that are not sent and not persisted are lost when the process ends: 1, target';
     assert.deepEqual(errors, [lost]);
     target.answer = () => undefined;
     await broker.start();
