@@ -12,10 +12,10 @@ interface SecretPart {
   readonly key: string;
 }
 
-/** Names that denote secrets, for values that no table describes. Tokens may also be those of a text. */
+/** Names that denote secrets, for values that no table describes. `max_tokens` and `tokenizer` are about parts of a text. */
 const SECRET_NAME = /passw|passphrase|secret|(?<!max[-_]?)token(?!i[sz])|credential|authorization|cookie|api[-_]*key/i;
 
-/** Check whether a value is a secret by its name: booleans and null are none. */
+/** Check whether a value is a secret by its name. Booleans and null are not secrets. */
 export function isSecretByName(name: string, value: unknown): boolean {
   return typeof value !== 'boolean' && value !== null && SECRET_NAME.test(name);
 }

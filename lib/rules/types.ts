@@ -214,7 +214,7 @@ export interface ActionState {
   /** As given, with `******` for secrets. */
   readonly params: Params;
   readonly counters: ActionCounters;
-  /** Number of outputs in its own queue. Absent if it has none: those for a resource wait there. */
+  /** Number of outputs in its queue. Absent if it has none: outputs for a resource wait in the queue of the resource. */
   readonly size?: number;
   readonly fallbacks: readonly ActionState[];
 }

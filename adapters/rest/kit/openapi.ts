@@ -13,7 +13,7 @@ export interface DocumentStyle<M = unknown> {
   readonly prefixes: readonly string[];
   /** The revision, for examples that differ. */
   readonly revision: RevisionOf<M>;
-  /** The name, for schemas that differ; '' if the interface has no revisions. */
+  /** The name of the revision, for schemas that differ; '' if the interface has no revisions. */
   readonly revisionName: string;
   /** The accepted credentials. Empty: requests need none. */
   readonly security: readonly Json[];

@@ -1,7 +1,7 @@
 // An action with its own target, such as a sink of streams, has an outbox whose name contains the ids of the rule and of
 // the action. It outlives lists of actions: a change of the rule makes a new list, and entries of the old one may still
-// be waiting. If the action has other parameters then, it gets another target, which receives all entries from the turn
-// on in which the list is put in use. `users` counts the lists. If all lists of a target are retired, the rule starts
+// be waiting. If the action has other parameters then, it gets another target, which receives all entries as soon as the
+// list is put in use. `users` counts the lists. If all lists of a target are retired, the rule starts
 // again, and the target is opened again for it, perhaps with other properties of its connection. The queue is opened when
 // a list is put in use, which continues after the outcome of stored entries. Entries of actions that were removed from
 // their rules are deleted.

@@ -11,7 +11,7 @@ export interface Need {
   readonly integers?: boolean | undefined;
 }
 
-/** A rule as its sources see it. What a method throws, `Consumers` catches and reports. */
+/** A rule as its sources see it. `Consumers` catches and reports the errors of the methods. */
 export interface Consumer {
   /** Take a row of a stream. The row is shared with other rules, and may have more columns than needed. */
   push(row: StreamRow): void;

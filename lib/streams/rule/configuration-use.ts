@@ -89,7 +89,7 @@ export interface ImportedUsers {
 }
 export const NOT_IMPORTED: ImportedUsers = { entries: [], rules: {} };
 
-/** The present users of connections. */
+/** The current users of connections. */
 interface PresentUsers extends Pick<Users, 'rules' | 'ruleActions'> {
   /** The sections of the type of the connection. */
   readonly sections: readonly (readonly [name: string, properties: Properties | undefined])[];

@@ -36,7 +36,7 @@ const ORDER: readonly StreamConfigKind[] = ['connection', 'confKey', 'schema'];
 /** Maximum number of failures that a message names; the others are only counted. */
 const MAX_NAMED = 20;
 
-/** Does items, each in a slice, and collects those that fail, so that an error can name each of them. */
+/** Processes items, each in a slice, and collects those that fail, so that an error can name each of them. */
 class Failures {
   readonly #pause: () => Promise<void>;
   readonly #all: { readonly item: string; readonly error: unknown }[] = [];
