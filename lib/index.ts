@@ -17,7 +17,7 @@ export type {
   CredentialRecords,
   ExportedCredential
 } from './access/credential-records.ts';
-export type { ExportedUser, ManagementUser, ManagementUsers } from './access/management-users.ts';
+export type { ExportedUser, ManagementUser, ManagementUsers, UserChange } from './access/management-users.ts';
 export { hashPassword } from './access/password-hash.ts';
 export type { ListPart } from './access/record-order.ts';
 export { type AuthorizeRequest, acl, type UserInput, users } from './access/source.ts';

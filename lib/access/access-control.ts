@@ -153,7 +153,7 @@ export class AccessControl {
     this.deliveryRights = new DeliveryRights({ rules, settings: host.settings, clientIds, usernames, logins });
     this.acl = new AclRecords(services, own('$acl'), rules.records, () => rules.recordsChanged(this.acl.size > 0));
     this.applications = new Applications(own('$applications'), this.secrets, () => clock.now());
-    this.users = new ManagementUsers(own('$users'), this.secrets);
+    this.users = new ManagementUsers(own('$users'), this.secrets, (error, during) => services.failed(error, during));
     this.banned = new BannedClients(services, own('$banned'), (ban) => host.banned(ban));
   }
 

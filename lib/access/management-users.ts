@@ -1,3 +1,6 @@
+// Listeners of changes are called in the turn of the change and not after its commit: a login that has lost its right must not be used while the
+// store is slow. A change whose commit has failed is reported again, since the record is as before, and a login may have been made in between.
+
 import { InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
 import { checkSecret } from './credential-checks.ts';
@@ -19,6 +22,13 @@ export interface ExportedUser {
   readonly name: string;
   readonly hash: string;
   readonly tags: string;
+}
+
+/** A change of a user after which its earlier logins must not be used. */
+export interface UserChange {
+  readonly name: string;
+  /** `user`: it was created or deleted. If the password and the role have changed, `password`. */
+  readonly what: 'user' | 'password' | 'role';
 }
 
 /** The persisted form of a user. */
@@ -49,13 +59,19 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   readonly #table: UserTable;
   readonly #order: RecordOrder<StoredUser>;
   readonly #secrets: Secrets;
+  readonly #failed: (error: unknown, during: string) => void;
+  readonly #listeners = new Set<(change: UserChange) => void>();
   #changes = 0;
 
-  /** @internal */
-  constructor(table: UserTable, secrets: Secrets) {
+  /**
+   * @param failed reports errors of listeners
+   * @internal
+   */
+  constructor(table: UserTable, secrets: Secrets, failed: (error: unknown, during: string) => void) {
     this.#table = table;
     this.#order = new RecordOrder(table);
     this.#secrets = secrets;
+    this.#failed = failed;
   }
 
   /** Number of users. */
@@ -66,6 +82,20 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   /** Number of changes so far. Passwords that were verified before a change must be verified again. */
   get changes(): number {
     return this.#changes;
+  }
+
+  /**
+   * Call a function when a user was created or deleted, or its password or its role has changed: for interfaces that keep
+   * logins, which end them. Other tags of a viewer are not reported, nor is a user that `restore` leaves as it was.
+   *
+   * The function is called at once, before the change is persisted; if that fails, it is called again, because the user is as before. Its errors are
+   * reported by the event `error` of the broker.
+   * @returns a function that removes it
+   */
+  onChange(listener: (change: UserChange) => void): () => void {
+    const one = (change: UserChange) => listener(change); // the same function may be added twice
+    this.#listeners.add(one);
+    return () => void this.#listeners.delete(one);
   }
 
   /** The user of a name. */
@@ -114,6 +144,17 @@ export class ManagementUsers implements Iterable<ManagementUser> {
     await this.#set(name, { ...present, hash });
   }
 
+  /**
+   * Set the password of a user without the old one, for example because it is lost.
+   * @throws NotFound RECORD_NOT_FOUND; InvalidInput PASSWORD_INVALID; as `create`
+   */
+  async setPassword(name: string, password: string): Promise<void> {
+    checkSecret(password, 'password', 'PASSWORD_INVALID');
+    this.#known(name);
+    const hash = await this.#secrets.hash(password);
+    await this.#set(name, { ...this.#known(name), hash });
+  }
+
   /** The users with the hashes of their passwords, in the order in which they were added: for `restore`. */
   *exported(): Iterable<ExportedUser> {
     this.#order.oldestFirst(); // the store returns them in the order of their keys
@@ -131,8 +172,7 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   async delete(name: string): Promise<void> {
     this.#known(name);
     if (name === PERMANENT) throw new StateError('ADMIN_PERMANENT', 'the user "admin" cannot be deleted');
-    this.#changes++;
-    await this.#table.delete(name);
+    await this.#change(name, () => this.#table.delete(name));
   }
 
   /**
@@ -148,8 +188,33 @@ export class ManagementUsers implements Iterable<ManagementUser> {
   }
 
   #set(name: string, user: StoredUser): Promise<void> {
+    return this.#change(name, () => this.#table.set(name, user));
+  }
+
+  /** @param write changes the user in the table at once, and resolves when this is persisted */
+  async #change(name: string, write: () => Promise<unknown>): Promise<void> {
+    const before = this.#table.get(name);
+    const written = write();
+    const after = this.#table.get(name);
+    this.#changed(name, before, after);
+    try {
+      await written;
+    } catch (error) {
+      this.#changed(name, after, this.#table.get(name));
+      throw error;
+    }
+  }
+
+  #changed(name: string, before: StoredUser | undefined, after: StoredUser | undefined): void {
     this.#changes++;
-    return this.#table.set(name, user);
+    const what = changeOf(name, before, after);
+    if (what === undefined) return;
+    for (const listener of this.#listeners)
+      try {
+        listener({ name, what });
+      } catch (error) {
+        this.#failed(error, 'reporting the change of a management user');
+      }
   }
 
   #known(name: string): StoredUser {
@@ -179,6 +244,17 @@ export function checkUser(user: ExportedUser): void {
 function checkName(name: unknown): void {
   if (typeof name !== 'string' || name === '')
     throw new InvalidInput('NAME_INVALID', 'user name', 'a string that is not empty', name);
+}
+
+/** @returns undefined if logins of the user stay valid */
+function changeOf(
+  name: string,
+  before: StoredUser | undefined,
+  after: StoredUser | undefined
+): UserChange['what'] | undefined {
+  if (before === undefined || after === undefined) return before === after ? undefined : 'user';
+  if (before.hash !== after.hash) return 'password';
+  return shown(name, before).role === shown(name, after).role ? undefined : 'role';
 }
 
 function shown(name: string, { tags }: StoredUser): ManagementUser {

@@ -4,6 +4,8 @@ import { Applications } from '../../lib/access/applications.ts';
 import { ManagementUsers } from '../../lib/access/management-users.ts';
 import { PasswordChecks } from '../../lib/access/password-checks.ts';
 import { Secrets } from '../../lib/access/secrets.ts';
+import { createTestBroker } from '../../lib/testing/index.ts';
+import { FaultyStore } from '../store/faulty-store.ts';
 import { mapTable } from '../support/map-table.ts';
 
 function secrets(): Secrets {
@@ -88,7 +90,11 @@ describe('applications', () => {
 });
 
 describe('management users', () => {
-  const make = () => new ManagementUsers(mapTable(), secrets());
+  const failures: string[] = [];
+  const make = () =>
+    new ManagementUsers(mapTable(), secrets(), (error, during) =>
+      failures.push(`${during}: ${(error as Error).message}`)
+    );
 
   it('makes a user a viewer, or an administrator by its tag', async () => {
     const users = make();
@@ -115,6 +121,72 @@ describe('management users', () => {
     await assert.rejects(users.changePassword('eve', undefined as never, 'x'), { code: 'PASSWORD_WRONG' });
     assert.equal(await users.verify('eve', undefined as never), undefined);
     await assert.rejects(users.changePassword('bob', 'a', 'b'), { code: 'RECORD_NOT_FOUND' });
+  });
+
+  it('sets a password without the old one, with the checks of a new user', async () => {
+    const users = make();
+    await users.create('eve', 'lost', 'administrator');
+    await users.setPassword('eve', 'new');
+    assert.equal(await users.verify('eve', 'lost'), undefined);
+    assert.deepEqual(await users.verify('eve', 'new'), { name: 'eve', tags: 'administrator', role: 'administrator' });
+    for (const wrong of ['', undefined, 5] as never[])
+      await assert.rejects(users.setPassword('eve', wrong), { code: 'PASSWORD_INVALID' });
+    await assert.rejects(users.setPassword('bob', 'new'), { code: 'RECORD_NOT_FOUND', message: /"bob"/ });
+    const late = users.setPassword('eve', 'too late');
+    await users.delete('eve');
+    await assert.rejects(late, { code: 'RECORD_NOT_FOUND' });
+    assert.equal(users.get('eve'), undefined);
+  });
+
+  it('keeps the role that a user was given while its password was hashed', async () => {
+    const users = make();
+    await users.create('eve', 'old');
+    const changed = users.setPassword('eve', 'new');
+    await users.update('eve', 'administrator');
+    await changed;
+    assert.equal((await users.verify('eve', 'new'))?.role, 'administrator');
+  });
+
+  it('reports what ends the logins of a user, and nothing else', async () => {
+    const users = make();
+    const told: string[] = [];
+    const remove = users.onChange(({ name, what }) => told.push(`${name} ${what}`));
+    users.onChange(() => assert.fail('of a listener'));
+    const reported = async (change: Promise<unknown>) => {
+      await change;
+      return told.splice(0).join();
+    };
+    assert.equal(await reported(users.create('eve', 'a')), 'eve user');
+    assert.equal(await reported(users.update('eve', 'night shift')), '');
+    assert.equal(await reported(users.update('eve', 'administrator')), 'eve role');
+    assert.equal(await reported(users.changePassword('eve', 'a', 'b')), 'eve password');
+    assert.equal(await reported(users.setPassword('eve', 'c')), 'eve password');
+    const [eve] = users.exported();
+    assert.equal(await reported(users.restore(eve)), '');
+    assert.equal(await reported(users.restore({ ...eve, tags: '' })), 'eve role');
+    assert.equal(await reported(users.delete('eve')), 'eve user');
+    assert.equal(await reported(users.restore(eve)), 'eve user');
+    remove();
+    assert.equal(await reported(users.delete('eve')), '');
+    assert.equal(failures.length, 8);
+    assert.equal(failures[0], 'reporting the change of a management user: of a listener');
+  });
+
+  it('reports a change before it is persisted, and again if that fails', async () => {
+    const store = new FaultyStore();
+    await using kit = await createTestBroker({ store, passwordCost: 10 });
+    const { users } = kit.broker;
+    await users.create('eve', 'old');
+    const told: string[] = [];
+    users.onChange(({ what }) => told.push(what));
+    store.fault = 'refuses';
+    const changed = users.update('eve', 'administrator');
+    assert.deepEqual(told, ['role']);
+    await assert.rejects(changed, { code: 'STORE_FAILED' });
+    assert.deepEqual(told, ['role', 'role']);
+    assert.equal(users.get('eve')?.role, 'viewer');
+    store.fault = undefined;
+    await kit.clock.advance('20s');
   });
 
   it('deletes users, except admin', async () => {

@@ -127,6 +127,11 @@ describe('ctl', () => {
     assert.equal((await ctl(['users', 'add', 'ann', '--tags', 'administrator'], shell)).code, 0);
     assert.deepEqual(await rows('users'), [{ username: 'ann', tags: 'administrator' }]);
     assert.equal((await broker.users.verify('ann', 'a password'))?.name, 'ann');
+    const again = testShell();
+    again.stdin.end('another password\n');
+    assert.deepEqual(await ctl(['users', 'password', 'ann'], again), { code: 0, out: '', err: '' });
+    assert.equal((await broker.users.verify('ann', 'another password'))?.role, 'administrator');
+    assert.equal((await ctl(['users', 'password', 'ann', 'on the command line'], testShell())).code, 2);
     await rows('users', 'remove', 'ann');
     const [{ secret }] = await rows('apps', 'add', 'reports', '--name', 'Reports');
     assert.equal((secret as string).length, 48);

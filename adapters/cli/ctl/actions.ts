@@ -37,6 +37,7 @@ const ABOUT = {
     'acl remove': 'remove a rule',
     'users list': 'list the users of the management interface',
     'users add': 'add a user; the password is asked for, or read from standard input',
+    'users password': 'set the password of a user; it is asked for, or read from standard input',
     'users remove': 'remove a user',
     'apps list': 'list the applications',
     'apps add': 'add an application, and print its secret, which cannot be read later',

@@ -275,6 +275,7 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
   }),
   'users add': changing(async ({ username }, context) => ({ password: await context.password(username as string) })),
   'apps list': { times: 's' },
+  'users password': changing(async ({ name }, context) => ({ password: await context.password(name as string) })),
   listeners: listsIn('listeners'),
   'alarms list': listsIn('alarms'),
   'alarms history': listsIn('alarms'),

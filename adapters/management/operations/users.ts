@@ -120,3 +120,21 @@ export const USERS: readonly Operation[] = [
     }
   })
 ];
+
+/** Operations on users that the original products do not have. */
+export const USER_PASSWORDS: readonly Operation[] = [
+  operation({
+    name: 'set_password',
+    method: 'PUT',
+    path: '/x/users/:name/password',
+    ctl: 'users password NAME',
+    descr: 'Set the password of a user without the old one; logins of the user to the console end',
+    grantsAccess: true,
+    example: { params: { name: 'bob' }, body: { password: 'another password' } },
+    body: objectOf({ password: PASSWORD }),
+    run: ({ broker }, { params: { name }, body: { password } }) => {
+      checkNotEmpty({ password });
+      return broker.users.setPassword(name, password);
+    }
+  })
+];

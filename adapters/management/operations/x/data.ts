@@ -1,4 +1,5 @@
 import type { Operation } from '../../operation.ts';
+import { USER_PASSWORDS } from '../users.ts';
 import { BACKUP } from './backup.ts';
 import { CONFIGURATION } from './configuration.ts';
 import { CONNECTORS } from './connectors.ts';
@@ -9,13 +10,14 @@ import { RIGHTS } from './rights.ts';
 import { SESSION_QUEUES } from './sessions.ts';
 import { TOPICS } from './topics.ts';
 
-/** The operations on stored data: messages, sessions, rights and the store. */
+/** The operations on stored data: messages, sessions, rights, users and the store. */
 export const DATA: readonly Operation[] = [
   ...RETAINED_MESSAGES,
   ...TOPICS,
   ...KICK,
   ...DELETE,
   ...RIGHTS,
+  ...USER_PASSWORDS,
   ...SESSION_QUEUES,
   ...BACKUP,
   ...CONFIGURATION,
