@@ -48,6 +48,7 @@ const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['admission'],
     ['computing'],
     ['storage'],
+    ['reasons'],
     ['engine'],
     ['broker-lifecycle', 'facets'],
     ['broker'],

@@ -8,6 +8,7 @@
 import { TextMap } from '../base/collections/text-map.ts';
 import type { Message } from '../packets/message.ts';
 import { readTopicName } from '../packets/topic-name.ts';
+import type { NearFilters } from '../topics/near-search.ts';
 import {
   controlIn,
   isPrintable,
@@ -162,6 +163,19 @@ export class Routing {
 
   filters(): Iterable<string> {
     return this.#index.filters();
+  }
+
+  /**
+   * Find subscriptions whose filter nearly matches a topic name, one for each filter and share group. Bounded: see `FilterIndex.near`.
+   */
+  near(topic: string): NearFilters<Subscription> {
+    const { found, isComplete } = this.#index.near(topic);
+    const near = found.map(({ value, count, ...rest }) =>
+      value instanceof RoutedGroup
+        ? { ...rest, value: value.members[0], count: value.members.length }
+        : { ...rest, value, count }
+    );
+    return { found: near, isComplete };
   }
 
   /** Tell whether a topic filter has subscriptions. @param filter without a share prefix */

@@ -5,6 +5,17 @@
 
 import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from './branch.ts';
+import { differencesOf } from './near-filter.ts';
+import {
+  byNearness,
+  MAX_COMPARED,
+  MAX_NEAR,
+  MAX_VISITED,
+  type NearFilter,
+  type NearFilters,
+  nearExact,
+  nearWildcards
+} from './near-search.ts';
 import { isWildcard } from './topic.ts';
 
 /** The values of one filter are an array up to this length and a Set above it, so that removing a value stays cheap. */
@@ -119,6 +130,23 @@ export class FilterIndex<T extends NonNullable<unknown>> {
       if (level.hashValues !== undefined) yield `${filter}/#`;
       if (countBelow(level) > 0) path.push(childrenOf(level, `${filter}/`));
     }
+  }
+
+  /**
+   * Find the filters that nearly match a topic name, with one of their values. Bounded: of a very large index only a part is compared.
+   *
+   * @param mostCompared maximum number of filters without wildcards that are compared
+   * @param mostVisited maximum number of levels of the trie that are visited
+   */
+  near(topic: string, mostCompared = MAX_COMPARED, mostVisited = MAX_VISITED): NearFilters<T> {
+    const exact = nearExact(this.#exact, topic, mostCompared);
+    const wildcards = nearWildcards(this.#root, topic, mostVisited);
+    const found = [...exact.candidates, ...wildcards.candidates].flatMap<NearFilter<T>>(([filter, slot]) => {
+      const differences = differencesOf(filter, topic);
+      return differences.length === 0 || slot === undefined ? [] : [{ filter, differences, ...sampleOf<T>(slot) }];
+    });
+    const isComplete = exact.isComplete && wildcards.isComplete && found.length <= MAX_NEAR;
+    return { found: found.sort(byNearness).slice(0, MAX_NEAR), isComplete };
   }
 
   /** Tell whether a filter has values. */
@@ -292,6 +320,14 @@ function* childrenOf<T>(level: Level<T>, prefix: string): Generator<[Level<T>, s
   if (level.first !== undefined) yield [level.first, `${prefix}${level.firstLabel}`];
   for (const label of level.others?.keys() ?? []) yield [level.others?.get(label) as Level<T>, `${prefix}${label}`];
   return undefined;
+}
+
+/** One of the values of a filter, and their number. */
+function sampleOf<T>(slot: T | ManyValues<T>): { readonly value: T; readonly count: number } {
+  if (!(slot instanceof ManyValues)) return { value: slot, count: 1 };
+  const { values } = slot;
+  const [value] = values;
+  return { value, count: values instanceof Set ? values.size : values.length };
 }
 
 function countBelow<T>(level: Level<T>): number {
