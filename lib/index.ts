@@ -56,6 +56,7 @@ export type {
   BrokerOptions,
   BrokerSettings,
   OptionLayer,
+  ReasonsOption,
   RewriteKind,
   RewriteRule,
   Settings
@@ -145,6 +146,23 @@ export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { LOG_LEVELS, type Logger, type LogLevel } from './monitor/log.ts';
 export type { MetricHistory, MetricSeries } from './monitor/metric-history.ts';
 export type { Monitor } from './monitor/monitor.ts';
+export {
+  CAUSES,
+  type Cause,
+  type CauseCode,
+  type CauseEntry,
+  type CauseKind,
+  type Evidence
+} from './monitor/reasons/causes.ts';
+export type { ReasonRecord } from './monitor/reasons/kept-record.ts';
+export type { ReasonQuery, Reasons } from './monitor/reasons/reasons.ts';
+export {
+  type DisconnectCode,
+  type OtherCode,
+  RECORDED,
+  type RecordedCode,
+  type RecordedEntry
+} from './monitor/reasons/recorded.ts';
 export type {
   SlowSubscription,
   SlowSubscriptionOptions,

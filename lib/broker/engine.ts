@@ -39,12 +39,14 @@ import type { Hook, HookName, HookOptions } from '../events/hooks.ts';
 import { type GaugeReaders, Metric } from '../events/metrics.ts';
 import { AuditLog } from '../monitor/audit.ts';
 import { BlockedClients } from '../monitor/blocked-clients.ts';
+import { Drops } from '../monitor/drops.ts';
 import { Log } from '../monitor/log.ts';
 import { MachineMonitor } from '../monitor/machine/machine-monitor.ts';
 import { Pressure } from '../monitor/machine/pressure.ts';
 import { SystemMonitor } from '../monitor/machine/system-monitor.ts';
 import { MetricHistory } from '../monitor/metric-history.ts';
 import type { Monitor } from '../monitor/monitor.ts';
+import { Reasons } from '../monitor/reasons/reasons.ts';
 import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
 import { StoreMetrics } from '../monitor/store-metrics.ts';
 import { SysTopics } from '../monitor/sys.ts';
@@ -390,11 +392,12 @@ export class Engine {
 
   #makeMonitor(): Monitor {
     const { services } = this;
-    const { settings, clock, time, life, events, metrics, drops, traces } = services;
+    const { settings, clock, time, life, events, metrics, reasons, traces } = services;
     const metricHistory = new MetricHistory(services, metrics);
     const topicCounters = new TopicCounters(services, events, (filter) => this.routing.watch(filter));
     return {
-      drops,
+      drops: new Drops(settings.node, reasons),
+      reasons: new Reasons(settings.node, reasons),
       audit: new AuditLog(services, settings.node, this.kept.tables.own('$audit') as never, () => life.isRunning),
       traces: new KeptTraces(traces),
       metricHistory,

@@ -9,7 +9,7 @@ import { Events } from '../events/events.ts';
 import { HookRegistry } from '../events/hooks.ts';
 import { type GaugeReaders, Metrics } from '../events/metrics.ts';
 import { Alarms, type AlarmTable } from '../monitor/alarms.ts';
-import { Drops } from '../monitor/drops.ts';
+import { ReasonLog } from '../monitor/reasons/reason-log.ts';
 import { Rejections } from '../monitor/rejections.ts';
 import { SysNotices } from '../monitor/sys-notices.ts';
 import { PacketTaps } from '../monitor/traces/packet-taps.ts';
@@ -44,7 +44,7 @@ export class Services implements BaseServices {
   readonly wheel: TimingWheel;
   readonly events: Events;
   readonly metrics: Metrics;
-  readonly drops: Drops;
+  readonly reasons: ReasonLog;
   readonly announcer: Announcer;
   readonly hooks: HookRegistry;
   readonly taps: PacketTaps;
@@ -70,8 +70,8 @@ export class Services implements BaseServices {
     );
     this.events = new Events(later.heardChanged, later.observe);
     this.metrics = new Metrics(later.gauges);
-    this.drops = new Drops(settings.node, this.time);
-    this.announcer = new Announcer(this.events, this.metrics, this.drops);
+    this.reasons = new ReasonLog(settings.reasons === false ? 0 : settings.reasons.maxBytes, this.time);
+    this.announcer = new Announcer(this.events, this.metrics, this.reasons);
     this.hooks = new HookRegistry(
       clock,
       settings.hookTimeout,

@@ -13,14 +13,27 @@ const MAX_WARNINGS = 10;
 /** Records the last drops. */
 interface DropRecorder {
   /** @param receiver client id; undefined if no receiver gets the message */
-  add(
+  drop(
     topic: string,
     qos: QoS,
     publisher: string,
-    reason: DropReason,
+    code: string,
     receiver: string | undefined,
-    count: number
-  ): void;
+    count: number,
+    detail: string | undefined,
+    last: object | undefined
+  ): object | undefined;
+}
+
+/** The place of drops that are often equal, such as the route of a topic: it keeps the record of the last one. */
+export interface DropPlace {
+  lastDrop: object | undefined;
+}
+
+/** The reason of a refusal for the log of reasons: the code of a row of `RECORDED`, and details for people. */
+interface RefusalReason {
+  readonly code: string;
+  readonly detail: string | undefined;
 }
 
 /** Counts and records dropped messages, and emits the events for dropped messages and errors. */
@@ -39,13 +52,23 @@ export class Announcer {
   /**
    * Count a dropped message and emit `message.dropped`. Messages of the broker itself are not counted.
    * @param client the receiver that does not get the message; undefined if no receiver gets it
+   * @param refusal recorded in place of `reason`
    */
-  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void {
+  dropped(
+    message: Message,
+    reason: DropReason,
+    client: ClientInfo | undefined,
+    place?: DropPlace,
+    refusal?: RefusalReason
+  ): void {
     if (message.isSystem) return;
     const { counts } = this.#metrics;
     const { one, all } = COUNTED[reason];
     for (const index of client === undefined ? all : one) counts[index]++;
-    this.#drops.add(message.topic, message.qos, message.clientId, reason, client?.clientId, 1);
+    const { topic, qos, clientId } = message;
+    const code = refusal?.code ?? reason;
+    const last = this.#drops.drop(topic, qos, clientId, code, client?.clientId, 1, refusal?.detail, place?.lastDrop);
+    if (place !== undefined) place.lastDrop = last;
     if (this.#events.heard['message.dropped']) this.#events.emit('message.dropped', { message, reason, client });
   }
 
@@ -53,11 +76,13 @@ export class Announcer {
    * Count a run of QoS 0 messages without subscribers. Their drops have no listener, because listeners would close the
    * fast path.
    */
-  droppedRun(topic: string, publisher: ClientInfo, count: number): void {
+  droppedRun(route: DropPlace & { readonly topic: string }, publisher: ClientInfo, count: number): void {
     const { counts } = this.#metrics;
     counts[Metric.messagesDropped] += count;
     counts[Metric.messagesDroppedNoSubscribers] += count;
-    this.#drops.add(topic, 0, publisher.clientId, 'no_subscribers', undefined, count);
+    const { topic, lastDrop } = route;
+    const { clientId } = publisher;
+    route.lastDrop = this.#drops.drop(topic, 0, clientId, 'no_subscribers', undefined, count, undefined, lastDrop);
   }
 
   /**

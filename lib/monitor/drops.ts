@@ -1,18 +1,15 @@
 import { unknownName } from '../base/fields.ts';
-import type { TimeReading } from '../base/time-reading.ts';
 import { DROP_REASONS, type DropReason } from '../events/reasons.ts';
 import type { QoS } from '../packets/types.ts';
 import type { Page } from '../routing/directory.ts';
 import { invalidCursor, type PageQuery, readQuery } from '../routing/directory-queries.ts';
 import { matches } from '../topics/topic.ts';
 import { cut } from './cut-text.ts';
+import { type DropOfLog, isDrop, type ReasonLog } from './reasons/reason-log.ts';
 
-/** Maximum number of drops that are kept. */
-const MAX_DROPS = 1_000;
-
-/** A message that was dropped, or several equal ones in a row. */
+/** A message that was dropped, or several equal ones. */
 export interface DropRecord {
-  /** Number of the record; the first one has 1. */
+  /** Number of the record; the latest one has the highest. A record gets a new one when an equal drop is counted. */
   readonly number: number;
   /** Time of the last drop, in milliseconds since 1970. */
   readonly at: number;
@@ -24,7 +21,7 @@ export interface DropRecord {
   /** Client id of the publisher; '' for messages of the app. It is cut like the topic. */
   readonly publisher: string;
   readonly reason: DropReason;
-  /** Number of messages: consecutive drops that differ only in their time are one record. */
+  /** Number of messages: drops that differ only in their time are one record. */
   readonly count: number;
 }
 
@@ -37,8 +34,6 @@ export interface DropQuery extends PageQuery {
   readonly reason?: DropReason;
 }
 
-type Slot = { -readonly [N in keyof DropRecord]: DropRecord[N] };
-
 const CONDITIONS = {
   clientId: ({ clientId, publisher }: DropRecord, wanted: string) =>
     clientId === cut(wanted) || publisher === cut(wanted),
@@ -47,35 +42,22 @@ const CONDITIONS = {
 };
 
 /**
- * The last 1,000 drops: `broker.monitor.drops`. They are kept only in memory, and take at most 2 MB.
- *
- * The slots of the records are created at the first drop and reused, so a flood of drops allocates nothing.
+ * The last drops: `broker.monitor.drops`, a view of the records of which `broker.monitor.why` answers. There are none with the option
+ * `reasons: false`.
  */
 export class Drops {
   readonly #node: string;
-  readonly #time: TimeReading;
-  /** The record with the number n is at n % MAX_DROPS. */
-  readonly #slots: Slot[] = [];
-  #last: Slot | undefined = undefined;
-  /** Number of the last record. */
-  #number = 0;
-  /** Number of the last record that was discarded. */
-  #clearedTo = 0;
+  readonly #log: ReasonLog;
 
   /** @internal */
-  constructor(node: string, time: TimeReading) {
+  constructor(node: string, log: ReasonLog) {
     this.#node = node;
-    this.#time = time;
+    this.#log = log;
   }
 
   /** Number of records that are kept. */
   get size(): number {
-    return this.#number - this.#oldest + 1;
-  }
-
-  /** Number of the oldest record that is kept. */
-  get #oldest(): number {
-    return Math.max(this.#clearedTo, this.#number - MAX_DROPS) + 1;
+    return this.#log.drops;
   }
 
   /**
@@ -89,63 +71,25 @@ export class Drops {
       throw unknownName('OPTION_INVALID', 'reason', reason, Object.keys(DROP_REASONS));
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidCursor(cursor);
     const page = { node: this.#node, count: this.size };
+    const before = cursor === undefined ? Infinity : Number(cursor);
     const entries: DropRecord[] = [];
     let left = skip;
-    const first = cursor === undefined ? this.#number : Math.min(this.#number, Number(cursor) - 1);
-    for (let number = first; number >= this.#oldest; number--) {
-      const slot = this.#slots[number % MAX_DROPS];
-      if (!isWanted(slot) || left-- > 0) continue;
+    for (const record of this.#log.records()) {
+      if (!isDrop(record) || record.number >= before) continue;
+      const shown = shownAsDrop(record);
+      if (!isWanted(shown) || left-- > 0) continue;
       if (entries.length === limit) return { ...page, entries, cursor: String(entries[limit - 1].number) };
-      entries.push({ ...slot });
+      entries.push(shown);
     }
     return { ...page, entries, cursor: undefined };
   }
 
   /** Discard all drops. */
   clear(): void {
-    this.#clearedTo = this.#number;
-    this.#slots.length = 0;
-    this.#last = undefined;
-  }
-
-  /** Record a drop. @param receiver client id; undefined: no receiver gets the message @internal */
-  add(
-    topic: string,
-    qos: QoS,
-    publisher: string,
-    reason: DropReason,
-    receiver: string | undefined,
-    count: number
-  ): void {
-    topic = cut(topic);
-    publisher = cut(publisher);
-    if (receiver !== undefined) receiver = cut(receiver);
-    const last = this.#last;
-    if (
-      last !== undefined &&
-      last.reason === reason &&
-      last.topic === topic &&
-      last.clientId === receiver &&
-      last.publisher === publisher &&
-      last.qos === qos
-    ) {
-      last.count += count;
-      last.at = this.#time.wallMs;
-      return;
-    }
-    const number = ++this.#number;
-    const slot = (this.#last = this.#slots[number % MAX_DROPS] ??= emptySlot());
-    slot.number = number;
-    slot.at = this.#time.wallMs;
-    slot.topic = topic;
-    slot.qos = qos;
-    slot.clientId = receiver;
-    slot.publisher = publisher;
-    slot.reason = reason;
-    slot.count = count;
+    this.#log.clearDrops();
   }
 }
 
-function emptySlot(): Slot {
-  return { number: 0, at: 0, topic: '', qos: 0, clientId: undefined, publisher: '', reason: 'expired', count: 0 };
+function shownAsDrop({ number, at, topic = '', qos, clientId, publisher = '', row, count }: DropOfLog): DropRecord {
+  return { number, at, topic, qos, clientId, publisher, reason: row.drop, count };
 }

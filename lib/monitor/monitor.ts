@@ -2,6 +2,7 @@ import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { Drops } from './drops.ts';
 import type { MetricHistory } from './metric-history.ts';
+import type { Reasons } from './reasons/reasons.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { StoreMetrics } from './store-metrics.ts';
 import type { TopicCounters } from './topic-counters.ts';
@@ -11,6 +12,8 @@ import type { KeptTraces } from './traces/kept-traces.ts';
 export interface Monitor {
   /** The last messages that were dropped. */
   readonly drops: Drops;
+  /** The last events of clients, subscriptions and rules, and the last reasons for which messages did not arrive. */
+  readonly reasons: Reasons;
   /** The last changes made through management interfaces. */
   readonly audit: AuditLog;
   /** Traces whose last lines are kept. */

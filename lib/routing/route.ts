@@ -45,4 +45,6 @@ export interface Route {
   isStale: boolean;
   generation: number;
   weight: number;
+  /** The record of the last message that was dropped because there were no subscribers. */
+  lastDrop: object | undefined;
 }

@@ -385,6 +385,7 @@ export class Routing {
       version: this.#version,
       isStale: true,
       generation: 0,
+      lastDrop: undefined,
       weight: 1 + merged.length + (groups?.length ?? 0) + (watchers?.length ?? 0),
       place: -1
     };

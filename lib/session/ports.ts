@@ -8,6 +8,7 @@ import type { WorkCount } from '../base/pending-work.ts';
 import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
 import type { PublishedTopics } from '../connection/published-topics.ts';
+import type { DropPlace } from '../events/announcer.ts';
 import type { Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
@@ -131,7 +132,7 @@ export interface SessionHandlers<S> {
 
 /** Reports of dropped messages and internal errors, as events and in the metrics. */
 export interface Announcements {
-  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined): void;
+  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined, place?: DropPlace): void;
   failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }
 

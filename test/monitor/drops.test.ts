@@ -2,13 +2,22 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { TimeReading } from '../../lib/base/time-reading.ts';
 import { Drops } from '../../lib/monitor/drops.ts';
+import { ReasonLog } from '../../lib/monitor/reasons/reason-log.ts';
 import { createTestBroker } from '../../lib/testing/index.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { rawClient } from '../support/raw-client.ts';
 
 /** A list of drops that is not filled by a broker. */
 function drops() {
-  return new Drops('n', new TimeReading(new ManualClock()));
+  const clock = new ManualClock();
+  const time = new TimeReading(clock);
+  const log = new ReasonLog(16_777_216, time);
+  const add = (...drop: Parameters<ReasonLog['drop']>) => {
+    clock.advance(1);
+    time.read();
+    log.drop(...drop);
+  };
+  return { all: new Drops('n', log), add };
 }
 
 function codeOf(run: () => unknown): unknown {
@@ -81,11 +90,11 @@ describe('Drops', () => {
     assert.equal(kit.broker.monitor.drops.size, 0);
   });
 
-  it('keeps the last 1,000, lists them from the newest in pages, and starts again when it is cleared', () => {
-    const all = drops();
+  it('lists them from the newest in pages, and starts again when it is cleared', () => {
+    const { all, add } = drops();
     for (let number = 1; number <= 2_500; number++)
-      all.add(`t/${number}`, 0, 'p', number % 2 === 0 ? 'expired' : 'no_local', `c${number % 4}`, 1);
-    assert.equal(all.size, 1_000);
+      add(`t/${number}`, 0, 'p', number % 2 === 0 ? 'expired' : 'no_local', `c${number % 4}`, 1);
+    assert.equal(all.size, 2_500);
     const seen: number[] = [];
     let cursor: string | undefined;
     do {
@@ -95,7 +104,7 @@ describe('Drops', () => {
     } while (cursor !== undefined);
     assert.deepEqual(
       seen,
-      Array.from({ length: 1_000 }, (_, at) => 2_500 - at)
+      Array.from({ length: 2_500 }, (_, at) => 2_500 - at)
     );
     const numbers = (query: object) => all.list({ limit: 2, ...query }).entries.map(({ number }) => number);
     assert.deepEqual(numbers({ skip: 3 }), [2_497, 2_496]);
@@ -105,28 +114,43 @@ describe('Drops', () => {
     assert.deepEqual(numbers({ filter: 't/2000' }), [2_000]);
     all.clear();
     assert.deepEqual([all.size, all.list().entries], [0, []]);
-    all.add('t', 0, 'p', 'expired', 'c', 1);
+    add('t', 0, 'p', 'expired', 'c', 1);
     assert.deepEqual([all.size, numbers({})], [1, [2_501]]);
   });
 
+  it('moves a record to the front when an equal drop is counted', () => {
+    const { all, add } = drops();
+    for (let round = 0; round < 3; round++)
+      for (const topic of ['a', 'b', 'c']) add(topic, 0, 'p', 'no_subscribers', undefined, 1);
+    add('a', 0, 'p', 'no_subscribers', undefined, 1);
+    assert.deepEqual(
+      all.list().entries.map(({ topic, count }) => [topic, count]),
+      [
+        ['a', 4],
+        ['c', 3],
+        ['b', 3]
+      ]
+    );
+  });
+
   it('continues a list after rows that were added in the meantime, and ends it when the rest is no longer kept', () => {
-    const all = drops();
-    for (let number = 1; number <= 10; number++) all.add(`t/${number}`, 0, 'p', 'expired', 'c', 1);
+    const { all, add } = drops();
+    for (let number = 1; number <= 10; number++) add(`t/${number}`, 0, 'p', 'expired', 'c', 1);
     const { cursor } = all.list({ limit: 4 });
-    all.add('new', 0, 'p', 'expired', 'c', 1);
+    add('new', 0, 'p', 'expired', 'c', 1);
     assert.deepEqual(
       all.list({ limit: 2, ...(cursor && { cursor }) }).entries.map(({ number }) => number),
       [6, 5]
     );
-    for (let number = 1; number <= 1_000; number++) all.add(`u/${number}`, 0, 'p', 'expired', 'c', 1);
+    all.clear();
     assert.deepEqual(all.list({ limit: 2, ...(cursor && { cursor }) }).entries, []);
   });
 
   it('truncates long topics and client ids, and still finds the client', () => {
-    const all = drops();
+    const { all, add } = drops();
     const long = 'x'.repeat(4_000);
-    all.add(long, 1, long, 'expired', long, 1);
-    all.add(long, 1, long, 'expired', long, 1);
+    add(long, 1, long, 'expired', long, 1);
+    add(long, 1, long, 'expired', long, 1);
     const { entries } = all.list({ clientId: long });
     assert.deepEqual(
       entries.map(({ topic, clientId, publisher, count }) => [topic.length, clientId?.length, publisher.length, count]),
@@ -135,7 +159,7 @@ describe('Drops', () => {
   });
 
   it('refuses unknown queries', () => {
-    const all = drops();
+    const { all } = drops();
     assert.equal(
       codeOf(() => all.list({ topic: 'a' } as never)),
       'OPTION_UNKNOWN'

@@ -9,7 +9,7 @@ import type { AuthSource } from '../../access/source.ts';
 import { once, v8 } from '../../base/builtins.ts';
 import type { Clock } from '../../base/clock.ts';
 import { InvalidInput } from '../../base/errors.ts';
-import { type Defaulted, field, type Values } from '../../base/fields.ts';
+import { type Defaulted, field, isPlainObject, type Values } from '../../base/fields.ts';
 import type { Hooks } from '../../events/hooks.ts';
 import type { Logger } from '../../monitor/log.ts';
 import type { QoS } from '../../packets/types.ts';
@@ -20,6 +20,12 @@ import type { Store } from '../../store/store.ts';
 import type { StreamsOptions } from '../../streams/types.ts';
 import type { AutoSubscription } from './auto-subscriptions.ts';
 import type { ConnectorKind } from './connectors.ts';
+
+/** The option `reasons`: the maximum memory in bytes, from 64 KiB; false: nothing is recorded. */
+export type ReasonsOption = { readonly maxBytes: number } | false;
+
+const DEFAULT_REASONS = { maxBytes: 16_777_216 };
+const MIN_REASONS_BYTES = 65_536;
 
 /** Default of `memoryHighWatermark`, in bytes. */
 export const defaultWatermark = once(() => Math.floor(v8().getHeapStatistics().heap_size_limit * 0.85));
@@ -270,6 +276,12 @@ export const BROKER_OPTIONS = {
       change: 'now'
     }
   ),
+  reasons: field(
+    'object',
+    DEFAULT_REASONS as ReasonsOption,
+    'Memory for the reasons for which messages did not arrive, from which `broker.monitor.why`, `broker.monitor.reasons` and `broker.monitor.drops` answer: `{ maxBytes }`, 16 MB by default. The oldest reasons are removed. `false`: nothing is recorded.',
+    { check: checkReasons, whyFixed: 'the records are kept from the start of the broker' }
+  ),
   cpuHighWatermark: field(
     'percent',
     80,
@@ -417,6 +429,15 @@ function checkNode(value: unknown, field: string): unknown {
     throw new InvalidInput('OPTION_INVALID', field, 'one level of a topic name, such as "embermq@10.0.0.7"', value);
   }
   return value;
+}
+
+function checkReasons(value: unknown, field: string): ReasonsOption {
+  if (value === false) return false;
+  const { maxBytes = DEFAULT_REASONS.maxBytes, ...rest } = isPlainObject(value) ? value : { unknown: value };
+  const isFine = typeof maxBytes === 'number' && Number.isSafeInteger(maxBytes) && maxBytes >= MIN_REASONS_BYTES;
+  if (!isFine || Object.keys(rest).length > 0)
+    throw new InvalidInput('OPTION_INVALID', field, `{ maxBytes } of at least ${MIN_REASONS_BYTES}, or false`, value);
+  return { maxBytes };
 }
 
 function checkFlappingPolicy(value: unknown, field: string): unknown {

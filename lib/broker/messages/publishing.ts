@@ -96,7 +96,7 @@ export class Publishing {
       if (member?.subscriber.deliver(message, member)) taken++;
     }
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
-      this.#services.announcer.dropped(message, 'no_subscribers', undefined);
+      this.#services.announcer.dropped(message, 'no_subscribers', undefined, route);
     }
     return taken;
   }
@@ -121,7 +121,7 @@ export class Publishing {
     counts[Metric.messagesQos0Received] += count;
     counts[Metric.messagesPublish] += count;
     if (targets.length === 0 && groups.length === 0) {
-      this.#services.announcer.droppedRun(route.topic, session.client, count);
+      this.#services.announcer.droppedRun(route, session.client, count);
       return;
     }
     const layout = connection.reader.fastPath;

@@ -105,6 +105,8 @@ export class Outlet implements Subscriber, Waiter {
   isScheduled = false;
   /** Number of messages of this session that were dropped. */
   dropped = 0;
+  /** The record of the last drop. */
+  lastDrop: object | undefined = undefined;
   /** Number of messages that had to wait in the queue or in the store. */
   enqueued = 0;
   /** Outgoing topic aliases; undefined if the client accepts none. */
@@ -120,8 +122,6 @@ export class Outlet implements Subscriber, Waiter {
     this.client = client;
     this.agreement = client.agreement;
   }
-
-  // ------------------------------------------------------------------------------------------------------------- subscriber
 
   get receiver(): SessionClient {
     return this.client;
@@ -281,7 +281,7 @@ export class Outlet implements Subscriber, Waiter {
   drop(message: Message, reason: DropReason, persisted?: PersistedMessage): void {
     this.dropped++;
     if (persisted !== undefined) this.log?.finish(persisted);
-    this.ports.announcer.dropped(message, reason, this.client);
+    this.ports.announcer.dropped(message, reason, this.client, this);
   }
 
   /**

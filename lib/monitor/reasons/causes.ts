@@ -1,0 +1,335 @@
+// A row for each cause for which a message does not arrive. `text` is a sentence for people about the evidence, and
+// `remedy` what to do. Recorded causes come from records of the log (`recorded.ts` maps them), sampled ones from the
+// last examples of rules and share groups, derived ones from what the broker knows when it is asked.
+
+/** Values that a cause is about, by name. Texts of clients have at most 256 characters. */
+export type Evidence = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** Source of a cause: recorded when it happened, one of the last examples, or derived from the state of the broker when it is asked for. */
+export type CauseKind = 'recorded' | 'sampled' | 'derived';
+
+/** A row of `CAUSES`. */
+export interface CauseEntry {
+  /** The kinds of knowledge from which it follows. */
+  readonly kinds: readonly CauseKind[];
+  /** Describe the cause, in a sentence. */
+  text(evidence: Evidence): string;
+  /** Advice for the operator. */
+  readonly remedy: string;
+}
+
+/** A row of `CAUSES`. The parameter of `text` is inferred. */
+function row(
+  kinds: CauseKind | readonly CauseKind[],
+  text: (evidence: Evidence) => string,
+  remedy: string
+): CauseEntry {
+  return { kinds: typeof kinds === 'string' ? [kinds] : kinds, text, remedy };
+}
+
+/** The values of the evidence, named as in the sentences. */
+const client = ({ clientId }: Evidence) => (clientId === undefined ? 'the receiver' : `client ${quote(clientId)}`);
+const sender = ({ publisher }: Evidence) =>
+  publisher === undefined ? 'the publisher' : publisher === '' ? 'the app' : `client ${quote(publisher)}`;
+const topicOf = ({ topic }: Evidence) => (topic === undefined ? 'the message' : `topic ${quote(topic)}`);
+const filterOf = ({ filter }: Evidence) => (filter === undefined ? 'the subscription' : `filter ${quote(filter)}`);
+const ruleOf = ({ rule }: Evidence) => (rule === undefined ? 'the rule' : `rule ${quote(rule)}`);
+const because = ({ detail }: Evidence) => (detail === undefined ? '' : `: ${detail}`);
+const quote = (text: string | number | boolean) => JSON.stringify(text);
+const begin = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The causes for which a message does not arrive. Their codes are public and are not changed. */
+export const CAUSES = {
+  // ------------------------------------------------------------------------------------------------------------ the client
+  wrong_password: row(
+    'recorded',
+    (e) => `${begin(client(e))} could not connect, because its user name or password was not accepted${because(e)}.`,
+    'Correct the credentials of the client, or those that the broker knows.'
+  ),
+  token_expired: row(
+    'recorded',
+    (e) => `The authentication of ${client(e)} has expired${because(e)}.`,
+    'Give the client a new token; MQTT 5.0 clients can re-authenticate before the token expires.'
+  ),
+  banned: row(
+    'recorded',
+    (e) => `${begin(client(e))} is banned${because(e)}.`,
+    'Delete the ban with `embermq ctl ban remove`, or wait until it ends.'
+  ),
+  taken_over: row(
+    'recorded',
+    (e) => `Another connection with the same client id took over the session of ${client(e)}${because(e)}.`,
+    'Give each client a different id.'
+  ),
+  connection_limit: row(
+    'recorded',
+    (e) => `${begin(client(e))} could not connect, because a limit of connections was reached${because(e)}.`,
+    'Close connections that are not needed, or raise the limit that is named.'
+  ),
+  // ----------------------------------------------------------------------------------------------------------- refusals
+  acl_record: row(
+    'recorded',
+    (e) => `An access rule of the broker denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    'Change the access rule, or add one for this client that allows it.'
+  ),
+  acl_file_rule: row(
+    'recorded',
+    (e) => `A rule of a list or file denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    'Change the rule in its file or list, and reload it.'
+  ),
+  acl_nomatch: row(
+    'recorded',
+    (e) =>
+      `No access rule allows ${sender(e)} to publish to ${topicOf(e)}, and \`aclNomatch\` refuses the rest${because(e)}.`,
+    'Add an access rule that allows it, or set `aclNomatch` to `allow`.'
+  ),
+  authorize_hook: row(
+    'recorded',
+    (e) => `A hook of the app (authorizePublish) denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    'Look at the hook in the app that runs the broker.'
+  ),
+  source_denied: row(
+    'recorded',
+    (e) => `A source of access rights denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
+    'Change the rights of the client in that source; answers are kept for `aclCacheTtl`.'
+  ),
+  source_failed: row(
+    'recorded',
+    (e) => `A source of access rights could not answer, so the request of ${sender(e)} was refused${because(e)}.`,
+    'Restore the server of the source. It is asked again for the next message.'
+  ),
+  publish_hook: row(
+    'recorded',
+    (e) => `A hook of the app (publish) refused the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    'Look at the hook in the app that runs the broker.'
+  ),
+  not_authorized: row(
+    'recorded',
+    (e) => `${begin(sender(e))} has no right to publish to ${topicOf(e)}${because(e)}.`,
+    'Ask who decides: `embermq ctl rights`.'
+  ),
+  packet_too_large: row(
+    'recorded',
+    (e) => `A packet of ${sender(e)} was larger than the broker accepts, and its connection was closed${because(e)}.`,
+    'Send smaller messages, or raise `maxPacketSize`.'
+  ),
+  topic_not_allowed: row(
+    'recorded',
+    (e) => `The topic of the message of ${sender(e)} is not allowed${because(e)}.`,
+    'Publish to a topic that is valid: without wildcards, within `maxTopicLevels`, and not below `$SYS`.'
+  ),
+  qos_not_allowed: row(
+    'recorded',
+    (e) => `The QoS or the retain flag of the message of ${sender(e)} is not allowed${because(e)}.`,
+    'Use a QoS up to `maxQosAllowed`, and retain only where `retainAvailable` is set.'
+  ),
+  store_full: row(
+    'recorded',
+    (e) => `There was no space to persist the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    'Free space on the disk, or raise the limit of the store.'
+  ),
+  store_failed: row(
+    'recorded',
+    (e) =>
+      `The message of ${sender(e)} to ${topicOf(e)} could not be persisted, because the store failed${because(e)}.`,
+    'Look at the log and the alarms for the error of the store.'
+  ),
+  memory_watermark: row(
+    'recorded',
+    (e) => `There was no room to queue the message of ${sender(e)} to ${topicOf(e)}${because(e)}.`,
+    'Let receivers read, lower their queue limits, or give the broker more memory.'
+  ),
+  // ------------------------------------------------------------------------------------------------------------ routing
+  no_subscriber: row(
+    'recorded',
+    (e) => `No subscription matched ${topicOf(e)}${because(e)}.`,
+    'Subscribe to the topic before the message is published, or retain the message.'
+  ),
+  filter_case: row(
+    'derived',
+    (e) => `${begin(filterOf(e))} of ${client(e)} differs from ${topicOf(e)} in upper and lower case${because(e)}.`,
+    'Topics are case-sensitive: correct the filter or the topic.'
+  ),
+  filter_slash: row(
+    'derived',
+    (e) => `${begin(filterOf(e))} of ${client(e)} differs from ${topicOf(e)} in a slash${because(e)}.`,
+    'A slash at the beginning or end, or a doubled one, begins another level: correct the filter or the topic.'
+  ),
+  filter_levels: row(
+    'derived',
+    (e) => `${begin(filterOf(e))} of ${client(e)} and ${topicOf(e)} differ in the number of levels${because(e)}.`,
+    '`+` stands for exactly one level, and `#` for any number at the end: correct the filter.'
+  ),
+  filter_system: row(
+    'derived',
+    (e) =>
+      `${begin(filterOf(e))} of ${client(e)} begins with a wildcard, which does not cover ${topicOf(e)}${because(e)}.`,
+    'Subscribe to topics that begin with `$` by name, for example `$SYS/#`.'
+  ),
+  mount_point: row(
+    'derived',
+    (e) => `A mount point separates ${client(e)} from ${topicOf(e)}${because(e)}.`,
+    'Publish below the mount point of the receiver, or use a listener without one.'
+  ),
+  rewritten: row(
+    'derived',
+    (e) => `A rewrite rule has changed ${topicOf(e)} or ${filterOf(e)}${because(e)}.`,
+    'Change the rewrite rule, or subscribe to the rewritten topic.'
+  ),
+  subscribe_refused: row(
+    'recorded',
+    (e) => `The subscription of ${client(e)} to ${filterOf(e)} was refused${because(e)}.`,
+    'Allow the subscription, and let the client subscribe again.'
+  ),
+  subscribed_later: row(
+    'recorded',
+    (e) => `${begin(client(e))} subscribed to ${filterOf(e)} after the message was published${because(e)}.`,
+    'Subscribe before, with a session that stays (Clean Start 0, session expiry), or retain the message.'
+  ),
+  session_ended: row(
+    'recorded',
+    (e) => `The session of ${client(e)} ended, and its subscriptions and queued messages with it${because(e)}.`,
+    'Use a longer session expiry interval, and connect without Clean Start.'
+  ),
+  // ----------------------------------------------------------------------------------------------------------- receiver
+  no_local: row(
+    ['recorded', 'derived'],
+    (e) => `${begin(client(e))} published the message itself and subscribed with No Local${because(e)}.`,
+    'Subscribe without No Local.'
+  ),
+  retained_missing: row(
+    ['recorded', 'derived'],
+    (e) => `There was no retained message for ${client(e)} at ${topicOf(e)}${because(e)}.`,
+    'Publish with the retain flag, and look at the limits of retained messages and at Retain Handling.'
+  ),
+  share_member: row(
+    ['recorded', 'sampled'],
+    (e) => `A share group delivers each message to one member only${because(e)}.`,
+    'Look at the member that was chosen, or subscribe without a share group.'
+  ),
+  delayed: row(
+    'derived',
+    (e) => `The message to ${topicOf(e)} is still delayed${because(e)}.`,
+    'Wait until its delay has passed, or delete the delayed message.'
+  ),
+  offline_no_session: row(
+    'derived',
+    (e) => `${begin(client(e))} is not connected and has no session${because(e)}.`,
+    'Connect the client; with a session expiry interval its messages are queued while it is away.'
+  ),
+  offline_qos0: row(
+    ['recorded', 'derived'],
+    (e) => `A QoS 0 message was not queued for ${client(e)}${because(e)}.`,
+    'Publish and subscribe with QoS 1, or set `mqueueStoreQos0`.'
+  ),
+  offline_queued: row(
+    'derived',
+    (e) => `${begin(client(e))} is offline, and its messages wait in its queue${because(e)}.`,
+    'Connect the client without Clean Start.'
+  ),
+  queued: row(
+    'derived',
+    (e) => `Messages for ${client(e)} wait in its queue${because(e)}.`,
+    'Wait until the client has taken the messages before, or let it take them faster.'
+  ),
+  qos_lowered: row(
+    'derived',
+    (e) => `${begin(client(e))} receives ${topicOf(e)} with a lower QoS than it is published with${because(e)}.`,
+    'Subscribe with the QoS of the messages.'
+  ),
+  queue_full: row(
+    'recorded',
+    (e) => `The queue of ${client(e)} was full, so a message to ${topicOf(e)} was dropped${because(e)}.`,
+    'Let the client read faster, or raise `maxMqueueLen` and the limits of the backlog.'
+  ),
+  queue_cleared: row(
+    'recorded',
+    (e) => `The queue of ${client(e)} was cleared${because(e)}.`,
+    'The app or an operator did this: see the audit log.'
+  ),
+  expired: row(
+    'recorded',
+    (e) => `The message to ${topicOf(e)} expired before ${client(e)} received it${because(e)}.`,
+    'Publish with a longer Message Expiry Interval, or raise `maxMessageExpiryInterval`.'
+  ),
+  too_large: row(
+    'recorded',
+    (e) => `The message to ${topicOf(e)} is larger than ${client(e)} accepts${because(e)}.`,
+    'Raise the Maximum Packet Size in the CONNECT of the receiver, or send smaller messages.'
+  ),
+  awaiting_acknowledgements: row(
+    'derived',
+    (e) => `${begin(client(e))} has not acknowledged the messages before, so no more are sent${because(e)}.`,
+    'Let the client send PUBACK and PUBCOMP, or raise its Receive Maximum and `maxInflight`.'
+  ),
+  slow_consumer: row(
+    'recorded',
+    (e) => `The connection of ${client(e)} was closed, because it did not read${because(e)}.`,
+    'Look at the network and the load of the client, or raise `slowConsumerTimeout`.'
+  ),
+  right_withdrawn: row(
+    'recorded',
+    (e) => `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
+    'Allow it in the access rules; the subscription is still there.'
+  ),
+  deliver_hook: row(
+    'recorded',
+    (e) => `A hook of the app (deliver) withheld the message to ${topicOf(e)} from ${client(e)}${because(e)}.`,
+    'Look at the hook in the app that runs the broker.'
+  ),
+  broker_stopped: row(
+    'recorded',
+    (e) => `The broker stopped while the message to ${topicOf(e)} was in progress${because(e)}.`,
+    'Publish the message again.'
+  ),
+  // -------------------------------------------------------------------------------------------------------------- rules
+  rule_stopped: row(
+    ['recorded', 'derived'],
+    (e) => `${begin(ruleOf(e))} is not running${because(e)}.`,
+    'Enable or start the rule; if it stopped with an error, correct that first.'
+  ),
+  where_false: row(
+    'sampled',
+    (e) => `The condition of ${ruleOf(e)} was not met${because(e)}.`,
+    'Compare the values with the WHERE of the rule.'
+  ),
+  payload_invalid: row(
+    'recorded',
+    (e) => `The payload of a message to ${topicOf(e)} could not be decoded for ${ruleOf(e)}${because(e)}.`,
+    'Send JSON, or use a function or a format for the payload that is sent.'
+  ),
+  function_failed: row(
+    'recorded',
+    (e) => `A function of ${ruleOf(e)} failed${because(e)}.`,
+    'Look at the arguments of the function; test the rule with this message.'
+  ),
+  target_refused: row(
+    'recorded',
+    (e) => `The target of an action of ${ruleOf(e)} did not take the message${because(e)}.`,
+    'Look at the resource or sink and its server.'
+  ),
+  row_late: row(
+    'recorded',
+    (e) => `A row came too late for its window in ${ruleOf(e)}${because(e)}.`,
+    'Raise `lateTolerance` of the rule, or correct the clock of the device.'
+  )
+} as const satisfies Record<string, CauseEntry>;
+
+/** The code of a cause. */
+export type CauseCode = keyof typeof CAUSES;
+
+/** A cause for which a message did not arrive. */
+export interface Cause {
+  readonly code: CauseCode;
+  readonly kind: CauseKind;
+  /** When it happened last, in milliseconds since 1970; of a derived cause, the time of the question. */
+  readonly at: number;
+  /** Number of times that it happened; of a derived cause 1. */
+  readonly count: number;
+  /** The cause in a sentence. */
+  readonly text: string;
+  /** The values that the sentence is about. */
+  readonly evidence: Evidence;
+  /** Advice for the operator. */
+  readonly remedy: string;
+}

@@ -1,0 +1,133 @@
+import { Chain, Link } from './chain.ts';
+import type { KeptRecord } from './kept-record.ts';
+
+/** Estimated memory of a key without its name, in bytes. */
+const KEY_BYTES = 384;
+
+/** The last records about a client, topic or rule. */
+export class Key extends Link<Key> {
+  name: string;
+  /** The oldest first. */
+  readonly records: KeptRecord[] = [];
+  /** Time of the latest record that is no longer kept. */
+  lostAt = -Infinity;
+
+  constructor(name: string) {
+    super();
+    this.name = name;
+  }
+
+  get bytes(): number {
+    return KEY_BYTES + 2 * this.name.length;
+  }
+
+  /** Use the key for another name. */
+  rename(name: string): void {
+    this.name = name;
+    this.records.length = 0;
+    this.lostAt = -Infinity;
+  }
+
+  /** Note that a record is no longer kept. */
+  lost(record: KeptRecord): void {
+    this.lostAt = Math.max(this.lostAt, record.at);
+  }
+
+  delete(record: KeptRecord): void {
+    const at = this.records.indexOf(record);
+    if (at === -1) return;
+    this.records.splice(at, 1);
+    this.lost(record);
+  }
+}
+
+/** Limits of a `KeyTable`. */
+interface KeyLimits {
+  readonly keys: number;
+  /** Maximum number of records for each key. */
+  readonly records: number;
+}
+
+/** The keys of one kind (clients, topics or rules) that were used last, each with its last records. */
+export class KeyTable {
+  readonly #limits: KeyLimits;
+  /** Called with a record that is in one list fewer. */
+  readonly #released: (record: KeptRecord) => void;
+  /** Called with the change of the estimated memory. */
+  readonly #grown: (bytes: number) => void;
+  readonly #keys = new Map<string, Key>();
+  readonly #order = new Chain<Key>();
+  /** Time of the latest record of the keys that are no longer kept. */
+  #lostAt = -Infinity;
+
+  constructor(limits: KeyLimits, released: (record: KeptRecord) => void, grown: (bytes: number) => void) {
+    this.#limits = limits;
+    this.#released = released;
+    this.#grown = grown;
+  }
+
+  get(name: string): Key | undefined {
+    return this.#keys.get(name);
+  }
+
+  /** The key of a name, which becomes the one that was used last. */
+  use(name: string): Key {
+    const known = this.#keys.get(name);
+    if (known !== undefined) {
+      this.#order.touch(known);
+      return known;
+    }
+    const oldest = this.#keys.size < this.#limits.keys ? undefined : this.#order.oldest;
+    const key = oldest === undefined ? new Key(name) : this.#reuse(oldest, name);
+    this.#keys.set(name, key);
+    this.#order.add(key);
+    this.#grown(key.bytes);
+    return key;
+  }
+
+  /** Add a record to the key of a name, whose oldest record is removed if it has too many. @param name undefined or '': no key */
+  add(name: string | undefined, record: KeptRecord): void {
+    if (!name) return;
+    const key = this.use(name);
+    const { records } = key;
+    if (records[records.length - 1] === record) return; // publisher and receiver are the same client
+    record.hold(1);
+    if (records.length === this.#limits.records) {
+      const oldest = records.shift() as KeptRecord;
+      key.lost(oldest);
+      this.#released(oldest);
+    }
+    records.push(record);
+  }
+
+  /** Remove a record from the key of a name, if it is there. */
+  delete(name: string | undefined, record: KeptRecord): void {
+    if (name === undefined) return;
+    const key = this.#keys.get(name);
+    if (key === undefined) return;
+    key.delete(record);
+    if (key.records.length > 0) return;
+    this.#lostAt = Math.max(this.#lostAt, key.lostAt);
+    this.#order.remove(key);
+    this.#keys.delete(name);
+    this.#grown(-key.bytes);
+  }
+
+  /** Time of the latest record about a name that is no longer kept; -Infinity: all are. */
+  lostAt(name: string): number {
+    return this.#keys.get(name)?.lostAt ?? this.#lostAt;
+  }
+
+  #reuse(key: Key, name: string): Key {
+    this.#order.remove(key);
+    this.#keys.delete(key.name);
+    this.#grown(-key.bytes);
+    this.#lostAt = Math.max(this.#lostAt, key.lostAt);
+    for (const record of key.records) {
+      this.#lostAt = Math.max(this.#lostAt, record.at);
+      this.#released(record);
+    }
+    key.rename(name);
+    return key;
+  }
+}

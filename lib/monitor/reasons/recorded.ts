@@ -1,0 +1,143 @@
+// A row for everything that the log of reasons records. The codes are public: they are in the history of clients and
+// in the management interface, and are not changed. Every reason for a drop is a row, so that `broker.monitor.drops`
+// is a view of the log; every reason for the end of a connection is one, too. Refusals have the code of their cause.
+
+import { DISCONNECT_REASONS, type DisconnectReason, DROP_REASONS, type DropReason } from '../../events/reasons.ts';
+import type { CauseCode } from './causes.ts';
+
+/** A row of `RECORDED`. */
+export interface RecordedEntry {
+  /** Description for display. */
+  readonly about: string;
+  /** The reason under which the drop of a message is listed; absent: no message was dropped. */
+  readonly drop?: DropReason;
+  /** The cause for which a message did not arrive; absent: none, the record is only part of a history. */
+  readonly cause?: CauseCode;
+  /** The cause if the record names a receiver; default `cause`. */
+  readonly causeOfReceiver?: CauseCode;
+  /** Set if `topic` is a topic filter. Such records are not found by a topic. */
+  readonly isFilter?: true;
+}
+
+type Causes = Pick<RecordedEntry, 'cause' | 'causeOfReceiver'>;
+
+/** The causes of the reasons for drops. */
+const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
+  no_subscribers: { cause: 'no_subscriber' },
+  expired: { cause: 'expired' },
+  queue_full: { cause: 'queue_full' },
+  queue_cleared: { cause: 'queue_cleared' },
+  total_queue_full: { cause: 'queue_full' },
+  qos0_msg: { cause: 'offline_qos0' },
+  too_large: { cause: 'too_large' },
+  no_local: { cause: 'no_local' },
+  hook: { cause: 'deliver_hook' },
+  topic_invalid: { cause: 'topic_not_allowed' },
+  not_authorized: { cause: 'not_authorized', causeOfReceiver: 'right_withdrawn' },
+  slow_consumer: { cause: 'slow_consumer' },
+  session_terminated: { cause: 'session_ended' },
+  not_retained: { cause: 'retained_missing' },
+  quota: { cause: 'memory_watermark' },
+  store_failed: { cause: 'store_failed' },
+  server_shutting_down: { cause: 'broker_stopped' }
+};
+
+/** The causes of the ends of connections; the others are only part of a history. */
+const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, CauseCode>>> = {
+  banned: 'banned',
+  discarded: 'session_ended',
+  takeovered: 'taken_over',
+  expired: 'session_ended',
+  expired_token: 'token_expired',
+  packet_too_large: 'packet_too_large',
+  slow_consumer: 'slow_consumer'
+};
+
+/** The code of the record of a connection that ended. */
+export type DisconnectCode = `disconnected_${DisconnectReason}`;
+
+function refusal(about: string, cause: CauseCode): RecordedEntry {
+  return { about, cause, drop: 'not_authorized' };
+}
+
+/** Records other than drops and ends of connections. */
+const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
+  connected: { about: 'The client connected.' },
+  subscribed: { about: 'The client subscribed, or changed the options of a subscription.', isFilter: true },
+  unsubscribed: { about: 'A subscription of the client ended.', isFilter: true },
+  session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
+  connect_refused: { about: 'The client could not connect, for another reason than those below.' },
+  wrong_password: { about: 'The client could not connect: wrong user name or password.', cause: 'wrong_password' },
+  token_expired: { about: 'The client could not connect: its token has expired.', cause: 'token_expired' },
+  banned: { about: 'The client could not connect: it is banned.', cause: 'banned' },
+  connection_limit: { about: 'The client could not connect: a limit was reached.', cause: 'connection_limit' },
+  subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
+  acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
+  acl_file_rule: refusal('A PUBLISH was refused by a rule of a list or file.', 'acl_file_rule'),
+  acl_nomatch: refusal('A PUBLISH was refused by `aclNomatch`.', 'acl_nomatch'),
+  authorize_hook: refusal('A PUBLISH was refused by a hook `authorizePublish`.', 'authorize_hook'),
+  source_denied: refusal('A PUBLISH was refused by a source.', 'source_denied'),
+  source_failed: refusal('A PUBLISH was refused, because a source failed.', 'source_failed'),
+  publish_hook: refusal('A PUBLISH was refused by a hook `publish`.', 'publish_hook'),
+  topic_not_allowed: { about: 'A PUBLISH was refused: its topic is not allowed.', cause: 'topic_not_allowed' },
+  qos_not_allowed: { about: 'A PUBLISH was refused: QoS or retain are not allowed.', cause: 'qos_not_allowed' },
+  packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
+  store_full: { about: 'A PUBLISH was refused: the store is full.', cause: 'store_full', drop: 'quota' },
+  memory_watermark: { about: 'A PUBLISH was refused: memory is short.', cause: 'memory_watermark', drop: 'quota' },
+  rule_stopped: { about: 'A rule stopped.', cause: 'rule_stopped' },
+  payload_invalid: { about: 'A payload could not be decoded for a rule.', cause: 'payload_invalid' },
+  function_failed: { about: 'A rule failed to evaluate a message.', cause: 'function_failed' },
+  target_refused: { about: 'The target of a rule did not take a message.', cause: 'target_refused' },
+  row_late: { about: 'A row came too late for its window.', cause: 'row_late' }
+};
+
+/** The code of a record that is neither a drop nor the end of a connection. */
+export type OtherCode =
+  | 'connected'
+  | 'subscribed'
+  | 'unsubscribed'
+  | 'session_ended'
+  | 'connect_refused'
+  | 'wrong_password'
+  | 'token_expired'
+  | 'banned'
+  | 'connection_limit'
+  | 'subscribe_refused'
+  | 'acl_record'
+  | 'acl_file_rule'
+  | 'acl_nomatch'
+  | 'authorize_hook'
+  | 'source_denied'
+  | 'source_failed'
+  | 'publish_hook'
+  | 'topic_not_allowed'
+  | 'qos_not_allowed'
+  | 'packet_too_large'
+  | 'store_full'
+  | 'memory_watermark'
+  | 'rule_stopped'
+  | 'payload_invalid'
+  | 'function_failed'
+  | 'target_refused'
+  | 'row_late';
+
+/** The code of a record in the log of reasons. */
+export type RecordedCode = DropReason | DisconnectCode | OtherCode;
+
+/** Everything that is recorded, by code. */
+export const RECORDED: Readonly<Record<RecordedCode, RecordedEntry>> = {
+  ...fromTable(DROP_REASONS, (drop, { about }) => [drop, { about, drop, ...DROP_CAUSES[drop] }]),
+  ...fromTable(DISCONNECT_REASONS, (reason, { about }) => {
+    const cause = DISCONNECT_CAUSES[reason];
+    return [`disconnected_${reason}`, { about, ...(cause === undefined ? {} : { cause }) }] as const;
+  }),
+  ...OTHERS
+};
+
+/** Make rows from those of another table. */
+function fromTable<R extends string, C extends string>(
+  table: Readonly<Record<R, { readonly about: string }>>,
+  make: (name: R, row: { readonly about: string }) => readonly [C, RecordedEntry]
+): Record<C, RecordedEntry> {
+  return Object.fromEntries((Object.keys(table) as R[]).map((name) => make(name, table[name]))) as never;
+}

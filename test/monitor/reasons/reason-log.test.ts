@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { TimeReading } from '../../../lib/base/time-reading.ts';
+import { type ReasonKeys, ReasonLog } from '../../../lib/monitor/reasons/reason-log.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/** Numbers from 0 to 1 that are the same for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function logOf(maxBytes = 16_777_216) {
+  const clock = new ManualClock();
+  const time = new TimeReading(clock);
+  const log = new ReasonLog(maxBytes, time);
+  const pass = (ms: number) => {
+    clock.advance(ms);
+    time.read();
+  };
+  const topics = (keys: ReasonKeys) => [...log.records(keys)].map(({ topic }) => topic);
+  return { log, pass, topics, time };
+}
+
+describe(`The log of reasons (SEED=${SEED})`, () => {
+  it('finds a record by its receiver, publisher and topic, and once if several of them are asked for', () => {
+    const { log } = logOf();
+    log.drop('t', 1, 'publisher', 'queue_full', 'receiver', 1, 'detail');
+    for (const keys of [
+      { client: 'receiver' },
+      { client: 'publisher' },
+      { topic: 't' },
+      { client: 'receiver', topic: 't' }
+    ])
+      assert.deepEqual(
+        [...log.records(keys)].map((record) => record.shown()),
+        [
+          {
+            number: 1,
+            since: log.records().next().value?.since,
+            at: log.records().next().value?.at,
+            code: 'queue_full',
+            count: 1,
+            qos: 1,
+            clientId: 'receiver',
+            publisher: 'publisher',
+            topic: 't',
+            rule: undefined,
+            detail: 'detail'
+          }
+        ]
+      );
+    assert.deepEqual([...log.records({ client: 'other' })], []);
+  });
+
+  it('keeps 32 records of a client, 8 of a topic and 16 of a rule, and knows until when the others were', () => {
+    const { log, pass, topics, time } = logOf();
+    for (let number = 0; number < 40; number++) {
+      pass(1);
+      log.drop(`t/${number}`, 0, '', 'queue_full', 'c', 1);
+    }
+    assert.deepEqual(topics({ client: 'c' }).length, 32);
+    assert.equal(topics({ client: 'c' })[31], 't/8');
+    assert.equal(log.lostAt({ client: 'c' }), time.wallMs - 32);
+    assert.equal(log.lostAt({ topic: 't/0' }), -Infinity, 'the topic still has its record');
+    assert.equal(log.size, 40);
+    for (let number = 0; number < 10; number++) log.drop('t', 0, `p${number}`, 'no_subscribers', undefined, 1);
+    assert.equal([...log.records({ topic: 't' })].length, 8);
+    for (let number = 0; number < 20; number++) log.add('function_failed', { rule: 'r', topic: `u/${number}` });
+    assert.equal(topics({ rule: 'r' }).length, 16);
+  });
+
+  it('counts equal records as one, also if others are between them, and tells the first and the last time', () => {
+    const { log, pass } = logOf();
+    log.drop('a', 0, 'p', 'no_subscribers', undefined, 3);
+    pass(10);
+    log.drop('b', 0, 'p', 'no_subscribers', undefined, 1);
+    pass(10);
+    log.drop('a', 0, 'p', 'no_subscribers', undefined, 2);
+    const [a, b] = [...log.records({ client: 'p' })];
+    assert.deepEqual([a.topic, a.count, a.at - a.since, b.topic, b.count], ['a', 5, 20, 'b', 1]);
+    log.drop('a', 1, 'p', 'no_subscribers', undefined, 1);
+    assert.equal(log.size, 3, 'another QoS is another record');
+  });
+
+  it('keeps the records of other clients while one causes a flood', () => {
+    const { log, topics } = logOf();
+    log.drop('quiet', 0, '', 'queue_full', 'quiet', 1);
+    for (let number = 0; number < 100_000; number++)
+      log.drop(`t/${number}`, 0, 'noisy', 'no_subscribers', undefined, 1);
+    assert.deepEqual(topics({ client: 'quiet' }), ['quiet']);
+    assert.equal(topics({ client: 'noisy' }).length, 32);
+    assert.ok(log.size <= 10_033, `${log.size}`);
+  });
+
+  it('summarises the drops of a client in one record while there are too many different ones', () => {
+    const { log, pass } = logOf();
+    const flood = () => {
+      for (let number = 0; number < 1_000; number++) log.drop(`t/${number}`, 1, 'p', 'queue_full', 'c', 1);
+    };
+    flood();
+    const [summary] = [...log.records({ client: 'c' })];
+    assert.deepEqual(
+      [summary.code, summary.topic, summary.publisher, summary.count],
+      ['queue_full', undefined, undefined, 800]
+    );
+    assert.equal([...log.records({ topic: 't/0' })].length, 1);
+    assert.equal([...log.records({ topic: 't/900' })].length, 0);
+    assert.ok(log.lostAt({ topic: 't/900' }) > -Infinity, 'the record of a topic may be part of a summary');
+    assert.equal(log.lostAt({ topic: 't/0', client: 'p' }), log.lostAt({ client: 'p' }));
+    pass(100);
+    log.drop('t/900', 1, 'p', 'queue_full', 'c', 1);
+    assert.equal([...log.records({ topic: 't/900' })].length, 1);
+  });
+
+  it('compares a drop with the given record of the same place first', () => {
+    const { log } = logOf();
+    const places = Array.from({ length: 1_000 }, () => ({ last: undefined as ReturnType<ReasonLog['drop']> }));
+    for (let round = 0; round < 3; round++)
+      for (const [at, place] of places.slice(0, 150).entries())
+        place.last = log.drop(`t/${at}`, 0, 'p', 'no_subscribers', undefined, 1, undefined, place.last);
+    assert.deepEqual(new Set([...log.records()].map(({ count }) => count)), new Set([3]));
+    assert.equal(log.size, 150, 'the topics keep them, although the publisher keeps 32 only');
+    log.clearDrops();
+    const last = log.drop('t/0', 0, 'p', 'no_subscribers', undefined, 1, undefined, places[0].last);
+    assert.equal(last?.count, 1, 'a record that was removed is not counted again');
+  });
+
+  it('forgets the client that was used first when there are more than 10,000', () => {
+    const { log, pass } = logOf();
+    for (let number = 0; number < 10_001; number++) {
+      pass(1);
+      log.add('connected', { clientId: `c${number}` });
+      if (number === 5_000) log.add('subscribed', { clientId: 'c0', topic: 'a/#' });
+    }
+    const has = (client: string) => [...log.records({ client })].length;
+    assert.deepEqual([has('c0'), has('c1'), has('c2')], [2, 0, 1]);
+    assert.ok(log.lostAt({ client: 'c1' }) > -Infinity);
+    assert.equal(log.lostAt({ client: 'never there' }), log.lostAt({ client: 'c1' }), 'it may have been there');
+  });
+
+  it('does not list subscriptions by topic', () => {
+    const { log } = logOf();
+    log.add('subscribed', { clientId: 'c', topic: 'a/b' });
+    assert.deepEqual([...log.records({ topic: 'a/b' })], []);
+  });
+
+  it('keeps within its memory, from the oldest record on', () => {
+    const { log, pass } = logOf(65_536);
+    for (let number = 0; number < 5_000; number++) {
+      pass(1);
+      log.drop(`t/${number}`, 0, `p${number}`, 'no_subscribers', undefined, 1);
+    }
+    assert.ok(log.bytes <= 65_536 && log.bytes > 60_000, `${log.bytes}`);
+    assert.equal([...log.records({ topic: 't/0' })].length, 0);
+    assert.equal([...log.records({ topic: 't/4999' })].length, 1);
+    assert.ok(log.lostAt({ topic: 't/0' }) > -Infinity);
+  });
+
+  it('records nothing with a memory of 0', () => {
+    const { log } = logOf(0);
+    log.drop('t', 0, 'p', 'no_subscribers', undefined, 1);
+    log.add('connected', { clientId: 'c' });
+    assert.equal(log.size, 0);
+  });
+
+  it('truncates strings to 256 characters, and still finds them', () => {
+    const { log } = logOf();
+    const long = 'x'.repeat(70_000);
+    log.drop(long, 0, long, 'no_subscribers', undefined, 1, long);
+    const [record] = [...log.records({ topic: long })];
+    assert.deepEqual([record.topic?.length, record.publisher?.length, record.detail?.length], [256, 256, 256]);
+  });
+
+  it('keeps its lists consistent after random records', () => {
+    const random = randomFrom(SEED);
+    const { log, pass } = logOf(100_000);
+    const pick = (kind: string, from: number) => `${kind}${Math.floor(random() * from)}`;
+    for (let round = 0; round < 20_000; round++) {
+      pass(1);
+      const kind = random();
+      if (kind < 0.5) log.drop(pick('t', 300), 0, pick('c', 30), 'no_subscribers', undefined, 1);
+      else if (kind < 0.8) log.drop(pick('t', 300), 0, pick('c', 30), 'queue_full', pick('c', 30), 1, pick('d', 3));
+      else log.add('function_failed', { rule: pick('r', 5), topic: pick('t', 300), publisher: pick('c', 30) });
+      if (round === 10_000) log.clearDrops();
+    }
+    const all = [...log.records()];
+    assert.equal(all.length, log.size, `SEED=${SEED}`);
+    assert.equal(all.filter(({ row }) => row.drop !== undefined).length, log.drops);
+    assert.deepEqual(
+      all.map(({ number }) => number),
+      all.map(({ number }) => number).sort((a, b) => b - a)
+    );
+    for (const record of all) {
+      const { clientId, publisher, topic, rule } = record;
+      const lists = [
+        { client: clientId },
+        publisher === clientId ? {} : { client: publisher },
+        { topic },
+        { rule }
+      ].filter((keys) => Object.values(keys).some((name) => name !== undefined));
+      const holders = lists.filter((keys) => [...log.records(keys)].includes(record)).length;
+      assert.equal(record.holders, holders, `SEED=${SEED} ${JSON.stringify(record.shown())}`);
+      assert.ok(holders > 0);
+    }
+    log.clearDrops();
+    assert.equal(log.drops, 0);
+  });
+});
