@@ -68,5 +68,5 @@ function sources() {
   const inTrees = trees.flatMap((tree) =>
     readdirSync(join(root, tree), { recursive: true }).map((name) => join(tree, name))
   );
-  return [...inTrees, 'package.json', 'tsconfig.json', config, '.ci/build.mjs', '.ci/package.mjs'];
+  return [...inTrees, 'package.json', 'tsconfig.json', config, '.ci/build.mjs', '.ci/package.mjs', '.ci/console.mjs'];
 }

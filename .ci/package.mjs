@@ -12,6 +12,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import ts from 'typescript';
+import { embeddedConsole, writeConsole } from './console.mjs';
 
 const root = join(import.meta.dirname, '..');
 
@@ -71,6 +72,14 @@ const WITH_BROKER = {
   }
 };
 
+/** Puts the files of the console into the module that reads them from a folder. */
+const WITH_CONSOLE = {
+  name: 'with-console',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/dashboard\/page-files\.ts$/ }, async () => ({ contents: await embeddedConsole() }));
+  }
+};
+
 /** Returns the program of the sources of the package. */
 export function packageProgram() {
   const { config } = ts.readConfigFile(join(root, 'tsconfig.build.json'), ts.sys.readFile);
@@ -113,7 +122,7 @@ async function writeModules(folder, entries) {
     target: 'node20',
     tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
     chunkNames: 'chunks/[name]-[hash]',
-    plugins: [TWO_TYPEBOXES, WITH_BROKER],
+    plugins: [TWO_TYPEBOXES, WITH_BROKER, WITH_CONSOLE],
     logLevel: 'warning',
     write: false
   });
@@ -121,7 +130,8 @@ async function writeModules(folder, entries) {
   // bundlers warn about these imports.
   const added = new RegExp(`(?<=^|[;\\n])import"\\.[^"]*";|\\b${USE}\\(\\s*\\w+\\s*\\);`, 'g');
   for (const { path, text } of outputFiles) write(path, text.replace(added, ''));
-  write(join(folder, 'LICENSES'), JOINED.map(licenceOf).join('\n\n'));
+  const { packages } = await writeConsole();
+  write(join(folder, 'LICENSES'), [...JOINED, ...packages].map(licenceOf).join('\n\n'));
 }
 
 /** The name, version and licence of a package whose code is joined. */

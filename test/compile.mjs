@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { build, transform } from 'esbuild';
+import { writeConsole } from '../.ci/console.mjs';
 import { writeGenerated, writeWhole } from '../.ci/generated.mjs';
 
 const root = join(import.meta.dirname, '..');
@@ -30,7 +31,7 @@ export function sourceOf(path) {
 
 /** Compile the sources that have changed since the last run. */
 export async function compile() {
-  await writeGenerated();
+  await Promise.all([writeGenerated(), writeConsole()]);
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const before = stateBefore();
   const now = { settings: settings(), stamps: {} };

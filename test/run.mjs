@@ -33,6 +33,7 @@ const ALONE = [
  */
 const TOGETHER = [
   ['cli'],
+  ['dashboard'],
   ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'webhook'],
   ['auth'],
   ['net'],

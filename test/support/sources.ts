@@ -6,11 +6,15 @@ import { parsed } from './compiler.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** The paths of all TypeScript sources below the root, such as `lib/index.ts`. */
+/** The folder of the web page, which runs in browsers: a separate program, with packages that are bundled. */
+export const PAGE = 'adapters/dashboard/page/';
+
+/** The paths of all TypeScript sources below the root, such as `lib/index.ts`, without those of the web page. */
 export const sources: readonly string[] = ['lib', 'adapters', 'examples', 'bench', 'test'].flatMap((tree) =>
   readdirSync(join(root, tree), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
     .map((name) => posix.join(tree, name.replaceAll('\\', '/')))
+    .filter((name) => !name.startsWith(PAGE))
 );
 
 const texts = new Map<string, string>();

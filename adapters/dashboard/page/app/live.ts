@@ -1,0 +1,55 @@
+import { effect, signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Live, type LiveState, type Watch, type WatchListener } from '../model/live.ts';
+import { send } from './requests.ts';
+import { login } from './session.ts';
+
+/** The state of the stream of this tab. */
+export const liveState = signal<LiveState>({ is: 'idle' });
+
+const live = new Live({
+  async open(signal) {
+    const { body } = await send('live', { signal, isBackground: true });
+    return textOf(body as ReadableStream<Uint8Array>);
+  },
+  async set(id, watches, signal) {
+    await send(`live/${encodeURIComponent(id)}`, { method: 'PUT', body: { watches }, signal, isBackground: true });
+  },
+  changed(state) {
+    liveState.value = state;
+  },
+  now: () => Date.now(),
+  later(run, ms) {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  }
+});
+
+async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read())
+    yield decoder.decode(part.value, { stream: true });
+}
+
+/** Open the stream while the page is shown and there is a session. */
+export function startLive(): void {
+  document.addEventListener('visibilitychange', () => live.show(document.visibilityState === 'visible'));
+  live.show(document.visibilityState === 'visible');
+  addEventListener('online', () => live.retry());
+  effect(() => {
+    if (login.value.is === 'open') live.retry();
+    else live.end();
+  });
+}
+
+/** Try to open a stream that was lost. */
+export function retryLive(): void {
+  live.retry();
+}
+
+/** Watch something while a component is shown. @param watch undefined: nothing. It is compared by its JSON */
+export function useWatch(name: string, watch: Watch | undefined, listener: WatchListener): void {
+  const key = JSON.stringify(watch);
+  useEffect(() => (watch === undefined ? undefined : live.watch(name, watch, listener)), [name, key]);
+}

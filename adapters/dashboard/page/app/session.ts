@@ -1,0 +1,68 @@
+import { computed, signal } from '@preact/signals';
+import { onLoggedOut, RequestError, send } from './requests.ts';
+
+/** Facts about the session. */
+export interface Session {
+  readonly id: string;
+  readonly scope: 'viewer' | 'administrator';
+  readonly node: string;
+  readonly version: string;
+  readonly hasStreams: boolean;
+  readonly viewerPayloads: boolean;
+}
+
+/** The states of the login. `lost`: there was a session, and what it has shown stays in view. */
+export type LoginState =
+  | { readonly is: 'loading' }
+  | { readonly is: 'failed'; readonly error: unknown }
+  | { readonly is: 'none' | 'lost'; readonly loginUrl: string | undefined }
+  | { readonly is: 'open' };
+
+export const login = signal<LoginState>({ is: 'loading' });
+/** The session, also while a person has to log in again. */
+export const session = signal<Session | undefined>(undefined);
+/** The person may change something. */
+export const isAdministrator = computed(() => session.value?.scope === 'administrator');
+/** The person may read payloads. */
+export const mayReadPayloads = computed(() => isAdministrator.value || session.value?.viewerPayloads === true);
+
+/** Ask the server for the session. */
+export async function loadSession(): Promise<void> {
+  try {
+    const found = (await (await send('session', { isBackground: true })).json()) as Session;
+    if (session.value !== undefined && session.value.id !== found.id) location.reload(); // another person: nothing of the view is theirs
+    session.value = found;
+    login.value = { is: 'open' };
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 401) {
+      const { loginUrl } = (error.body ?? {}) as { readonly loginUrl?: string };
+      login.value = {
+        is: session.value === undefined ? 'none' : 'lost',
+        loginUrl: isSafe(loginUrl) ? loginUrl : undefined
+      };
+    } else login.value = { is: 'failed', error };
+  }
+}
+
+/** An address that is loaded and never executed. */
+function isSafe(url: string | undefined): boolean {
+  return (
+    url !== undefined && URL.canParse(url, location.href) && /^https?:$/.test(new URL(url, location.href).protocol)
+  );
+}
+
+/** Log in. @throws RequestError */
+export async function logIn(id: string, password: string): Promise<void> {
+  await send('login', { method: 'POST', body: { id, password } });
+  await loadSession();
+}
+
+/** Log out, and forget everything that was shown. */
+export async function logOut(): Promise<void> {
+  await send('logout', { method: 'POST', body: {} });
+  location.reload();
+}
+
+onLoggedOut(() => {
+  if (login.value.is === 'open') void loadSession();
+});

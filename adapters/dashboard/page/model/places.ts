@@ -1,0 +1,41 @@
+// The addresses of the console. Every view has one, and what was chosen in it (filters, a client, a tab) stands in its query, so that an address that
+// is sent to a colleague shows the same. Names of clients and topics are in the query as well, never in the path: browsers would resolve `.` and `..`,
+// and some proxies decode `%2F`.
+
+/** The paths of the views below the mount. */
+export const VIEWS = {
+  overview: ''
+} as const;
+
+export type ViewName = keyof typeof VIEWS;
+
+/** Choices in a view: values by their names. */
+export type Choices = Readonly<Record<string, string>>;
+
+/** A view, and the choices in it. */
+export interface Place {
+  /** Undefined: the address is not that of a view. */
+  readonly view: ViewName | undefined;
+  readonly choices: Choices;
+}
+
+/**
+ * The place that an address names.
+ * @param path of the address, not decoded
+ * @param search its query, with or without `?`
+ * @param mount the path of the console, with a slash at the end
+ */
+export function placeOf(path: string, search: string, mount: string): Place {
+  const below = `${path}/`.startsWith(mount) ? path.slice(mount.length).replace(/\/+$/, '') : undefined;
+  const view = (Object.keys(VIEWS) as ViewName[]).find((name) => VIEWS[name] === below);
+  return { view, choices: Object.fromEntries(new URLSearchParams(search)) };
+}
+
+/** The address of a view, relative to the mount. Choices that are undefined or empty are left out. */
+export function addressOf(view: ViewName, choices: Readonly<Record<string, string | undefined>> = {}): string {
+  const given = Object.entries(choices).flatMap(([name, value]): [string, string][] =>
+    value === undefined || value === '' ? [] : [[name, value]]
+  );
+  const query = given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+  return `${VIEWS[view]}${query}`;
+}

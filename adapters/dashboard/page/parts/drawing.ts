@@ -1,0 +1,82 @@
+import uPlot from 'uplot';
+import type { ChartProps } from './chart.tsx';
+
+/** Times in milliseconds, then the values of each line. */
+export type Values = readonly (readonly (number | null)[])[];
+
+/** A drawn chart. */
+export interface Drawing {
+  set(values: Values): void;
+  end(): void;
+}
+
+const HEIGHT = 180;
+
+/** Draw a chart in an element, as wide as this. */
+export function draw(
+  place: HTMLElement,
+  { lines, format, sync }: Pick<ChartProps, 'lines' | 'format' | 'sync'>,
+  values: Values
+): Drawing {
+  const styles = getComputedStyle(place);
+  const color = (name: string) => styles.getPropertyValue(name).trim();
+  const axis = {
+    stroke: color('--text-quiet'),
+    grid: { stroke: color('--line'), width: 1 },
+    ticks: { show: false },
+    font: `11px ${styles.fontFamily}`
+  };
+  const plot = new uPlot(
+    {
+      width: place.clientWidth,
+      height: HEIGHT,
+      ms: 1,
+      cursor: { ...(sync !== undefined && { sync: { key: sync } }), drag: { x: false, y: false }, points: { size: 6 } },
+      legend: { show: true, live: true },
+      scales: { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      axes: [
+        {
+          ...axis,
+          space: 70,
+          values: [
+            [3_600_000, '{HH}:{mm}'],
+            [60_000, '{HH}:{mm}'],
+            [1_000, '{HH}:{mm}:{ss}']
+          ].map(row)
+        },
+        { ...axis, size: 56, values: (_, splits) => splits.map((value) => format(value)) }
+      ],
+      series: [
+        { label: '', value: '{HH}:{mm}:{ss}' },
+        ...lines.map(({ label, color: number }) => ({
+          label,
+          stroke: color(`--line-${number}`),
+          width: 1.5,
+          fill: `${color(`--line-${number}`)}18`,
+          points: { show: false },
+          value: (_: uPlot, value: number | null) => (value === null ? '–' : format(value))
+        }))
+      ]
+    },
+    dataOf(values),
+    place
+  );
+  const sizes = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT }));
+  sizes.observe(place);
+  return {
+    set: (next) => plot.setData(dataOf(next)),
+    end() {
+      sizes.disconnect();
+      plot.destroy();
+    }
+  };
+}
+
+/** A row of the formats of an axis: the increment from which it applies, and its text. */
+function row([increment, text]: (string | number)[]): (string | number | null)[] {
+  return [increment, text, null, null, null, null, null, null, 1];
+}
+
+function dataOf(values: Values): uPlot.AlignedData {
+  return values.map((list) => [...list]) as unknown as uPlot.AlignedData;
+}

@@ -1,0 +1,56 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+/** The state of something that a component loads. */
+export interface Loaded<T> {
+  readonly value: T | undefined;
+  readonly error: unknown;
+  readonly isLoading: boolean;
+  /** Load again. The value stays until the new one has come. */
+  reload(): void;
+}
+
+/**
+ * Load something when a component is shown, and again when its key changes. A later key cancels an earlier request.
+ * @param everyMs load again after this time, in the background
+ */
+export function useLoaded<T>(
+  key: string,
+  load: (signal: AbortSignal, isBackground: boolean) => Promise<T>,
+  { everyMs }: { readonly everyMs?: number | undefined } = {}
+): Loaded<T> {
+  const [state, setState] = useState<{ key: string; value: T | undefined; error: unknown; isLoading: boolean }>({
+    key,
+    value: undefined,
+    error: undefined,
+    isLoading: true
+  });
+  const [attempt, setAttempt] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    const aborted = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const run = async (isBackground: boolean) => {
+      try {
+        const value = await latest.current(aborted.signal, isBackground);
+        if (!aborted.signal.aborted) setState({ key, value, error: undefined, isLoading: false });
+      } catch (error) {
+        if (!aborted.signal.aborted) setState((before) => ({ ...before, key, error, isLoading: false }));
+      }
+      if (everyMs !== undefined && !aborted.signal.aborted) timer = setTimeout(() => void again(), everyMs);
+    };
+    const again = async () => {
+      if (document.visibilityState === 'visible') await run(true);
+      else timer = setTimeout(() => void again(), everyMs);
+    };
+    setState((before) =>
+      before.key === key ? { ...before, isLoading: true } : { key, value: undefined, error: undefined, isLoading: true }
+    );
+    void run(false);
+    return () => {
+      aborted.abort();
+      clearTimeout(timer);
+    };
+  }, [key, attempt]);
+  return { ...state, reload: () => setAttempt((count) => count + 1) };
+}

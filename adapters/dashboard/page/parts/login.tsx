@@ -1,0 +1,59 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { RequestError } from '../app/requests.ts';
+import { logIn, login } from '../app/session.ts';
+import { T } from '../texts.ts';
+import { described } from './problem.tsx';
+
+/** The form that asks for a user and a password. After it, the view that was asked for opens, because its address has not changed. */
+export function Login({ loginUrl, isAgain }: { readonly loginUrl: string | undefined; readonly isAgain: boolean }) {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => first.current?.focus(), []);
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const values = new FormData(form);
+    setBusy(true);
+    setProblem('');
+    try {
+      await logIn(`${values.get('id')}`, `${values.get('password')}`);
+      if (login.value.is === 'failed') setProblem(described(login.value.error).message);
+    } catch (error) {
+      setProblem(error instanceof RequestError && error.status === 401 ? T.login.wrong : described(error).message);
+      form.querySelector<HTMLInputElement>('[name=password]')?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="login" onSubmit={submit} aria-labelledby="login-title">
+      <h1 id="login-title" tabIndex={-1}>
+        {isAgain ? T.login.again : T.login.title}
+      </h1>
+      <p>{isAgain ? T.login.againAbout : T.login.about}</p>
+      <label>
+        <span>{T.login.id}</span>
+        <input ref={first} name="id" required autocomplete="username" autocapitalize="none" spellcheck={false} />
+      </label>
+      <label>
+        <span>{T.login.password}</span>
+        <input name="password" type="password" required autocomplete="current-password" />
+      </label>
+      {problem !== '' && (
+        <p class="problem-message" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="primary" disabled={isBusy}>
+        {isBusy ? T.login.busy : T.login.submit}
+      </button>
+      {loginUrl !== undefined && (
+        <p>
+          <a href={loginUrl}>{T.login.other}</a>
+        </p>
+      )}
+      <p class="aside">{T.login.forgotten}</p>
+    </form>
+  );
+}

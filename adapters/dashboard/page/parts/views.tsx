@@ -1,0 +1,45 @@
+import type { FunctionComponent } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { ViewName } from '../model/places.ts';
+import { T } from '../texts.ts';
+import type { IconName } from './icons.tsx';
+import { Problem } from './problem.tsx';
+
+/** A view: its code, which is loaded when it is first shown, and its place in the navigation. */
+interface View {
+  readonly load: () => Promise<{ readonly Page: FunctionComponent }>;
+  readonly group: keyof typeof T.groups;
+  readonly icon: IconName;
+  /** The view of the navigation that it belongs to, if it is not there itself. */
+  readonly within?: ViewName;
+}
+
+/** The views, in the order of the navigation. */
+export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
+  overview: { load: () => import('../pages/overview.tsx'), group: 'observe', icon: 'overview' }
+};
+
+const loaded = new Map<ViewName, FunctionComponent>();
+
+/** A view by its name. */
+export function ViewOf({ name }: { readonly name: ViewName }) {
+  const [error, setError] = useState<unknown>();
+  const [, setCount] = useState(0);
+  const Page = loaded.get(name);
+  useEffect(() => {
+    setError(undefined);
+    if (loaded.has(name)) return;
+    VIEW_ROWS[name].load().then(
+      (module) => {
+        loaded.set(name, module.Page);
+        setCount((count) => count + 1);
+      },
+      () => setError(new Error(T.shell.outdated))
+    );
+  }, [name]);
+  useEffect(() => {
+    document.title = `${T.views[name]} · ${T.name}`;
+  }, [name]);
+  if (error !== undefined) return <Problem error={error} onRetry={() => location.reload()} />;
+  return Page === undefined ? <p class="loading">{T.shell.loading}</p> : <Page key={name} />;
+}

@@ -1,0 +1,133 @@
+// The parts of the web page that need no browser: addresses, texts of numbers and names, payloads, the live stream.
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import {
+  agoText,
+  countText,
+  durationText,
+  namePartsOf,
+  rateText,
+  sizeText,
+  timeText
+} from '../../adapters/dashboard/page/model/format.ts';
+import { bytesOf, formOf, hexText, jsonText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
+import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+
+describe('Addresses of views', () => {
+  it('name the view and the choices in it, whatever characters they contain', () => {
+    const choices = { id: '../a b%2F&=+?#', empty: '', missing: undefined, 'right-to-left': '\u202Eabc' };
+    for (const view of Object.keys(VIEWS) as (keyof typeof VIEWS)[]) {
+      const url = new URL(`/base/console/${addressOf(view, choices)}`, 'http://host');
+      assert.deepEqual(placeOf(url.pathname, url.search, '/base/console/'), {
+        view,
+        choices: { id: '../a b%2F&=+?#', 'right-to-left': '\u202Eabc' }
+      });
+    }
+  });
+
+  it('lead to the overview at the mount, with or without a slash', () => {
+    for (const path of ['/console', '/console/']) assert.equal(placeOf(path, '', '/console/').view, 'overview');
+    assert.equal(placeOf('/', '', '/').view, 'overview');
+  });
+
+  it('lead to no view if they are outside of the mount or unknown', () => {
+    for (const path of ['/other', '/console/none', '/console/../x', '/consoles'])
+      assert.equal(placeOf(path, '', '/console/').view, undefined);
+  });
+});
+
+describe('Numbers', () => {
+  it('get separators and units, and at most four digits if they are scaled', () => {
+    assert.deepEqual([0, 999, 12_345.4, undefined].map(countText), ['0', '999', '12,345', '–']);
+    assert.deepEqual([0, 999, 1_000, 1_234, 999_960, 12_345_678, 5e12].map(sizeText), [
+      '0 B',
+      '999 B',
+      '1 kB',
+      '1.2 kB',
+      '1 MB',
+      '12.3 MB',
+      '5 TB'
+    ]);
+    assert.deepEqual([0.25, 12, 4_560, 1e6].map(rateText), ['0.3/s', '12/s', '4.6k/s', '1M/s']);
+  });
+
+  it('show durations in their two largest units', () => {
+    assert.deepEqual([0, 20, 1_000, 61_000, 3_600_000, 90_061_000, 259_500_000].map(durationText), [
+      '0 ms',
+      '20 ms',
+      '1 s',
+      '1 min 1 s',
+      '1 h',
+      '1 d 1 h',
+      '3 d'
+    ]);
+    assert.deepEqual(
+      [0, 1_500, 120_000, -5].map((ms) => agoText(1e6 - ms, 1e6)),
+      ['now', '1 s ago', '2 min ago', 'now']
+    );
+  });
+
+  it('show times in the zone of the reader', () => {
+    const at = new Date(2026, 10, 30, 9, 5, 7, 42).getTime();
+    assert.equal(timeText(at), '2026-11-30 09:05:07');
+    assert.equal(timeText(at, { ms: true }), '2026-11-30 09:05:07.042');
+    assert.equal(timeText('never'), 'never');
+    assert.equal(timeText(undefined), '–');
+  });
+});
+
+describe('Names that clients have chosen', () => {
+  const shown = (name: string, max?: number) =>
+    namePartsOf(name, max).parts.map(({ text, code }) => (code === undefined ? text : `[${text}]`));
+
+  it('mark blanks at their ends, controls, and characters that change the direction', () => {
+    assert.deepEqual(shown('a b'), ['a b']);
+    assert.deepEqual(shown('   '), ['[···]']);
+    assert.deepEqual(shown(' a  b '), ['[·]', 'a', '[··]', 'b', '[·]']);
+    assert.deepEqual(shown('a\u202Ecba\n'), ['a', '[U+202E]', 'cba', '[U+000A]']);
+    assert.deepEqual(shown('\u200bя\ufeff'), ['[U+200B]', 'я', '[U+FEFF]']);
+    assert.deepEqual(shown('<img onerror=alert(1)>'), ['<img onerror=alert(1)>']);
+  });
+
+  it('end between two characters if they are cut, and say how much is hidden', () => {
+    const { parts, hidden } = namePartsOf('x'.repeat(65_536), 100);
+    assert.deepEqual([parts[0].text.length, hidden], [100, 65_436]);
+    assert.deepEqual(namePartsOf('😀😀', 3), { parts: [{ text: '😀', code: undefined }], hidden: 2 });
+  });
+});
+
+describe('Payloads', () => {
+  const utf8 = (text: string) => new TextEncoder().encode(text);
+
+  it('take the form of JSON, text or hexadecimal by what they contain', () => {
+    assert.equal(formOf(utf8('{"a":[1]}')), 'json');
+    assert.equal(formOf(utf8('[1')), 'text');
+    assert.equal(formOf(utf8('21.5')), 'text');
+    assert.equal(formOf(utf8('a\nb\tü')), 'text');
+    assert.equal(formOf(utf8('a\0')), 'hex');
+    assert.equal(formOf(new Uint8Array([0xff, 0xfe])), 'hex');
+  });
+
+  it('keep the digits of numbers in JSON', () => {
+    assert.equal(
+      jsonText('{"a":12345678901234567890,"b":[1.0,{}, []],"c":"x, {\\"y\\": 1}"}'),
+      '{\n  "a": 12345678901234567890,\n  "b": [\n    1.0,\n    {},\n    []\n  ],\n  "c": "x, {\\"y\\": 1}"\n}'
+    );
+    assert.equal(jsonText('{'), undefined);
+    const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+    assert.equal(jsonText(deep), deep);
+  });
+
+  it('stand in lines of sixteen bytes in hexadecimal', () => {
+    assert.equal(
+      hexText(utf8('0123456789abcdef\0')),
+      `000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n000010  00${' '.repeat(45)}  .`
+    );
+  });
+
+  it('come from base64, and have no text if they are not UTF-8', () => {
+    assert.deepEqual(bytesOf('AP8='), new Uint8Array([0, 255]));
+    assert.equal(bytesOf('!'), undefined);
+    assert.equal(utf8Of(new Uint8Array([0xc3])), undefined);
+  });
+});
