@@ -39,6 +39,7 @@ const TOGETHER = [
   ['net'],
   ['robustness'],
   ['management'],
+  ['dashboard'],
   ['conformance'],
   ['store'],
   ['level'],

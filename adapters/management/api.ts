@@ -1,6 +1,14 @@
 import { checkBroker, passwordCheckOf } from '../../lib/adapter.ts';
 import { type Broker, InvalidInput } from '../../lib/index.ts';
-import { basicCredentials, Fault, type HttpMounts, mountsOf, type OpenApiDocument } from '../rest/index.ts';
+import {
+  basicCredentials,
+  Fault,
+  type HttpMounts,
+  type Identify,
+  mountsOf,
+  type OpenApiDocument,
+  type Service
+} from '../rest/index.ts';
 import { openApi, type RestInterface, RestService } from '../rest/kit/index.ts';
 import { EventStreams } from './event-stream.ts';
 import { documentStyle } from './openapi.ts';
@@ -51,7 +59,7 @@ export function managementApi(broker: Broker, options: ManagementOptions = {}): 
  */
 export function managementApis(broker: Broker, list: readonly ManagementOptions[]): ManagementApi {
   checkBroker(broker, 'managementApis');
-  const services = list.map((options) => new RestService(broker, management(broker, readManagementOptions(options))));
+  const services = list.map((options) => restService(broker, options));
   return {
     ...mountsOf(broker, services),
     openapi: (prefix = services[0]?.prefixes[0]) => {
@@ -61,6 +69,19 @@ export function managementApis(broker: Broker, list: readonly ManagementOptions[
       throw new InvalidInput('OPTION_INVALID', 'prefix', `one of ${all.join(', ')}`, prefix);
     }
   };
+}
+
+/**
+ * Make a service of the management interface, to be mounted beside others.
+ * @param identify identifies callers without credentials in the request; see `Guard`
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function managementService(broker: Broker, options: ManagementOptions, identify: Identify): Service {
+  return restService(broker, options, identify);
+}
+
+function restService(broker: Broker, options: ManagementOptions, identify?: Identify): RestService<ManagementMembers> {
+  return new RestService(broker, management(broker, { ...readManagementOptions(options), identify }));
 }
 
 /** The JSON text of documents: 260 kB, which take 4.5 ms. */
@@ -80,7 +101,10 @@ const DOCUMENT = operation({
   run: ({ document }) => new Reply(textOf(document()))
 });
 
-function management(broker: Broker, settings: ManagementSettings): RestInterface<ManagementMembers> {
+function management(
+  broker: Broker,
+  settings: ManagementSettings & { readonly identify?: Identify | undefined }
+): RestInterface<ManagementMembers> {
   const { revision, appOperations, errors, optionSource } = settings;
   const isOriginal = errors === 'original';
   const rows = OPERATIONS.filter((row) => row.in === undefined || row.in.includes(revision)).map((row) =>

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../lib/index.ts';
 
 /** The scope of a caller: all operations, or reading only. */
@@ -15,6 +16,10 @@ export interface Call {
   readonly query: string;
   /** IP address of the client; undefined if the server does not report it. */
   readonly remoteAddress: string | undefined;
+  /** True if the request arrived over TLS. False if it did at a proxy in front of the server. */
+  readonly isSecure: boolean;
+  /** The request as the server has it: of node:http, or of the Fetch API. For functions of the host app. */
+  readonly original: IncomingMessage | Request;
   /** The scope that the host app assigns to the client, for `credentials: 'host'`; undefined: none. */
   readonly scope?: Scope | undefined;
   /** The value of a header. @param name in lower case */
@@ -37,8 +42,8 @@ export interface BodyLimits {
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The text, or its parts in order. Each part is written before the next one is produced. */
-  readonly body: string | AsyncIterable<string>;
+  /** The text, its bytes, or its parts in order. Each part is written before the next one is produced. */
+  readonly body: string | Uint8Array<ArrayBuffer> | AsyncIterable<string>;
   /** Set if clients may read arbitrarily slowly, because unread data is not kept. */
   readonly isEndless?: true;
   /**
@@ -46,6 +51,11 @@ export interface Answer {
    * still sending.
    */
   readonly closes?: boolean;
+}
+
+/** True for a body that is sent as a whole, instead of in parts. */
+export function isWhole(body: Answer['body']): body is string | Uint8Array<ArrayBuffer> {
+  return typeof body === 'string' || body instanceof Uint8Array;
 }
 
 /** A service that is mounted on a server. */

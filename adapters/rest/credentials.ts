@@ -74,7 +74,8 @@ interface Remembered {
   readonly changes: number;
 }
 
-interface Basic {
+/** The id and the secret of a caller. */
+export interface Basic {
   readonly id: string;
   readonly secret: string;
 }
@@ -131,14 +132,30 @@ export class CredentialCheck {
     if (last?.source === source && isSame(last.header, header) && this.#counts(last.login)) return last.login.caller;
     const pair = basicCredentials(header) ?? (this.#acceptsBearer ? bearerToken(header) : undefined);
     if (pair === undefined) throw this.#unauthorized();
-    // without the address in the key, guesses from other addresses would not be limited while the credentials are in
-    // use
-    const key = crypto().createHmac('sha256', this.#secret()).update(`${source} ${header}`).digest('base64');
+    const key = this.#keyOf(source, header);
     const known = this.#right.get(key);
     if (known !== undefined && this.#counts(known)) {
       this.#last = { header, source, login: known };
       return known.caller;
     }
+    return this.#checkOnce(key, pair, address);
+  }
+
+  /**
+   * Check credentials that are in the body of a call. Failures count as those of a header.
+   * @throws Fault unauthorized, tooManyLogins
+   */
+  login(call: Call, pair: Basic): Promise<Caller> {
+    const address = clientAddress(call, this.#proxies);
+    return this.#checkOnce(this.#keyOf(loginSourceOf(address), JSON.stringify([pair.id, pair.secret])), pair, address);
+  }
+
+  /** Without the address, guesses from other addresses would not be limited while the credentials are in use. */
+  #keyOf(source: string, text: string): string {
+    return crypto().createHmac('sha256', this.#secret()).update(`${source} ${text}`).digest('base64');
+  }
+
+  #checkOnce(key: string, pair: Basic, address: string | undefined): Promise<Caller> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;
     const checked = this.#checkPair(key, pair, address).finally(() => this.#running.delete(key));

@@ -1,5 +1,5 @@
 import { BodyBytes, bodyIncomplete, bodyTooSlow, checkHeaders, checkParsed, textFromHost } from './body.ts';
-import type { Body, BodyLimits, Call, MountPorts, Scope } from './call.ts';
+import { type Body, type BodyLimits, type Call, isWhole, type MountPorts, type Scope } from './call.ts';
 import { Fault } from './fault.ts';
 import type { CallPlace, MountedServices } from './mounted-services.ts';
 
@@ -38,8 +38,8 @@ export function toFetch(services: MountedServices, ports: MountPorts): FetchHand
     const isLast = closes && request.body !== null && facts.body === undefined && request.headers.has('host');
     const headers = isLast ? { ...answer.headers, connection: 'close' } : answer.headers;
     if (request.method !== 'HEAD')
-      return new Response(typeof body === 'string' ? body : streamOf(body, ports), { status, headers });
-    if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
+      return new Response(isWhole(body) ? body : streamOf(body, ports), { status, headers });
+    if (!isWhole(body)) await body[Symbol.asyncIterator]().return?.();
     return new Response(null, { status, headers });
   };
 }
@@ -63,6 +63,8 @@ function callOf(
     method: request.method,
     ...place,
     remoteAddress: facts.remoteAddress,
+    isSecure: /^https:/i.test(request.url),
+    original: request,
     scope: facts.scope,
     header,
     body: (limits) => bodyOf(request, facts.body, { ...limits, header, ports })

@@ -1,8 +1,12 @@
-import type { Broker } from '../../lib/index.ts';
+// Browser checks come before credentials, since a page of another origin must not learn whether they were right. A caller
+// that the mount identifies, such as a person with a session, needs no other credentials; the rest is the same for all:
+// operations that load code need a caller that may do so.
+
+import type { Awaitable, Broker } from '../../lib/index.ts';
 import { BrowserChecks, type BrowserSettings, hostName } from './browser-checks.ts';
 import { net, once } from './builtins.ts';
 import type { Call } from './call.ts';
-import { type Caller, CredentialCheck, type Credentials } from './credentials.ts';
+import { type Basic, type Caller, CredentialCheck, type Credentials } from './credentials.ts';
 import { Fault } from './fault.ts';
 import { clientAddress, type TrustedProxies } from './proxies.ts';
 
@@ -20,10 +24,18 @@ export interface Guarded {
   readonly grantsAccess?: true;
 }
 
+/**
+ * Identifies callers by other means than HTTP Basic, such as the cookie of a session. Returns undefined if the caller
+ * needs credentials. @throws Fault unauthorized
+ */
+export type Identify = (call: Call) => Awaitable<Caller | undefined>;
+
 /** Settings of a guard. */
 interface GuardSettings extends BrowserSettings {
   readonly credentials: Credentials;
   readonly trustedProxies: TrustedProxies;
+  /** Asked before credentials are. Default: none. */
+  readonly identify?: Identify | undefined;
 }
 
 /** The interface that a guard protects. */
@@ -101,9 +113,26 @@ export class Guard {
     return this.#identities.limited(call, caller, { run, isWrong });
   }
 
+  /** Check a request that needs no credentials. @throws Fault notPermitted: a page of another origin has sent it */
+  checkBrowser(call: Call, isChange: boolean): void {
+    this.#browsers.check(call, isChange);
+  }
+
+  /**
+   * Check a change that comes with credentials in its body instead of a header: a login.
+   * @returns the sender
+   * @throws Fault unauthorized, tooManyLogins, notPermitted
+   */
+  async login(call: Call, credentials: Basic): Promise<Caller> {
+    this.#browsers.check(call, true);
+    return (this.#credentials ?? this.#identities).login(call, credentials);
+  }
+
   /** @param what the effect of the operation, if it requires an application or an administrator */
   async #callerOf(call: Call, what: string | undefined): Promise<Caller> {
-    const { credentials } = this.#settings;
+    const { credentials, identify } = this.#settings;
+    const identified = await identify?.(call);
+    if (identified !== undefined) return identified;
     if (credentials === 'host') {
       const { scope = 'administrator' } = call;
       if (scope !== 'administrator' && scope !== 'viewer')

@@ -26,7 +26,7 @@ export { Fault, type FaultKind, faultFor } from './fault.ts';
 /** @internal */
 export { faultParts } from './fault-headers.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
-export { Guard, type Guarded } from './guard.ts';
+export { Guard, type Guarded, type Identify } from './guard.ts';
 export {
   GUARD_OPTIONS,
   MOUNT_OPTIONS,

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../lib/index.ts';
 import {
   BodyBytes,
@@ -42,6 +43,8 @@ export function nodeCall(
     mountedAt: place.mountedAt,
     query: place.query,
     remoteAddress: request.socket?.remoteAddress,
+    isSecure: (request.socket as Partial<TLSSocket> | undefined)?.encrypted === true,
+    original: request,
     scope: request.embermqScope,
     header,
     body: (limits) => bodyOf(body(), header, limits, clock)

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/index.ts';
 import { isAtOwnPort } from '../upgrades/index.ts';
-import type { Answer, MountPorts } from './call.ts';
+import { type Answer, isWhole, type MountPorts } from './call.ts';
 
 /** Time that a client has to read the answer if its body is not read to the end. */
 const LINGER_MS = 2_000;
@@ -19,7 +19,7 @@ export async function send(
   try {
     // the host has answered meanwhile, for example after a timeout, or the client has disconnected
     if (response.headersSent || response.destroyed) await giveUp(answer);
-    else if (typeof answer.body !== 'string') await sendParts(request, response, answer.body, { answer, ports });
+    else if (!isWhole(answer.body)) await sendParts(request, response, answer.body, { answer, ports });
     else {
       const { status, headers, body, closes = false } = answer;
       const isLast = closes && !request.complete;
@@ -40,7 +40,7 @@ export async function send(
 
 /** End the parts of an answer that is not sent. */
 async function giveUp({ body }: Answer): Promise<void> {
-  if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
+  if (!isWhole(body)) await body[Symbol.asyncIterator]().return?.();
 }
 
 async function sendParts(

@@ -1,6 +1,6 @@
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import { Fault, type HttpMounts, mountsOf, type OpenApiDocument } from '../rest/index.ts';
+import { Fault, type HttpMounts, type Identify, mountsOf, type OpenApiDocument, type Service } from '../rest/index.ts';
 import { openApi, type RestInterface, RestService } from '../rest/kit/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { documentStyle } from './openapi.ts';
@@ -28,17 +28,33 @@ export interface StreamsHttp extends HttpMounts {
  */
 export function streamsApi(broker: Broker, options: StreamsApiOptions = {}): StreamsHttp {
   checkBroker(broker, 'streamsApi');
-  const service = new RestService(broker, streamRules(broker, readStreamsOptions(options)));
+  const service = restService(broker, options);
   return {
     ...mountsOf(broker, [service], 'answering a request about streams'),
     openapi: () => service.document
   };
 }
 
+/**
+ * Make the service of the interface, to be mounted beside others.
+ * @param identify identifies callers without credentials in the request; see `Guard`
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function streamsService(broker: Broker, options: StreamsApiOptions, identify: Identify): Service {
+  return restService(broker, options, identify);
+}
+
+function restService(broker: Broker, options: StreamsApiOptions, identify?: Identify): RestService<StreamsMembers> {
+  return new RestService(broker, streamRules(broker, { ...readStreamsOptions(options), identify }));
+}
+
 /** The paths of one rule. */
 const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 
-function streamRules(broker: Broker, settings: StreamsSettings): RestInterface<StreamsMembers> {
+function streamRules(
+  broker: Broker,
+  settings: StreamsSettings & { readonly identify?: Identify | undefined }
+): RestInterface<StreamsMembers> {
   const { streams } = broker;
   const { plugins } = settings;
   return {

@@ -9,7 +9,7 @@ import { withCors } from '../cors.ts';
 import type { Caller, Credentials } from '../credentials.ts';
 import type { OpenApiDocument } from '../document.ts';
 import { Fault } from '../fault.ts';
-import { Guard } from '../guard.ts';
+import { Guard, type Identify } from '../guard.ts';
 import type { TrustedProxies } from '../proxies.ts';
 import { Router } from '../router.ts';
 import { Audit } from './audit.ts';
@@ -50,6 +50,8 @@ interface RestSettings extends BrowserSettings {
   readonly prefix: readonly string[];
   readonly credentials: Credentials;
   readonly trustedProxies: TrustedProxies;
+  /** Identifies callers without credentials in the request; see `Guard`. */
+  readonly identify?: Identify | undefined;
   readonly maxBodyBytes: number;
   readonly bodyTimeout: number;
   readonly audit?: ((entry: AuditEntry) => void) | undefined;

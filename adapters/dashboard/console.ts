@@ -1,0 +1,185 @@
+// One service has all paths of the console, and hands those below `/api` and `/streams` to the two interfaces: as three
+// mounts, a base path of the host app with a segment `api` would be taken for the interface.
+
+import type { Broker } from '../../lib/index.ts';
+import { answerTo, faultOf, managementService } from '../management/parts/index.ts';
+import { type Answer, type Call, type Caller, Fault, Guard, parseJson, Router, type Service } from '../rest/index.ts';
+import { streamsService } from '../streams-api/parts/index.ts';
+import { Assets, type LoadFiles } from './assets.ts';
+import { Logins } from './logins.ts';
+import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
+
+/** A path of the console itself. */
+interface ConsoleRoute {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly path: string;
+  readonly run: (call: Call, params: Readonly<Record<string, string>>) => Promise<Answer>;
+}
+
+/** Maximum size of the body of a login. */
+const MAX_LOGIN_BYTES = 16_384;
+const ASSETS = '/assets/';
+const JSON_HEADERS = {
+  'content-type': 'application/json',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff'
+};
+
+/** The console of a broker, ready to be mounted. */
+export class Console implements Service {
+  readonly prefixes: readonly string[];
+  readonly #broker: Broker;
+  readonly #settings: DashboardSettings;
+  readonly #logins: Logins;
+  readonly #guard: Guard;
+  readonly #assets: Assets;
+  readonly #routes: Router<ConsoleRoute>;
+  /** The interfaces below the mount, by their paths. */
+  readonly #interfaces: Readonly<Record<string, Service>>;
+
+  /** @param given the options as they were given, for the interfaces */
+  constructor(broker: Broker, settings: DashboardSettings, given: DashboardOptions, load: LoadFiles) {
+    this.prefixes = [settings.prefix];
+    this.#broker = broker;
+    this.#settings = settings;
+    this.#logins = new Logins(broker, settings);
+    const identifyBelow = (path: string) => (call: Call) =>
+      this.#logins.identify(call, call.mountedAt.slice(0, -path.length || undefined));
+    this.#guard = new Guard(
+      broker,
+      { ...settings, origins: new Set(), identify: identifyBelow('') },
+      { name: 'console' }
+    );
+    this.#assets = new Assets(load);
+    this.#routes = new Router<ConsoleRoute>([
+      { method: 'GET', path: '/session', run: (call) => this.#session(call) },
+      { method: 'POST', path: '/login', run: (call) => this.#login(call) },
+      { method: 'POST', path: '/logout', run: (call) => this.#logout(call) }
+    ]);
+    const { optionSource, plugins } = given;
+    const shared = { ...sharedOptions(given), credentials: 'users' as const, prefix: '' };
+    const management = { ...shared, revision: 'hosted' as const, ...(optionSource && { optionSource }) };
+    const streams = { ...shared, errors: 'json' as const, ...(plugins && { plugins }) };
+    this.#interfaces = {
+      '/api': managementService(broker, management, identifyBelow('/api')),
+      '/streams': streamsService(broker, streams, identifyBelow('/streams'))
+    };
+  }
+
+  methods(path: string): readonly string[] {
+    const below = this.#below(path);
+    if (below !== undefined) return below.service.methods(below.path);
+    const methods = this.#routes.methods(path);
+    return methods.length > 0 ? methods : ['GET', 'HEAD'];
+  }
+
+  async answer(call: Call): Promise<Answer | undefined> {
+    const below = this.#below(call.path);
+    if (below !== undefined)
+      return below.service.answer({ ...call, path: below.path, mountedAt: call.mountedAt + below.prefix });
+    try {
+      const found = this.#routes.find(call.method === 'HEAD' ? 'GET' : call.method, call.path);
+      if (found !== undefined) return await found.row.run(call, found.params);
+      const answer = await this.#fileFor(call);
+      if (answer !== undefined || this.#settings.unmatched === 'next') return answer;
+      throw this.#unknown(call);
+    } catch (error) {
+      return this.#refusal(error, call);
+    }
+  }
+
+  #below(path: string): { readonly service: Service; readonly prefix: string; readonly path: string } | undefined {
+    for (const [prefix, service] of Object.entries(this.#interfaces))
+      if (path === prefix || path.startsWith(`${prefix}/`)) return { service, prefix, path: path.slice(prefix.length) };
+    return undefined;
+  }
+
+  /** The shell or another file of the page; undefined: neither is asked for. */
+  async #fileFor(call: Call): Promise<Answer | undefined> {
+    const { method, path } = call;
+    if (method !== 'GET' && method !== 'HEAD') return undefined;
+    if (path === '') return toFolder(call);
+    if (path.startsWith(ASSETS)) return this.#assets.file(path.slice(1), call);
+    const asksForPage = path === '/' || /\btext\/html\b/i.test(call.header('accept') ?? '');
+    return asksForPage ? this.#assets.shell(path) : undefined;
+  }
+
+  async #session(call: Call): Promise<Answer> {
+    const { caller, cookie } = await this.#logins.sessionFor(call, call.mountedAt);
+    return this.#loggedIn(caller, cookie);
+  }
+
+  async #login(call: Call): Promise<Answer> {
+    if (this.#logins.isOfHost)
+      throw new Fault('unknownPath', 'people log in to the host app, not here (option login of dashboard)');
+    const { id, password } = await this.#credentialsIn(call);
+    const caller = await this.#guard.login(call, { id, secret: password });
+    const { cookie } = this.#logins.open(caller, call, call.mountedAt);
+    return this.#loggedIn(caller, cookie);
+  }
+
+  async #logout(call: Call): Promise<Answer> {
+    this.#guard.checkBrowser(call, true);
+    const headers = { ...JSON_HEADERS, 'set-cookie': this.#logins.close(call, call.mountedAt) };
+    return { status: 200, headers, body: '{}' };
+  }
+
+  /** @throws Fault notJson, missingParameter, bodyTooLarge */
+  async #credentialsIn(call: Call): Promise<{ readonly id: string; readonly password: string }> {
+    const sent = await call.body({ maxBytes: MAX_LOGIN_BYTES, timeoutMs: this.#settings.bodyTimeout });
+    const body = 'text' in sent ? jsonOf(sent.text) : sent.value;
+    const { id, password } = (body ?? {}) as { readonly id?: unknown; readonly password?: unknown };
+    if (typeof id !== 'string' || typeof password !== 'string')
+      throw new Fault('missingParameter', 'the body must be an object with the texts "id" and "password"');
+    return { id, password };
+  }
+
+  #loggedIn({ id, scope }: Caller, cookie: string | undefined): Answer {
+    const { version, settings } = this.#broker;
+    const body = {
+      id,
+      scope,
+      node: settings.node,
+      version,
+      hasStreams: true,
+      viewerPayloads: this.#settings.viewerPayloads
+    };
+    const headers = cookie === undefined ? JSON_HEADERS : { ...JSON_HEADERS, 'set-cookie': cookie };
+    return { status: 200, headers, body: JSON.stringify(body) };
+  }
+
+  #unknown({ method, path }: Call): Fault {
+    const asked = `there is no ${method} ${path.slice(0, 200)} here`;
+    const methods = this.#routes.methods(path);
+    if (methods.length === 0) return new Fault('unknownPath', asked);
+    const allow = methods.join(', ');
+    return new Fault('unknownPath', `${asked}; this path has ${allow}`, undefined, { headers: { allow } });
+  }
+
+  #refusal(error: unknown, call: Call): Answer {
+    const known = faultOf(error);
+    if (known === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path} of the console`);
+    const fault = known ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
+    const answer = answerTo(fault, false);
+    const headers = { ...answer.headers, ...JSON_HEADERS };
+    const { loginUrl } = this.#settings;
+    if (fault.kind !== 'unauthorized' || loginUrl === undefined) return { ...answer, headers };
+    return { ...answer, headers, body: JSON.stringify({ ...JSON.parse(answer.body as string), loginUrl }) };
+  }
+}
+
+/** @throws Fault notJson */
+function jsonOf(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new Fault('notJson', `the body is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+/** Redirect from the path of the mount to the same with a slash, on which the relative addresses of the page rest. */
+function toFolder({ mountedAt, query }: Call): Answer {
+  const last = mountedAt.slice(mountedAt.lastIndexOf('/') + 1);
+  const location = `./${last}/${query === '' ? '' : `?${query}`}`;
+  return { status: 308, headers: { location, 'cache-control': 'no-store' }, body: '' };
+}

@@ -1,0 +1,43 @@
+// The cookie of a session [RFC 6265]. Cookies of one host are shared by all of its ports, so the name tells consoles of
+// several brokers apart; `HttpOnly` keeps scripts from it, `SameSite=Strict` pages of other sites.
+
+import { crypto } from '../rest/index.ts';
+
+/** Maximum number of cookies of one name that are looked at: browsers send those of longer paths first. */
+const MAX_COOKIES = 8;
+
+/** The name of the cookie of a console. @param mount the path at which the host app has it */
+export function cookieName(mount: string, node: string): string {
+  const digest = crypto().createHash('sha256').update(`${mount}\0${node}`).digest('hex');
+  return `embermq-${digest.slice(0, 16)}`;
+}
+
+/** The values of the cookies of a name in a header `Cookie`. */
+export function cookieValues(header: string | undefined, name: string): readonly string[] {
+  if (header === undefined) return [];
+  const found: string[] = [];
+  for (const pair of header.split(';')) {
+    const at = pair.indexOf('=');
+    if (at < 0 || pair.slice(0, at).trim() !== name) continue;
+    found.push(pair.slice(at + 1).trim());
+    if (found.length === MAX_COOKIES) break;
+  }
+  return found;
+}
+
+/** A value of the header `Set-Cookie`. @param value undefined: the browser deletes the cookie */
+export function cookieText(
+  name: string,
+  value: string | undefined,
+  { mount, isSecure }: { readonly mount: string; readonly isSecure: boolean }
+): string {
+  const end = value === undefined ? '; Max-Age=0' : '';
+  return `${name}=${value ?? ''}; Path=${pathOf(mount)}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}${end}`;
+}
+
+/** The path of the cookie. Browsers compare it with the path of the URL as it is, and a semicolon would end it. */
+function pathOf(mount: string): string {
+  const end = mount.search(/[^!-:<-~]/);
+  const path = end < 0 ? mount : mount.slice(0, mount.lastIndexOf('/', end));
+  return path === '' ? '/' : path;
+}

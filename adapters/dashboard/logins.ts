@@ -1,0 +1,151 @@
+// The sender of a request is the person of the session that its cookie names, or the person that the host app returns. A
+// request of the page without a person, such as a poll, says so and does not keep a session open. The page marks all of
+// its requests, because a browser opens its own dialog for an answer 401 with the scheme Basic.
+
+import type { Broker } from '../../lib/index.ts';
+import { type Call, type Caller, Fault, type Scope } from '../rest/index.ts';
+import { cookieName, cookieText, cookieValues } from './cookies.ts';
+import type { DashboardLoginFunction, DashboardSettings } from './options.ts';
+import { type Session, Sessions } from './sessions.ts';
+
+/** The header of requests of the page: `person`, or `background` for those that no person has caused. */
+const PAGE_HEADER = 'embermq-console';
+/** The scheme that the page gets instead of Basic. */
+const CHALLENGE = { 'www-authenticate': 'Session realm="embermq"' };
+const MAX_ID_LENGTH = 256;
+
+/** The sender of a request, and a new cookie for it. */
+interface Known {
+  readonly caller: Caller;
+  readonly session: Session;
+  /** The header `Set-Cookie`, if the session is new. */
+  readonly cookie?: string;
+}
+
+/** The people who have logged in to a console. */
+export class Logins {
+  readonly #broker: Broker;
+  readonly #login: DashboardLoginFunction | undefined;
+  readonly #sessions: Sessions;
+
+  constructor(broker: Broker, { login }: DashboardSettings) {
+    this.#broker = broker;
+    this.#login = login === 'users' ? undefined : login;
+    this.#sessions = new Sessions(broker.clock);
+  }
+
+  /** True if the host app logs people in. */
+  get isOfHost(): boolean {
+    return this.#login !== undefined;
+  }
+
+  /**
+   * The sender of a request; undefined: it may have credentials.
+   * @throws Fault unauthorized: the page has sent it without a login
+   */
+  async identify(call: Call, mount: string): Promise<Caller | undefined> {
+    const caller = this.isOfHost
+      ? await this.#callerOfHost(call)
+      : this.#sessionOf(call.header('cookie'), mount, isByPerson(call))?.caller;
+    if (caller !== undefined) return caller;
+    if (isOfPage(call) && call.header('authorization') === undefined) throw notLoggedIn();
+    return undefined;
+  }
+
+  /** The session of a request of the page. @throws Fault unauthorized */
+  async sessionFor(call: Call, mount: string): Promise<Known> {
+    const session = this.#sessionOf(call.header('cookie'), mount, isByPerson(call));
+    if (!this.isOfHost) {
+      if (session === undefined) throw notLoggedIn();
+      return { caller: session.caller, session };
+    }
+    const caller = await this.#callerOfHost(call);
+    if (session !== undefined && isSame(session.caller, caller)) return { caller: session.caller, session };
+    if (session !== undefined) this.#sessions.end(session);
+    if (caller === undefined) throw notLoggedIn();
+    return this.open(caller, call, mount);
+  }
+
+  /** The session of the cookies of an upgrade request. */
+  ofCookies(header: string | undefined, mount: string): Session | undefined {
+    return this.#sessionOf(header, mount, true);
+  }
+
+  /** Open a session after a login. A session of the same browser ends. */
+  open(caller: Caller, call: Call, mount: string): Known & { readonly cookie: string } {
+    const former = this.#sessionOf(call.header('cookie'), mount, false);
+    if (former !== undefined) this.#sessions.end(former);
+    const { session, token } = this.#sessions.open(caller);
+    return { caller, session, cookie: cookieText(this.#nameAt(mount), token, { mount, isSecure: isSecure(call) }) };
+  }
+
+  /** End the session of a request. @returns the header `Set-Cookie` */
+  close(call: Call, mount: string): string {
+    const session = this.#sessionOf(call.header('cookie'), mount, false);
+    if (session !== undefined) this.#sessions.end(session);
+    return cookieText(this.#nameAt(mount), undefined, { mount, isSecure: isSecure(call) });
+  }
+
+  /** End all sessions. */
+  closeAll(): void {
+    this.#sessions.endIf(() => true);
+  }
+
+  #nameAt(mount: string): string {
+    return cookieName(mount, this.#broker.settings.node);
+  }
+
+  #sessionOf(header: string | undefined, mount: string, byPerson: boolean): Session | undefined {
+    for (const token of cookieValues(header, this.#nameAt(mount))) {
+      const session = this.#sessions.find(token, byPerson);
+      if (session !== undefined) return session;
+    }
+    return undefined;
+  }
+
+  async #callerOfHost(call: Call): Promise<Caller | undefined> {
+    try {
+      const found: unknown = await this.#login?.(call.original);
+      return found === undefined || found === null ? undefined : callerOf(found);
+    } catch (error) {
+      this.#broker.failed(error, 'the function "login" of the dashboard');
+      return undefined;
+    }
+  }
+}
+
+/** @throws TypeError */
+function callerOf(found: unknown): Caller {
+  const { id, scope } = found as { readonly id?: unknown; readonly scope?: unknown };
+  if (typeof id !== 'string' || id === '' || id.length > MAX_ID_LENGTH || !isScope(scope))
+    throw new TypeError('it must return { id, scope }: a name, and "viewer" or "administrator"');
+  return { id, scope, kind: 'function', mayLoadCode: scope === 'administrator' };
+}
+
+function isScope(value: unknown): value is Scope {
+  return value === 'viewer' || value === 'administrator';
+}
+
+function isSame(a: Caller, b: Caller | undefined): boolean {
+  return a.id === b?.id && a.scope === b?.scope;
+}
+
+function isOfPage(call: Call): boolean {
+  return call.header(PAGE_HEADER) !== undefined;
+}
+
+/** Requests without the header are of a person: a link, or a program that has the cookie. */
+function isByPerson(call: Call): boolean {
+  return call.header(PAGE_HEADER) !== 'background';
+}
+
+/** The scheme of the page as the browser sees it: a proxy in front of the server may have removed TLS. */
+function isSecure(call: Call): boolean {
+  return call.isSecure || call.header('origin')?.startsWith('https:') === true;
+}
+
+function notLoggedIn(): Fault {
+  return new Fault('unauthorized', 'there is no login, or its session has ended: log in', undefined, {
+    headers: CHALLENGE
+  });
+}

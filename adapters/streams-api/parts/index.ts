@@ -1,0 +1,3 @@
+/** Parts of the interface of stream rules for the console, which has the interface below its own mount. */
+
+export { streamsService } from '../api.ts';
