@@ -83,7 +83,7 @@ export type { FeatureState } from './broker/features/feature.ts';
 export type { Features } from './broker/features/features.ts';
 export type { MessageHandler, SubscribeOptions } from './broker/messages/handler-subscriber.ts';
 export type { MessageStreamOptions } from './broker/messages/message-stream.ts';
-export type { AccessAnswer, AccessQuestion, AccessStep, DecisionStep } from './broker/rights/access-explainer.ts';
+export type { AccessAnswer, AccessQuestion, AccessStep } from './broker/rights/access-explainer.ts';
 export { Client, connectClient } from './client/client.ts';
 export type { ClientListener } from './client/listeners.ts';
 // under separate names: the broker has a MessageHandler and SubscribeOptions, too
@@ -105,6 +105,7 @@ export {
   type FieldTypes,
   type SubscribeResult
 } from './events/catalogue.ts';
+export type { DecisionStep } from './events/deciders.ts';
 export type { ErrorCodeEntry } from './events/error-codes/row.ts';
 export { ERROR_CODES } from './events/error-codes.ts';
 export type {

@@ -17,6 +17,7 @@ import { AclRecords } from './acl-records.ts';
 import { Applications } from './applications.ts';
 import { BannedClients } from './banned.ts';
 import { CredentialRecords } from './credential-records.ts';
+import { Deciders } from './deciders.ts';
 import { DeliveryRights } from './delivery-rights.ts';
 import { LoginLimit } from './login-limit.ts';
 import { ManagementUsers } from './management-users.ts';
@@ -99,6 +100,7 @@ export class AccessControl {
   readonly usernames: CredentialRecords;
   readonly logins: CredentialRecords;
   readonly rules: AccessRules;
+  readonly deciders: Deciders;
   readonly acl: AclRecords;
   readonly banned: BannedClients;
   readonly applications: Applications;
@@ -149,6 +151,7 @@ export class AccessControl {
     this.usernames = records('$usernames', 'user name');
     this.logins = records('$logins', 'login');
     this.rules = new AccessRules(() => this.#rulesChanged());
+    this.deciders = new Deciders(host.hooks, this.rules);
     const { rules, clientIds, usernames, logins } = this;
     this.deliveryRights = new DeliveryRights({ rules, settings: host.settings, clientIds, usernames, logins });
     this.acl = new AclRecords(services, own('$acl'), rules.records, () => rules.recordsChanged(this.acl.size > 0));

@@ -189,7 +189,7 @@ export class Engine {
     const rewrites = new TopicRewrite(services, () => this.#rewritesChanged());
 
     // The paths of PUBLISH, SUBSCRIBE and CONNECT.
-    this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites });
+    this.publishing = new Publishing(services, { pressure, routing, ledger, retainer, delayed, rewrites, access });
     const remove = (session: Session, filter: string) => this.subscribing.remove(session, filter);
     const sourceReview = new SourceReview(services, { access, sessions, routing, remove });
     const { publishing } = this;

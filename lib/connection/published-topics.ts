@@ -101,7 +101,7 @@ export class PublishedTopics {
   /** True if the client is known to have the right to publish to a topic. */
   #mayPublish(topic: string, epoch: number, nowMs: number): boolean {
     const verdicts = this.#epoch === epoch ? this.#verdicts : undefined;
-    if (verdicts?.get('publish', topic, nowMs) !== 0) return false;
+    if (verdicts?.get('publish', topic, nowMs)?.code !== 0) return false;
     this.#runsVersion = verdicts.version;
     this.#runsDueMs = verdicts.dueMs('publish', topic);
     return true;

@@ -1,3 +1,4 @@
+import type { Decider, DecisionStep } from '../events/deciders.ts';
 import type { RuleAction } from '../records/access-rule.ts';
 
 /** Longer topics are not cached: V8 searches a Map of long strings slowly, and many of them would take much memory. */
@@ -19,14 +20,20 @@ export interface VerdictRecord {
   readonly access: 'allow' | 'deny';
   /** Age in milliseconds. */
   readonly ageMs: number;
+  /** The participant that has refused it. */
+  readonly by?: DecisionStep;
+  /** The decider of a refusal in a phrase, for example `rule 3 of the source "acl": deny publish to "plant/#"`. */
+  readonly detail?: string;
 }
 
 /** A verdict in the cache. */
-interface Entry {
+interface CachedVerdict {
   /** 0: allowed; from 0x80: the reason code of the refusal. */
   readonly code: number;
   /** Milliseconds of the monotonic clock. */
   readonly sinceMs: number;
+  /** The decider of a refusal. */
+  readonly decider: Decider | undefined;
 }
 
 /**
@@ -37,17 +44,20 @@ export class Verdicts {
   /** Changes when a verdict is discarded: what depends on verdicts must then be decided again. */
   version = 0;
   readonly #limits: VerdictLimits;
-  readonly #entries: Readonly<Record<RuleAction, Map<string, Entry>>> = { publish: new Map(), subscribe: new Map() };
+  readonly #entries: Readonly<Record<RuleAction, Map<string, CachedVerdict>>> = {
+    publish: new Map(),
+    subscribe: new Map()
+  };
 
   constructor(limits: VerdictLimits) {
     this.#limits = limits;
   }
 
-  /** @returns 0: allowed; from 0x80: the reason code of the refusal; undefined: not known */
-  get(action: RuleAction, topic: string, nowMs: number): number | undefined {
+  /** @returns undefined: not known */
+  get(action: RuleAction, topic: string, nowMs: number): CachedVerdict | undefined {
     const entry = this.#entries[action].get(topic);
     if (entry === undefined) return undefined;
-    if (nowMs < entry.sinceMs + this.#limits.aclCacheTtl) return entry.code;
+    if (nowMs < entry.sinceMs + this.#limits.aclCacheTtl) return entry;
     this.#entries[action].delete(topic);
     this.version++;
     return undefined;
@@ -58,7 +68,7 @@ export class Verdicts {
     return (this.#entries[action].get(topic)?.sinceMs ?? -Infinity) + this.#limits.aclCacheTtl;
   }
 
-  set(action: RuleAction, topic: string, code: number, nowMs: number): void {
+  set(action: RuleAction, topic: string, code: number, nowMs: number, decider?: Decider): void {
     const { aclCacheMaxSize } = this.#limits;
     if (topic.length > MAX_TOPIC_CHARS || aclCacheMaxSize === 0) return;
     const entries = this.#entries[action];
@@ -69,7 +79,7 @@ export class Verdicts {
         this.version++;
         break;
       }
-    entries.set(topic, { code, sinceMs: nowMs });
+    entries.set(topic, { code, sinceMs: nowMs, decider });
   }
 
   /** The valid verdicts, the newest first. */
@@ -77,8 +87,9 @@ export class Verdicts {
     const { aclCacheTtl } = this.#limits;
     return (['publish', 'subscribe'] as const)
       .flatMap((action) =>
-        [...this.#entries[action]].map(([topic, { code, sinceMs }]): VerdictRecord => {
-          return { action, topic, access: code === 0 ? 'allow' : 'deny', ageMs: nowMs - sinceMs };
+        [...this.#entries[action]].map(([topic, { code, sinceMs, decider }]): VerdictRecord => {
+          const by = decider && { by: decider.by, detail: decider.text };
+          return { action, topic, access: code === 0 ? 'allow' : 'deny', ageMs: nowMs - sinceMs, ...by };
         })
       )
       .filter(({ ageMs }) => ageMs < aclCacheTtl)

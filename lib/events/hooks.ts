@@ -16,7 +16,7 @@ import type { ConnectPacket, QoS, UserProperty } from '../packets/types.ts';
 import type { AccessRule } from '../records/access-rule.ts';
 import type { ClientInfo, TransportInfo } from '../records/client.ts';
 import type { Zone } from '../records/zone.ts';
-import { OpenQuestions, SubscribeQuestion } from './questions.ts';
+import { OpenQuestions } from './questions.ts';
 import type { SubscriptionOptions } from './subscription-options.ts';
 
 /** A value or a promise of it. */
@@ -248,11 +248,13 @@ interface SourceHookOptions extends HookOptions {
   readonly isDeciding?: boolean;
 }
 
-/** An object that aborts the signal of a request; `AbortController` is one. */
-interface Abortable {
+/** A question in progress, which can abort the signal of its request; see `Question`. */
+interface Asked {
   /** True if the signal is already aborted. */
   readonly isAborted?: boolean;
   abort(reason: Error): void;
+  /** Note which function is asked now. @param hook undefined: all have been asked, and none has decided */
+  asking?(hook: object | undefined): void;
 }
 
 /** Names of all hooks, in the order in which they run. */
@@ -387,7 +389,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation?: Abortable
+    cancellation?: Asked
   ): A | undefined | Promise<A | undefined> {
     return this.#from(0, name, hooks, request, onFailure, client, cancellation);
   }
@@ -399,22 +401,20 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Abortable | undefined
+    cancellation: Asked | undefined
   ): A | undefined | Promise<A | undefined> {
     for (; at < hooks.length; at++) {
+      cancellation?.asking?.(hooks[at]);
       const answer = this.call(name, hooks[at], request, onFailure, client, cancellation);
       if (isThenable(answer)) {
         const next = at + 1;
         return answer.then((value) => {
-          if (value == null) return this.#from(next, name, hooks, request, onFailure, client, cancellation);
-          if (value !== onFailure) noteDecider(request, hooks[next - 1]);
-          return value;
+          return value ?? this.#from(next, name, hooks, request, onFailure, client, cancellation);
         });
       }
-      if (answer == null) continue;
-      if (answer !== onFailure) noteDecider(request, hooks[at]);
-      return answer;
+      if (answer != null) return answer;
     }
+    cancellation?.asking?.(undefined);
     return undefined;
   }
 
@@ -425,7 +425,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation?: Abortable
+    cancellation?: Asked
   ): A | Promise<A> {
     const work = this.#work;
     // the closure for each call is created only while a test clock is watching
@@ -441,7 +441,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Abortable | undefined
+    cancellation: Asked | undefined
   ): A | Promise<A> {
     try {
       const answer = hook(request);
@@ -462,7 +462,7 @@ export class HookRegistry {
     request: Q,
     onFailure: A,
     client: ClientInfo | undefined,
-    cancellation: Abortable | undefined
+    cancellation: Asked | undefined
   ): Promise<A> {
     return new Promise((resolve) => {
       let isOpen = true;
@@ -620,10 +620,6 @@ function unknownAnswer(name: HookName, key: string, keys: readonly string[]): In
   const hint = near === undefined ? allowed : `did you mean "${near}"?`;
   const text = `the hook ${name} returned an object with the unknown key "${key}"; ${hint}`;
   return new InvalidInput('HOOK_ANSWER_INVALID', key, `one of ${keys.join(', ')}`, key, text);
-}
-
-function noteDecider(request: unknown, hook: object): void {
-  if (request instanceof SubscribeQuestion) request.decidedBy(hook);
 }
 
 /** Check whether a value is a promise. */

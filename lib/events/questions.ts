@@ -30,18 +30,36 @@ export class OpenQuestions {
   }
 }
 
-/** A question to an authorize hook. */
-class Question extends Cancellation {
+/** A question to hooks, and the functions that decide about it. */
+export class Question extends Cancellation {
+  /** The function that was asked last. If its answer is final, it is the decider; undefined if none has decided. */
+  #asked: object | undefined = undefined;
+  #undecidedBy: object | undefined = undefined;
   #isUndecided = false;
+
+  get asked(): object | undefined {
+    return this.#asked;
+  }
+
+  /** The last function that could not decide. */
+  get undecidedBy(): object | undefined {
+    return this.#undecidedBy;
+  }
 
   /** True if a hook could not decide. */
   get isUndecided(): boolean {
     return this.#isUndecided;
   }
 
+  /** Note which function is asked now. @param hook undefined: all have been asked, and none has decided @internal */
+  asking(hook: object | undefined): void {
+    this.#asked = hook;
+  }
+
   /** Called by a hook that cannot decide: the answer is not cached. */
   undecided(): void {
     this.#isUndecided = true;
+    this.#undecidedBy = this.#asked;
   }
 }
 
@@ -66,8 +84,6 @@ export class SubscribeQuestion extends Question {
   readonly filter: string;
   readonly options: SubscriptionOptions;
   readonly #open: OpenQuestions;
-  /** The function whose answer was final. */
-  #decider: object | undefined = undefined;
   #giveUp: (() => void) | undefined = undefined;
 
   constructor(client: ClientInfo, open: OpenQuestions, filter: string, options: SubscriptionOptions) {
@@ -77,16 +93,6 @@ export class SubscribeQuestion extends Question {
     this.options = options;
     this.#open = open;
     open.add(this);
-  }
-
-  /** The function whose answer was final; undefined if none has decided, or if it failed. */
-  get decider(): object | undefined {
-    return this.#decider;
-  }
-
-  /** @internal */
-  decidedBy(hook: object): void {
-    this.#decider = hook;
   }
 
   /** Wait for the answer, which may never come. @param otherwise the result if the question is aborted first */

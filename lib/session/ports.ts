@@ -9,6 +9,7 @@ import type { TimeReading } from '../base/time-reading.ts';
 import type { ConnectionOwner, ConnectionPorts, HandlerTable } from '../connection/ports.ts';
 import type { PublishedTopics } from '../connection/published-topics.ts';
 import type { DropPlace } from '../events/announcer.ts';
+import type { Decider } from '../events/deciders.ts';
 import type { Events } from '../events/events.ts';
 import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
@@ -25,11 +26,12 @@ import type { WillState } from './life/will.ts';
 import type { SessionClient } from './session-client.ts';
 import type { TotalBacklog } from './total-backlog.ts';
 
-/** The decision of the hooks on a message: a reason code of 0x80 or above refuses it. */
+/** The decision of the hooks on a message: a reason code of 0x80 or above refuses it, and then there is a decider. */
 export interface PublishDecision {
   readonly message: Message;
   readonly route: Route;
   readonly reasonCode: number;
+  readonly decider?: Decider | undefined;
 }
 
 /** A client that the broker rejects. */
@@ -132,7 +134,13 @@ export interface SessionHandlers<S> {
 
 /** Reports of dropped messages and internal errors, as events and in the metrics. */
 export interface Announcements {
-  dropped(message: Message, reason: DropReason, client: ClientInfo | undefined, place?: DropPlace): void;
+  dropped(
+    message: Message,
+    reason: DropReason,
+    client: ClientInfo | undefined,
+    place?: DropPlace,
+    refusal?: Decider
+  ): void;
   failed(error: unknown, during: string, client: ClientInfo | undefined): void;
 }
 
@@ -153,8 +161,11 @@ interface PublishingPort {
     /** Ask the hooks `deliver`. @returns the message for this receiver; undefined if it does not get it */
     deliverable(message: Message, client: ClientInfo): Message | undefined;
   };
-  /** Tell whether a subscriber of this route would have to queue this QoS 1 or 2 message and has no room for it. */
-  refuses(message: Message, route: Route): boolean;
+  /**
+   * Tell what refuses a QoS 1 or 2 message, because a subscriber of this route would have to queue it and has no room for it.
+   * @returns undefined: nothing
+   */
+  refusal(message: Message, route: Route): Decider | undefined;
   /** Deliver a message to all subscribers of its route. @returns how many accepted it */
   route(message: Message, route: Route): number;
   /** Store a message to `$delayed/...` until it is due. @returns a reason code */

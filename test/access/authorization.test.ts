@@ -381,7 +381,7 @@ describe('the ACL cache of a connection', () => {
     assert.deepEqual(access.cache('c'), [
       { action: 'subscribe', topic: 'yes', access: 'allow', ageMs: 0 },
       { action: 'publish', topic: 'yes', access: 'allow', ageMs: 1000 },
-      { action: 'publish', topic: 'no', access: 'deny', ageMs: 1000 }
+      { action: 'publish', topic: 'no', access: 'deny', ageMs: 1000, by: 'source', detail: 'the source "remote"' }
     ]);
     asked.length = 0;
     for (const topic of ['yes', 'no', 'third', 'yes']) await mayPublish(client, topic);

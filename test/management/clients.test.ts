@@ -104,9 +104,10 @@ for (const revision of LATER)
       await client.publish('yes', '', { qos: 1 });
       await assert.rejects(client.publish('no', '', { qos: 1 }));
       const { data } = (await server.call('GET', '/api/clients/c/acl_cache')).body;
-      assert.deepEqual(data.map(({ access, topic, result }: Row) => [access, topic, result]).sort(), [
-        ['publish', 'no', 'deny'],
-        ['publish', 'yes', 'allow']
+      const rows = data.map(({ access, topic, result, by, detail }: Row) => [access, topic, result, by, detail]);
+      assert.deepEqual(rows.sort(), [
+        ['publish', 'no', 'deny', 'hook', 'a hook of the app'],
+        ['publish', 'yes', 'allow', undefined, undefined]
       ]);
       for (const { updated_time } of data) assert.ok(Math.abs(updated_time - Date.now()) < 60_000);
       await client.publish('yes', '', { qos: 1 });

@@ -56,7 +56,9 @@ const CACHE = listOf(
     access: oneOf(['publish', 'subscribe'], 'The action that was checked'),
     topic: text('The topic name or topic filter'),
     result: oneOf(['allow', 'deny'], 'The answer'),
-    updated_time: integer('When it was given, in milliseconds since 1970')
+    updated_time: integer('When it was given, in milliseconds since 1970'),
+    by: optional(text('What refuses it: records, client, rules, source, hook or default; see `GET /x/rights`')),
+    detail: optional(text('What refuses it, in a phrase, for example the rule with its number and its source'))
   })
 );
 
@@ -202,11 +204,14 @@ export const CLIENTS = [
       if (!broker.sessions.has(clientid))
         throw new Fault('unknownClient', `there is no client "${clientid}"`, 'not_found');
       const now = broker.clock.now();
-      return broker.access.cache(clientid).map(({ action, topic, access, ageMs }) => ({
+      // undefined fields are not written
+      return broker.access.cache(clientid).map(({ action, topic, access, ageMs, by, detail }) => ({
         access: action,
         topic,
         result: access,
-        updated_time: Math.round(now - ageMs)
+        updated_time: Math.round(now - ageMs),
+        by,
+        detail
       }));
     }
   })

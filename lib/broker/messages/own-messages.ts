@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache';
 import { BrokerError, InvalidInput, NotAuthorized, StateError } from '../../base/errors.ts';
+import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import type { DropReason } from '../../events/reasons.ts';
 import { type AppMessageInput, awaitCommit, Message, type MessageInput } from '../../packets/message.ts';
@@ -27,7 +28,7 @@ import type { PublishingHost } from './publishing.ts';
 /** The path of a message that `OwnMessages` uses; see `Publishing`. */
 interface MessagePath {
   readonly hooks: MessageHooks;
-  refuses(message: Message, route: Route): boolean;
+  refusal(message: Message, route: Route): Decider | undefined;
   route(message: Message, route: Route): number;
   delay(message: Message): number;
 }
@@ -74,7 +75,7 @@ export class OwnMessages {
     const route = host.routing.of(message.topic);
     if (route.kind === TopicKind.system && !client.isSuperuser) {
       this.#publishing.hooks.announce(message, route, client, false);
-      services.announcer.dropped(message, 'not_authorized', undefined);
+      services.announcer.dropped(message, 'not_authorized', undefined, route, DECIDERS.systemTopic);
       return undefined;
     }
     return this.#settle(this.#publishing.hooks.decide(message, route, client), 'publishing a will', client);
@@ -92,13 +93,14 @@ export class OwnMessages {
     const services = this.#services;
     const host = this.#host;
     const finish = (outcome: PublishDecision): boolean => {
-      if (outcome.reasonCode !== 0)
-        services.announcer.dropped(outcome.message, dropReason(outcome.reasonCode), undefined);
-      else if (outcome.route.kind === TopicKind.delayed) this.#publishing.delay(outcome.message);
+      if (outcome.reasonCode !== 0) {
+        const { message, route, reasonCode, decider } = outcome;
+        services.announcer.dropped(message, dropReason(reasonCode), undefined, route, decider);
+      } else if (outcome.route.kind === TopicKind.delayed) this.#publishing.delay(outcome.message);
       else {
         const route = host.routing.freshened(outcome.route);
-        if (host.pressure.isRefusing && this.#publishing.refuses(outcome.message, route))
-          services.announcer.dropped(outcome.message, 'quota', undefined);
+        const decider = host.pressure.isRefusing ? this.#publishing.refusal(outcome.message, route) : undefined;
+        if (decider !== undefined) services.announcer.dropped(outcome.message, 'quota', undefined, route, decider);
         else this.#publishing.route(outcome.message, route);
       }
       return outcome.reasonCode !== ReasonCode.serverShuttingDown;
@@ -269,7 +271,8 @@ export class OwnMessages {
     if (outcome.reasonCode !== 0) throw refusedByHook(outcome);
     if (outcome.route.kind !== TopicKind.delayed) {
       const route = routing.freshened(outcome.route);
-      if (pressure.isRefusing && this.#publishing.refuses(outcome.message, route)) throw this.#noRoom(outcome.message);
+      const decider = pressure.isRefusing ? this.#publishing.refusal(outcome.message, route) : undefined;
+      if (decider !== undefined) throw this.#noRoom(outcome.message, decider);
       return this.#publishing.route(outcome.message, route);
     }
     const code = this.#publishing.delay(outcome.message);
@@ -278,8 +281,8 @@ export class OwnMessages {
   }
 
   /** The error of `broker.publish` if a message has to be queued and there is no room. No subscriber has received the message. */
-  #noRoom(message: Message): BrokerError {
-    this.#services.announcer.dropped(message, 'quota', undefined);
+  #noRoom(message: Message, decider: Decider): BrokerError {
+    this.#services.announcer.dropped(message, 'quota', undefined, undefined, decider);
     const why = this.#host.pressure.isSpaceLow
       ? this.#noSpace
       : 'memory in use stays above memoryHighWatermark; raise it, or lower maxTotalMqueueBytes';

@@ -1,5 +1,11 @@
+// `route` is the one way of a message to its subscribers, after all that may refuse it; `routeRun` does the same for a
+// run of QoS 0 frames, without making messages. Listeners and watchers may change subscriptions, so the route is
+// freshened after each of them.
+
+import type { Deciders } from '../../access/deciders.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { messagesOf } from '../../connection/frames.ts';
+import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import type { Pressure } from '../../monitor/machine/pressure.ts';
@@ -30,6 +36,7 @@ export interface PublishingHost {
   readonly pressure: Pressure;
   /** undefined: there is no store. */
   readonly ledger: Ledger | undefined;
+  readonly access: { readonly deciders: Deciders };
 }
 
 /** The path of a message through the broker: retained copy, subscribers. */
@@ -47,24 +54,32 @@ export class Publishing {
     this.#services = services;
     this.#host = host;
     this.#ledger = host.ledger;
-    this.hooks = new MessageHooks(services, host.routing, host.rewrites);
+    this.hooks = new MessageHooks(services, host.routing, host.rewrites, host.access.deciders);
     this.own = new OwnMessages(services, host, this);
   }
 
   /**
-   * Tell whether a QoS 1 or 2 message would have to be queued for a subscriber on its route although there is no room in memory or in the
-   * store. Called before any delivery, and only while `isRefusing`.
+   * Tell what refuses a QoS 1 or 2 message, because it would have to be queued for a subscriber on its route although there is no room in
+   * memory or in the store. Called before any delivery, and only while `isRefusing`.
+   * @returns undefined: nothing
    */
-  refuses(message: Message, { targets, groups }: Route): boolean {
+  refusal(message: Message, { targets, groups }: Route): Decider | undefined {
     const { isMemoryExhausted, isSpaceLow } = this.#host.pressure;
-    if (message.qos === 0) return false;
-    const lacksRoom = (isPersisted: boolean, hasRoom: boolean) =>
-      isPersisted ? isSpaceLow : isMemoryExhausted && !hasRoom;
+    if (message.qos === 0) return undefined;
+    const missing = (isPersisted: boolean, hasRoom: boolean): Decider | undefined => {
+      if (isPersisted) return isSpaceLow ? DECIDERS.storeFull : undefined;
+      return isMemoryExhausted && !hasRoom ? DECIDERS.memoryShort : undefined;
+    };
     for (const { subscriber, qos, noLocal } of targets) {
       if (qos === 0 || (noLocal && subscriber.receiver?.clientId === message.clientId)) continue;
-      if (lacksRoom(subscriber.isPersisted, subscriber.hasRoom)) return true;
+      const decider = missing(subscriber.isPersisted, subscriber.hasRoom);
+      if (decider !== undefined) return decider;
     }
-    return groups.some((group) => lacksRoom(group.mayPersist, group.hasRoom));
+    for (const group of groups) {
+      const decider = missing(group.mayPersist, group.hasRoom);
+      if (decider !== undefined) return decider;
+    }
+    return undefined;
   }
 
   /** Report a message, retain it if requested, and deliver it to the subscribers. @returns the number of subscribers that accepted it */
@@ -175,18 +190,22 @@ export class Publishing {
   delay(message: Message): number {
     const refusal = this.#addDelayed(message);
     if (refusal === undefined) return ReasonCode.noMatchingSubscribers;
-    this.#services.announcer.dropped(message, refusal, undefined);
-    return DROP_REASONS[refusal].reasonCode;
+    const [reason, decider] = refusal;
+    this.#services.announcer.dropped(message, reason, undefined, undefined, decider);
+    return DROP_REASONS[reason].reasonCode;
   }
 
-  #addDelayed(message: Message): 'topic_invalid' | 'not_authorized' | 'quota' | undefined {
+  #addDelayed(message: Message): readonly [reason: 'topic_invalid' | 'not_authorized' | 'quota', Decider] | undefined {
     const { clock } = this.#services;
     const { delayed } = this.#host;
     const delay = delayed.isStarted ? parseDelayed(message.topic, clock.now() / 1000) : 'invalid';
-    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined) return 'topic_invalid';
-    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && publisherOf(message) !== undefined) return 'not_authorized';
-    if (this.#host.pressure.isSpaceLow) return 'quota';
-    return delayed.add(message, delay.topic, delay.delayMs) === 'added' ? undefined : 'quota';
+    if (typeof delay !== 'object' || checkTopicName(delay.topic) !== undefined)
+      return ['topic_invalid', DECIDERS.delayedTopic];
+    if (/^\$(SYS|delayed)(\/|$)/.test(delay.topic) && publisherOf(message) !== undefined)
+      return ['not_authorized', DECIDERS.delayedSystemTopic];
+    if (this.#host.pressure.isSpaceLow) return ['quota', DECIDERS.storeFull];
+    const isAdded = delayed.add(message, delay.topic, delay.delayMs) === 'added';
+    return isAdded ? undefined : ['quota', DECIDERS.delayedFull];
   }
 }
 

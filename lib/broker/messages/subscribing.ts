@@ -88,7 +88,7 @@ export class Subscribing {
   constructor(services: Services, host: SubscribingHost) {
     this.#services = services;
     this.#host = host;
-    this.#decisions = new FilterDecisions(services);
+    this.#decisions = new FilterDecisions(services, host.access.deciders);
   }
 
   /** Process the filters of a SUBSCRIBE in order and answer with one SUBACK [MQTT-3.8.4-5]. */

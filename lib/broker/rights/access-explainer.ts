@@ -10,6 +10,7 @@ import { isSystem } from '../../access/rule.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import { checkNames, checkObject } from '../../base/fields.ts';
 import type { VerdictRecord } from '../../connection/verdicts.ts';
+import type { DecisionStep } from '../../events/deciders.ts';
 import { allowsUnmatched, type HookOrigin, isApproval, type Refusal } from '../../events/hooks.ts';
 import { OpenQuestions, PublishQuestion, SubscribeQuestion } from '../../events/questions.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
@@ -38,22 +39,6 @@ export interface AccessQuestion {
   /** Ask hooks of the app, and sources that query an external system, such as a server. Default false. */
   readonly ask?: boolean | undefined;
 }
-
-/**
- * The participants in a decision: bans; the superuser flag; built-in checks (the form of topics, limits of the zone, `$SYS`); rules that
- * are set at run time (`records`), that the client got with its authentication (`client`), or that a source has given to the broker
- * (`rules`); a source that is asked; a hook of the app; and `aclNomatch`, by which everything else is decided (`default`).
- */
-export type DecisionStep =
-  | 'ban'
-  | 'superuser'
-  | 'builtin'
-  | 'records'
-  | 'client'
-  | 'rules'
-  | 'source'
-  | 'hook'
-  | 'default';
 
 /** One step of a decision. */
 export interface AccessStep {

@@ -4,8 +4,10 @@
 // undecided is never kept for the connection, and has to be asked for again after `RETRY_MS` if it allows the
 // subscription.
 
+import { type Deciders, filterDecider } from '../../access/deciders.ts';
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import type { Verdicts } from '../../connection/verdicts.ts';
+import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import {
   allowsUnmatched,
   type ChangedFilter,
@@ -20,6 +22,7 @@ import { SubscribeQuestion } from '../../events/questions.ts';
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
 import type { SessionClient } from '../../session/session-client.ts';
+import { innerFilter } from '../../topics/topic.ts';
 import type { Services } from '../services.ts';
 import { aclMetric } from './message-hooks.ts';
 
@@ -46,6 +49,8 @@ export interface FilterDecision {
   readonly isFromSource?: boolean;
   /** True if a hook or a source has failed, or has declared that it cannot decide. */
   readonly isFailure?: boolean;
+  /** The decider of a refusal. */
+  readonly decider?: Decider | undefined;
   /** True if the connection has cached the decision from an earlier question. */
   readonly isCached?: boolean;
 }
@@ -63,9 +68,11 @@ interface FilterQuestion {
 /** Calls the authorizeSubscribe hooks, which include rules and sources. */
 export class FilterDecisions {
   readonly #services: Services;
+  readonly #deciders: Deciders;
 
-  constructor(services: Services) {
+  constructor(services: Services, deciders: Deciders) {
     this.#services = services;
+    this.#deciders = deciders;
   }
 
   /** Report and return the decision that needs no hook; undefined if hooks must be asked. */
@@ -91,22 +98,24 @@ export class FilterDecisions {
     const { nowMs } = time;
     const known = verdicts?.get('subscribe', filter, nowMs);
     if (known !== undefined) {
-      const isExpiring = known === 0 && hooks.asksForSubscriptions; // the source may have decided
+      const { code, decider } = known;
+      const isExpiring = code === 0 && hooks.asksForSubscriptions; // the source may have decided
       return {
         filter,
-        code: known === 0 ? options.qos : known,
+        code: code === 0 ? options.qos : code,
         dueMs: isExpiring ? verdicts?.dueMs('subscribe', filter) : undefined,
+        decider,
         isCached: true
       };
     }
     metrics.counts[Metric.clientCheckAcl]++;
     return this.#ask(filter, asked, hooks.authorizeSubscribe, (answer, question, isAllowed) => {
-      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, question.decider, asked);
+      if (isChanged(answer) && answer.filter !== filter) return this.#askAboutChange(answer, question.asked, asked);
       const decision = this.#decisionOf(filter, answer ?? isAllowed, question, asked, answer);
-      const { code, isFailure } = decision;
+      const { code, isFailure, decider } = decision;
       if (isFailure) return decision;
       if (code >= 0x80 || (isApproval(answer ?? isAllowed) && !isChanged(answer)))
-        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs);
+        verdicts?.set('subscribe', filter, code >= 0x80 ? code : 0, nowMs, decider);
       return decision.dueMs === undefined ? decision : { ...decision, dueMs: nowMs + settings.aclCacheTtl };
     });
   }
@@ -140,8 +149,8 @@ export class FilterDecisions {
           return decide(hasChanged ?? isAllowed);
         return this.#askAboutNames(filter, names, asked, left, (isApproved) => decide(isApproved || isAllowed));
       }
-      const changing = left.filter((hook) => hook === question.decider);
-      const others = left.filter((hook) => hook !== question.decider);
+      const changing = left.filter((hook) => hook === question.asked);
+      const others = left.filter((hook) => hook !== question.asked);
       const goOn = (isApproved: boolean) => this.#again(filter, names, asked, others, isApproved);
       if (answer.filter === filter) return goOn(hasChanged !== false);
       return this.#askAboutNames(filter, names, asked, changing, goOn);
@@ -186,14 +195,14 @@ export class FilterDecisions {
         );
         announcer.failed(wrong, 'hook authorizeSubscribe', client);
       }
-      return { filter, code: fault, dueMs: undefined };
+      return { filter, code: fault, dueMs: undefined, decider: filterDecider(fault) };
     }
     const others = hooks.authorizeSubscribe.filter((hook) => hook !== decider);
     return this.#ask(filter, asked, others, (answer, second) => {
       if (isChanged(answer) && answer.filter !== filter) {
         const text = `two authorizeSubscribe hooks have changed a filter: to ${JSON.stringify(filter)}, and then to ${JSON.stringify(answer.filter)}`;
         announcer.failed(new BrokerError('HOOK_ANSWER_INVALID', text), 'hook authorizeSubscribe', client);
-        return { filter, code: ReasonCode.unspecifiedError, dueMs: undefined };
+        return { filter, code: ReasonCode.unspecifiedError, dueMs: undefined, decider: DECIDERS.hookFailed };
       }
       const decision = this.#decisionOf(filter, answer ?? true, second, asked, answer);
       return decision.code < 0x80 ? { ...decision, code: Math.min(decision.code, highest) } : decision;
@@ -229,20 +238,25 @@ export class FilterDecisions {
   #decisionOf(
     filter: string,
     answer: Answer,
-    { decider, isUndecided }: SubscribeQuestion,
-    { options }: FilterQuestion,
+    question: SubscribeQuestion,
+    { client, options }: FilterQuestion,
     given: Answer | undefined
   ): FilterDecision {
     const { hooks, metrics, settings, time } = this.#services;
     const code = codeOf(answer, options.qos);
     metrics.counts[aclMetric(given, code < 0x80)]++;
     const isAllowed = code < 0x80;
-    if (isUndecided || answer === FAILED) {
+    const isFailed = answer === FAILED;
+    const refused = () =>
+      ({ client, action: 'subscribe', topic: innerFilter(filter), answer: given, isFailed }) as const;
+    const decider = isAllowed ? undefined : this.#deciders.of(question, refused());
+    if (question.isUndecided || isFailed) {
       const dueMs = isAllowed ? time.nowMs + Math.min(settings.aclCacheTtl, RETRY_MS) : undefined;
-      return { filter, code, dueMs, isFailure: true };
+      return { filter, code, dueMs, decider, isFailure: true };
     }
-    if (!hooks.isAsking(decider)) return { filter, code, dueMs: undefined };
-    return { filter, code, dueMs: isAllowed ? time.nowMs + settings.aclCacheTtl : undefined, isFromSource: true };
+    if (!hooks.isAsking(question.asked)) return { filter, code, dueMs: undefined, decider };
+    const dueMs = isAllowed ? time.nowMs + settings.aclCacheTtl : undefined;
+    return { filter, code, dueMs, decider, isFromSource: true };
   }
 }
 

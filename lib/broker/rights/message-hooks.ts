@@ -4,8 +4,10 @@
 // and every hook allows it; `forgetVerdicts` outdates all of them. A message that waits for a promise is detached
 // from the read chunk, and if the broker was stopped meanwhile it is refused with 0x8B.
 
+import { type Deciders, whyOf } from '../../access/deciders.ts';
 import { InvalidInput } from '../../base/errors.ts';
 import type { PublishedTopics } from '../../connection/published-topics.ts';
+import { DECIDERS, Decider } from '../../events/deciders.ts';
 import { allowsUnmatched, type Hook, isApproval, isThenable, type Refusal, type Verdict } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import { PublishQuestion } from '../../events/questions.ts';
@@ -36,6 +38,7 @@ export class MessageHooks {
   readonly #services: Services;
   readonly #routing: Routing;
   readonly #rewrites: TopicRewrite;
+  readonly #deciders: Deciders;
   /** True if a zone has `aclNomatch: 'deny'`, which refuses messages even without hooks. */
   #hasDenyingZone = false;
   /**
@@ -43,10 +46,11 @@ export class MessageHooks {
    */
   #keepsVerdicts = true;
 
-  constructor(services: Services, routing: Routing, rewrites: TopicRewrite) {
+  constructor(services: Services, routing: Routing, rewrites: TopicRewrite, deciders: Deciders) {
     this.#services = services;
     this.#routing = routing;
     this.#rewrites = rewrites;
+    this.#deciders = deciders;
     this.zonesChanged();
   }
 
@@ -120,8 +124,9 @@ export class MessageHooks {
     const known = verdicts?.get('publish', route.topic, time.nowMs);
     if (known !== undefined) {
       metrics.counts[Metric.clientAclCacheHit]++;
-      this.announce(message, route, client, known === 0, true);
-      return known === 0 ? this.change(message, route, client) : { message, route, reasonCode: known };
+      const { code, decider } = known;
+      this.announce(message, route, client, code === 0, true);
+      return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code, decider };
     }
     const isAllowed = allowsUnmatched(client, hooks, 'authorizePublish');
     if (client.isSuperuser || (isAllowed && hooks.authorizePublish.length === 0)) {
@@ -142,9 +147,10 @@ export class MessageHooks {
     const act = (answer: Verdict | undefined) => {
       const code = refusalCode(answer ?? isAllowed);
       metrics.counts[aclMetric(answer, code === 0)]++;
-      if (answer !== FAILED && !question.isUndecided) verdicts?.set('publish', route.topic, code, time.nowMs);
+      const decider = code === 0 ? undefined : this.#deciderOf(question, answer);
+      if (answer !== FAILED && !question.isUndecided) verdicts?.set('publish', route.topic, code, time.nowMs, decider);
       this.announce(message, route, client, code === 0);
-      return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code };
+      return code === 0 ? this.change(message, route, client) : { message, route, reasonCode: code, decider };
     };
     if (!isThenable(verdict)) return act(verdict);
     message.detach();
@@ -154,6 +160,12 @@ export class MessageHooks {
       this.#services.time.read(); // the hook took time [MQTT-3.3.2-6]
       return act(answer);
     });
+  }
+
+  #deciderOf(question: PublishQuestion, answer: Verdict | undefined): Decider {
+    const client = question.client as SessionClient;
+    const topic = unmountedFilter(question.message.topic, client.mountpoint);
+    return this.#deciders.of(question, { client, action: 'publish', topic, answer, isFailed: answer === FAILED });
   }
 
   /** Report a decision about a PUBLISH or a will to its listeners. */
@@ -210,9 +222,15 @@ export class MessageHooks {
   }
 
   #apply(answer: HookAnswer, message: Message, route: Route): PublishDecision {
-    if (answer === false) return { message, route, reasonCode: ReasonCode.notAuthorized };
+    if (answer === false)
+      return { message, route, reasonCode: ReasonCode.notAuthorized, decider: DECIDERS.publishHook };
     if (typeof answer !== 'object' || answer === null || isApproval(answer)) return { message, route, reasonCode: 0 };
-    if ('allow' in answer) return { message, route, reasonCode: codeOf(answer) };
+    if ('allow' in answer) {
+      const why = whyOf(answer);
+      const refused = why === undefined ? DECIDERS.publishHook : new Decider('publish_hook', { why });
+      const decider = answer === FAILED ? DECIDERS.publishHookFailed : refused;
+      return { message, route, reasonCode: codeOf(answer), decider };
+    }
     try {
       // Fields that the answer does not contain are unchanged.
       const { topic, payload, qos, retain } = message;
@@ -232,7 +250,8 @@ export class MessageHooks {
       return { message: changed, route: isElsewhere ? this.#routing.of(changed.topic) : route, reasonCode: 0 };
     } catch (error) {
       this.#services.announcer.failed(error, 'hook publish', undefined);
-      return { message, route, reasonCode: ReasonCode.implementationSpecificError };
+      const decider = DECIDERS.publishHookFailed;
+      return { message, route, reasonCode: ReasonCode.implementationSpecificError, decider };
     }
   }
 }

@@ -115,7 +115,7 @@ export class SourceReview {
   constructor(services: Services, host: ReviewHost) {
     this.#services = services;
     this.#host = host;
-    this.#decisions = new FilterDecisions(services);
+    this.#decisions = new FilterDecisions(services, host.access.deciders);
     this.#pool = new QuestionPool(services.turn);
     this.#grainMs = Math.max(1, Math.min(GRAIN_MS, services.settings.aclCacheTtl / 16));
   }

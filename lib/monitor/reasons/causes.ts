@@ -77,6 +77,11 @@ export const CAUSES = {
     (e) => `A rule of a list or file denies ${sender(e)} to publish to ${topicOf(e)}${because(e)}.`,
     'Change the rule in its file or list, and reload it.'
   ),
+  client_rule: row(
+    'recorded',
+    (e) => `A rule that ${sender(e)} got when it connected denies it to publish to ${topicOf(e)}${because(e)}.`,
+    'Change the rules that the token or the source gives to the client; they apply from its next authentication.'
+  ),
   acl_nomatch: row(
     'recorded',
     (e) =>

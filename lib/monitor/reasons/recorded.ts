@@ -74,11 +74,13 @@ const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   subscribe_refused: { about: 'A subscription was refused.', cause: 'subscribe_refused', isFilter: true },
   acl_record: refusal('A PUBLISH was refused by an access rule of the broker.', 'acl_record'),
   acl_file_rule: refusal('A PUBLISH was refused by a rule of a list or file.', 'acl_file_rule'),
+  client_rule: refusal('A PUBLISH was refused by a rule that the client got when it connected.', 'client_rule'),
   acl_nomatch: refusal('A PUBLISH was refused by `aclNomatch`.', 'acl_nomatch'),
   authorize_hook: refusal('A PUBLISH was refused by a hook `authorizePublish`.', 'authorize_hook'),
   source_denied: refusal('A PUBLISH was refused by a source.', 'source_denied'),
   source_failed: refusal('A PUBLISH was refused, because a source failed.', 'source_failed'),
   publish_hook: refusal('A PUBLISH was refused by a hook `publish`.', 'publish_hook'),
+  system_topic: refusal('A PUBLISH below `$SYS` was refused.', 'topic_not_allowed'),
   topic_not_allowed: { about: 'A PUBLISH was refused: its topic is not allowed.', cause: 'topic_not_allowed' },
   qos_not_allowed: { about: 'A PUBLISH was refused: QoS or retain are not allowed.', cause: 'qos_not_allowed' },
   packet_too_large: { about: 'A packet was refused: it is too large.', cause: 'packet_too_large' },
@@ -105,11 +107,13 @@ export type OtherCode =
   | 'subscribe_refused'
   | 'acl_record'
   | 'acl_file_rule'
+  | 'client_rule'
   | 'acl_nomatch'
   | 'authorize_hook'
   | 'source_denied'
   | 'source_failed'
   | 'publish_hook'
+  | 'system_topic'
   | 'topic_not_allowed'
   | 'qos_not_allowed'
   | 'packet_too_large'

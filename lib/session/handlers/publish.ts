@@ -13,6 +13,7 @@ import { ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
 import type { PacketHandler } from '../../connection/ports.ts';
+import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import { PUBACK, PUBREC } from '../../packets/acks.ts';
@@ -132,7 +133,7 @@ function decide(
   const { publishing, routing } = ports;
   if (route.kind === TopicKind.system && !client.isSuperuser && !ports.rights.mayPublishSystem(client, route.topic)) {
     publishing.hooks.announce(message, route, client, false);
-    refuseForbidden(session, connection, message, id, qos, ReasonCode.notAuthorized);
+    refuseForbidden(session, connection, message, route, id, qos, ReasonCode.notAuthorized, DECIDERS.systemTopic);
     return;
   }
   if (!publishing.hooks.hasHooks) {
@@ -141,7 +142,10 @@ function decide(
   }
   const decided = publishing.hooks.decide(message, route, client, connection.reader.topics);
   if (isThenable(decided)) finishLater(session, connection, decided, id, qos);
-  else finish(session, connection, decided.message, routing.freshened(decided.route), id, qos, decided.reasonCode);
+  else {
+    const { message: outcome, route: routed, reasonCode, decider } = decided;
+    finish(session, connection, outcome, routing.freshened(routed), id, qos, reasonCode, decider);
+  }
 }
 
 /** Finish a message when the hooks have decided. Until then, the connection is not read. */
@@ -160,9 +164,9 @@ function finishLater(
   const done = decided
     .then((outcome) => {
       if (isUndecided) inflight.decided(id);
-      const { message, route, reasonCode } = outcome;
+      const { message, route, reasonCode, decider } = outcome;
       if (session.connection === connection)
-        finish(session, connection, message, ports.routing.freshened(route), id, qos, reasonCode);
+        finish(session, connection, message, ports.routing.freshened(route), id, qos, reasonCode, decider);
       else finishWithoutConnection(session, connection, outcome, id, qos, isUndecided);
       resumeAfterHook(connection);
     })
@@ -178,6 +182,7 @@ function finishLater(
  * acknowledgement waits for the commit.
  * @param qos QoS of the PUBLISH packet; a hook may have changed the QoS of the message
  * @param reasonCode decision of the hooks
+ * @param decider of a refusal
  */
 function finish(
   session: Session,
@@ -186,16 +191,18 @@ function finish(
   route: Route,
   id: number,
   qos: QoS,
-  reasonCode: number
+  reasonCode: number,
+  decider?: Decider
 ): void {
   if (reasonCode >= 0x80) {
-    refuseForbidden(session, connection, message, id, qos, reasonCode);
+    refuseForbidden(session, connection, message, route, id, qos, reasonCode, decider);
     return;
   }
   const { ports, log } = session;
   const { ledger, publishing } = ports;
-  if (qos > 0 && ports.pressure.isRefusing && publishing.refuses(message, route)) {
-    dropRefused(session, connection, message, id, qos, 'quota');
+  const lack = qos > 0 && ports.pressure.isRefusing ? publishing.refusal(message, route) : undefined;
+  if (lack !== undefined) {
+    dropRefused(session, connection, message, id, qos, 'quota', lack);
     return;
   }
   const mayPersist = ledger !== undefined && qos > 0;
@@ -224,11 +231,12 @@ function dropRefused(
   message: Message,
   id: number,
   qos: QoS,
-  reason: 'store_failed' | 'quota'
+  reason: 'store_failed' | 'quota',
+  decider?: Decider
 ): void {
   const { ports } = session;
   ports.metrics.counts[Metric.packetsPublishError]++;
-  ports.announcer.dropped(message, reason, undefined);
+  ports.announcer.dropped(message, reason, undefined, undefined, decider);
   if (qos === 2) releaseIncoming(session, id);
   refuseTemporarily(session, connection, qos === 1 ? PUBACK : PUBREC, id, reason);
 }
@@ -247,7 +255,7 @@ function releaseIncoming(session: Session, id: number): void {
 function finishWithoutConnection(
   session: Session,
   gone: Connection<Session>,
-  { message, route, reasonCode }: PublishDecision,
+  { message, route, reasonCode, decider }: PublishDecision,
   id: number,
   qos: QoS,
   isUndecided: boolean
@@ -255,17 +263,18 @@ function finishWithoutConnection(
   const { ports, log } = session;
   const { ledger } = ports;
   const isPersisted = isUndecided && log !== undefined && ledger !== undefined;
-  const isRefused =
-    qos > 0 && ports.pressure.isRefusing && ports.publishing.refuses(message, ports.routing.freshened(route));
-  if (reasonCode >= 0x80 || isRefused || (isPersisted && ledger.isFailed)) {
+  const mayLackRoom = qos > 0 && ports.pressure.isRefusing;
+  const lack = mayLackRoom ? ports.publishing.refusal(message, ports.routing.freshened(route)) : undefined;
+  if (reasonCode >= 0x80 || lack !== undefined || (isPersisted && ledger.isFailed)) {
     if (qos === 2) session.outlet.inflight?.forgetRel(id);
     if (isPersisted) log.flowTouched(); // the session is not unloaded while a packet id is undecided
     if (reasonCode === ReasonCode.serverShuttingDown)
       ports.announcer.dropped(message, 'server_shutting_down', undefined);
-    else if (reasonCode < 0x80) ports.announcer.dropped(message, isRefused ? 'quota' : 'store_failed', undefined);
+    else if (reasonCode < 0x80)
+      ports.announcer.dropped(message, lack === undefined ? 'store_failed' : 'quota', undefined, route, lack);
     else {
       countRefusal(ports, reasonCode);
-      ports.announcer.dropped(message, 'not_authorized', undefined);
+      ports.announcer.dropped(message, 'not_authorized', undefined, route, decider);
     }
     return;
   }
@@ -287,12 +296,14 @@ function refuseForbidden(
   session: Session,
   connection: Connection<Session>,
   message: Message,
+  route: Route,
   id: number,
   qos: QoS,
-  reasonCode: number
+  reasonCode: number,
+  decider: Decider | undefined
 ): void {
   countRefusal(session.ports, reasonCode);
-  session.ports.announcer.dropped(message, 'not_authorized', undefined);
+  session.ports.announcer.dropped(message, 'not_authorized', undefined, route, decider);
   if (session.client.agreement.zone.aclDenyAction === 'disconnect') {
     if (qos === 2) releaseIncoming(session, id); // no PUBREC has been sent to the client
     session.fail(

@@ -1,0 +1,97 @@
+import { DECIDERS, Decider } from '../events/deciders.ts';
+import type { HookOrigin, HookRegistry } from '../events/hooks.ts';
+import type { Question } from '../events/questions.ts';
+import { ReasonCode } from '../packets/reason-codes.ts';
+import type { DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
+import type { AccessRules, RuledClient } from './access-rules.ts';
+
+/** A refused operation. */
+interface Refused {
+  readonly client: RuledClient;
+  readonly action: RuleAction;
+  /** The topic name or topic filter, without mount point and share prefix. */
+  readonly topic: string;
+  /** The answer of the hooks; undefined: none has decided. */
+  readonly answer: unknown;
+  /** True if a function has failed. */
+  readonly isFailed: boolean;
+}
+
+/** Finds the deciders of refusals. A rule is searched again, so that operations that are allowed cost nothing. */
+export class Deciders {
+  readonly #hooks: HookRegistry;
+  readonly #rules: AccessRules;
+  readonly #ofRules = new WeakMap<DecidingAccessRule, Decider>();
+
+  constructor(hooks: HookRegistry, rules: AccessRules) {
+    this.#hooks = hooks;
+    this.#rules = rules;
+  }
+
+  /** The decider of a refusal. @param question as the hooks have left it */
+  of(question: Question, { client, action, topic, answer, isFailed }: Refused): Decider {
+    const { undecidedBy } = question;
+    const hook = answer === undefined ? undecidedBy : question.asked;
+    if (hook === undefined) return DECIDERS.unmatched;
+    const origin = this.#hooks.originOf(hook);
+    if (origin !== undefined && 'rules' in origin) return this.#ruled(origin.rules, client, action, topic);
+    return this.unruled(origin, isFailed || hook === undecidedBy, answer);
+  }
+
+  /** The decider of a refusal by a source, or by a hook of the app. @param origin undefined: a hook of the app */
+  unruled(origin: HookOrigin | undefined, hasFailed: boolean, answer: unknown): Decider {
+    const why = hasFailed ? undefined : whyOf(answer);
+    if (origin !== undefined && 'source' in origin)
+      return new Decider(hasFailed ? 'source_failed' : 'source_denied', { source: origin.source, why });
+    if (hasFailed) return DECIDERS.hookFailed;
+    return why === undefined ? DECIDERS.hook : new Decider('authorize_hook', { why });
+  }
+
+  #ruled(place: 'first' | 'last', client: RuledClient, action: RuleAction, topic: string): Decider {
+    const found = this.#rules.find(place, client, { action, topic, isFilter: action === 'subscribe' });
+    if (found === undefined) return DECIDERS.unmatched; // not reached: the rule has just decided
+    const { by, source, rule } = found;
+    let decider = this.#ofRules.get(rule);
+    if (decider === undefined) {
+      const { content, order } = rule;
+      if (by === 'records') decider = new Decider('acl_record', { rule: content });
+      else {
+        const code = by === 'client' ? 'client_rule' : 'acl_file_rule';
+        decider = new Decider(code, { source, rule: content, index: order });
+      }
+      this.#ofRules.set(rule, decider);
+    }
+    return decider;
+  }
+}
+
+/** The reason that a refusal gives to the operator. */
+export function whyOf(answer: unknown): string | undefined {
+  if (typeof answer !== 'object' || answer === null) return undefined;
+  const { why, reasonString } = answer as { readonly why?: unknown; readonly reasonString?: unknown };
+  const text = why ?? reasonString;
+  return typeof text === 'string' ? text : undefined;
+}
+
+/** The built-in check that refuses a filter with this reason code; see `Subscribing.check`. */
+export function filterDecider(reasonCode: number): Decider {
+  return BUILT_IN.get(reasonCode) ?? INVALID_FILTER;
+}
+
+const INVALID_FILTER = new Decider('filter_not_allowed', {
+  why: 'the filter is not valid, too long, or has more levels than maxTopicLevels'
+});
+const BUILT_IN: ReadonlyMap<number, Decider> = new Map(
+  [
+    [ReasonCode.notAuthorized, 'clients on other machines may not subscribe below $SYS (option sysForRemoteClients)'],
+    [ReasonCode.sharedSubscriptionsNotSupported, 'shared subscriptions are not available (option sharedSubscription)'],
+    [
+      ReasonCode.wildcardSubscriptionsNotSupported,
+      'subscriptions with wildcards are not available (option wildcardSubscription)'
+    ],
+    [
+      ReasonCode.subscriptionIdentifiersNotSupported,
+      'subscription identifiers are not available (option subscriptionIdentifiers)'
+    ]
+  ].map(([code, why]) => [code as number, new Decider('filter_not_allowed', { why: why as string })])
+);
