@@ -1,10 +1,13 @@
 // The parts of the web page that need no browser: addresses, texts of numbers and names, payloads, the live stream.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
+import { ctlText, curlText, quoted } from '../../adapters/dashboard/page/model/copy.ts';
 import {
   agoText,
   countText,
   durationText,
+  instantOf,
   namePartsOf,
   rateText,
   sizeText,
@@ -129,5 +132,42 @@ describe('Payloads', () => {
     assert.deepEqual(bytesOf('AP8='), new Uint8Array([0, 255]));
     assert.equal(bytesOf('!'), undefined);
     assert.equal(utf8Of(new Uint8Array([0xc3])), undefined);
+  });
+});
+
+describe('Local times of the broker', () => {
+  it('become those of the reader, also on the day on which the clocks change', () => {
+    const iso = (text: string, zone?: string) => new Date(instantOf(text, zone) as number).toISOString();
+    assert.equal(iso('2026-11-30 14:05:09', 'UTC'), '2026-11-30T14:05:09.000Z');
+    assert.equal(iso('2026-11-30 14:05:09', 'Asia/Kolkata'), '2026-11-30T08:35:09.000Z');
+    assert.equal(iso('2026-03-29 01:59:59', 'Europe/Berlin'), '2026-03-29T00:59:59.000Z');
+    assert.equal(iso('2026-03-29 03:00:00', 'Europe/Berlin'), '2026-03-29T01:00:00.000Z');
+    assert.equal(instantOf('undefined', 'UTC'), undefined);
+    assert.equal(instantOf('2026-11-30 14:05:09'), new Date(2026, 10, 30, 14, 5, 9).getTime());
+  });
+});
+
+describe('Copied commands', () => {
+  it('quote names for a shell, and ask for the password', () => {
+    assert.equal(
+      curlText('http://host:18083/api', "o'neill", {
+        path: '/clients',
+        query: { _like_clientid: 'a b', zone: undefined }
+      }),
+      `curl -u 'o'\\''neill' 'http://host:18083/api/clients?_like_clientid=a+b'`
+    );
+    assert.equal(
+      curlText('http://host/api', 'ann', { method: 'POST', path: '/banned', body: { who: '$(reboot)' } }),
+      `curl -u ann -X POST -H 'Content-Type: application/json' -d '{"who":"$(reboot)"}' http://host/api/banned`
+    );
+    assert.equal(ctlText(['clients', 'kick', '--', '-x `id`']), "embermq ctl clients kick -- '-x `id`'");
+  });
+
+  it('reach a shell as they were meant', { skip: process.platform === 'win32' }, () => {
+    const hostile = ["a'b", '$HOME', '`id`', 'a\nb', '!x', '*', ' ', '', '<img src=x>', '\u202Ex'];
+    for (const name of hostile) {
+      const printed = execFileSync('sh', ['-c', `printf %s ${quoted(name)}`], { encoding: 'utf8' });
+      assert.equal(printed, name);
+    }
   });
 });

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { instantOf } from '../model/format.ts';
 import { onLoggedOut, RequestError, send } from './requests.ts';
 
 /** Facts about the session. */
@@ -9,6 +10,8 @@ export interface Session {
   readonly version: string;
   readonly hasStreams: boolean;
   readonly viewerPayloads: boolean;
+  /** The zone of the local times in answers of the management interface: `Europe/Berlin`. */
+  readonly timeZone?: string;
 }
 
 /** The states of the login. `lost`: there was a session, and what it has shown stays in view. */
@@ -25,6 +28,11 @@ export const session = signal<Session | undefined>(undefined);
 export const isAdministrator = computed(() => session.value?.scope === 'administrator');
 /** The person may read payloads. */
 export const mayReadPayloads = computed(() => isAdministrator.value || session.value?.viewerPayloads === true);
+
+/** A local time of the broker in milliseconds since 1970. */
+export function serverTime(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : instantOf(text, session.value?.timeZone);
+}
 
 /** Ask the server for the session. */
 export async function loadSession(): Promise<void> {

@@ -72,6 +72,37 @@ export function timeText(at: number | string | undefined, { ms = false }: { read
   return `${day} ${time}${ms ? `.${`${date.getMilliseconds()}`.padStart(3, '0')}` : ''}`;
 }
 
+/**
+ * The time at which clocks of a zone show a local time, `2026-11-30 14:05:09`.
+ * @param zone a name such as `Europe/Berlin`. Default: that of the reader
+ * @returns milliseconds since 1970; undefined if the text is not such a time
+ */
+export function instantOf(text: string, zone?: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(text)) return undefined;
+  if (zone === undefined) return new Date(text.replace(' ', 'T')).getTime();
+  const meant = Date.parse(`${text.replace(' ', 'T')}Z`);
+  // the offset at a time near the one that is meant may be another one, on the day of a change
+  const near = meant - offsetOf(meant, zone);
+  return meant - offsetOf(near, zone);
+}
+
+/** The milliseconds by which clocks of a zone are ahead of UTC at a time. */
+function offsetOf(at: number, zone: string): number {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone: zone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit'
+  }).formatToParts(at);
+  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value);
+  const shown = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
+  return shown - Math.floor(at / 1000) * 1000;
+}
+
 /** The time that has passed since another one, in its largest unit: `3 min ago`. */
 export function agoText(at: number, now: number): string {
   const ms = Math.max(0, now - at);

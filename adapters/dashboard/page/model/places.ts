@@ -4,7 +4,9 @@
 
 /** The paths of the views below the mount. */
 export const VIEWS = {
-  overview: ''
+  overview: '',
+  clients: 'clients',
+  client: 'client'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

@@ -37,6 +37,7 @@ export function draw(
       axes: [
         {
           ...axis,
+          size: 28,
           space: 70,
           values: [
             [3_600_000, '{HH}:{mm}'],

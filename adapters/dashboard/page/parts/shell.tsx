@@ -73,14 +73,16 @@ function Layout() {
         </span>
         <span class="bar-space" />
         <LiveMark />
-        <ThemeChoice />
         <Person />
       </header>
       <nav id="navigation" aria-label={T.shell.navigation}>
         <Navigation current={view} />
-        <p class="aside">
-          {T.name} {version}
-        </p>
+        <div class="nav-end">
+          <ThemeChoice />
+          <p class="aside">
+            {T.name} {version}
+          </p>
+        </div>
       </nav>
       <main id="content">
         {view === undefined ? (
@@ -157,6 +159,7 @@ function LiveMark() {
     const timer = setInterval(() => setNow(Date.now()), 1000);
     return () => clearInterval(timer);
   }, [isLost]);
+  if (state.is === 'idle') return null;
   const text =
     state.is === 'lost' ? T.live.again(Math.max(0, Math.ceil((state.againAt - now) / 1000))) : T.live[state.is];
   return (

@@ -16,7 +16,9 @@ interface View {
 
 /** The views, in the order of the navigation. */
 export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
-  overview: { load: () => import('../pages/overview.tsx'), group: 'observe', icon: 'overview' }
+  overview: { load: () => import('../pages/overview.tsx'), group: 'observe', icon: 'overview' },
+  clients: { load: () => import('../pages/clients.tsx'), group: 'observe', icon: 'clients' },
+  client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

@@ -1,0 +1,131 @@
+import { choice, hrefOf } from '../app/place.ts';
+import { get, post, RequestError } from '../app/requests.ts';
+import { serverTime } from '../app/session.ts';
+import { agoText } from '../model/format.ts';
+import { Action } from '../parts/confirm.tsx';
+import { CopyAs } from '../parts/copy.tsx';
+import { Badge, Head, Tabs } from '../parts/facts.tsx';
+import { useLoaded } from '../parts/loading.ts';
+import { Name } from '../parts/name.tsx';
+import { Problem } from '../parts/problem.tsx';
+import { T } from '../texts.ts';
+import { BanClient, TraceClient } from './client/actions.tsx';
+import type { SessionRow } from './client/row.ts';
+import { Drops, Inflight, Queue, RightsCache, SessionFacts, Subscriptions } from './client/tabs.tsx';
+
+const C = T.client;
+
+/** One client: its session, and what can be done with it. */
+export function Page() {
+  const id = choice('id');
+  const { value, error, isLoading, reload } = useLoaded<SessionRow>(id, (signal) =>
+    get('/x/sessions/{clientid}', { params: { clientid: id }, signal })
+  );
+  const isGone = error instanceof RequestError && error.status === 404;
+  return (
+    <>
+      <p class="crumbs">
+        <a href={hrefOf('clients')}>{T.views.clients}</a>
+      </p>
+      <Head
+        title={
+          <>
+            <Name of={id} /> {value && <State session={value} />}
+          </>
+        }
+      >
+        <button type="button" disabled={isLoading} onClick={reload}>
+          {T.table.reload}
+        </button>
+        {value && <Actions id={id} session={value} onDone={reload} />}
+      </Head>
+      {isGone ? (
+        <div class="empty">
+          <p>{C.gone}</p>
+          <a class="button" href={hrefOf('clients', { _like_clientid: id.slice(0, 64) })}>
+            {C.findSimilar}
+          </a>
+        </div>
+      ) : error !== undefined ? (
+        <Problem error={error} onRetry={reload} />
+      ) : value === undefined ? (
+        <p class="loading">{T.shell.loading}</p>
+      ) : (
+        <Content id={id} session={value} />
+      )}
+    </>
+  );
+}
+
+function State({ session: { client } }: { readonly session: SessionRow }) {
+  const since = serverTime(client.connected ? client.connected_at : client.disconnected_at);
+  return (
+    <Badge kind={client.connected ? 'good' : 'quiet'}>
+      {client.connected ? T.clients.connected : T.clients.disconnected}
+      {since !== undefined && ` ${agoText(since, Date.now())}`}
+    </Badge>
+  );
+}
+
+function Actions({
+  id,
+  session,
+  onDone
+}: {
+  readonly id: string;
+  readonly session: SessionRow;
+  readonly onDone: () => void;
+}) {
+  const path = `/clients/${encodeURIComponent(id)}`;
+  return (
+    <>
+      <TraceClient id={id} />
+      <BanClient id={id} client={session.client} />
+      <Action
+        label={C.kick}
+        title={C.kickTitle}
+        text={C.kickText}
+        isDangerous
+        done={C.kicked}
+        run={async () => {
+          await post('/x/clients/kick', { body: { clientids: [id] } });
+          onDone();
+        }}
+      >
+        <CopyAs request={{ method: 'DELETE', path }} ctl={['clients', 'kick', '--', id]} />
+      </Action>
+    </>
+  );
+}
+
+function Content({ id, session }: { readonly id: string; readonly session: SessionRow }) {
+  const { subscriptions, inflight, awaiting_rel, queued } = session;
+  const tab = choice('tab') || 'session';
+  const counted = (text: string, count: number) => (
+    <>
+      {text} <span class="count">{count}</span>
+    </>
+  );
+  return (
+    <>
+      <Tabs
+        label={C.parts}
+        shown={tab}
+        tabs={[
+          ['session', C.session],
+          ['subscriptions', counted(C.subscriptions, subscriptions.length)],
+          ['inflight', counted(C.inflight, inflight.length + awaiting_rel.length)],
+          ['queue', counted(C.queue, queued)],
+          ['drops', C.drops],
+          ['rights', C.rights]
+        ]}
+      />
+      {tab === 'session' && <SessionFacts session={session} />}
+      {tab === 'subscriptions' && <Subscriptions session={session} />}
+      {tab === 'inflight' && <Inflight session={session} />}
+      {tab === 'queue' && <Queue id={id} />}
+      {tab === 'drops' && <Drops id={id} />}
+      {tab === 'rights' && <RightsCache id={id} />}
+    </>
+  );
+}

@@ -1,0 +1,105 @@
+import { post } from '../../app/requests.ts';
+import { Action } from '../../parts/confirm.tsx';
+import { CopyAs } from '../../parts/copy.tsx';
+import type { FieldRow, FieldTexts } from '../../parts/fields.tsx';
+import { T } from '../../texts.ts';
+import type { ClientRow } from './row.ts';
+
+const C = T.client;
+
+const FOR_HOW_LONG: FieldRow = {
+  name: 'minutes',
+  label: C.banFor,
+  type: 'choice',
+  choices: [
+    ['60', C.anHour],
+    ['1440', C.aDay],
+    ['10080', C.aWeek],
+    ['', C.forever]
+  ]
+};
+
+/** Ban a client by its id, its user name or its address. */
+export function BanClient({ id, client }: { readonly id: string; readonly client: ClientRow }) {
+  const subjects = {
+    clientid: id,
+    ...(client.username !== 'undefined' && { username: client.username }),
+    ...(client.ip_address !== 'undefined' && { peerhost: client.ip_address })
+  } as Readonly<Record<string, string>>;
+  const fields: readonly FieldRow[] = [
+    {
+      name: 'as',
+      label: C.banBy,
+      type: 'choice',
+      choices: Object.keys(subjects).map((as) => [as, C.banSubjects[as as keyof typeof C.banSubjects]])
+    },
+    FOR_HOW_LONG,
+    { name: 'reason', label: C.banReason }
+  ];
+  const bodyOf = ({ as = 'clientid', minutes = '60', reason = '' }: FieldTexts) => ({
+    who: subjects[as],
+    as,
+    ...(reason !== '' && { reason }),
+    ...(minutes !== '' && { until: Math.floor(Date.now() / 1000) + Number(minutes) * 60 })
+  });
+  return (
+    <Action
+      label={C.ban}
+      title={C.banTitle}
+      text={C.banText}
+      submit={C.ban}
+      fields={fields}
+      isDangerous
+      done={C.banned}
+      run={(values) => post('/banned', { body: bodyOf(values) })}
+    >
+      {(values) => {
+        const { who, as, reason } = bodyOf(values);
+        const { minutes = '60' } = values;
+        const flags = [
+          ...(minutes === '' ? [] : ['--seconds', `${Number(minutes) * 60}`]),
+          ...(reason ? [`--reason=${reason}`] : [])
+        ];
+        return (
+          <CopyAs
+            request={{ method: 'POST', path: '/banned', body: bodyOf(values) }}
+            ctl={['ban', 'add', '--as', as, ...flags, '--', who]}
+          />
+        );
+      }}
+    </Action>
+  );
+}
+
+/** Record everything that a client does for some minutes. */
+export function TraceClient({ id }: { readonly id: string }) {
+  return (
+    <Action
+      label={C.trace}
+      title={C.traceTitle}
+      text={C.traceText}
+      submit={C.trace}
+      fields={[
+        {
+          name: 'duration_s',
+          label: C.traceFor,
+          type: 'choice',
+          choices: [
+            ['300', C.fiveMinutes],
+            ['3600', C.anHour],
+            ['86400', C.aDay]
+          ]
+        }
+      ]}
+      done={C.traced}
+      run={({ duration_s = '300' }) => post('/x/traces', { body: { clientid: id, duration_s: Number(duration_s) } })}
+    >
+      {({ duration_s = '300' }) => (
+        <CopyAs
+          request={{ method: 'POST', path: '/x/traces', body: { clientid: id, duration_s: Number(duration_s) } }}
+          ctl={['traces', 'start', `--client=${id}`, '--seconds', duration_s]}
+        />
+      )}
+    </Action>
+  );
+}

@@ -1,0 +1,74 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { isAdministrator } from '../app/session.ts';
+import { T } from '../texts.ts';
+import { Dialog } from './dialog.tsx';
+import { type FieldRow, type FieldTexts, Form } from './fields.tsx';
+import { notify } from './notices.tsx';
+
+/** A button that asks for what an action needs, and then does it. Viewers see it, but cannot use it. */
+export function Action({
+  label,
+  title = label,
+  text,
+  submit = label,
+  fields = [],
+  initial,
+  isDangerous = false,
+  done,
+  run,
+  children,
+  kind = ''
+}: {
+  readonly label: ComponentChildren;
+  readonly title?: ComponentChildren;
+  /** What will happen. */
+  readonly text?: ComponentChildren;
+  readonly submit?: ComponentChildren;
+  readonly fields?: readonly FieldRow[];
+  readonly initial?: FieldTexts;
+  readonly isDangerous?: boolean;
+  /** Said when it was done. */
+  readonly done: string;
+  readonly run: (values: FieldTexts) => Promise<unknown>;
+  /** More of the window, such as commands to copy. */
+  readonly children?: ComponentChildren | ((values: FieldTexts) => ComponentChildren);
+  readonly kind?: string;
+}) {
+  const [isOpen, setOpen] = useState(false);
+  const mayDo = isAdministrator.value;
+  return (
+    <>
+      <button
+        type="button"
+        class={isDangerous ? `danger ${kind}` : kind}
+        disabled={!mayDo}
+        title={mayDo ? undefined : T.errors.forbidden}
+        onClick={() => setOpen(true)}
+      >
+        {label}
+      </button>
+      {isOpen && (
+        <Dialog title={title as string} onClose={() => setOpen(false)}>
+          <div class="action">
+            {text && <p>{text}</p>}
+            <Form
+              fields={fields}
+              submit={submit as string}
+              isDangerous={isDangerous}
+              {...(initial && { initial })}
+              onCancel={() => setOpen(false)}
+              onSubmit={async (values) => {
+                await run(values);
+                setOpen(false);
+                notify(done);
+              }}
+            >
+              {children}
+            </Form>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}

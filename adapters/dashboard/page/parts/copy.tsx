@@ -1,0 +1,65 @@
+import { useState } from 'preact/hooks';
+import { urlOf } from '../app/mount.ts';
+import { session } from '../app/session.ts';
+import { type CopiedRequest, ctlText, curlText } from '../model/copy.ts';
+import { T } from '../texts.ts';
+import { Icon } from './icons.tsx';
+import { notify, notifyProblem } from './notices.tsx';
+
+const SHOWN_MS = 2_000;
+
+/** A button that copies a text. */
+export function CopyButton({ text, label = T.value.copy }: { readonly text: string; readonly label?: string }) {
+  const [isDone, setDone] = useState(false);
+  const copy = async () => {
+    if (!(await toClipboard(text))) return;
+    setDone(true);
+    setTimeout(() => setDone(false), SHOWN_MS);
+  };
+  return (
+    <button type="button" class="small quiet" onClick={() => void copy()}>
+      <Icon name="copy" />
+      <span aria-live="polite">{isDone ? T.value.copied : label}</span>
+    </button>
+  );
+}
+
+/** The commands that do the same as an action or a list of the page. Neither contains a secret. */
+export function CopyAs({
+  request,
+  ctl
+}: {
+  readonly request: CopiedRequest;
+  readonly ctl?: readonly string[] | undefined;
+}) {
+  const name = session.value?.id ?? '';
+  return (
+    <span class="copy-as">
+      <CopyButton label={T.copy.curl} text={curlText(location.origin + urlOf('api'), name, request)} />
+      {ctl && <CopyButton label={T.copy.ctl} text={ctlText(ctl)} />}
+    </span>
+  );
+}
+
+/** Copy a text. Without TLS, a browser has no clipboard for pages, so the older way is taken. */
+async function toClipboard(text: string): Promise<boolean> {
+  try {
+    if (navigator.clipboard !== undefined) await navigator.clipboard.writeText(text);
+    else copyOfSelection(text);
+    return true;
+  } catch (error) {
+    notifyProblem(error);
+    return false;
+  }
+}
+
+function copyOfSelection(text: string): void {
+  const area = document.createElement('textarea');
+  area.value = text;
+  area.className = 'read-only-text';
+  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  area.select();
+  const isDone = document.execCommand('copy');
+  area.remove();
+  if (!isDone) notify(T.copy.failed);
+}

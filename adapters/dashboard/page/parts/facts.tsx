@@ -1,0 +1,79 @@
+import type { ComponentChildren } from 'preact';
+import { hrefOf, place } from '../app/place.ts';
+import type { ViewName } from '../model/places.ts';
+
+/** Names with their values. */
+export function Facts({
+  rows
+}: {
+  readonly rows: readonly (readonly [name: string, value: ComponentChildren, about?: string])[];
+}) {
+  return (
+    <dl class="facts">
+      {rows.map(([name, value, about]) => (
+        <div key={name} title={about}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Parts of a view, of which one is shown. The one that is shown stands in the address, as `tab`. */
+export function Tabs({
+  label,
+  tabs,
+  shown
+}: {
+  readonly label: string;
+  readonly tabs: readonly (readonly [name: string, text: ComponentChildren])[];
+  readonly shown: string;
+}) {
+  const { view, choices } = place.value;
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(([name, text], index) => (
+        <a
+          key={name}
+          href={hrefOf(view as ViewName, {
+            ...choices,
+            page: undefined,
+            cursor: undefined,
+            tab: index === 0 ? undefined : name
+          })}
+          aria-current={name === shown ? 'page' : undefined}
+        >
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** A state in a word, with a colour. */
+export function Badge({
+  kind,
+  children
+}: {
+  readonly kind: 'good' | 'warn' | 'bad' | 'quiet';
+  readonly children: ComponentChildren;
+}) {
+  return <span class={`badge badge-${kind}`}>{children}</span>;
+}
+
+/** The head of a view: its title, and what can be done. */
+export function Head({
+  title,
+  children
+}: {
+  readonly title: ComponentChildren;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="head">
+      <h1 tabIndex={-1}>{title}</h1>
+      <div class="head-actions">{children}</div>
+    </div>
+  );
+}

@@ -1,0 +1,244 @@
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { choice, choose } from '../app/place.ts';
+import { T } from '../texts.ts';
+import { described } from './problem.tsx';
+
+/** A field of a form, or a condition of a list. */
+export interface FieldRow {
+  readonly name: string;
+  readonly label: string;
+  readonly type?: 'text' | 'lines' | 'number' | 'choice' | 'flag' | 'time' | 'secret';
+  /** The values of a choice with their texts, in order. */
+  readonly choices?: readonly (readonly [value: string, text: string])[];
+  readonly help?: string;
+  readonly placeholder?: string;
+  readonly isRequired?: boolean;
+  /** The field is with those that are shown on request. */
+  readonly isMinor?: boolean;
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** Values of fields: texts as they are typed. A flag is `true` or empty. */
+export type FieldTexts = Readonly<Record<string, string>>;
+
+/** The input of a field, with its label. */
+export function Field({
+  field,
+  value,
+  onChange,
+  problem,
+  isFirst = false
+}: {
+  readonly field: FieldRow;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly problem?: string | undefined;
+  readonly isFirst?: boolean;
+}) {
+  const { label, type = 'text', choices = [], help, placeholder, isRequired = false, min, max } = field;
+  const id = useId();
+  const input = useRef<HTMLInputElement & HTMLTextAreaElement & HTMLSelectElement>(null);
+  useEffect(() => {
+    if (isFirst) input.current?.focus();
+  }, [isFirst]);
+  const shared = {
+    id,
+    ref: input,
+    name: field.name,
+    required: isRequired,
+    'aria-describedby': help === undefined ? undefined : `${id}-help`,
+    'aria-invalid': problem !== undefined
+  };
+  const take = (event: { readonly currentTarget: { readonly value: string } }) => onChange(event.currentTarget.value);
+  const html = { text: 'text', number: 'number', time: 'datetime-local', secret: 'password' } as const;
+  return (
+    <div class={`field field-${type}`}>
+      <label for={id}>
+        {label}
+        {isRequired && <span class="aside"> {T.form.required}</span>}
+      </label>
+      {type === 'choice' ? (
+        <select {...shared} value={value} onChange={take}>
+          {choices.map(([key, text]) => (
+            <option key={key} value={key}>
+              {text}
+            </option>
+          ))}
+        </select>
+      ) : type === 'lines' ? (
+        <textarea {...shared} rows={6} value={value} placeholder={placeholder} spellcheck={false} onInput={take} />
+      ) : type === 'flag' ? (
+        <input
+          {...shared}
+          type="checkbox"
+          checked={value === 'true'}
+          onChange={(event) => onChange(event.currentTarget.checked ? 'true' : '')}
+        />
+      ) : (
+        <input
+          {...shared}
+          type={html[type]}
+          value={value}
+          placeholder={placeholder}
+          min={min}
+          max={max}
+          step={type === 'time' ? 1 : undefined}
+          spellcheck={false}
+          autocapitalize="none"
+          autocomplete={type === 'secret' ? 'new-password' : 'off'}
+          onInput={take}
+        />
+      )}
+      {help !== undefined && (
+        <p id={`${id}-help`} class="aside">
+          {help}
+        </p>
+      )}
+      {problem !== undefined && <p class="problem-message">{problem}</p>}
+    </div>
+  );
+}
+
+/** A form that sends something. Errors stand above the button, and the form stays as it was filled in. */
+export function Form({
+  fields,
+  initial = {},
+  submit,
+  onSubmit,
+  onCancel,
+  isDangerous = false,
+  children
+}: {
+  readonly fields: readonly FieldRow[];
+  readonly initial?: FieldTexts;
+  readonly submit: string;
+  /** Sends the values. The form is done when it resolves. */
+  readonly onSubmit: (values: FieldTexts) => Promise<unknown>;
+  readonly onCancel?: (() => void) | undefined;
+  readonly isDangerous?: boolean;
+  readonly children?: preact.ComponentChildren | ((values: FieldTexts) => preact.ComponentChildren);
+}) {
+  const [values, setValues] = useState<FieldTexts>(initial);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit(values);
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setBusy(false);
+  };
+  const problem = error === undefined ? undefined : described(error);
+  return (
+    <form class="form" onSubmit={send}>
+      {fields.map((field, index) => (
+        <Field
+          key={field.name}
+          field={field}
+          value={values[field.name] ?? field.choices?.[0]?.[0] ?? ''}
+          isFirst={index === 0}
+          onChange={(value) => setValues((before) => ({ ...before, [field.name]: value }))}
+        />
+      ))}
+      {typeof children === 'function' ? children(values) : children}
+      {problem && (
+        <div class="problem" role="alert">
+          <p class="problem-message">{problem.message}</p>
+          {problem.advice && <p>{problem.advice}</p>}
+        </div>
+      )}
+      <div class="form-buttons">
+        <button type="submit" class={isDangerous ? 'primary danger-primary' : 'primary'} disabled={isBusy}>
+          {submit}
+        </button>
+        {onCancel && (
+          <button type="button" onClick={onCancel}>
+            {T.form.cancel}
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+const TYPING_MS = 350;
+
+/** The conditions of a list. They stand in the address and apply as they are typed; those that are used rarely are shown on request. */
+export function Conditions({ fields }: { readonly fields: readonly FieldRow[] }) {
+  const minor = fields.filter(({ isMinor }) => isMinor);
+  const isUsed = fields.some(({ name }) => choice(name) !== '');
+  const isMinorUsed = minor.some(({ name }) => choice(name) !== '');
+  return (
+    <search>
+      <form class="conditions" onSubmit={(event) => event.preventDefault()}>
+        {fields
+          .filter(({ isMinor }) => !isMinor)
+          .map((field) => (
+            <Condition key={field.name} field={field} />
+          ))}
+        {isUsed && (
+          <button
+            type="button"
+            class="quiet"
+            onClick={() =>
+              choose({
+                ...Object.fromEntries(fields.map(({ name }) => [name, undefined])),
+                page: undefined,
+                cursor: undefined
+              })
+            }
+          >
+            {T.form.clear}
+          </button>
+        )}
+        {minor.length > 0 && (
+          <details open={isMinorUsed}>
+            <summary>{T.form.more}</summary>
+            <div class="conditions-more">
+              {minor.map((field) => (
+                <Condition key={field.name} field={field} />
+              ))}
+            </div>
+          </details>
+        )}
+      </form>
+    </search>
+  );
+}
+
+function Condition({ field }: { readonly field: FieldRow }) {
+  const chosen = choice(field.name);
+  const [typed, setTyped] = useState(chosen);
+  const sent = useRef(chosen);
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  // the address has changed in another way: with the button of the browser, or another link
+  if (chosen !== sent.current) {
+    sent.current = chosen;
+    setTyped(chosen);
+  }
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const apply = (value: string) => {
+    clearTimeout(timer.current);
+    sent.current = value;
+    choose({ [field.name]: value, page: undefined, cursor: undefined });
+  };
+  const isTyped = field.type === undefined || field.type === 'text' || field.type === 'number';
+  return (
+    <Field
+      field={field}
+      value={typed}
+      onChange={(value) => {
+        setTyped(value);
+        clearTimeout(timer.current);
+        if (isTyped) timer.current = setTimeout(() => apply(value), TYPING_MS);
+        else apply(value);
+      }}
+    />
+  );
+}

@@ -1,0 +1,157 @@
+import type { ComponentChildren } from 'preact';
+import { T } from '../texts.ts';
+import { Problem } from './problem.tsx';
+
+/** A column of a table. */
+export interface Column<Row> {
+  readonly head: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** Numbers stand at the right. */
+  readonly isNumber?: boolean;
+  /** The column is left out on narrow screens. */
+  readonly isMinor?: boolean;
+  /** The column takes the width that is left. */
+  readonly isWide?: boolean;
+  /** An explanation of the head. */
+  readonly about?: string;
+}
+
+interface TableProps<Row> {
+  /** What the rows are, for screen readers. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  /** Undefined: they are loaded. */
+  readonly rows: readonly Row[] | undefined;
+  readonly keyOf: (row: Row, index: number) => string | number;
+  /** A text if there are no rows, which says what to do. */
+  readonly empty: ComponentChildren;
+  readonly error?: unknown;
+  readonly onRetry?: (() => void) | undefined;
+  readonly isLoading?: boolean;
+  /** What is shown below a row, over all columns. */
+  readonly below?: ((row: Row) => ComponentChildren) | undefined;
+  readonly rowClass?: ((row: Row) => string) | undefined;
+}
+
+/** Rows of a list. The arrow keys move the focus from row to row, between the first links or buttons of the rows. */
+export function Table<Row>({
+  caption,
+  columns,
+  rows,
+  keyOf,
+  empty,
+  error,
+  onRetry,
+  isLoading = false,
+  below,
+  rowClass
+}: TableProps<Row>) {
+  if (error !== undefined) return <Problem error={error} onRetry={onRetry} />;
+  if (rows === undefined) return <p class="loading">{T.shell.loading}</p>;
+  if (rows.length === 0) return <div class="empty-table">{empty}</div>;
+  return (
+    <div class="table-frame" aria-busy={isLoading}>
+      <table class="rows">
+        <caption class="read-only-text">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map(({ head, about, ...column }) => (
+              <th key={head} scope="col" class={classOf(column)} title={about}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody onKeyDown={moveFocus}>
+          {rows.map((row, index) => {
+            const more = below?.(row);
+            return [
+              <tr key={keyOf(row, index)} class={rowClass?.(row)}>
+                {columns.map(({ head, cell, ...column }) => (
+                  <td key={head} class={classOf(column)}>
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>,
+              more && (
+                <tr key={`${keyOf(row, index)} below`} class="below">
+                  <td colSpan={columns.length}>{more}</td>
+                </tr>
+              )
+            ];
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function classOf({ isNumber, isMinor, isWide }: Pick<Column<never>, 'isNumber' | 'isMinor' | 'isWide'>): string {
+  return [isNumber && 'number', isMinor && 'minor', isWide && 'wide-column'].filter(Boolean).join(' ');
+}
+
+const STEPS: Readonly<Record<string, (at: number, last: number) => number>> = {
+  ArrowDown: (at, last) => Math.min(at + 1, last),
+  ArrowUp: (at) => Math.max(at - 1, 0),
+  Home: () => 0,
+  End: (_, last) => last
+};
+
+/** Move the focus to the first link or button of another row. */
+function moveFocus(event: KeyboardEvent & { readonly currentTarget: HTMLElement }): void {
+  const target = event.target as HTMLElement;
+  if (STEPS[event.key] === undefined || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) || target.closest('.below'))
+    return;
+  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>('tr:not(.below)')]
+    .map((row) => row.querySelector<HTMLElement>('a, button'))
+    .filter((stop) => stop !== null);
+  const row = target.closest('tr');
+  const at = stops.findIndex((stop) => stop.closest('tr') === row);
+  if (at < 0) return;
+  event.preventDefault();
+  stops[STEPS[event.key](at, stops.length - 1)]?.focus();
+}
+
+/** The position in a list with pages, with links to the others. */
+export function Pager({
+  from,
+  shown,
+  count,
+  next,
+  first,
+  isLoading,
+  onReload
+}: {
+  /** The number of rows before those that are shown; undefined: not known. */
+  readonly from: number | undefined;
+  readonly shown: number;
+  /** Rows of the whole list; undefined: not known. */
+  readonly count: number | undefined;
+  /** The address of the next page. */
+  readonly next: string | undefined;
+  /** The address of the first page, if another one is shown. */
+  readonly first: string | undefined;
+  readonly isLoading: boolean;
+  readonly onReload: () => void;
+}) {
+  return (
+    <div class="pager">
+      <span class="number" role="status">
+        {shown > 0 && from !== undefined ? T.table.rows(from + 1, from + shown, count) : T.table.shown(shown)}
+      </span>
+      {first !== undefined && (
+        <a class="button small-button" href={first}>
+          {T.table.first}
+        </a>
+      )}
+      {next !== undefined && (
+        <a class="button small-button" href={next} rel="next">
+          {T.table.next}
+        </a>
+      )}
+      <button type="button" class="small" disabled={isLoading} onClick={onReload}>
+        {T.table.reload}
+      </button>
+    </div>
+  );
+}
