@@ -41,7 +41,7 @@ export const EVENT_ABOUT: Readonly<Record<EventName, string>> = {
     'A message was handed to the connection of a receiver. `qos` and `retain` are those of the packet sent.',
   'message.acked': 'A receiver has acknowledged a message (PUBACK, or PUBREC for QoS 2).',
   'message.dropped':
-    'A message was dropped. `client` is the receiver that does not get it; undefined if no receiver gets it.',
+    'A message was dropped. `client` is the receiver that does not get it; undefined if no receiver gets it, or no member of a share group (`no_share_member`).',
   'connection.closed':
     'The stream of a connection has closed. `isAccepted`: its client had received a CONNACK with success; `client.disconnected` is emitted for it as well, before or after.',
   'access.unguarded':

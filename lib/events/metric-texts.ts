@@ -73,6 +73,7 @@ export const COUNTER_ABOUT: Readonly<Record<CounterName, string>> = {
   'messages.acked': 'Messages acknowledged by receivers',
   'delivery.dropped': 'Deliveries dropped, for any reason',
   'delivery.dropped.no_local': 'Deliveries dropped because the receiver published the message itself (No Local)',
+  'delivery.dropped.no_share_member': 'Deliveries dropped because no member of the share group may receive the message',
   'delivery.dropped.too_large': 'Deliveries dropped because the packet would be larger than the receiver accepts',
   'delivery.dropped.qos0_msg': 'Deliveries dropped because messages of QoS 0 were not queued',
   'delivery.dropped.queue_full': 'Deliveries dropped because a queue was full',

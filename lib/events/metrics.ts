@@ -70,6 +70,7 @@ export const COUNTERS = [
   'messages.acked',
   'delivery.dropped',
   'delivery.dropped.no_local',
+  'delivery.dropped.no_share_member',
   'delivery.dropped.too_large',
   'delivery.dropped.qos0_msg',
   'delivery.dropped.queue_full',

@@ -175,6 +175,10 @@ export const DROP_REASONS = {
     about: 'The receiver published the message itself and subscribed with No Local.',
     delivery: ['delivery.dropped', 'delivery.dropped.no_local']
   },
+  no_share_member: {
+    about: 'A share group has no member that may receive the message. Other subscribers may have received it.',
+    message: ['delivery.dropped', 'delivery.dropped.no_share_member']
+  },
   hook: { about: 'A `deliver` hook refused the message.', delivery: ['delivery.dropped', 'delivery.dropped.hook'] },
   topic_invalid: {
     about: 'The topic `$delayed/...` is not valid, or delayed messages are disabled.',

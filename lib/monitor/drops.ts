@@ -16,7 +16,7 @@ export interface DropRecord {
   /** The topic; if it is longer than 256 characters, its beginning. */
   readonly topic: string;
   readonly qos: QoS;
-  /** Client id of the receiver that does not get the message; undefined: no receiver gets it. It is cut like the topic. */
+  /** Client id of the receiver that does not get the message; undefined: no receiver, or no member of a share group, gets it. It is cut like the topic. */
   readonly clientId: string | undefined;
   /** Client id of the publisher; '' for messages of the app. It is cut like the topic. */
   readonly publisher: string;

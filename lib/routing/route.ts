@@ -11,7 +11,11 @@ export interface Group {
   readonly mayPersist: boolean;
   /** True if any member can send a QoS 1 or 2 message at once. */
   readonly hasRoom: boolean;
-  /** Select the member that receives a message. */
+  /** Monotonic time from which the next example of its choices is kept; see `ShareSamples`. */
+  readonly sampledAfterMs: number;
+  /** Note that an example is kept. @param untilMs monotonic time of the next one */
+  sampled(untilMs: number): void;
+  /** Select the member that receives a message. @returns undefined if no member may receive it */
   choose(message: Message): Subscription | undefined;
 }
 

@@ -52,6 +52,7 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   readonly key: string;
   /** The topic filter without the share prefix. */
   readonly filter: string;
+  sampledAfterMs = 0;
   readonly #mountpoint: string;
   readonly #settings: SharedSettings;
 
@@ -102,6 +103,10 @@ class RoutedGroup extends ShareGroup<Subscription> implements Group {
   #isPermitted(member: Subscription, topic: string): boolean {
     const { receiver } = member.subscriber;
     return receiver === undefined || (!this.#rights.isRevoked(member) && this.#rights.mayReceive(receiver, topic));
+  }
+
+  sampled(untilMs: number): void {
+    this.sampledAfterMs = untilMs;
   }
 
   get mayPersist(): boolean {

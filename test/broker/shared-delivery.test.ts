@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Broker } from '../../lib/broker/broker.ts';
+import { acl } from '../../lib/index.ts';
 import type { SharedStrategy } from '../../lib/routing/share-group.ts';
 import { type RawClient, rawClient } from '../support/raw-client.ts';
 import { granted, nothing, payloads, publish, rest, startBroker, turns, unsubscribe } from '../support/wire.ts';
@@ -106,6 +107,35 @@ describe('A share group', () => {
     await broker.publish('a', 'x'.repeat(200), { qos: 1 });
     await turns();
     assert.deepEqual(reasons, ['too_large']);
+  });
+
+  it('drops a message that no member may receive, counts and reports it, and delivers it to other subscribers', async () => {
+    await using broker = await startBroker({
+      auth: [acl([{ access: 'deny', topic: 'a/secret', action: 'subscribe', clientId: 'm0' }, { access: 'allow' }])],
+      allowAnonymous: true
+    });
+    const dropped: string[] = [];
+    broker.on('message.dropped', ({ message, reason, client }) =>
+      dropped.push(`${message.topic} ${reason} ${client?.clientId}`)
+    );
+    await members(broker, 1, '$share/g/a/#');
+    const publisher = await rawClient(broker, { clientId: 'p' });
+    await send(publisher, 3, 'a/secret'); // a run of QoS 0 frames
+    await broker.publish('a/secret', 'x', { qos: 1 });
+    await broker.publish('a/open', 'x', { qos: 1 });
+    assert.deepEqual(dropped, Array(4).fill('a/secret no_share_member undefined'));
+    assert.equal(broker.metrics.counter('delivery.dropped.no_share_member'), 4);
+    assert.equal(broker.metrics.counter('delivery.dropped'), 4);
+    assert.equal(broker.metrics.counter('messages.dropped'), 0);
+    const other = await rawClient(broker);
+    await granted(other, 1, 'a/secret');
+    await send(publisher, 1, 'a/secret');
+    assert.equal((await payloads(other)).length, 1);
+    assert.equal(dropped.length, 5, 'another subscriber got it, the group did not');
+    const { entries } = broker.monitor.drops.list();
+    assert.deepEqual(entries.map(({ topic, reason, clientId }) => [topic, reason, clientId]).slice(0, 1), [
+      ['a/secret', 'no_share_member', undefined]
+    ]);
   });
 
   it('takes turns for each publisher with round_robin', async () => {

@@ -1,6 +1,7 @@
 // `route` is the one way of a message to its subscribers, after all that may refuse it; `routeRun` does the same for a
 // run of QoS 0 frames, without making messages. Listeners and watchers may change subscriptions, so the route is
-// freshened after each of them.
+// freshened after each of them. The choice of a share group is compared with the time of the turn, which is already
+// known, so keeping examples costs nothing for the other messages.
 
 import type { Deciders } from '../../access/deciders.ts';
 import type { Connection } from '../../connection/connection.ts';
@@ -9,10 +10,11 @@ import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { Metric } from '../../events/metrics.ts';
 import { DROP_REASONS } from '../../events/reasons.ts';
 import type { Pressure } from '../../monitor/machine/pressure.ts';
+import { ShareSamples } from '../../monitor/reasons/share-samples.ts';
 import type { Frame, Message } from '../../packets/message.ts';
 import { hasExpired } from '../../packets/message-expiry.ts';
 import { ReasonCode } from '../../packets/reason-codes.ts';
-import type { Route } from '../../routing/route.ts';
+import type { Group, Route } from '../../routing/route.ts';
 import type { Routing } from '../../routing/routing.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import type { Session } from '../../session/session.ts';
@@ -45,6 +47,8 @@ export class Publishing {
   readonly hooks: MessageHooks;
   /** Messages that do not come from a connection. */
   readonly own: OwnMessages;
+  /** Examples of which member of a share group received a message. */
+  readonly shareSamples: ShareSamples;
   readonly #services: Services;
   readonly #host: PublishingHost;
   /** undefined: there is no store. */
@@ -56,6 +60,7 @@ export class Publishing {
     this.#ledger = host.ledger;
     this.hooks = new MessageHooks(services, host.routing, host.rewrites, host.access.deciders);
     this.own = new OwnMessages(services, host, this);
+    this.shareSamples = new ShareSamples(services.time);
   }
 
   /**
@@ -106,14 +111,23 @@ export class Publishing {
     if (message.retain) this.#host.retainer.retain(message);
     let taken = 0;
     for (let at = 0; at < targets.length; at++) if (targets[at].subscriber.deliver(message, targets[at])) taken++;
-    for (let at = 0; at < groups.length; at++) {
-      const member = groups[at].choose(message);
-      if (member?.subscriber.deliver(message, member)) taken++;
-    }
+    for (let at = 0; at < groups.length; at++) if (this.#share(message, groups[at])) taken++;
     if (taken === 0 && targets.length === 0 && groups.length === 0 && !message.isSystem) {
       this.#services.announcer.dropped(message, 'no_subscribers', undefined, route);
     }
     return taken;
+  }
+
+  /** Deliver a message to one member of a share group. @returns whether a member accepted it */
+  #share(message: Message, group: Group): boolean {
+    const { announcer, time } = this.#services;
+    const member = group.choose(message);
+    if (member === undefined) {
+      announcer.dropped(message, 'no_share_member', undefined);
+      return false;
+    }
+    if (time.nowMs >= group.sampledAfterMs) this.shareSamples.add(group, message, member);
+    return member.subscriber.deliver(message, member);
   }
 
   /** Route a run of QoS 0 frames of one topic on the fast path. Subscribers with another layout get single messages. */
@@ -162,12 +176,7 @@ export class Publishing {
     }
     if (groups.length > 0) {
       messages ??= this.#unroll(connection, route, buf, start, end);
-      for (const group of groups) {
-        for (const message of messages) {
-          const member = group.choose(message);
-          member?.subscriber.deliver(message, member);
-        }
-      }
+      for (const group of groups) for (const message of messages) this.#share(message, group);
     }
     if (messages !== undefined && ledger !== undefined) connection.chargeUnwritten(ledger, notedBefore);
   }

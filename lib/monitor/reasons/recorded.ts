@@ -31,6 +31,7 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
   qos0_msg: { cause: 'offline_qos0' },
   too_large: { cause: 'too_large' },
   no_local: { cause: 'no_local' },
+  no_share_member: { cause: 'right_withdrawn' },
   hook: { cause: 'deliver_hook' },
   topic_invalid: { cause: 'topic_not_allowed' },
   not_authorized: { cause: 'not_authorized', causeOfReceiver: 'right_withdrawn' },

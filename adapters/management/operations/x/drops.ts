@@ -15,7 +15,9 @@ const DROP = objectOf({
   at: integer('When the message was dropped, in milliseconds since 1970; of several the last one'),
   topic: text('The topic: its first 256 characters'),
   qos: integer('The QoS of the message'),
-  clientid: optional(text('The receiver that does not get the message; absent: no receiver gets it')),
+  clientid: optional(
+    text('The receiver that does not get the message; absent: no receiver, or no member of a share group, gets it')
+  ),
   from_clientid: text('The publisher; empty: the app that runs the broker'),
   reason: oneOf(REASONS, 'Why the message was dropped'),
   count: integer('Number of messages in a row to which all this applies')
