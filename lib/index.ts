@@ -147,6 +147,7 @@ export type { DropQuery, DropRecord, Drops } from './monitor/drops.ts';
 export { LOG_LEVELS, type Logger, type LogLevel } from './monitor/log.ts';
 export type { MetricHistory, MetricSeries } from './monitor/metric-history.ts';
 export type { Monitor } from './monitor/monitor.ts';
+export type { ArrivalAnswer, ArrivalQuestion } from './monitor/reasons/arrival-question.ts';
 export {
   CAUSES,
   type Cause,

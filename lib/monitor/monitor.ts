@@ -2,6 +2,7 @@ import type { AuditLog } from './audit.ts';
 import type { BlockedClients } from './blocked-clients.ts';
 import type { Drops } from './drops.ts';
 import type { MetricHistory } from './metric-history.ts';
+import type { ArrivalAnswer, ArrivalQuestion } from './reasons/arrival-question.ts';
 import type { Reasons } from './reasons/reasons.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { StoreMetrics } from './store-metrics.ts';
@@ -14,6 +15,12 @@ export interface Monitor {
   readonly drops: Drops;
   /** The last events of clients, subscriptions and rules, and the last reasons for which messages did not arrive. */
   readonly reasons: Reasons;
+  /**
+   * Explain why a message did not arrive, afterwards: from what was recorded, from the last examples of rules and share groups, and from the
+   * state of the broker. Nothing has to be switched on before.
+   * @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, TOPIC_NAME_INVALID
+   */
+  why(question: ArrivalQuestion): Promise<ArrivalAnswer>;
   /** The last changes made through management interfaces. */
   readonly audit: AuditLog;
   /** Traces whose last lines are kept. */

@@ -69,6 +69,13 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
     /** Report that the broker refuses a client, or ends its connection because of what it sends. */
     add(rejected: RejectedClient): void;
   };
+  /** The log of what happens to clients, for operators. */
+  readonly reasons: {
+    add(
+      code: `disconnected_${DisconnectReason}`,
+      subject: { readonly clientId: string; readonly detail?: string }
+    ): void;
+  };
   /** Name of this node. */
   readonly node: string;
   /** The counters of the last connections of sessions. */

@@ -352,7 +352,7 @@ export class Subscribing {
     options: SubscriptionOptions,
     ids: readonly number[] | undefined
   ): Subscription {
-    const { events } = this.#services;
+    const { events, reasons } = this.#services;
     const { routing } = this.#host;
     const { outlet } = session;
     const { qos, noLocal, retainAsPublished, retainHandling } = options;
@@ -360,6 +360,7 @@ export class Subscribing {
     if (subscription === undefined) {
       subscription = new Subscription(outlet, filter, qos, noLocal, retainAsPublished, retainHandling, ids);
       this.#host.sessions.addSubscription(session, subscription);
+      reasons.add('subscribed', { clientId: session.client.clientId, topic: filter, qos });
     } else {
       // [MQTT-3.8.4-3]: change the options of the existing subscription, so that no message is missed.
       subscription.change(options, ids);
@@ -434,7 +435,7 @@ export class Subscribing {
 
   /** Remove a subscription. @returns false if there was none */
   remove(session: Session, filter: string): boolean {
-    const { events } = this.#services;
+    const { events, reasons } = this.#services;
     const { client } = session;
     const subscription = session.state === 'gone' ? undefined : session.subscriptions.get(filter);
     if (subscription === undefined) return false;
@@ -442,6 +443,7 @@ export class Subscribing {
     const options = optionsOf(subscription);
     const event = { client, filter: shown, requestedFilters: requestedFilters(session, filter), options };
     this.#host.sessions.removeSubscription(session, subscription);
+    reasons.add('unsubscribed', { clientId: client.clientId, topic: filter });
     if (events.heard['session.unsubscribed']) events.emit('session.unsubscribed', event);
     return true;
   }

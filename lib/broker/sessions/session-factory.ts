@@ -63,6 +63,7 @@ export class SessionFactory {
       work: services.work,
       metrics: services.metrics,
       rejections: services.rejections,
+      reasons: services.reasons,
       events: services.events,
       hooks: services.hooks,
       announcer: services.announcer,

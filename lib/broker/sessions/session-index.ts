@@ -6,6 +6,7 @@
 import { Roster } from '../../base/collections/roster.ts';
 import { TextMap } from '../../base/collections/text-map.ts';
 import { Metric } from '../../events/metrics.ts';
+import { DISCONNECT_REASONS } from '../../events/reasons.ts';
 import { Watermark } from '../../monitor/machine/watermark.ts';
 import { SlowConsumers } from '../../monitor/slow-consumers.ts';
 import type { Routing } from '../../routing/routing.ts';
@@ -134,7 +135,10 @@ export class SessionIndex {
 
   /** Called when the CONNACK has been sent to a client. */
   connected({ client }: Session, sessionPresent: boolean): void {
-    const { events } = this.#services;
+    const { events, reasons } = this.#services;
+    const { clientId, transportInfo } = client;
+    const from = transportInfo.remoteAddress;
+    reasons.add('connected', { clientId, detail: from === undefined ? undefined : `from ${from}` });
     if (events.heard['client.connected']) events.emit('client.connected', { client, sessionPresent });
   }
 
@@ -193,7 +197,7 @@ export class SessionIndex {
    * removed immediately, because their groups would otherwise choose this session again, also for the messages that it hands over.
    */
   forget(session: Session): void {
-    const { metrics, events } = this.#services;
+    const { metrics, events, reasons } = this.#services;
     const routing = this.#routing;
     const { client, lifecycle } = session;
     lifecycle.abortDecision();
@@ -208,8 +212,10 @@ export class SessionIndex {
     if (session.subscriptions.shared > 0)
       for (const each of session.subscriptions.values()) if (isShared(each.filter)) routing.remove(each);
     this.#removeSlice(session.subscriptions.values());
-    if (events.heard['session.terminated'])
-      events.emit('session.terminated', { client, reason: lifecycle.ending?.reason ?? 'closed' });
+    const reason = lifecycle.ending?.reason ?? 'closed';
+    if (client.isPersistent || session.subscriptions.size > 0)
+      reasons.add('session_ended', { clientId: client.clientId, detail: DISCONNECT_REASONS[reason].about });
+    if (events.heard['session.terminated']) events.emit('session.terminated', { client, reason });
   }
 
   #removeSlice(left: Iterator<Subscription>): void {

@@ -191,6 +191,11 @@ export const CAUSES = {
     (e) => `${begin(client(e))} subscribed to ${filterOf(e)} after the message was published${because(e)}.`,
     'Subscribe before, with a session that stays (Clean Start 0, session expiry), or retain the message.'
   ),
+  unsubscribed: row(
+    'recorded',
+    (e) => `The subscription of ${client(e)} to ${filterOf(e)} ended${because(e)}.`,
+    'Let the client subscribe again.'
+  ),
   session_ended: row(
     'recorded',
     (e) => `The session of ${client(e)} ended, and its subscriptions and queued messages with it${because(e)}.`,

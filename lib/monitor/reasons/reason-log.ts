@@ -203,7 +203,9 @@ export class ReasonLog {
     const indexed = row.isFilter === true ? undefined : topic;
     const records = comparedWith(tables, clientId, rule, indexed, publisher)?.records;
     if (records === undefined) return undefined;
-    for (let at = records.length - 1; at >= 0; at--)
+    // events of clients and rules are one only if they are in a row, so that a history keeps their order
+    const oldest = row.drop === undefined ? records.length - 1 : 0;
+    for (let at = records.length - 1; at >= oldest && at >= 0; at--)
       if (records[at].equals(code, topic, qos, publisher, clientId, rule, detail))
         return this.#again(records[at], count);
     const record = this.#spare ?? new KeptRecord();

@@ -46,7 +46,7 @@ const DROP_CAUSES: Readonly<Record<DropReason, Causes>> = {
 /** The causes of the ends of connections; the others are only part of a history. */
 const DISCONNECT_CAUSES: Readonly<Partial<Record<DisconnectReason, CauseCode>>> = {
   banned: 'banned',
-  discarded: 'session_ended',
+  discarded: 'taken_over',
   takeovered: 'taken_over',
   expired: 'session_ended',
   expired_token: 'token_expired',
@@ -64,8 +64,8 @@ function refusal(about: string, cause: CauseCode): RecordedEntry {
 /** Records other than drops and ends of connections. */
 const OTHERS: Readonly<Record<OtherCode, RecordedEntry>> = {
   connected: { about: 'The client connected.' },
-  subscribed: { about: 'The client subscribed, or changed the options of a subscription.', isFilter: true },
-  unsubscribed: { about: 'A subscription of the client ended.', isFilter: true },
+  subscribed: { about: 'The client subscribed.', isFilter: true },
+  unsubscribed: { about: 'A subscription of the client ended.', cause: 'unsubscribed', isFilter: true },
   session_ended: { about: 'The session of the client ended.', cause: 'session_ended' },
   connect_refused: { about: 'The client could not connect, for another reason than those below.' },
   wrong_password: { about: 'The client could not connect: wrong user name or password.', cause: 'wrong_password' },

@@ -58,6 +58,11 @@ export class ChartActions implements SessionActions {
     ports.sessions.changed(session, false);
     closeStream(connection, ending.isAbrupt);
     ports.metrics.counts[Metric.clientDisconnected]++;
+    const { why: detail } = ending;
+    ports.reasons.add(`disconnected_${ending.reason}`, {
+      clientId: client.clientId,
+      ...(detail === undefined ? {} : { detail })
+    });
     if (ports.events.heard['client.disconnected'])
       ports.events.emit('client.disconnected', { client, reason: ending.reason, reasonCode: ending.reasonCode });
   }

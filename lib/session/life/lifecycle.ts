@@ -24,6 +24,8 @@ interface Ending {
   readonly isAbrupt: boolean;
   /** True if the session ends as well, without waiting for its expiry. */
   readonly isOver?: boolean;
+  /** The reason in words, for operators; default: the text of `reason`. */
+  readonly why?: string | undefined;
 }
 
 /** Options of `Lifecycle.close`. */
@@ -177,7 +179,7 @@ export class Lifecycle {
       if (connection.isConnackSent) sendDisconnect(connection.writer, client, reasonCode, options);
       else refuse(connection, client, ports, reason, reasonCode, options);
     }
-    this.lost({ reason, reasonCode, will, isAbrupt });
+    this.lost({ reason, reasonCode, will, isAbrupt, why: options.why ?? options.reasonString });
   }
 
   /** End the connection in this way. */

@@ -1,0 +1,23 @@
+import type { Cause } from './causes.ts';
+
+/** A question about a message that did not arrive. */
+export interface ArrivalQuestion {
+  /** The topic name, as its publisher writes it. */
+  readonly topic: string;
+  /** Client id of the receiver; absent: any. */
+  readonly clientId?: string | undefined;
+  /** Client id of the publisher; '' is the app; absent: any. */
+  readonly publisher?: string | undefined;
+  /** Id of a rule that should have received the message. */
+  readonly rule?: string | undefined;
+  /** When it was published, in milliseconds since 1970. Default: now. */
+  readonly at?: number | undefined;
+}
+
+/** The causes for which a message may not have arrived. */
+export interface ArrivalAnswer {
+  /** False if records of the time of the question are no longer kept, or a search was cut off: there may be other causes. */
+  readonly isComplete: boolean;
+  /** The nearest to the time of the question first. */
+  readonly causes: readonly Cause[];
+}
