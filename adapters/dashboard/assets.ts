@@ -4,19 +4,7 @@
 import { promisify } from 'node:util';
 import type { Answer, Call } from '../rest/index.ts';
 
-/** A file of the page. */
-interface PageFile {
-  /** The media type. */
-  readonly type: string;
-  /** A digest of the content, for `ETag`. */
-  readonly hash: string;
-  /** The content, compressed with brotli, as base64. */
-  readonly br: string;
-}
-
-/** Loads the files, by their paths below the mount. */
-export type LoadFiles = () => Promise<Readonly<Record<string, PageFile>>>;
-
+type Files = typeof import('./page-files.ts').files;
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /** The forms of a file, made when they are asked for. */
@@ -56,13 +44,9 @@ const zlib = () => process.getBuiltinModule('node:zlib');
 
 /** The files of the page, and the answers with them. */
 export class Assets {
-  readonly #load: LoadFiles;
-  #files: Promise<Readonly<Record<string, PageFile>>> | undefined;
+  /** Loaded with the first request: they are large. */
+  #files: Promise<Files> | undefined;
   readonly #forms = new Map<string, Forms>();
-
-  constructor(load: LoadFiles) {
-    this.#load = load;
-  }
 
   /**
    * The answer with a file whose content never changes.
@@ -99,8 +83,8 @@ export class Assets {
     };
   }
 
-  #all(): Promise<Readonly<Record<string, PageFile>>> {
-    this.#files ??= this.#load();
+  #all(): Promise<Files> {
+    this.#files ??= import('./page-files.ts').then(({ files }) => files);
     this.#files.catch(() => {
       this.#files = undefined; // the next request tries again
     });

@@ -5,7 +5,8 @@ import type { Broker } from '../../lib/index.ts';
 import { answerTo, faultOf, managementService } from '../management/parts/index.ts';
 import { type Answer, type Call, type Caller, Fault, Guard, parseJson, Router, type Service } from '../rest/index.ts';
 import { streamsService } from '../streams-api/parts/index.ts';
-import { Assets, type LoadFiles } from './assets.ts';
+import { Assets } from './assets.ts';
+import { LiveStreams } from './live/live-streams.ts';
 import { Logins } from './logins.ts';
 import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
 
@@ -18,7 +19,15 @@ interface ConsoleRoute {
 
 /** Maximum size of the body of a login. */
 const MAX_LOGIN_BYTES = 16_384;
+/** Maximum size of a body with watches: 200 topics for each of some views. */
+const MAX_WATCHES_BYTES = 1_048_576;
 const ASSETS = '/assets/';
+/** Caches and proxies must neither store nor compress streams. */
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no'
+};
 const JSON_HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',
@@ -33,12 +42,13 @@ export class Console implements Service {
   readonly #logins: Logins;
   readonly #guard: Guard;
   readonly #assets: Assets;
+  readonly #live: LiveStreams;
   readonly #routes: Router<ConsoleRoute>;
   /** The interfaces below the mount, by their paths. */
   readonly #interfaces: Readonly<Record<string, Service>>;
 
   /** @param given the options as they were given, for the interfaces */
-  constructor(broker: Broker, settings: DashboardSettings, given: DashboardOptions, load: LoadFiles) {
+  constructor(broker: Broker, settings: DashboardSettings, given: DashboardOptions) {
     this.prefixes = [settings.prefix];
     this.#broker = broker;
     this.#settings = settings;
@@ -50,12 +60,19 @@ export class Console implements Service {
       { ...settings, origins: new Set(), identify: identifyBelow('') },
       { name: 'console' }
     );
-    this.#assets = new Assets(load);
+    this.#assets = new Assets();
+    this.#live = new LiveStreams(broker, settings.viewerPayloads);
     this.#routes = new Router<ConsoleRoute>([
       { method: 'GET', path: '/session', run: (call) => this.#session(call) },
       { method: 'POST', path: '/login', run: (call) => this.#login(call) },
-      { method: 'POST', path: '/logout', run: (call) => this.#logout(call) }
+      { method: 'POST', path: '/logout', run: (call) => this.#logout(call) },
+      { method: 'GET', path: '/live', run: (call) => this.#openLive(call) },
+      { method: 'PUT', path: '/live/:id', run: (call, { id }) => this.#setLive(call, id) }
     ]);
+    broker.users.onChange(({ name }) =>
+      this.#live.endIf(({ kind, id }) => kind === 'user' && id === name, 'the user has changed')
+    );
+    broker.on('broker.stopped', () => this.#live.endIf(() => true, 'the broker has stopped'));
     const { optionSource, plugins } = given;
     const shared = { ...sharedOptions(given), credentials: 'users' as const, prefix: '' };
     const management = { ...shared, revision: 'hosted' as const, ...(optionSource && { optionSource }) };
@@ -126,12 +143,31 @@ export class Console implements Service {
 
   /** @throws Fault notJson, missingParameter, bodyTooLarge */
   async #credentialsIn(call: Call): Promise<{ readonly id: string; readonly password: string }> {
-    const sent = await call.body({ maxBytes: MAX_LOGIN_BYTES, timeoutMs: this.#settings.bodyTimeout });
-    const body = 'text' in sent ? jsonOf(sent.text) : sent.value;
-    const { id, password } = (body ?? {}) as { readonly id?: unknown; readonly password?: unknown };
+    const { id, password } = await this.#bodyOf(call, MAX_LOGIN_BYTES);
     if (typeof id !== 'string' || typeof password !== 'string')
       throw new Fault('missingParameter', 'the body must be an object with the texts "id" and "password"');
     return { id, password };
+  }
+
+  /** @throws Fault notJson, bodyTooLarge */
+  async #bodyOf(call: Call, maxBytes: number): Promise<Readonly<Record<string, unknown>>> {
+    const sent = await call.body({ maxBytes, timeoutMs: this.#settings.bodyTimeout });
+    const body = 'text' in sent ? jsonOf(sent.text) : sent.value;
+    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+  }
+
+  async #openLive(call: Call): Promise<Answer> {
+    const caller = await this.#guard.admit(call, false);
+    if (call.method === 'HEAD') return { status: 200, headers: STREAM_HEADERS, body: '' };
+    const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, false);
+    return { status: 200, headers: STREAM_HEADERS, body: this.#live.open(caller, session) };
+  }
+
+  async #setLive(call: Call, id: string): Promise<Answer> {
+    const caller = await this.#guard.admit(call, true);
+    const { watches } = await this.#bodyOf(call, MAX_WATCHES_BYTES);
+    this.#live.set(id, watches, caller);
+    return { status: 200, headers: JSON_HEADERS, body: '{}' };
   }
 
   #loggedIn({ id, scope }: Caller, cookie: string | undefined): Answer {

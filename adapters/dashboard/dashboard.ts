@@ -1,7 +1,6 @@
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
 import { type HttpMounts, mountsOf } from '../rest/index.ts';
-import type { LoadFiles } from './assets.ts';
 import { Console } from './console.ts';
 import { type DashboardOptions, readDashboardOptions } from './options.ts';
 
@@ -20,12 +19,6 @@ export interface Dashboard extends HttpMounts {}
 export function dashboard(broker: Broker, options: DashboardOptions = {}): Dashboard {
   checkBroker(broker, 'dashboard');
   const settings = readDashboardOptions(options);
-  const service = new Console(broker, settings, options, loadFiles);
+  const service = new Console(broker, settings, options);
   return mountsOf(broker, [service], 'answering a request of the console');
 }
-
-const loadFiles: LoadFiles = async () => {
-  const text = '<!doctype html><html lang="en"><head><base href="/"><title>embermq</title></head><body></body></html>';
-  const br = process.getBuiltinModule('node:zlib').brotliCompressSync(text).toString('base64');
-  return { 'index.html': { type: 'text/html; charset=utf-8', hash: '', br } };
-};

@@ -17,7 +17,7 @@ const MAX_ID_LENGTH = 256;
 /** The sender of a request, and a new cookie for it. */
 interface Known {
   readonly caller: Caller;
-  readonly session: Session;
+  readonly session?: Session | undefined;
   /** The header `Set-Cookie`, if the session is new. */
   readonly cookie?: string;
 }
@@ -32,6 +32,8 @@ export class Logins {
     this.#broker = broker;
     this.#login = login === 'users' ? undefined : login;
     this.#sessions = new Sessions(broker.clock);
+    broker.users.onChange(({ name }) => this.#sessions.endIf(({ kind, id }) => kind === 'user' && id === name));
+    broker.on('broker.stopped', () => this.#sessions.endIf(() => true));
   }
 
   /** True if the host app logs people in. */
@@ -44,9 +46,7 @@ export class Logins {
    * @throws Fault unauthorized: the page has sent it without a login
    */
   async identify(call: Call, mount: string): Promise<Caller | undefined> {
-    const caller = this.isOfHost
-      ? await this.#callerOfHost(call)
-      : this.#sessionOf(call.header('cookie'), mount, isByPerson(call))?.caller;
+    const { caller } = await this.#find(call, mount);
     if (caller !== undefined) return caller;
     if (isOfPage(call) && call.header('authorization') === undefined) throw notLoggedIn();
     return undefined;
@@ -54,26 +54,26 @@ export class Logins {
 
   /** The session of a request of the page. @throws Fault unauthorized */
   async sessionFor(call: Call, mount: string): Promise<Known> {
-    const session = this.#sessionOf(call.header('cookie'), mount, isByPerson(call));
-    if (!this.isOfHost) {
-      if (session === undefined) throw notLoggedIn();
-      return { caller: session.caller, session };
-    }
-    const caller = await this.#callerOfHost(call);
-    if (session !== undefined && isSame(session.caller, caller)) return { caller: session.caller, session };
-    if (session !== undefined) this.#sessions.end(session);
+    const { caller, session } = await this.#find(call, mount);
     if (caller === undefined) throw notLoggedIn();
-    return this.open(caller, call, mount);
+    return session === undefined ? this.open(caller, call, mount) : { caller, session };
   }
 
-  /** The session of the cookies of an upgrade request. */
-  ofCookies(header: string | undefined, mount: string): Session | undefined {
-    return this.#sessionOf(header, mount, true);
+  /**
+   * The session of a header `Cookie`.
+   * @param isByPerson the session is not idle
+   */
+  ofCookies(header: string | undefined, mount: string, isByPerson: boolean): Session | undefined {
+    for (const token of cookieValues(header, this.#nameAt(mount))) {
+      const session = this.#sessions.find(token, isByPerson);
+      if (session !== undefined) return session;
+    }
+    return undefined;
   }
 
   /** Open a session after a login. A session of the same browser ends. */
-  open(caller: Caller, call: Call, mount: string): Known & { readonly cookie: string } {
-    const former = this.#sessionOf(call.header('cookie'), mount, false);
+  open(caller: Caller, call: Call, mount: string): Known {
+    const former = this.ofCookies(call.header('cookie'), mount, false);
     if (former !== undefined) this.#sessions.end(former);
     const { session, token } = this.#sessions.open(caller);
     return { caller, session, cookie: cookieText(this.#nameAt(mount), token, { mount, isSecure: isSecure(call) }) };
@@ -81,26 +81,23 @@ export class Logins {
 
   /** End the session of a request. @returns the header `Set-Cookie` */
   close(call: Call, mount: string): string {
-    const session = this.#sessionOf(call.header('cookie'), mount, false);
+    const session = this.ofCookies(call.header('cookie'), mount, false);
     if (session !== undefined) this.#sessions.end(session);
     return cookieText(this.#nameAt(mount), undefined, { mount, isSecure: isSecure(call) });
-  }
-
-  /** End all sessions. */
-  closeAll(): void {
-    this.#sessions.endIf(() => true);
   }
 
   #nameAt(mount: string): string {
     return cookieName(mount, this.#broker.settings.node);
   }
 
-  #sessionOf(header: string | undefined, mount: string, byPerson: boolean): Session | undefined {
-    for (const token of cookieValues(header, this.#nameAt(mount))) {
-      const session = this.#sessions.find(token, byPerson);
-      if (session !== undefined) return session;
-    }
-    return undefined;
+  /** The sender of a request. A session of another person than the host app names is over. */
+  async #find(call: Call, mount: string): Promise<Partial<Known>> {
+    const session = this.ofCookies(call.header('cookie'), mount, isByPerson(call));
+    if (!this.isOfHost) return session === undefined ? {} : { caller: session.caller, session };
+    const caller = await this.#callerOfHost(call);
+    if (session === undefined || isSame(session.caller, caller)) return { caller, session };
+    this.#sessions.end(session);
+    return { caller };
   }
 
   async #callerOfHost(call: Call): Promise<Caller | undefined> {

@@ -2,4 +2,5 @@
 
 export { managementService } from '../api.ts';
 export { faultOf } from '../codes.ts';
+export { eventFields } from '../event-fields.ts';
 export { answerTo } from '../reply.ts';

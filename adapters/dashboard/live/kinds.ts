@@ -1,0 +1,13 @@
+import { ALARMS } from './alarms.ts';
+import { CLIENT } from './client.ts';
+import type { LiveKind } from './live-kind.ts';
+import { OVERVIEW } from './overview.ts';
+import { TOPICS } from './topics.ts';
+
+/** The kinds of watches, by their names. */
+export const KINDS = {
+  overview: OVERVIEW,
+  alarms: ALARMS,
+  client: CLIENT,
+  topics: TOPICS
+} as Readonly<Record<string, LiveKind>>;

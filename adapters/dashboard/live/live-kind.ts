@@ -1,0 +1,27 @@
+import type { Broker } from '../../../lib/index.ts';
+
+/** Dependencies of a watch. */
+export interface WatchContext {
+  readonly broker: Broker;
+  /** True if the person may not see payloads. */
+  readonly hidesPayloads: boolean;
+  /** Send an event of the watch. */
+  emit(data: object): void;
+  /** Call a function once a second. @returns a function that ends this */
+  everySecond(run: () => void): () => void;
+}
+
+/** Something that is watched for a view of the page. */
+export interface OpenWatch<P> {
+  /** Go on with other parameters. Without it, the watch is closed, and a new one is opened. */
+  update?(params: P): void;
+  close(): void;
+}
+
+/** A kind of watch: what a view can show live. */
+export interface LiveKind<P = unknown> {
+  /** Check the parameters. @throws Fault wrongParameter */
+  read(params: Readonly<Record<string, unknown>>): P;
+  /** Begin to watch. @throws Fault */
+  open(context: WatchContext, params: P): OpenWatch<P>;
+}

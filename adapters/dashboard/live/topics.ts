@@ -1,0 +1,118 @@
+// Rates and last values of the rows in view. Each message of a watched topic is counted; the beginning of its payload is
+// copied into a buffer of the row, because a read chunk must not be kept, and nothing is allocated for a message.
+
+import { type Broker, type BrokerEvents, checkTopicFilter } from '../../../lib/index.ts';
+import type { LiveKind, OpenWatch, WatchContext } from './live-kind.ts';
+import { textsIn, wrong } from './params.ts';
+
+/** Maximum number of topics and topic filters of a watch. */
+const MAX_TOPICS = 200;
+/** Bytes of a payload that are shown. */
+const SHOWN_BYTES = 1_024;
+/** Characters of a topic that are shown for a filter. */
+const SHOWN_CHARACTERS = 1_024;
+
+type Published = BrokerEvents['message.publish'];
+
+/** A topic, or a topic filter, that is in view. */
+class Row {
+  readonly filter: string;
+  readonly #broker: Broker;
+  readonly #payload: Buffer | undefined;
+  #count = 0;
+  #shown = 0;
+  #wasBusy = false;
+  #last: { readonly topic: string; readonly qos: number; readonly retain: boolean; readonly at: number } | undefined;
+  #payloadBytes = 0;
+
+  constructor({ broker, hidesPayloads }: WatchContext, filter: string) {
+    this.#broker = broker;
+    this.filter = filter;
+    this.#payload = hidesPayloads ? undefined : Buffer.allocUnsafeSlow(SHOWN_BYTES);
+    broker.on('message.publish', this.#see, { filter });
+  }
+
+  close(): void {
+    this.#broker.off('message.publish', this.#see);
+  }
+
+  readonly #see = ({ message }: Published): void => {
+    this.#count++;
+    const { topic, qos, retain, bytes, payloadAt } = message;
+    this.#last = { topic, qos, retain, at: this.#broker.clock.now() };
+    this.#payloadBytes = bytes - payloadAt;
+    if (this.#payload !== undefined) message.payload.copy(this.#payload, 0, 0, SHOWN_BYTES);
+  };
+
+  /** The row as it is now; undefined: it is the same as a second ago. */
+  change(seconds: number): object | undefined {
+    const isBusy = this.#count > this.#shown;
+    if (!isBusy && !this.#wasBusy) return undefined;
+    const rate = seconds > 0 ? (this.#count - this.#shown) / seconds : 0;
+    this.#shown = this.#count;
+    this.#wasBusy = isBusy;
+    const { topic = '', ...last } = this.#last ?? {};
+    const payload = this.#payload?.subarray(0, Math.min(this.#payloadBytes, SHOWN_BYTES)).toString('base64');
+    return {
+      filter: this.filter,
+      topic: topic.slice(0, SHOWN_CHARACTERS),
+      count: this.#count,
+      rate,
+      ...last,
+      payload,
+      payloadBytes: this.#payloadBytes
+    };
+  }
+}
+
+class TopicsWatch implements OpenWatch<readonly string[]> {
+  readonly #context: WatchContext;
+  readonly #rows = new Map<string, Row>();
+  readonly #stop: () => void;
+  #atMs: number;
+
+  constructor(context: WatchContext, topics: readonly string[]) {
+    this.#context = context;
+    this.#atMs = context.broker.clock.monotonic();
+    this.#stop = context.everySecond(() => this.#show());
+    this.update(topics);
+  }
+
+  /** Rows that stay in view go on counting. */
+  update(topics: readonly string[]): void {
+    const wanted = new Set(topics);
+    for (const [filter, row] of this.#rows) {
+      if (wanted.has(filter)) continue;
+      row.close();
+      this.#rows.delete(filter);
+    }
+    for (const filter of topics) if (!this.#rows.has(filter)) this.#rows.set(filter, new Row(this.#context, filter));
+  }
+
+  close(): void {
+    this.#stop();
+    this.update([]);
+  }
+
+  #show(): void {
+    const { broker, emit } = this.#context;
+    const nowMs = broker.clock.monotonic();
+    const seconds = (nowMs - this.#atMs) / 1_000;
+    this.#atMs = nowMs;
+    const rows = [...this.#rows.values()].map((row) => row.change(seconds)).filter((row) => row !== undefined);
+    if (rows.length > 0) emit({ at: broker.clock.now(), rows });
+  }
+}
+
+/** Rates and last values of topics and topic filters: those that have changed, once a second. */
+export const TOPICS: LiveKind<readonly string[]> = {
+  read(params) {
+    const topics = textsIn(params, 'topics', MAX_TOPICS);
+    for (const topic of topics) {
+      const fault = checkTopicFilter(topic);
+      if (fault !== undefined) throw wrong('topics', `a list of topics and topic filters: ${fault}`);
+    }
+    return topics;
+  },
+  open: (context, topics) => new TopicsWatch(context, topics)
+};

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LiveStream } from '../../adapters/dashboard/live/live-stream.ts';
+import { engineOf } from '../../lib/broker/broker.ts';
+import { PASSWORD, startConsole } from '../support/dashboard.ts';
+import { readerOf } from '../support/event-reader.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
+
+type Server = Awaited<ReturnType<typeof startConsole>>;
+
+/** Open a stream of the console with the session of a browser, and read its first event. */
+async function open(server: Server, { cookie = '' }: { readonly cookie?: string | undefined }) {
+  const response = await fetch(`http://127.0.0.1:${server.port}/live`, {
+    headers: { cookie, 'embermq-console': 'background' }
+  });
+  assert.equal(response.status, 200, await (response.ok ? '' : response.text()));
+  const reader = readerOf(response.body as ReadableStream<Uint8Array>);
+  const [opened] = await reader.next(1);
+  assert.equal(opened.event, 'opened');
+  return { ...reader, id: opened.data.id as string };
+}
+
+/** Log in, open a stream and set its watches. */
+async function watching(server: Server, watches: object, id = 'ann') {
+  const browser = server.browser();
+  await browser.login(id);
+  const stream = await open(server, browser);
+  const set = (wanted: object) => browser.send('PUT', `/live/${stream.id}`, { watches: wanted });
+  assert.equal((await set(watches)).status, 200);
+  return { ...stream, browser, set };
+}
+
+describe('The live stream of the console', () => {
+  it('shows counters as rates, gauges, memory and the delay of the event loop once a second', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const stream = await watching(server, { now: { kind: 'overview' } });
+    const [, first] = await stream.next(2);
+    assert.equal(first.event, 'overview');
+    assert.equal(first.data.watch, 'now');
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (let at = 0; at < 10; at++) await client.publish('a', 'x', { qos: 1 });
+    clock.advance(1_000);
+    const [, , second] = await stream.next(3);
+    const values = second.data.values as Record<string, number>;
+    assert.deepEqual([values['messages.received'], values['connections.count']], [10, 1]);
+    assert.ok((second.data.memory as { rss: number }).rss > 1_000_000);
+    assert.equal(second.data.alarms, 0);
+    assert.equal(typeof second.data.loopDelayMs, 'number');
+  });
+
+  it('shows the present alarms, and shows them again in the second after one was raised or cleared', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const stream = await watching(server, { alarms: { kind: 'alarms' } });
+    server.broker.alarms.raise({ id: 'test', title: 'a test' });
+    clock.advance(2_000);
+    server.broker.alarms.clear('test');
+    clock.advance(2_000);
+    const [, before, raised, cleared] = await stream.next(4);
+    assert.deepEqual([before.data.count, raised.data.count, cleared.data.count], [0, 1, 0]);
+    assert.equal((raised.data.alarms as { id: string }[])[0].id, 'test');
+  });
+
+  it('shows the state of one client, at the beginning and when it changes', async () => {
+    await using server = await startConsole();
+    const stream = await watching(server, { client: { kind: 'client', clientId: 'c' } });
+    await (await server.broker.connect({ clientId: 'other' })).disconnect();
+    const client = await server.broker.connect({ clientId: 'c', sessionExpiry: '1m' });
+    await client.disconnect();
+    await until(() => server.broker.sessions.get('c').state === 'disconnected');
+    const events = (await stream.next(5)).slice(1).map(({ data }) => [data.event, data.state]);
+    assert.deepEqual(events, [
+      [undefined, 'gone'],
+      ['session.created', 'connected'],
+      ['client.connected', 'connected'],
+      ['client.disconnected', 'disconnected']
+    ]);
+  });
+
+  it('shows rates and last values of topics and filters, and counts on for those that stay in view', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const stream = await watching(server, { tree: { kind: 'topics', topics: ['a/1', 'a/#'] } });
+    await server.broker.publish('a/1', 'one');
+    await server.broker.publish('a/2', Buffer.from([0, 255]), { qos: 1, retain: true });
+    await server.broker.publish('b', 'not watched');
+    clock.advance(1_000);
+    const [, first] = await stream.next(2);
+    const rows = first.data.rows as Record<string, unknown>[];
+    assert.deepEqual(rows, [
+      {
+        filter: 'a/1',
+        topic: 'a/1',
+        count: 1,
+        rate: 1,
+        qos: 0,
+        retain: false,
+        at: 0,
+        payload: Buffer.from('one').toString('base64'),
+        payloadBytes: 3
+      },
+      {
+        filter: 'a/#',
+        topic: 'a/2',
+        count: 2,
+        rate: 2,
+        qos: 1,
+        retain: true,
+        at: 0,
+        payload: Buffer.from([0, 255]).toString('base64'),
+        payloadBytes: 2
+      }
+    ]);
+    await stream.set({ tree: { kind: 'topics', topics: ['a/1', 'b'] } });
+    await server.broker.publish('a/1', 'two');
+    clock.advance(1_000);
+    const [, , second] = await stream.next(3);
+    const now = (second.data.rows as Record<string, unknown>[]).map(({ filter, count, rate }) => [filter, count, rate]);
+    assert.deepEqual(now, [['a/1', 2, 1]]);
+    clock.advance(1_000);
+    const [, , , idle] = await stream.next(4);
+    assert.deepEqual((idle.data.rows as Record<string, unknown>[])[0].rate, 0, 'a topic that has become idle');
+  });
+
+  it('listens to messages only while they are watched', async () => {
+    await using server = await startConsole();
+    const isHeard = () => engineOf(server.broker).services.events.heard['message.publish'];
+    const stream = await watching(server, { tree: { kind: 'topics', topics: ['a'] } });
+    assert.equal(isHeard(), true);
+    await stream.set({});
+    assert.equal(isHeard(), false);
+    await stream.set({ tree: { kind: 'topics', topics: ['a'] } });
+    await stream.cancel();
+    await until(() => !isHeard());
+  });
+
+  it('hides payloads from viewers with viewerPayloads: false, and shows them to administrators', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({ viewerPayloads: false }, { clock });
+    const watches = { tree: { kind: 'topics', topics: ['a'] } };
+    const streams = [await watching(server, watches, 'bob'), await watching(server, watches, 'ann')];
+    await server.broker.publish('a', 'secret');
+    clock.advance(1_000);
+    const shown = await Promise.all(streams.map(async ({ next }) => (await next(2))[1].data.rows as object[]));
+    assert.equal(JSON.stringify(shown[0]).includes(Buffer.from('secret').toString('base64')), false);
+    assert.equal(JSON.stringify(shown[1]).includes(Buffer.from('secret').toString('base64')), true);
+  });
+
+  it('refuses watches that are not valid, and changes none of the others then', async () => {
+    await using server = await startConsole();
+    const stream = await watching(server, { tree: { kind: 'topics', topics: ['a'] } });
+    const cases: [watches: unknown, message: RegExp][] = [
+      [undefined, /"watches" must be an object/],
+      [[], /"watches" must be an object/],
+      [{ x: 1 }, /"kind" of the watch "x" must be one of overview, /],
+      [{ x: { kind: 'toString' } }, /"kind" of the watch "x" must be one of/],
+      [{ x: { kind: 'topics', topics: 'a' } }, /"topics" of the watch must be a list of at most 200 strings/],
+      [{ x: { kind: 'topics', topics: ['a/#/b'] } }, /"topics" of the watch/],
+      [{ x: { kind: 'topics', topics: Array.from({ length: 201 }, (_, at) => `${at}`) } }, /at most 200/],
+      [{ x: { kind: 'client' } }, /"clientId" of the watch/],
+      [{ ['x'.repeat(65)]: { kind: 'overview' } }, /at most 64 characters/],
+      [Object.fromEntries(Array.from({ length: 33 }, (_, at) => [at, { kind: 'alarms' }])), /at most 32 watches/]
+    ];
+    for (const [watches, message] of cases) {
+      const answer = await stream.browser.send('PUT', `/live/${stream.id}`, { watches });
+      assert.equal(answer.status, 400);
+      assert.match(answer.body.message, message);
+    }
+    assert.equal(engineOf(server.broker).services.events.heard['message.publish'], true);
+  });
+
+  it('needs a login, and lets only the person of the stream set its watches', async () => {
+    await using server = await startConsole();
+    assert.equal((await server.call('GET', '/live', undefined, {})).status, 401);
+    const stream = await watching(server, {});
+    const other = server.browser();
+    await other.login('bob');
+    assert.equal((await other.send('PUT', `/live/${stream.id}`, { watches: {} })).status, 404);
+    assert.equal((await stream.browser.send('PUT', '/live/none', { watches: {} })).status, 404);
+    const foreign = { origin: 'https://evil.example' };
+    assert.equal((await stream.browser.send('PUT', `/live/${stream.id}`, { watches: {} }, foreign)).status, 403);
+  });
+
+  it('ends with its session, and says why', async () => {
+    await using server = await startConsole();
+    const ends: [why: string, end: (browser: ReturnType<Server['browser']>) => unknown, reason: RegExp][] = [
+      ['logout', (browser) => browser.send('POST', '/logout', {}), /the session has ended/],
+      ['password', () => server.broker.users.setPassword('ann', PASSWORD), /ended|changed/],
+      ['role', () => server.broker.users.update('ann', 'viewer'), /ended|changed/],
+      ['stop', () => server.broker.stop(), /ended|stopped/]
+    ];
+    for (const [why, end, reason] of ends) {
+      const stream = await watching(server, { now: { kind: 'alarms' } });
+      await end(stream.browser);
+      const last = (await stream.toEnd()).at(-1);
+      assert.equal(last?.event, 'closed', why);
+      assert.match(String(last?.data.reason), reason, why);
+    }
+  });
+
+  it('refuses the stream beyond 64 and says why, until one of them ends', async () => {
+    await using server = await startConsole();
+    const browser = server.browser();
+    await browser.login('ann');
+    const streams = [];
+    for (let at = 0; at < 64; at++) streams.push(await open(server, browser));
+    const refused = await browser.send('GET', '/live');
+    assert.equal(refused.status, 429);
+    assert.match(refused.body.message, /64 tabs of the console are open/);
+    await streams[0].cancel();
+    for (;;) {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/live`, { headers: { cookie: browser.cookie ?? '' } });
+      await answer.body?.cancel();
+      if (answer.status === 200) break;
+    }
+  });
+});
+
+describe('Readers of live streams', () => {
+  it('discards the oldest events of a slow reader, and reports their number', async () => {
+    const clock = new ManualClock();
+    const stream = new LiveStream('id', clock, () => {});
+    for (let at = 0; at < 100; at++) stream.push('row', { at, text: 'x'.repeat(50_000) });
+    let text = '';
+    stream.end();
+    for await (const part of stream) text += part;
+    assert.match(text, /^event: opened\ndata: \{"id":"id"\}\n\nevent: skipped\ndata: \{"count":80\}\n\n/);
+    assert.ok(text.length < 1_100_000);
+    assert.deepEqual(
+      [text.includes('"at":99,'), text.includes('"at":80,'), text.includes('"at":79,')],
+      [true, true, false]
+    );
+  });
+
+  it('disconnects a reader that takes nothing for 90 seconds while events wait', async () => {
+    const clock = new ManualClock();
+    let ended = 0;
+    const stream = new LiveStream('id', clock, () => ended++);
+    await stream.next();
+    clock.advance(200_000);
+    assert.equal(ended, 0, 'nothing waits');
+    stream.push('row', {});
+    clock.advance(95_000);
+    assert.equal(ended, 1);
+    assert.equal(clock.pending, 0);
+  });
+
+  it('sends comments while nothing happens, so that proxies and runtimes keep the connection open', async () => {
+    const clock = new ManualClock();
+    const stream = new LiveStream('id', clock, () => {});
+    await stream.next();
+    const next = stream.next();
+    await nextTurn();
+    clock.advance(5_000);
+    assert.deepEqual(await next, { done: false, value: ': heartbeat\n\n' });
+    await stream.return();
+  });
+});
