@@ -3,7 +3,8 @@ import type { HookOrigin, HookRegistry } from '../events/hooks.ts';
 import type { Question } from '../events/questions.ts';
 import { ReasonCode } from '../packets/reason-codes.ts';
 import type { DecidingAccessRule, RuleAction } from '../records/access-rule.ts';
-import type { AccessRules, RuledClient } from './access-rules.ts';
+import { innerFilter } from '../topics/topic.ts';
+import type { AccessRules, FoundAccessRule, RuledClient } from './access-rules.ts';
 
 /** A refused operation. */
 interface Refused {
@@ -34,7 +35,10 @@ export class Deciders {
     const hook = answer === undefined ? undecidedBy : question.asked;
     if (hook === undefined) return DECIDERS.unmatched;
     const origin = this.#hooks.originOf(hook);
-    if (origin !== undefined && 'rules' in origin) return this.#ruled(origin.rules, client, action, topic);
+    if (origin !== undefined && 'rules' in origin) {
+      const found = this.#rules.find(origin.rules, client, { action, topic, isFilter: action === 'subscribe' });
+      return found === undefined ? DECIDERS.unmatched : this.#ruled(found); // it is found: it has just decided
+    }
     return this.unruled(origin, isFailed || hook === undecidedBy, answer);
   }
 
@@ -47,10 +51,18 @@ export class Deciders {
     return why === undefined ? DECIDERS.hook : new Decider('authorize_hook', { why });
   }
 
-  #ruled(place: 'first' | 'last', client: RuledClient, action: RuleAction, topic: string): Decider {
-    const found = this.#rules.find(place, client, { action, topic, isFilter: action === 'subscribe' });
-    if (found === undefined) return DECIDERS.unmatched; // not reached: the rule has just decided
-    const { by, source, rule } = found;
+  /** The built-in check, or the rule about `$SYS`, that refuses a filter with this reason code. */
+  ofFilter(client: RuledClient, filter: string, reasonCode: number): Decider {
+    const topic = innerFilter(filter);
+    const isBySystem = reasonCode === ReasonCode.notAuthorized;
+    for (const place of isBySystem ? (['first', 'last'] as const) : []) {
+      const found = this.#rules.find(place, client, { action: 'subscribe', topic, isFilter: true });
+      if (found !== undefined) return this.#ruled(found);
+    }
+    return BUILT_IN.get(reasonCode) ?? INVALID_FILTER;
+  }
+
+  #ruled({ by, source, rule }: FoundAccessRule): Decider {
     let decider = this.#ofRules.get(rule);
     if (decider === undefined) {
       const { content, order } = rule;
@@ -71,11 +83,6 @@ export function whyOf(answer: unknown): string | undefined {
   const { why, reasonString } = answer as { readonly why?: unknown; readonly reasonString?: unknown };
   const text = why ?? reasonString;
   return typeof text === 'string' ? text : undefined;
-}
-
-/** The built-in check that refuses a filter with this reason code; see `Subscribing.check`. */
-export function filterDecider(reasonCode: number): Decider {
-  return BUILT_IN.get(reasonCode) ?? INVALID_FILTER;
 }
 
 const INVALID_FILTER = new Decider('filter_not_allowed', {

@@ -5,11 +5,11 @@
 // listener the session may have ended or have another connection, for which nothing more is subscribed.
 
 import type { AccessControl } from '../../access/access-control.ts';
-import { isSystem } from '../../access/rule.ts';
 import { BrokerError, ProtocolError } from '../../base/errors.ts';
 import type { Connection } from '../../connection/connection.ts';
 import { Pause } from '../../connection/pause.ts';
 import type { Verdicts } from '../../connection/verdicts.ts';
+import { DECIDERS, type Decider } from '../../events/deciders.ts';
 import { isThenable } from '../../events/hooks.ts';
 import { Metric } from '../../events/metrics.ts';
 import type { SubscriptionOptions } from '../../events/subscription-options.ts';
@@ -24,23 +24,15 @@ import { isShared } from '../../routing/subscriptions.ts';
 import { resumeAfterHook, type Session } from '../../session/session.ts';
 import type { SessionClient } from '../../session/session-client.ts';
 import type { Ledger } from '../../store/ledger.ts';
-import {
-  checkTopicFilter,
-  isWildcard,
-  MAX_TOPIC_BYTES,
-  mountedFilter,
-  parseSharedFilter,
-  unmountedFilter
-} from '../../topics/topic.ts';
+import { checkTopicFilter, mountedFilter, unmountedFilter } from '../../topics/topic.ts';
 import type { AutoSubscription } from '../configuration/auto-subscriptions.ts';
 import type { Retainer } from '../features/retainer.ts';
+import { filterFault, lackOfRoom } from '../rights/filter-checks.ts';
 import { type FilterDecision, FilterDecisions } from '../rights/filter-decisions.ts';
 import { FilterRequests, grantedBefore, requestedFilters } from '../rights/filter-requests.ts';
 import type { SourceReview } from '../rights/source-review.ts';
 import type { Services } from '../services.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
-
-const LOCAL = /^(::1|127\.|::ffff:127\.)/;
 
 /** The reason code of UNSUBACK while the store cannot be written. 0x97 is not allowed there [MQTT-3.11.3-2]. */
 const NOT_PERSISTED = ReasonCode.implementationSpecificError;
@@ -239,9 +231,10 @@ export class Subscribing {
     const filter = this.#host.rewrites.apply(request.topic, 'subscribe');
     const fault = this.check(session.client, filter, ids !== undefined);
     if (fault === ReasonCode.notAuthorized) this.#decisions.announce(client, filter, false);
-    if (fault !== 0) return this.#refused(session, fault);
+    if (fault !== 0)
+      return this.#refused(session, filter, fault, this.#host.access.deciders.ofFilter(client, filter, fault));
     const unasked = this.#decisions.unasked(client, filter);
-    if (unasked === false) return this.#refused(session, ReasonCode.notAuthorized);
+    if (unasked === false) return this.#refused(session, filter, ReasonCode.notAuthorized, DECIDERS.unmatched);
     const epoch = this.#host.sourceReview.epochOf(session);
     const granting = { requested: filter, request, ids, feeds, epoch };
     if (unasked) return this.#grant(session, { filter, code: qos, dueMs: undefined }, granting);
@@ -256,7 +249,7 @@ export class Subscribing {
       const isAllowed = decided.code < 0x80;
       if (session.connection === connection) this.#decisions.announce(client, filter, isAllowed, decided.isCached);
       if (session.connection !== connection) return ReasonCode.unspecifiedError; // there will be no SUBACK
-      if (!isAllowed) return this.#refused(session, decided.code);
+      if (!isAllowed) return this.#refused(session, filter, decided.code, decided.decider);
       return this.#grant(session, decided, granting);
     };
     return isThenable(decision) ? decision.then(act) : act(decision);
@@ -272,8 +265,11 @@ export class Subscribing {
     return connection?.reader.topics.verdicts(this.#services.settings, this.#host.publishing.hooks.verdictEpoch);
   }
 
-  #refused(session: Session, code: number): number {
-    const { metrics } = this.#services;
+  /** @param filter the requested filter, after topic rewriting */
+  #refused(session: Session, filter: string, code: number, decider: Decider | undefined): number {
+    const { metrics, reasons } = this.#services;
+    const { clientId, mountpoint } = session.client;
+    reasons.add('subscribe_refused', { clientId, topic: mountedFilter(filter, mountpoint), detail: decider?.text });
     metrics.counts[
       code === ReasonCode.notAuthorized ? Metric.packetsSubscribeAuthError : Metric.packetsSubscribeError
     ]++;
@@ -286,31 +282,7 @@ export class Subscribing {
    * @returns 0 or the reason code that refuses the filter
    */
   check(client: SessionClient, filter: string, hasId: boolean): number {
-    const { agreement, mountpoint } = client;
-    const { zone } = agreement;
-    if (checkTopicFilter(filter) !== undefined) return ReasonCode.topicFilterInvalid;
-    if (checkTopicFilter(filter, { maxLevels: zone.maxTopicLevels }) !== undefined)
-      return ReasonCode.topicFilterInvalid;
-    if (mountpoint !== '' && Buffer.byteLength(filter) + Buffer.byteLength(mountpoint) > MAX_TOPIC_BYTES)
-      return ReasonCode.topicFilterInvalid;
-    const shared = parseSharedFilter(filter);
-    const inner = typeof shared === 'object' ? shared.filter : filter;
-    if (shared !== undefined && !zone.sharedSubscription) return ReasonCode.sharedSubscriptionsNotSupported;
-    if (!zone.wildcardSubscription && isWildcard(inner)) return ReasonCode.wildcardSubscriptionsNotSupported;
-    if (hasId && !zone.subscriptionIdentifiers) return ReasonCode.subscriptionIdentifiersNotSupported;
-    if (isSystem(inner) && !this.#maySubscribeSystem(client, inner)) return ReasonCode.notAuthorized;
-    return 0;
-  }
-
-  /** Tell whether a rule allows a subscription below `$SYS`: only rules about `$SYS` override the built-in checks. */
-  #maySubscribeSystem(client: SessionClient, filter: string): boolean {
-    const { transportInfo, isSuperuser } = client;
-    const { transport, remoteAddress } = transportInfo;
-    const ruled = isSuperuser ? undefined : this.#host.access.rules.decideFilter(client, filter);
-    if (ruled !== undefined) return ruled;
-    if (this.#services.settings.sysForRemoteClients || isSuperuser) return true;
-    if (transport === 'local' || transport === 'unix') return true;
-    return remoteAddress === undefined ? transport === 'stream' : LOCAL.test(remoteAddress);
+    return filterFault(client, filter, hasId, this.#host.access.rules, this.#services.settings);
   }
 
   #grant(session: Session, decision: FilterDecision, { requested, request, ids, feeds, epoch }: Granting): number {
@@ -320,16 +292,10 @@ export class Subscribing {
     const granted = Math.min(code, zone.maxQosAllowed) as QoS;
     const stored = mountedFilter(filter, session.client.mountpoint);
     const known = session.subscriptions.get(stored);
-    if (session.log !== undefined && this.#host.ledger?.isFailed)
-      return this.#refused(session, ReasonCode.quotaExceeded);
-    if (known === undefined) {
-      const isFull = zone.maxSubscriptions > 0 && session.subscriptions.size >= zone.maxSubscriptions;
-      const mayGrow = session.log === undefined || !this.#host.pressure.isSpaceLow;
-      if (isFull || !mayGrow || !this.#host.sessions.hasRoomForSubscription())
-        return this.#refused(session, ReasonCode.quotaExceeded);
-    }
+    const lack = lackOfRoom(session, known === undefined, this.#host);
+    if (lack !== undefined) return this.#refused(session, requested, ReasonCode.quotaExceeded, lack);
     if (!this.#requests.note(session, mountedFilter(requested, session.client.mountpoint), stored))
-      return this.#refused(session, ReasonCode.quotaExceeded);
+      return this.#refused(session, requested, ReasonCode.quotaExceeded, DECIDERS.tooManyNames);
     if (isGone(session)) return ReasonCode.unspecifiedError; // a listener of the previous subscription's removal ended it
     const subscription = this.#put(session, stored, { ...request, qos: granted }, ids);
     if (isGone(session)) return ReasonCode.unspecifiedError;

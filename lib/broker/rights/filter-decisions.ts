@@ -4,7 +4,7 @@
 // undecided is never kept for the connection, and has to be asked for again after `RETRY_MS` if it allows the
 // subscription.
 
-import { type Deciders, filterDecider } from '../../access/deciders.ts';
+import type { Deciders } from '../../access/deciders.ts';
 import { BrokerError, InvalidInput } from '../../base/errors.ts';
 import type { Verdicts } from '../../connection/verdicts.ts';
 import { DECIDERS, type Decider } from '../../events/deciders.ts';
@@ -195,7 +195,7 @@ export class FilterDecisions {
         );
         announcer.failed(wrong, 'hook authorizeSubscribe', client);
       }
-      return { filter, code: fault, dueMs: undefined, decider: filterDecider(fault) };
+      return { filter, code: fault, dueMs: undefined, decider: this.#deciders.ofFilter(client, filter, fault) };
     }
     const others = hooks.authorizeSubscribe.filter((hook) => hook !== decider);
     return this.#ask(filter, asked, others, (answer, second) => {
