@@ -33,7 +33,6 @@ const ALONE = [
  */
 const TOGETHER = [
   ['cli'],
-  ['dashboard'],
   ['aedes', 'bench', 'bridge', 'deploy', 'fastify', 'webhook'],
   ['auth'],
   ['net'],

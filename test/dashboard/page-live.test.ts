@@ -154,6 +154,16 @@ describe('The live stream of a tab', () => {
     assert.equal(server.streams.length, 2);
   });
 
+  it('reports why the server has ended it', async () => {
+    const server = new Server();
+    server.live.watch('a', { kind: 'overview' }, () => {});
+    await server.opened('s1');
+    server.streams[0].write('event: closed\ndata: {"reason":"the broker has stopped"}\n\n');
+    await settled();
+    const { reason } = server.state as Extract<LiveState, { is: 'lost' }>;
+    assert.equal((reason as Error).message, 'the broker has stopped');
+  });
+
   it('takes no event of a stream that was replaced', async () => {
     const server = new Server();
     let count = 0;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { ctlText, curlText, quoted } from '../../adapters/dashboard/page/model/copy.ts';
+import { diffOf, numbersIn } from '../../adapters/dashboard/page/model/diff.ts';
 import {
   agoText,
   countText,
@@ -13,8 +14,10 @@ import {
   sizeText,
   timeText
 } from '../../adapters/dashboard/page/model/format.ts';
-import { bytesOf, formOf, hexText, jsonText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
+import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
+import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { prefixesAbove, shownRows, type TopicRow, watchedFilter } from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
   it('name the view and the choices in it, whatever characters they contain', () => {
@@ -169,5 +172,81 @@ describe('Copied commands', () => {
       const printed = execFileSync('sh', ['-c', `printf %s ${quoted(name)}`], { encoding: 'utf8' });
       assert.equal(printed, name);
     }
+  });
+});
+
+describe('The history of the overview', () => {
+  it('goes on with the samples that are newer than it', () => {
+    const history = { at: [10, 20], series: { a: [1, 2] } };
+    const samples = [15, 25, 26].map((at) => ({ at, values: { a: at } }));
+    assert.deepEqual(withSamples(history, samples, ['a']), { at: [10, 20, 25, 26], series: { a: [1, 2, 25, 26] } });
+    assert.deepEqual(withSamples({ at: [], series: {} }, samples.slice(2), ['a', 'b']), {
+      at: [26],
+      series: { a: [26], b: [0] }
+    });
+  });
+});
+
+describe('The topic tree', () => {
+  const row = (topic: string, below = 0): TopicRow => ({
+    level: topic.split('/').at(-1) as string,
+    topic,
+    prefix: `${topic}/`,
+    retained: true,
+    subscribed: false,
+    retained_below: below,
+    subscribed_below: 0
+  });
+
+  it('shows the rows of opened levels below theirs, and a row for those that are not loaded', () => {
+    const levels = new Map([
+      ['', { rows: [row('a', 2), row('b', 1), row('c')], cursor: 'x', isLoading: false, error: undefined }],
+      ['a/', { rows: [row('a/1'), row('a/2')], cursor: undefined, isLoading: false, error: undefined }],
+      ['b/', { rows: [], cursor: undefined, isLoading: true, error: undefined }]
+    ]);
+    const shown = shownRows(levels, new Set(['a/', 'b/', 'c/', 'closed/']));
+    assert.deepEqual(
+      shown.map((one) => (one.kind === 'topic' ? `${one.depth} ${one.row.topic}` : `${one.depth} ${one.kind}`)),
+      ['0 a', '1 a/1', '1 a/2', '0 b', '1 loading', '0 c', '0 more']
+    );
+  });
+
+  it('opens the levels above a topic, also those without a name', () => {
+    assert.deepEqual(prefixesAbove('a/b/c'), ['a/', 'a/b/']);
+    assert.deepEqual(prefixesAbove('/a//'), ['/', '/a/', '/a//']);
+    assert.deepEqual(prefixesAbove('a'), []);
+  });
+
+  it('counts the messages of a topic and of those below it, but not those of a topic filter', () => {
+    assert.equal(watchedFilter(row('a/b'), true), 'a/b');
+    assert.equal(watchedFilter(row('a'), false), 'a/#');
+    for (const filter of ['#', 'a/+', '+/b', 'a/#', '$share/g/a'])
+      assert.equal(watchedFilter(row(filter), true), undefined);
+    assert.equal(watchedFilter(row('a+/b#'), true), 'a+/b#');
+  });
+});
+
+describe('Two values of a topic', () => {
+  it('differ in the lines that only one of them has', () => {
+    const lines = diffOf('{\n  "a": 1,\n  "b": 2\n}', '{\n  "a": 1,\n  "b": 3,\n  "c": 4\n}');
+    assert.deepEqual(
+      lines.map(({ of, text }) => `${of[0]}${text}`),
+      ['b{', 'b  "a": 1,', 'f  "b": 2', 's  "b": 3,', 's  "c": 4', 'b}']
+    );
+    const long = Array.from({ length: 5_000 }, (_, line) => `${line}`).join('\n');
+    assert.equal(diffOf(long, `${long}\nx`).length, 10_001);
+  });
+
+  it('contain numbers, which a chart can show', () => {
+    assert.deepEqual(numbersIn('21.5'), { '': 21.5 });
+    assert.deepEqual(numbersIn('{"a":{"b":[1,"x",null]},"c":2}'), { 'a.b.0': 1, c: 2 });
+    assert.deepEqual(numbersIn('21.5 C'), {});
+  });
+
+  it('stand in one line, cut between characters', () => {
+    const utf8 = (text: string) => new TextEncoder().encode(text);
+    assert.equal(shortText(utf8('{\n  "a": 1\n}')), '{ "a": 1 }');
+    assert.equal(shortText(utf8('ü'.repeat(1_000))), 'ü'.repeat(120));
+    assert.equal(shortText(new Uint8Array([0, 255])), '00 ff');
   });
 });

@@ -149,7 +149,8 @@ export class Live {
       this.#attempts = 0;
       this.#page.changed({ is: 'open' });
       this.#send(this.#id, stream);
-    } else this.#watches.get(`${data.watch}`)?.listener(data, kind);
+    } else if (kind === 'closed') this.#lose(stream, new Error(`${data.reason}`));
+    else this.#watches.get(`${data.watch}`)?.listener(data, kind);
   }
 
   /** Send the watches; changes meanwhile are sent afterwards, together. */

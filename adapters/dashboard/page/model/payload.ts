@@ -71,3 +71,14 @@ export function hexText(bytes: Uint8Array): string {
   }
   return lines.join('\n');
 }
+
+const SHORT = 120;
+
+/** The beginning of a payload in one line. */
+export function shortText(bytes: Uint8Array): string {
+  const begin = bytes.subarray(0, SHORT * 4);
+  const text = utf8Of(begin) ?? utf8Of(begin.subarray(0, begin.length - 3)); // the last character may be cut
+  if (text === undefined || /[^\P{Cc}\t\n\r]/u.test(text))
+    return [...begin.subarray(0, SHORT / 4)].map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
+  return text.replaceAll(/\s+/g, ' ').slice(0, SHORT);
+}

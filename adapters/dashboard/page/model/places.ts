@@ -6,7 +6,8 @@
 export const VIEWS = {
   overview: '',
   clients: 'clients',
-  client: 'client'
+  client: 'client',
+  topics: 'topics'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import { useWatch } from '../app/live.ts';
+import { hrefOf } from '../app/place.ts';
 import { get } from '../app/requests.ts';
-import { countText, rateText, shortCount, sizeText } from '../model/format.ts';
+import { countText, durationText, rateText, shortCount, sizeText } from '../model/format.ts';
+import { type History, withSamples } from '../model/history.ts';
 import { Chart, Sparkline } from '../parts/chart.tsx';
 import { useLoaded } from '../parts/loading.ts';
 import { Problem } from '../parts/problem.tsx';
@@ -27,11 +29,13 @@ const NAMES = [
 ] as const;
 type Name = (typeof NAMES)[number];
 
-const CHARTS: readonly {
+interface ChartRow {
   readonly title: string;
-  readonly lines: readonly (readonly [Name, string, number])[];
+  readonly lines: readonly (readonly [name: Name, label: string, color: number])[];
   readonly format: (value: number) => string;
-}[] = [
+}
+
+const CHARTS: readonly ChartRow[] = [
   {
     title: O.messagesChart,
     lines: [
@@ -49,6 +53,14 @@ const CHARTS: readonly {
     format: sizeText
   },
   {
+    title: O.droppedChart,
+    lines: [
+      ['messages.dropped', O.noSubscribers, 4],
+      ['delivery.dropped', O.byQueues, 5]
+    ],
+    format: shortCount
+  },
+  {
     title: O.clientsChart,
     lines: [
       ['connections.count', O.connections, 3],
@@ -63,72 +75,48 @@ const CHARTS: readonly {
       ['client.disconnected', O.disconnected, 5]
     ],
     format: shortCount
-  },
-  {
-    title: O.droppedChart,
-    lines: [
-      ['messages.dropped', O.noSubscribers, 4],
-      ['delivery.dropped', O.byQueues, 5]
-    ],
-    format: shortCount
   }
 ];
 
-interface History {
-  readonly at: readonly number[];
-  readonly series: Readonly<Record<string, readonly number[]>>;
+/** The state of the broker now, as the live stream has it. */
+interface Now {
+  readonly at: number;
+  readonly values: Readonly<Record<string, number>>;
+  readonly alarms: number;
+  readonly memory: { readonly rss: number; readonly heapUsed: number };
+  readonly loopDelayMs: number;
 }
+
+/** Samples that are kept until the history has them. */
+const MAX_SAMPLES = 60;
 
 /** The state of the broker at a glance. */
 export function Page() {
-  const {
-    value: history,
-    error,
-    reload
-  } = useLoaded<History>(
+  const { value, error, reload } = useLoaded<History>(
     'figures',
-    (signal, isBackground) =>
-      get('/x/figures', { query: { names: NAMES.join(',') }, signal, isBackground }) as Promise<History>,
+    (signal, isBackground) => get('/x/figures', { query: { names: NAMES.join(',') }, signal, isBackground }),
     { everyMs: EVERY_MS }
   );
-  const [live, setLive] = useState<Readonly<Record<string, number>>>({});
-  useWatch('overview', { kind: 'overview' }, (data) => setLive((data.values ?? {}) as Record<string, number>));
-  const seriesOf = (name: Name) => history?.series[name] ?? [];
-  const latest = (name: Name) => live[name] ?? seriesOf(name).at(-1);
+  const [samples, setSamples] = useState<readonly Now[]>([]);
+  useWatch('overview', { kind: 'overview' }, (data) =>
+    setSamples((before) => [...before.slice(1 - MAX_SAMPLES), data as unknown as Now])
+  );
+  const now = samples.at(-1);
+  const history = withSamples(value ?? { at: [], series: {} }, samples.slice(1), NAMES); // the first one has no rates
   return (
     <>
       <h1 tabIndex={-1}>{O.title}</h1>
       {error !== undefined && <Problem error={error} onRetry={reload} />}
-      <section class="tiles">
-        <Tile
-          label={O.connections}
-          value={countText(latest('connections.count'))}
-          values={seriesOf('connections.count')}
-        />
-        <Tile label={O.received} value={rateText(latest('messages.received'))} values={seriesOf('messages.received')} />
-        <Tile label={O.sent} value={rateText(latest('messages.sent'))} values={seriesOf('messages.sent')} />
-        <Tile
-          label={O.dropped}
-          value={rateText(sum(latest('messages.dropped'), latest('delivery.dropped')))}
-          values={seriesOf('delivery.dropped')}
-        />
-        <Tile label={O.sessions} value={countText(latest('sessions.count'))} values={seriesOf('sessions.count')} />
-        <Tile
-          label={O.subscriptions}
-          value={countText(latest('subscriptions.count'))}
-          values={seriesOf('subscriptions.count')}
-        />
-        <Tile label={O.retained} value={countText(latest('retained.count'))} values={seriesOf('retained.count')} />
-      </section>
+      <Tiles history={history} now={now} />
       <h2>{O.hour}</h2>
-      {history !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
-      <section class="charts">
+      {value !== undefined && history.at.length === 0 && <p class="empty">{O.noHistory}</p>}
+      <section class="charts" aria-label={O.hour}>
         {CHARTS.map(({ title, lines, format }) => (
           <Chart
             key={title}
             title={title}
-            at={history?.at ?? []}
-            lines={lines.map(([name, label, color]) => ({ label, color, values: seriesOf(name) }))}
+            at={history.at}
+            lines={lines.map(([name, label, color]) => ({ label, color, values: history.series[name] ?? [] }))}
             format={format}
             sync="overview"
           />
@@ -138,29 +126,48 @@ export function Page() {
   );
 }
 
-function sum(...values: (number | undefined)[]): number | undefined {
-  return values.every((value) => value === undefined)
-    ? undefined
-    : values.reduce<number>((all, value) => all + (value ?? 0), 0);
+function Tiles({ history, now }: { readonly history: History; readonly now: Now | undefined }) {
+  const seriesOf = (name: Name) => history.series[name] ?? [];
+  const latest = (name: Name) => seriesOf(name).at(-1) ?? now?.values[name];
+  const rows: readonly TileRow[] = [
+    [
+      O.connections,
+      countText(latest('connections.count')),
+      seriesOf('connections.count'),
+      hrefOf('clients', { conn_state: 'connected' })
+    ],
+    [O.received, rateText(latest('messages.received')), seriesOf('messages.received')],
+    [O.sent, rateText(latest('messages.sent')), seriesOf('messages.sent')],
+    [
+      O.dropped,
+      rateText(sum(latest('messages.dropped'), latest('delivery.dropped'))),
+      added(seriesOf('messages.dropped'), seriesOf('delivery.dropped'))
+    ],
+    [O.sessions, countText(latest('sessions.count')), seriesOf('sessions.count'), hrefOf('clients')],
+    [O.subscriptions, countText(latest('subscriptions.count')), seriesOf('subscriptions.count')],
+    [O.retained, countText(latest('retained.count')), seriesOf('retained.count'), hrefOf('topics')],
+    [O.memory, sizeText(now?.memory.rss)],
+    [O.eventLoop, durationText(now?.loopDelayMs)],
+    [O.alarms, countText(now?.alarms)]
+  ];
+  return (
+    <section class="tiles" aria-label={O.title}>
+      {rows.map((row) => (
+        <Tile key={row[0]} row={row} />
+      ))}
+    </section>
+  );
 }
 
+type TileRow = readonly [label: string, value: string, values?: readonly number[], href?: string];
+
 /** A value with its course in the last hour. */
-function Tile({
-  label,
-  value,
-  values,
-  href
-}: {
-  readonly label: string;
-  readonly value: string;
-  readonly values?: readonly number[];
-  readonly href?: string;
-}) {
+function Tile({ row: [label, value, values = [], href] }: { readonly row: TileRow }) {
   const content = (
     <>
       <span class="tile-label">{label}</span>
       <span class="tile-value">{value}</span>
-      {values && <Sparkline values={values} />}
+      <Sparkline values={values} />
     </>
   );
   return href === undefined ? (
@@ -170,4 +177,12 @@ function Tile({
       {content}
     </a>
   );
+}
+
+function sum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+}
+
+function added(a: readonly number[], b: readonly number[]): readonly number[] {
+  return a.map((value, index) => value + (b[index] ?? 0));
 }

@@ -21,10 +21,12 @@ export interface ChartProps {
   readonly format: (value: number) => string;
   /** Charts with the same key show the same time under the pointer. */
   readonly sync?: string | undefined;
+  /** The axis of values begins at 0. Default true. */
+  readonly isFromZero?: boolean;
 }
 
 /** A chart over time. Its values can also be read as a table. */
-export function Chart({ title, at, lines, format, sync }: ChartProps) {
+export function Chart({ title, at, lines, format, sync, isFromZero = true }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawing = useRef<Drawing | undefined>(undefined);
   const [isTable, setTable] = useState(false);
@@ -39,7 +41,10 @@ export function Chart({ title, at, lines, format, sync }: ChartProps) {
       const { draw } = await import('./drawing.ts');
       if (!isShown || place.current === null) return;
       drawing.current?.end();
-      drawing.current = draw(place.current, { lines, format, sync }, [at, ...lines.map(({ values }) => values)]);
+      drawing.current = draw(place.current, { lines, format, sync, isFromZero }, [
+        at,
+        ...lines.map(({ values }) => values)
+      ]);
     };
     void draw();
     const redraw = () => void draw();

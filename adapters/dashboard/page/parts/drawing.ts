@@ -15,7 +15,7 @@ const HEIGHT = 180;
 /** Draw a chart in an element, as wide as this. */
 export function draw(
   place: HTMLElement,
-  { lines, format, sync }: Pick<ChartProps, 'lines' | 'format' | 'sync'>,
+  { lines, format, sync, isFromZero }: Pick<ChartProps, 'lines' | 'format' | 'sync' | 'isFromZero'>,
   values: Values
 ): Drawing {
   const styles = getComputedStyle(place);
@@ -33,7 +33,7 @@ export function draw(
       ms: 1,
       cursor: { ...(sync !== undefined && { sync: { key: sync } }), drag: { x: false, y: false }, points: { size: 6 } },
       legend: { show: true, live: true },
-      scales: { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
+      scales: isFromZero ? { y: { range: (_, _min, max) => [0, max > 0 ? max * 1.08 : 1] } } : {},
       axes: [
         {
           ...axis,

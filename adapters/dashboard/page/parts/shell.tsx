@@ -9,7 +9,7 @@ import { Dialog } from './dialog.tsx';
 import { Icon } from './icons.tsx';
 import { Login } from './login.tsx';
 import { Notices } from './notices.tsx';
-import { Problem } from './problem.tsx';
+import { described, Problem } from './problem.tsx';
 import { VIEW_ROWS, ViewOf } from './views.tsx';
 
 /** The whole page: the login, or the layout with a view. */
@@ -163,7 +163,10 @@ function LiveMark() {
   const text =
     state.is === 'lost' ? T.live.again(Math.max(0, Math.ceil((state.againAt - now) / 1000))) : T.live[state.is];
   return (
-    <span class={`live live-${state.is}`} title={T.live.about}>
+    <span
+      class={`live live-${state.is}`}
+      title={state.is === 'lost' && state.reason !== undefined ? described(state.reason).message : T.live.about}
+    >
       <span class="dot" aria-hidden="true" />
       <span class="live-text">{text}</span>
       {isLost && (

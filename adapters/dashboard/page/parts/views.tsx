@@ -18,7 +18,8 @@ interface View {
 export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   overview: { load: () => import('../pages/overview.tsx'), group: 'observe', icon: 'overview' },
   clients: { load: () => import('../pages/clients.tsx'), group: 'observe', icon: 'clients' },
-  client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' }
+  client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' },
+  topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

@@ -1,0 +1,25 @@
+/** Counters and gauges over time, by their names. */
+export interface History {
+  /** In milliseconds since 1970, the oldest first. */
+  readonly at: readonly number[];
+  readonly series: Readonly<Record<string, readonly number[]>>;
+}
+
+/** The values at one time. */
+interface Sample {
+  readonly at: number;
+  readonly values: Readonly<Record<string, number>>;
+}
+
+/** A history with the samples that are newer than it. */
+export function withSamples({ at, series }: History, samples: readonly Sample[], names: readonly string[]): History {
+  const last = at.at(-1) ?? 0;
+  const newer = samples.filter((sample) => sample.at > last);
+  if (newer.length === 0) return { at, series };
+  return {
+    at: [...at, ...newer.map((sample) => sample.at)],
+    series: Object.fromEntries(
+      names.map((name) => [name, [...(series[name] ?? []), ...newer.map(({ values }) => values[name] ?? 0)]])
+    )
+  };
+}

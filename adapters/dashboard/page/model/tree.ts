@@ -1,0 +1,72 @@
+// The topic tree as rows: a level is loaded when its row is opened, a page at a time, so its cost is that of the rows shown.
+
+/** A row of a level, as `/x/topics` has it. */
+export interface TopicRow {
+  readonly level: string;
+  readonly topic: string;
+  readonly prefix: string;
+  readonly retained: boolean;
+  readonly subscribed: boolean;
+  readonly retained_below: number;
+  readonly subscribed_below: number;
+  /** The topic was published to lately. */
+  readonly published?: boolean;
+  readonly published_below?: number;
+}
+
+/** A level that is loaded, or being loaded. */
+export interface Level {
+  readonly rows: readonly TopicRow[];
+  /** The cursor of the next page; undefined: there is none. */
+  readonly cursor: string | undefined;
+  readonly isLoading: boolean;
+  readonly error: unknown;
+}
+
+/** A row that is shown. */
+export type ShownRow =
+  | {
+      readonly kind: 'topic';
+      readonly row: TopicRow;
+      readonly depth: number;
+      readonly isOpen: boolean;
+      readonly isLeaf: boolean;
+    }
+  | {
+      readonly kind: 'more' | 'loading' | 'error';
+      readonly prefix: string;
+      readonly depth: number;
+      readonly error?: unknown;
+    };
+
+/** The rows of the opened levels, from the top. @param levels by their prefix; that of the top is `''` */
+export function shownRows(levels: ReadonlyMap<string, Level>, opened: ReadonlySet<string>): readonly ShownRow[] {
+  const found: ShownRow[] = [];
+  const add = (prefix: string, depth: number): void => {
+    const level = levels.get(prefix);
+    if (level === undefined) return;
+    for (const row of level.rows) {
+      const isLeaf = row.retained_below + row.subscribed_below + (row.published_below ?? 0) === 0;
+      const isOpen = !isLeaf && opened.has(row.prefix);
+      found.push({ kind: 'topic', row, depth, isOpen, isLeaf });
+      if (isOpen) add(row.prefix, depth + 1);
+    }
+    if (level.error !== undefined) found.push({ kind: 'error', prefix, depth, error: level.error });
+    else if (level.isLoading) found.push({ kind: 'loading', prefix, depth });
+    else if (level.cursor !== undefined) found.push({ kind: 'more', prefix, depth });
+  };
+  add('', 0);
+  return found;
+}
+
+/** The prefixes of the levels above a topic: `a/`, `a/b/` for `a/b/c`. */
+export function prefixesAbove(topic: string): readonly string[] {
+  const names = topic.split('/');
+  return names.slice(1).map((_, index) => `${names.slice(0, index + 1).join('/')}/`);
+}
+
+/** The topic filter whose messages a row counts: its own, and those below it. @returns undefined for a filter with wildcards */
+export function watchedFilter({ topic, prefix }: TopicRow, isLeaf: boolean): string | undefined {
+  if (/(^|\/)[+#](\/|$)/.test(topic) || topic.startsWith('$share/')) return undefined;
+  return isLeaf ? topic : `${prefix}#`;
+}

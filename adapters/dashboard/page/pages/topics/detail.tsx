@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks';
+import { useWatch } from '../../app/live.ts';
+import { hrefOf } from '../../app/place.ts';
+import { get, getPage, RequestError, remove } from '../../app/requests.ts';
+import { mayReadPayloads } from '../../app/session.ts';
+import { countText, rateText, sizeText, timeText } from '../../model/format.ts';
+import { Action } from '../../parts/confirm.tsx';
+import { CopyAs } from '../../parts/copy.tsx';
+import { Facts } from '../../parts/facts.tsx';
+import { useLoaded } from '../../parts/loading.ts';
+import { Name } from '../../parts/name.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { Table } from '../../parts/table.tsx';
+import { PayloadView } from '../../parts/value.tsx';
+import { T } from '../../texts.ts';
+import { Pin } from './pin.tsx';
+import type { LiveTopic } from './tree.tsx';
+
+const P = T.topics;
+
+/** One topic, or one topic filter: its retained message, its messages, and its subscriptions. */
+export function TopicDetail({ topic, onChange }: { readonly topic: string; readonly onChange: () => void }) {
+  if (topic === '') return <p class="panel aside">{P.select}</p>;
+  const isFilter = /[+#]/.test(topic) || topic.startsWith('$share/');
+  return (
+    <div class="detail">
+      <h2 class="detail-title">
+        <Name of={topic} max={400} />
+      </h2>
+      {!isFilter && <Retained topic={topic} onChange={onChange} />}
+      {!isFilter && <Latest topic={topic} />}
+      {isFilter && <Subscribers filter={topic} />}
+    </div>
+  );
+}
+
+function Retained({ topic, onChange }: { readonly topic: string; readonly onChange: () => void }) {
+  const { value, error, reload } = useLoaded(topic, (signal) =>
+    get('/x/retained/{topic}', { params: { topic }, query: { encoding: 'base64' }, signal })
+  );
+  const isNone = error instanceof RequestError && error.status === 404;
+  const path = `/x/retained/${encodeURIComponent(topic)}`;
+  return (
+    <section class="panel">
+      <div class="head">
+        <h3>{P.retained}</h3>
+        {value && (
+          <div class="head-actions">
+            <CopyAs request={{ path }} ctl={['retained', 'show', '--', topic]} />
+            <Action
+              label={P.remove}
+              title={P.removeTitle}
+              text={P.removeText}
+              submit={P.remove}
+              isDangerous
+              kind="small"
+              done={P.removed}
+              run={async () => {
+                await remove('/x/retained/{topic}', { params: { topic } });
+                reload();
+                onChange();
+              }}
+            >
+              <CopyAs request={{ method: 'DELETE', path }} ctl={['retained', 'remove', '--', topic]} />
+            </Action>
+          </div>
+        )}
+      </div>
+      {isNone ? (
+        <p class="aside">{P.noRetained}</p>
+      ) : error !== undefined ? (
+        <Problem error={error} onRetry={reload} />
+      ) : value === undefined ? (
+        <p class="loading">{T.shell.loading}</p>
+      ) : (
+        <>
+          <PayloadView of={value} />
+          <Facts
+            rows={[
+              [P.time, timeText(value.at, { ms: true })],
+              [P.qos, value.qos],
+              [P.publisher, <Publisher key="publisher" id={value.from_clientid} />],
+              ...(value.expires_at === undefined ? [] : ([[P.expires, timeText(value.expires_at)]] as const)),
+              ...propertiesOf(value.properties)
+            ]}
+          />
+        </>
+      )}
+    </section>
+  );
+}
+
+function Publisher({ id }: { readonly id: string | undefined }) {
+  return id === undefined ? (
+    <span>{P.byBroker}</span>
+  ) : (
+    <a href={hrefOf('client', { id })}>
+      <Name of={id} />
+    </a>
+  );
+}
+
+type Properties = {
+  readonly content_type?: string;
+  readonly response_topic?: string;
+  readonly correlation_data?: string;
+  readonly payload_format_indicator?: number;
+  readonly user_properties?: readonly { readonly name: string; readonly value: string }[];
+};
+
+function propertiesOf(properties: Properties): [string, preact.ComponentChildren][] {
+  const { content_type, response_topic, correlation_data, user_properties = [] } = properties;
+  const named = [
+    [P.contentType, content_type],
+    [P.responseTopic, response_topic],
+    [P.correlation, correlation_data]
+  ].flatMap(([name, value]): [string, preact.ComponentChildren][] =>
+    value === undefined ? [] : [[name as string, <Name key={name} of={value} />]]
+  );
+  const user = user_properties.map(({ name, value }, index) => (
+    <div key={index}>
+      <Name of={name} />: <Name of={value} />
+    </div>
+  ));
+  return user.length === 0 ? named : [...named, [P.userProperties, user]];
+}
+
+/** The messages while the page is open. */
+function Latest({ topic }: { readonly topic: string }) {
+  const [live, setLive] = useState<LiveTopic>();
+  useWatch('topic', { kind: 'topics', topics: [topic] }, (data) => {
+    const row = ((data.rows ?? []) as readonly LiveTopic[]).find(({ filter }) => filter === topic);
+    if (row !== undefined) setLive(row);
+  });
+  return (
+    <section class="panel">
+      <div class="head">
+        <h3>{P.now}</h3>
+        <span class="aside number">
+          {live === undefined ? P.waiting : `${countText(live.count)} ${P.messages}, ${rateText(live.rate)}`}
+        </span>
+      </div>
+      {live !== undefined && (
+        <>
+          {mayReadPayloads.value ? <PayloadView of={{ payload: live.payload, encoding: 'base64' }} /> : null}
+          <p class="aside">
+            {timeText(live.at, { ms: true })}, {P.qos} {live.qos}, {sizeText(live.payloadBytes)}
+          </p>
+        </>
+      )}
+      <Pin topic={topic} live={live} />
+    </section>
+  );
+}
+
+const SUBSCRIBERS = 20;
+
+function Subscribers({ filter }: { readonly filter: string }) {
+  const query = { topic: filter };
+  const { value, error, reload } = useLoaded(filter, (signal) =>
+    getPage('/subscriptions', { query: { ...query, _limit: SUBSCRIBERS }, signal })
+  );
+  return (
+    <section class="panel">
+      <div class="head">
+        <h3>{P.subscribers}</h3>
+        <CopyAs request={{ path: '/subscriptions', query }} />
+      </div>
+      <Table
+        caption={P.subscribers}
+        rows={value?.data}
+        error={error}
+        onRetry={reload}
+        keyOf={({ clientid, topic }) => `${clientid} ${topic}`}
+        empty={P.noSubscribers}
+        columns={[
+          {
+            head: T.clients.id,
+            isWide: true,
+            cell: ({ clientid }) => (
+              <a href={hrefOf('client', { id: clientid })}>
+                <Name of={clientid} max={60} />
+              </a>
+            )
+          },
+          { head: P.qos, isNumber: true, cell: ({ qos }) => qos }
+        ]}
+      />
+      {value !== undefined && value.data.length === SUBSCRIBERS && <p class="aside">{P.firstOnes(SUBSCRIBERS)}</p>}
+    </section>
+  );
+}

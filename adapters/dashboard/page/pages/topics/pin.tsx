@@ -1,0 +1,146 @@
+import { signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { diffOf, numbersIn } from '../../model/diff.ts';
+import { timeText } from '../../model/format.ts';
+import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../model/payload.ts';
+import { Chart } from '../../parts/chart.tsx';
+import { T } from '../../texts.ts';
+import type { LiveTopic } from './tree.tsx';
+
+const P = T.topics;
+/** Values that are kept of a pinned topic, and topics that may be pinned. */
+const MAX_VALUES = 100;
+const MAX_PINS = 20;
+
+interface Value {
+  readonly at: number;
+  readonly bytes: Uint8Array;
+}
+
+/** The values of pinned topics. They are in this page only, and go when it is closed. */
+const pins = signal<ReadonlyMap<string, readonly Value[]>>(new Map());
+
+/** Collects the last values of a topic: as a chart, the difference of two of them, and a file. */
+export function Pin({ topic, live }: { readonly topic: string; readonly live: LiveTopic | undefined }) {
+  const values = pins.value.get(topic);
+  const isPinned = values !== undefined;
+  useEffect(() => {
+    if (!isPinned || live?.payload === undefined) return;
+    const before = pins.value.get(topic) ?? [];
+    if (before.at(-1)?.at === live.at) return;
+    const value = { at: live.at, bytes: bytesOf(live.payload) ?? new Uint8Array() };
+    pins.value = new Map(pins.value).set(topic, [...before, value].slice(-MAX_VALUES));
+  }, [live, isPinned]);
+  const toggle = () => {
+    const next = new Map(pins.value);
+    if (isPinned) next.delete(topic);
+    else next.set(topic, []);
+    pins.value = new Map([...next].slice(-MAX_PINS));
+  };
+  return (
+    <>
+      <div class="section-actions">
+        <button type="button" class="small" aria-pressed={isPinned} onClick={toggle}>
+          {P.pin}
+        </button>
+        {isPinned && (
+          <>
+            <span class="aside">{P.collected(values.length, MAX_VALUES)}</span>
+            <button type="button" class="small" disabled={values.length === 0} onClick={() => save(topic, values)}>
+              {P.export}
+            </button>
+          </>
+        )}
+      </div>
+      {isPinned && values.length > 0 && <Values values={values} />}
+    </>
+  );
+}
+
+function Values({ values }: { readonly values: readonly Value[] }) {
+  const numbers = values.map(({ bytes }) => numbersIn(utf8Of(bytes) ?? ''));
+  const paths = [...new Set(numbers.flatMap((one) => Object.keys(one)))].slice(0, 20);
+  const [chosen, setChosen] = useState<string>();
+  const [picked, setPicked] = useState<readonly number[]>([]);
+  const path = chosen !== undefined && paths.includes(chosen) ? chosen : paths[0];
+  const pick = (at: number) =>
+    setPicked((before) => (before.includes(at) ? before.filter((one) => one !== at) : [...before.slice(-1), at]));
+  const [first, second] = picked.toSorted((a, b) => a - b).map((at) => values.find((value) => value.at === at));
+  return (
+    <>
+      {path !== undefined && (
+        <>
+          {paths.length > 1 && (
+            <label class="inline-field">
+              {P.field}{' '}
+              <select value={path} onChange={(event) => setChosen(event.currentTarget.value)}>
+                {paths.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+          )}
+          <Chart
+            title={path === '' ? P.value : path}
+            at={values.map(({ at }) => at)}
+            lines={[{ label: path === '' ? P.value : path, color: 1, values: numbers.map((one) => one[path] ?? null) }]}
+            format={(value) => `${Number(value.toPrecision(6))}`}
+            isFromZero={false}
+          />
+        </>
+      )}
+      <ul class="pinned" aria-label={P.pickTwo}>
+        {values.toReversed().map(({ at, bytes }) => (
+          <li key={at}>
+            <label>
+              <input type="checkbox" checked={picked.includes(at)} onChange={() => pick(at)} />
+              <span class="number">{timeText(at, { ms: true }).slice(11)}</span>
+              <bdi class="pinned-value">{shortText(bytes)}</bdi>
+            </label>
+          </li>
+        ))}
+      </ul>
+      {first !== undefined && second !== undefined ? (
+        <Difference first={first} second={second} />
+      ) : (
+        <p class="aside">{P.pickTwo}</p>
+      )}
+    </>
+  );
+}
+
+function Difference({ first, second }: { readonly first: Value; readonly second: Value }) {
+  return (
+    <section aria-label={P.difference}>
+      <pre class="diff">
+        {diffOf(textOf(first), textOf(second)).map(({ of, text }, index) => (
+          <span key={index} class={`diff-${of}`}>
+            {of === 'both' ? '  ' : of === 'first' ? '- ' : '+ '}
+            {text}
+            {'\n'}
+          </span>
+        ))}
+      </pre>
+    </section>
+  );
+}
+
+function textOf({ bytes }: Value): string {
+  const form = formOf(bytes);
+  const text = utf8Of(bytes) ?? '';
+  return form === 'hex' ? hexText(bytes) : form === 'json' ? (jsonText(text) ?? text) : text;
+}
+
+/** Save the values as JSON. Payloads that are not UTF-8 are base64. */
+function save(topic: string, values: readonly Value[]): void {
+  const rows = values.map(({ at, bytes }) => {
+    const text = utf8Of(bytes);
+    return { topic, at, ...(text === undefined ? { base64: btoa(String.fromCharCode(...bytes)) } : { payload: text }) };
+  });
+  const url = URL.createObjectURL(new Blob([JSON.stringify(rows, null, 1)], { type: 'application/json' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `${topic.replaceAll(/[^\w.-]+/g, '-').slice(0, 60) || 'topic'}.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

@@ -1,0 +1,239 @@
+// Only the rows in view are drawn and observed: a level may have a hundred thousand rows. The tree has one stop for the tab key; the arrow keys move
+// in it, as in other trees.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useWatch } from '../../app/live.ts';
+import { choose } from '../../app/place.ts';
+import { countText, rateText } from '../../model/format.ts';
+import { bytesOf, shortText } from '../../model/payload.ts';
+import { prefixesAbove, type ShownRow, shownRows, watchedFilter } from '../../model/tree.ts';
+import { Icon } from '../../parts/icons.tsx';
+import { Name } from '../../parts/name.tsx';
+import { described } from '../../parts/problem.tsx';
+import { T } from '../../texts.ts';
+import { useLevels } from './levels.ts';
+import { ROW_PX, useSettled, useWindow } from './window.ts';
+
+const P = T.topics;
+/** Rows that are observed at most: the server has the same limit. */
+const MAX_WATCHED = 200;
+
+/** A topic as the live stream has it. */
+export interface LiveTopic {
+  readonly filter: string;
+  readonly topic: string;
+  readonly count: number;
+  readonly rate: number;
+  readonly qos: number;
+  readonly retain: boolean;
+  readonly at: number;
+  readonly payload?: string;
+  readonly payloadBytes: number;
+}
+
+/** The tree of topics. The one that is selected stands in the address. */
+export function TopicTree({ selected }: { readonly selected: string }) {
+  const { levels, load } = useLevels();
+  const [opened, setOpened] = useState<ReadonlySet<string>>(() => new Set(prefixesAbove(selected)));
+  const [active, setActive] = useState(0);
+  const { place, from, count, scrollTo } = useWindow();
+  const rows = useMemo(() => shownRows(levels, opened), [levels, opened]);
+  useEffect(() => {
+    void load('');
+    for (const prefix of opened) void load(prefix);
+  }, [opened]);
+  useEffect(() => setOpened((before) => new Set([...before, ...prefixesAbove(selected)])), [selected]);
+  const shown = rows.slice(from, from + count);
+  const filters = useSettled(
+    shown
+      .flatMap((one) => (one.kind === 'topic' ? (watchedFilter(one.row, one.isLeaf) ?? []) : []))
+      .slice(0, MAX_WATCHED)
+  );
+  const live = useLiveTopics(filters);
+  const toggle = (prefix: string, isOpen: boolean) =>
+    setOpened((before) => {
+      const next = new Set(before);
+      if (isOpen) next.add(prefix);
+      else next.delete(prefix);
+      return next;
+    });
+  const act = (one: ShownRow) => {
+    if (one.kind === 'topic') choose({ topic: one.row.topic }, false);
+    else if (one.kind !== 'loading') void load(one.prefix, levels.get(one.prefix)?.cursor);
+  };
+  const move = (to: number) => {
+    const index = Math.max(0, Math.min(rows.length - 1, to));
+    setActive(index);
+    scrollTo(index);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const to = targetOf(event.key, rows, active, count);
+    const one = rows[active];
+    if (to !== undefined) move(to);
+    else if (one === undefined) return;
+    else if (event.key === 'Enter' || event.key === ' ') act(one);
+    else if (event.key === 'ArrowRight' && one.kind === 'topic' && !one.isLeaf) toggle(one.row.prefix, true);
+    else if (event.key === 'ArrowLeft' && one.kind === 'topic' && one.isOpen) toggle(one.row.prefix, false);
+    else return;
+    event.preventDefault();
+  };
+  if (rows.length === 0 && levels.get('')?.isLoading === false) return <p class="panel aside">{P.none}</p>;
+  if (rows.length === 0 || rows[0].kind === 'loading') return <p class="panel loading">{T.shell.loading}</p>;
+  return (
+    <div
+      ref={place}
+      class="tree"
+      role="tree"
+      tabIndex={0}
+      aria-label={T.views.topics}
+      aria-activedescendant={`row-${active}`}
+      onKeyDown={onKeyDown}
+    >
+      <div class="tree-space" style={{ height: `${rows.length * ROW_PX}px` }}>
+        {shown.map((one, index) => (
+          <TreeRow
+            key={one.kind === 'topic' ? one.row.prefix : `${one.kind} ${one.prefix}`}
+            one={one}
+            index={from + index}
+            isActive={from + index === active}
+            isSelected={one.kind === 'topic' && one.row.topic === selected}
+            live={one.kind === 'topic' ? live.get(watchedFilter(one.row, one.isLeaf) ?? '') : undefined}
+            onToggle={toggle}
+            onAct={(row) => {
+              setActive(from + index);
+              act(row);
+            }}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The last values of topics, by their topic filters. */
+function useLiveTopics(filters: readonly string[]): ReadonlyMap<string, LiveTopic> {
+  const [live, setLive] = useState<ReadonlyMap<string, LiveTopic>>(new Map());
+  useWatch('tree', filters.length === 0 ? undefined : { kind: 'topics', topics: filters }, (data) =>
+    setLive((before) => {
+      const next = new Map([...before].filter(([filter]) => filters.includes(filter)));
+      for (const row of (data.rows ?? []) as readonly LiveTopic[]) next.set(row.filter, row);
+      return next;
+    })
+  );
+  return live;
+}
+
+/** The row to which a key moves. @returns undefined: the key does something else */
+function targetOf(key: string, rows: readonly ShownRow[], at: number, page: number): number | undefined {
+  const step = {
+    ArrowDown: 1,
+    ArrowUp: -1,
+    PageDown: page - 12,
+    PageUp: 12 - page,
+    Home: -rows.length,
+    End: rows.length
+  }[key];
+  if (step !== undefined) return at + step;
+  const one = rows[at];
+  if (one?.kind !== 'topic') return undefined;
+  if (key === 'ArrowRight' && one.isOpen) return at + 1;
+  if (key === 'ArrowLeft' && !one.isOpen)
+    return rows.findLastIndex((row, index) => index < at && row.depth < one.depth);
+  return undefined;
+}
+
+function TreeRow({
+  one,
+  index,
+  isActive,
+  isSelected,
+  live,
+  onToggle,
+  onAct
+}: {
+  readonly one: ShownRow;
+  readonly index: number;
+  readonly isActive: boolean;
+  readonly isSelected: boolean;
+  readonly live: LiveTopic | undefined;
+  readonly onToggle: (prefix: string, isOpen: boolean) => void;
+  readonly onAct: (one: ShownRow) => void;
+}) {
+  const isTopic = one.kind === 'topic';
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the tree has the keys of all rows
+    <div
+      id={`row-${index}`}
+      class={`tree-row ${isActive ? 'active' : ''}`}
+      role="treeitem"
+      tabIndex={-1}
+      aria-level={one.depth + 1}
+      aria-expanded={isTopic && !one.isLeaf ? one.isOpen : undefined}
+      aria-selected={isSelected}
+      style={{ top: `${index * ROW_PX}px`, paddingInlineStart: `${0.4 + one.depth * 1.1}rem` }}
+      onClick={() => onAct(one)}
+    >
+      {isTopic && !one.isLeaf ? (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the arrow keys of the tree open and close
+        // biome-ignore lint/a11y/noStaticElementInteractions: the tree has the keys of all rows
+        <span
+          class={one.isOpen ? 'tree-mark opened' : 'tree-mark'}
+          onClick={(event) => {
+            event.stopPropagation();
+            onToggle(one.row.prefix, !one.isOpen);
+          }}
+        >
+          <Icon name="open" />
+        </span>
+      ) : (
+        <span class="tree-mark" />
+      )}
+      {isTopic ? (
+        <TopicCells row={one.row} live={live} />
+      ) : one.kind === 'error' ? (
+        <span class="problem-message">
+          {described(one.error).message} {T.errors.retry}
+        </span>
+      ) : (
+        <span class="aside">{one.kind === 'more' ? P.more : T.shell.loading}</span>
+      )}
+    </div>
+  );
+}
+
+function TopicCells({
+  row,
+  live
+}: {
+  readonly row: Extract<ShownRow, { kind: 'topic' }>['row'];
+  readonly live: LiveTopic | undefined;
+}) {
+  const below = row.retained_below + row.subscribed_below;
+  const isOwn = live !== undefined && live.topic === row.topic && live.payload !== undefined;
+  return (
+    <>
+      <span class="tree-name">
+        <Name of={row.level} max={80} />
+      </span>
+      {below > 0 && <span class="aside">{countText(below)}</span>}
+      {row.retained && (
+        <span class="mark mark-retained" title={P.isRetained}>
+          {P.retainedMark}
+        </span>
+      )}
+      {row.subscribed && (
+        <span class="mark mark-subscribed" title={P.isSubscribed}>
+          {P.subscribedMark}
+        </span>
+      )}
+      {row.published && (
+        <span class="mark mark-published" title={P.isPublished}>
+          {P.publishedMark}
+        </span>
+      )}
+      <span class="tree-value">
+        {isOwn && <bdi>{shortText(bytesOf(live.payload as string) ?? new Uint8Array())}</bdi>}
+      </span>
+      <span class="tree-rate number">{live !== undefined && live.rate > 0 ? rateText(live.rate) : ''}</span>
+    </>
+  );
+}
