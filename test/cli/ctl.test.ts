@@ -258,6 +258,25 @@ describe('ctl', () => {
     for (const row of await rows('figures', 'connections.count')) assert.equal(typeof row.at, 'number');
   });
 
+  it('explains why a message did not arrive, and shows the history of a client', async () => {
+    await broker.publish('nobody/hears', 'x');
+    const [cause] = await rows('why', '--topic', 'nobody/hears', '--publisher', '');
+    assert.deepEqual([cause.code, cause.count], ['no_subscriber', 1]);
+    const { out, err } = await onTerminal(['why', '--topic', 'nobody/hears', '--at', '2020-01-31T12:00:00Z']);
+    assert.match(
+      out,
+      /^20\S+Z no_subscriber: No subscription matched topic "nobody\/hears"\. Subscribe to the topic before/
+    );
+    assert.match(err, /there may be other causes: records of that time are no longer kept/);
+    assert.match((await ctl(['why', '--topic', 'other', '--publisher', ''])).err, /no cause was found/);
+    assert.match((await ctl(['why', '--topic', 'other', '--at', 'noon'])).err, /--at.*a time such as/);
+    assert.match((await ctl(['why'])).err, /topic/);
+    await broker.connect({ clientId: 'seen' });
+    await rows('clients', 'kick', 'seen');
+    const codes = (await rows('clients', 'history', 'seen')).map(({ code }) => code);
+    assert.deepEqual(codes, ['disconnected_kicked', 'connected']);
+  });
+
   it('prints the columns of an empty list and "(none)" on a terminal', async () => {
     assert.deepEqual((await onTerminal(['alarms'])).out.split('\n').slice(1), ['(none)', '']);
     assert.equal((await onTerminal(['call', 'GET', '/alarms/present/embermq@127.0.0.1'])).out, '(none)\n');

@@ -29,6 +29,13 @@ export const ACTION_FLAGS = {
   user: flag('string', undefined as string | undefined, 'this user name', { value: 'NAME' }),
   address: flag('string', undefined as string | undefined, 'this IP address, or network', { value: 'ADDRESS' }),
   topic: flag('string', undefined as string | undefined, 'topics that this topic filter matches', { value: 'FILTER' }),
+  publisher: flag('string', undefined as string | undefined, 'the client that published; empty: the app', {
+    value: 'ID'
+  }),
+  rule: flag('string', undefined as string | undefined, 'the rule that should have received it', { value: 'ID' }),
+  at: flag('string', undefined as string | undefined, 'time of the message, such as 2026-01-31T12:00:00Z [now]', {
+    value: 'TIME'
+  }),
   payload: flag('choice', undefined as 'none' | 'text' | 'hex' | 'base64' | undefined, 'form of payloads', {
     choices: ['none', 'text', 'hex', 'base64'],
     value: 'none|text|hex|base64'

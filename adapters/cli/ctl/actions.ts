@@ -51,6 +51,8 @@ const ABOUT = {
     stats: 'print the current and the highest numbers of clients, sessions, subscriptions and so on',
     metrics: 'print the counters',
     figures: 'list counters (per second) and gauges of the last hour, every ten seconds; NAMES are separated by commas',
+    why: 'explain why a message to the topic did not arrive: at a client, from a publisher, in a rule, or at all',
+    'clients history': 'list the last events of a client: connections, subscriptions, refusals and dropped messages',
     'drops list': 'list the last dropped messages, the newest first',
     'drops clear': 'delete the list of dropped messages',
     audit: 'list the last changes that were made over management interfaces, the newest first',

@@ -238,6 +238,25 @@ async function* withMetrics(
   }
 }
 
+/** The answer to the question why a message did not arrive. */
+interface Explained {
+  readonly is_complete: boolean;
+  readonly causes: readonly object[];
+}
+
+/** A time in milliseconds since 1970. @throws InvalidInput FLAG_INVALID */
+function timeOf(text: string): number {
+  const time = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
+  if (Number.isNaN(time)) throw new InvalidInput('FLAG_INVALID', '--at', 'a time such as 2026-01-31T12:00:00Z', text);
+  return time;
+}
+
+function causeLine(row: object): string {
+  const { at, code, count, text, remedy } = row as Readonly<Record<string, string | number>>;
+  const times = count === 1 ? '' : `, ${count} times`;
+  return `${new Date(at).toISOString()} ${code}${times}: ${text} ${remedy}`;
+}
+
 /** The words of `rights` and their values in the interface, which are also taken. */
 const RIGHTS: Readonly<Record<string, string>> = { pub: 'publish', sub: 'subscribe' };
 
@@ -253,6 +272,15 @@ export const ADJUSTMENTS: Readonly<Record<string, Adjustment>> = {
     action:
       action === 'publish' || action === 'subscribe' ? action : RIGHTS[choice(action, Object.keys(RIGHTS), 'ACTION')]
   })),
+  why: {
+    ...changing(({ at }) => ({ at: at === undefined ? undefined : timeOf(at as string) })),
+    output({ is_complete: isComplete, causes }: Explained, { note }) {
+      if (causes.length === 0) note('no cause was found');
+      if (!isComplete) note('there may be other causes: records of that time are no longer kept');
+      return causes;
+    },
+    line: causeLine
+  },
   'ban list': { times: 's' },
   'ban add': {
     ...changing(({ until }) => ({ until: until && Math.floor(Date.now() / 1000) + (until as number) })),

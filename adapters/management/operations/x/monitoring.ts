@@ -7,11 +7,13 @@ import { SLOW } from './slow.ts';
 import { STORE_METRICS } from './store.ts';
 import { TOPIC_METRICS } from './topic-counters.ts';
 import { TRACES } from './traces.ts';
+import { REASONS } from './why.ts';
 
 /** The observations of the broker about its own operation, and the stream of its events. */
 export const MONITORING: readonly Operation[] = [
   ...AUDIT,
   ...DROPS,
+  ...REASONS,
   ...EVENT_STREAM,
   ...TRACES,
   ...METRIC_HISTORY,
