@@ -82,6 +82,7 @@ import { TopicRewrite } from './features/rewrite.ts';
 import { Publishing } from './messages/publishing.ts';
 import { Subscribing } from './messages/subscribing.ts';
 import { Arrival } from './reasons/arrival.ts';
+import type { BrokerState } from './reasons/derive.ts';
 import { AccessExplainer } from './rights/access-explainer.ts';
 import { RightsReview } from './rights/rights-review.ts';
 import { SourceReview } from './rights/source-review.ts';
@@ -220,7 +221,7 @@ export class Engine {
 
     // Parts that use all of these, and the configuration of the app.
     this.directory = this.#makeDirectory();
-    this.monitor = this.#makeMonitor(rewrites);
+    this.monitor = this.#makeMonitor({ access, sessions, routing, publishing, rewrites, delayed, retainer });
     this.#systemMonitor = new SystemMonitor(services);
     this.#machine = new MachineMonitor(services);
     this.#addHooks(settings);
@@ -391,16 +392,16 @@ export class Engine {
     return new Directory({ node, sessions, routing, retained: this.retainer.messages, pause });
   }
 
-  #makeMonitor(rewrites: TopicRewrite): Monitor {
-    const { services, sessions, routing } = this;
-    const arrival = new Arrival(services, sessions, routing, rewrites);
+  #makeMonitor(state: BrokerState): Monitor {
+    const { services } = this;
+    const arrival = new Arrival(services, state);
     const { settings, clock, time, life, events, metrics, reasons, traces } = services;
     const metricHistory = new MetricHistory(services, metrics);
     const topicCounters = new TopicCounters(services, events, (filter) => this.routing.watch(filter));
     return {
       drops: new Drops(settings.node, reasons),
       reasons: new Reasons(settings.node, reasons),
-      why: async (question) => arrival.explain(question),
+      why: (question) => arrival.explain(question),
       audit: new AuditLog(services, settings.node, this.kept.tables.own('$audit') as never, () => life.isRunning),
       traces: new KeptTraces(traces),
       metricHistory,

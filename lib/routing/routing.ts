@@ -286,9 +286,14 @@ export class Routing {
     return this.isFresh(route) ? route : (this.#cache.get(route.topic) ?? this.#match(route.topic));
   }
 
-  /** Tell whether a topic has any receivers. Does not count as a use of the topic, so it does not add the topic to the cache. */
+  /** Get the route of a topic name. Does not count as a use of the topic, so it does not add the topic to the cache. */
+  peek(topic: string): Route {
+    return this.#cache.get(topic) ?? this.#match(topic);
+  }
+
+  /** Tell whether a topic has any receivers, like `peek`. */
   hasReceivers(topic: string): boolean {
-    const { targets, groups } = this.#cache.get(topic) ?? this.#match(topic);
+    const { targets, groups } = this.peek(topic);
     return targets.length > 0 || groups.length > 0;
   }
 

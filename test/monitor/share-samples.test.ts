@@ -43,7 +43,7 @@ describe('The examples of a share group', () => {
 
   it('take a bounded memory: those of the group that was quiet for longest are removed', () => {
     const clock = new ManualClock();
-    const samples = new ShareSamples(new TimeReading(clock), 10_000);
+    const samples = new ShareSamples(new TimeReading(clock), true, 10_000);
     const subscription = new Subscription(
       { receiver: { clientId: 'm'.repeat(1_000), mountpoint: '', isSuperuser: false } } as unknown as Subscriber,
       'f',

@@ -1,3 +1,7 @@
+// A delayed message has a timer in the timing wheel, and with a store a record, which is removed in the commit that
+// contains the effects of its publication. A stop of the broker clears the wheel, so `rearm` is called at the next
+// start. There is no index by topic: only a question about a topic (`waitingFor`) looks for one, and it is bounded.
+
 import type { Clock } from '../../base/clock.ts';
 import { BaseTimer, type TimingWheel } from '../../base/timing-wheel.ts';
 import { detachFromPublisher, type Message } from '../../packets/message.ts';
@@ -11,6 +15,9 @@ const PREFIX = '$delayed/';
 
 /** The longest delay (about 49 days 17 hours). Numbers from here on are a point in time instead of a delay. */
 const MAX_DELAY_SEC = 4_294_967;
+
+/** Maximum number of delayed messages that are compared with a topic (about 5 ms). */
+const MAX_COMPARED = 100_000;
 
 /** The delay and the topic of `$delayed/<seconds>/<topic>`. */
 interface Delay {
@@ -33,6 +40,15 @@ export function parseDelayed(topic: string, nowWallSec: number): Delay | undefin
   const seconds = Number(digits);
   const delaySec = seconds < MAX_DELAY_SEC ? seconds : Math.max(0, seconds - nowWallSec);
   return delaySec > MAX_DELAY_SEC ? 'invalid' : { delayMs: delaySec * 1000, topic: topic.slice(end + 1) };
+}
+
+/** The messages that are delayed to one topic. */
+interface DelayedTo {
+  readonly count: number;
+  /** When the first of them is due, in milliseconds since 1970; `Infinity` if there is none. */
+  readonly nextAt: number;
+  /** False: there are too many delayed messages to look at each. */
+  readonly isComplete: boolean;
 }
 
 /** The services of the broker that `DelayedMessages` uses. */
@@ -96,6 +112,21 @@ export class DelayedMessages implements Feature {
   /** Size of their packets in bytes. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /**
+   * The messages that are delayed to a topic. Of very many delayed messages, only the oldest are looked at.
+   * @param publisher client id of their publisher; undefined: any
+   */
+  waitingFor(topic: string, publisher: string | undefined): DelayedTo {
+    let [count, nextAt, left] = [0, Infinity, MAX_COMPARED];
+    for (const { topic: inner, message, dueWallMs } of this.#waiting) {
+      if (left-- === 0) break;
+      if (inner !== topic || (publisher !== undefined && message.clientId !== publisher)) continue;
+      count++;
+      nextAt = Math.min(nextAt, dueWallMs);
+    }
+    return { count, nextAt, isComplete: left >= 0 };
   }
 
   /** Add a message. It is detached from the read chunk. @returns `refused` if a limit would be exceeded */

@@ -60,7 +60,7 @@ export class Publishing {
     this.#ledger = host.ledger;
     this.hooks = new MessageHooks(services, host.routing, host.rewrites, host.access.deciders);
     this.own = new OwnMessages(services, host, this);
-    this.shareSamples = new ShareSamples(services.time);
+    this.shareSamples = new ShareSamples(services.time, services.settings.reasons !== false);
   }
 
   /**

@@ -7,19 +7,18 @@ import { checkNames, checkObject } from '../../base/fields.ts';
 import { cut } from '../../monitor/cut-text.ts';
 import type { ArrivalAnswer, ArrivalQuestion } from '../../monitor/reasons/arrival-question.ts';
 import { CAUSES, type Cause, type CauseCode, type CauseEntry, type Evidence } from '../../monitor/reasons/causes.ts';
+import type { DerivedCause } from '../../monitor/reasons/derived.ts';
 import type { KeptRecord } from '../../monitor/reasons/kept-record.ts';
 import type { ReasonKeys } from '../../monitor/reasons/reason-log.ts';
-import type { Routing } from '../../routing/routing.ts';
-import { checkTopicName, matches } from '../../topics/topic.ts';
-import type { TopicRewrite } from '../features/rewrite.ts';
+import { checkTopicName, matches, mountedName } from '../../topics/topic.ts';
+import { parseDelayed } from '../features/delayed.ts';
 import type { Services } from '../services.ts';
-import type { SessionIndex } from '../sessions/session-index.ts';
-import { deriveCauses } from './derive.ts';
+import { type BrokerState, deriveCauses } from './derive.ts';
 
 /** The question with the forms in which the broker has its names. */
-export interface CheckedQuestion {
+interface CheckedQuestion {
   readonly topic: string;
-  /** The topic as it is written, and as rewrite rules and mount points may have changed it. */
+  /** The topic as it is written, and as rewrite rules and mount points may have changed it; cut as in records. */
   readonly topics: readonly string[];
   readonly clientId: string | undefined;
   readonly publisher: string | undefined;
@@ -37,29 +36,28 @@ const MAX_CAUSES = 100;
 /** Answers why messages did not arrive. */
 export class Arrival {
   readonly #services: Services;
-  readonly #sessions: SessionIndex;
-  readonly #routing: Routing;
-  readonly #rewrites: TopicRewrite;
+  readonly #state: BrokerState;
   /** When the log began, in milliseconds since 1970. */
   readonly #since: number;
 
-  constructor(services: Services, sessions: SessionIndex, routing: Routing, rewrites: TopicRewrite) {
+  constructor(services: Services, state: BrokerState) {
     this.#services = services;
-    this.#sessions = sessions;
-    this.#routing = routing;
-    this.#rewrites = rewrites;
+    this.#state = state;
     this.#since = services.clock.now();
   }
 
   /** @throws InvalidInput OPTION_UNKNOWN (with a suggestion), OPTION_INVALID, TOPIC_NAME_INVALID */
-  explain(given: ArrivalQuestion): ArrivalAnswer {
+  async explain(given: ArrivalQuestion): Promise<ArrivalAnswer> {
     const question = this.#check(given);
+    const forms = this.#formsOf(question.topic, given.publisher);
     const recorded = this.#records(question).flatMap((record) => recordedCauses(record, question));
-    const derived = deriveCauses(question, this.#sessions, this.#routing);
-    const others = derived.causes.map(({ code, kind, at, count, evidence }) =>
-      causeOf(code, kind, at, count, evidence)
-    );
-    const causes = [...recorded, ...others].sort((a, b) => distance(a, question) - distance(b, question));
+    const { publisher, clientId } = given;
+    const derived = await deriveCauses({ ...question, ...forms, publisher, clientId }, this.#state);
+    const isRecorded = ({ code, evidence: { clientId } }: DerivedCause) =>
+      recorded.some(({ cause }) => cause.code === code && cause.evidence.clientId === clientId);
+    const found = [...recorded, ...derived.causes.filter((one) => !isRecorded(one)).map(timedOf)];
+    const causes = found.sort((a, b) => distance(a, question) - distance(b, question));
+    if (found.every(({ cause }) => LATE.has(cause.code))) causes.push(...(derived.otherwise ?? []).map(timedOf));
     const isComplete = derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
     return { isComplete, causes: causes.slice(0, MAX_CAUSES).map(({ cause }) => cause) };
   }
@@ -89,10 +87,21 @@ export class Arrival {
   }
 
   /** The forms that a topic may have inside the broker; the last one is that of its messages. */
-  #topicsOf(topic: string, publisher: string | undefined): readonly string[] {
-    const rewritten = this.#rewrites.apply(topic, 'publish');
-    const { mountpoint = '' } = this.#sessions.get(publisher ?? '')?.client ?? {};
-    return [...new Set([topic, rewritten, mountpoint + rewritten].map(cut))];
+  #topicsOf(written: string, publisher: string | undefined): readonly string[] {
+    const { rewritten, delayed, topic } = this.#formsOf(written, publisher);
+    return [...new Set([written, rewritten, delayed, topic].map(cut))];
+  }
+
+  /** The forms of a topic. It may be given with the mount point of its publisher. */
+  #formsOf(written: string, publisher: string | undefined) {
+    const { sessions, rewrites } = this.#state;
+    const rewritten = rewrites.apply(written, 'publish');
+    const { mountpoint: publisherMount = '' } = sessions.get(publisher ?? '')?.client ?? {};
+    const isMounted = publisherMount !== '' && rewritten.startsWith(publisherMount);
+    const delayed = isMounted ? rewritten : (mountedName(rewritten, publisherMount) ?? rewritten);
+    const delay = parseDelayed(delayed, this.#services.clock.now() / 1000);
+    const topic = typeof delay === 'object' ? delay.topic : delayed;
+    return { written, rewritten, delayed, topic, publisherMount };
   }
 
   /** The records about the question. */
@@ -162,6 +171,9 @@ const ENDS = [
   { codes: /^(unsubscribed|subscribe_refused)/, by: 'subscribed' }
 ] as const;
 
+/** The causes that do not exclude those of `DerivedCauses.otherwise`: there was no subscription yet. */
+const LATE: ReadonlySet<CauseCode> = new Set<CauseCode>(['no_subscriber', 'subscribed_later']);
+
 /** A cause with its first time. */
 interface Timed {
   readonly cause: Cause;
@@ -184,6 +196,10 @@ function recordedCauses(record: KeptRecord, question: CheckedQuestion): Timed[] 
     detail: record.detail
   };
   return [causeOf(code, 'recorded', at, count, evidence, since)];
+}
+
+function timedOf({ code, kind, at, count, evidence }: DerivedCause): Timed {
+  return causeOf(code, kind, at, count, evidence);
 }
 
 function causeOf(

@@ -1,27 +1,119 @@
-// The causes that follow from the state of the broker when it is asked.
+// The causes that follow from the state of the broker when it is asked, and from the last examples of share groups.
 
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
+import type { ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Routing } from '../../routing/routing.ts';
+import type { Subscription } from '../../routing/subscription.ts';
+import type { Session } from '../../session/session.ts';
+import type { DelayedMessages } from '../features/delayed.ts';
+import type { Retainer } from '../features/retainer.ts';
+import type { TopicRewrite } from '../features/rewrite.ts';
 import type { SessionIndex } from '../sessions/session-index.ts';
-import type { CheckedQuestion } from './arrival.ts';
-import { nearFilters, nearFiltersOf } from './near-filters.ts';
+import { nearFilters, nearFiltersOf, reaches } from './near-filters.ts';
+import { receiverState } from './receiver-state.ts';
+import { delayedCauses, retainedCauses, rewrittenCauses } from './topic-state.ts';
+
+/** The parts of the broker from whose state causes are derived. */
+export interface BrokerState {
+  readonly sessions: SessionIndex;
+  readonly routing: Routing;
+  readonly access: { readonly deliveryRights: ReceivingRights };
+  readonly publishing: { readonly shareSamples: ShareSamples };
+  readonly rewrites: TopicRewrite;
+  readonly delayed: DelayedMessages;
+  readonly retainer: Retainer;
+}
+
+/** The question, with names in full length. */
+export interface DeriveQuestion {
+  /** The topic name as it was written. */
+  readonly written: string;
+  /** The topic name as messages have it: rewritten, and with the mount point of the publisher. */
+  readonly topic: string;
+  /** The mount point of the publisher; '' if it has none, or is not known. */
+  readonly publisherMount: string;
+  /** Client id of the publisher; undefined: any. */
+  readonly publisher: string | undefined;
+  /** Client id of the receiver; undefined: any. */
+  readonly clientId: string | undefined;
+  /** Time of the message, and of the question, in milliseconds since 1970. */
+  readonly at: number;
+  readonly now: number;
+}
+
+/** Maximum number of subscriptions of one session that are compared with the topic (about 5 ms). */
+const MAX_SUBSCRIPTIONS = 100_000;
+/** Maximum number of receivers of a topic whose state is described if the question names none. */
+const MAX_RECEIVERS = 10;
 
 /** Find the causes that follow from the state of the broker. */
-export function deriveCauses(question: CheckedQuestion, sessions: SessionIndex, routing: Routing): DerivedCauses {
-  const { clientId, publisher, topics, now } = question;
-  const topic = topics[topics.length - 1];
-  const publisherMount = sessions.get(publisher ?? '')?.outlet.mountpoint ?? '';
-  const near = { topic, publisherMount, now };
-  if (clientId === undefined) {
-    const { targets, groups } = routing.of(topic);
-    return targets.length + groups.length > 0 ? NONE : nearFilters(near, routing);
+export async function deriveCauses(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
+  const delayed = delayedCauses(question, state.delayed);
+  const found = question.clientId === undefined ? await ofAny(question, state) : await ofOne(question, state);
+  return {
+    causes: [...delayed.causes, ...found.causes],
+    otherwise: delayed.causes.length > 0 ? [] : (found.otherwise ?? []),
+    isComplete: delayed.isComplete && found.isComplete
+  };
+}
+
+/** The causes if no receiver is named. */
+async function ofAny(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
+  const { sessions, routing, rewrites } = state;
+  const { targets, groups } = routing.peek(question.topic);
+  if (targets.length + groups.length === 0) {
+    const near = nearFilters(question, routing);
+    const rewritten = rewrittenCauses(question, rewrites, (topic) => routing.hasReceivers(topic));
+    return { causes: [...rewritten, ...near.causes], isComplete: near.isComplete };
   }
-  const session = sessions.get(clientId);
-  if (session === undefined) {
-    const causes: DerivedCause[] = [derived('offline_no_session', now, { clientId })];
-    return { causes, isComplete: true };
+  if (targets.length > MAX_RECEIVERS) return NONE;
+  const causes: DerivedCause[] = [];
+  let isComplete = true;
+  for (const { subscriber } of [...targets]) {
+    const session = sessions.get(subscriber.receiver?.clientId ?? '');
+    if (session === undefined) continue;
+    const found = await stateOf(session, question, state);
+    causes.push(...found.causes);
+    isComplete &&= found.isComplete;
   }
-  return nearFiltersOf(near, session.subscriptions.values());
+  return { causes, isComplete };
+}
+
+/** The causes for the receiver that is named. */
+async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
+  const { clientId = '', now } = question;
+  const session = state.sessions.get(clientId);
+  if (session === undefined) return { causes: [derived('offline_no_session', now, { clientId })], isComplete: true };
+  const near = nearFiltersOf(question, session.subscriptions.values());
+  const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
+  const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
+  const found = await stateOf(session, question, state);
+  return {
+    causes: [...rewritten, ...near.causes, ...found.causes],
+    otherwise: found.otherwise ?? [],
+    isComplete: near.isComplete && found.isComplete
+  };
+}
+
+async function stateOf(session: Session, question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
+  const matching = matchingOf(session, question.topic);
+  const { routing, access, publishing } = state;
+  const sources = { routing, rights: access.deliveryRights, samples: publishing.shareSamples };
+  const found = await receiverState(session, { ...question, matching }, sources);
+  const retained = retainedCauses(question, session, matching, state.retainer);
+  return { ...found, otherwise: [...retained, ...(found.otherwise ?? [])] };
+}
+
+/** The subscriptions of a session that match a topic. */
+function matchingOf(session: Session, topic: string): Subscription[] {
+  const found: Subscription[] = [];
+  let left = MAX_SUBSCRIPTIONS;
+  for (const subscription of session.subscriptions.values()) {
+    if (left-- === 0) break;
+    if (reaches(subscription, topic)) found.push(subscription);
+  }
+  return found;
 }
 
 const NONE: DerivedCauses = { causes: [], isComplete: true };

@@ -54,7 +54,7 @@ export function nearFilters(question: NearQuestion, routing: Routing): DerivedCa
 }
 
 /** Tell whether a subscription matches a topic, for its client. */
-function reaches({ filter, subscriber: { mountpoint } }: Filtered, topic: string): boolean {
+export function reaches({ filter, subscriber: { mountpoint } }: Filtered, topic: string): boolean {
   const plain = plainFilter(filter);
   return matches(plain, topic) && mayReach(mountpoint, plain, topic);
 }

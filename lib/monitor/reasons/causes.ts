@@ -229,7 +229,7 @@ export const CAUSES = {
   ),
   offline_qos0: row(
     ['recorded', 'derived'],
-    (e) => `A QoS 0 message was not queued for ${client(e)}${because(e)}.`,
+    (e) => `Messages of QoS 0 are not queued for ${client(e)}${because(e)}.`,
     'Publish and subscribe with QoS 1, or set `mqueueStoreQos0`.'
   ),
   offline_queued: row(
@@ -244,7 +244,8 @@ export const CAUSES = {
   ),
   qos_lowered: row(
     'derived',
-    (e) => `${begin(client(e))} receives ${topicOf(e)} with a lower QoS than it is published with${because(e)}.`,
+    (e) =>
+      `${begin(client(e))} receives ${topicOf(e)} with QoS ${e.grantedQos}, also if it is published with a higher one${because(e)}.`,
     'Subscribe with the QoS of the messages.'
   ),
   queue_full: row(
@@ -269,7 +270,7 @@ export const CAUSES = {
   ),
   awaiting_acknowledgements: row(
     'derived',
-    (e) => `${begin(client(e))} has not acknowledged the messages before, so no more are sent${because(e)}.`,
+    (e) => `${begin(client(e))} has not acknowledged messages that were sent to it${because(e)}.`,
     'Let the client send PUBACK and PUBCOMP, or raise its Receive Maximum and `maxInflight`.'
   ),
   slow_consumer: row(
@@ -278,7 +279,7 @@ export const CAUSES = {
     'Look at the network and the load of the client, or raise `slowConsumerTimeout`.'
   ),
   right_withdrawn: row(
-    'recorded',
+    ['recorded', 'derived'],
     (e) => `${begin(client(e))} has lost the right to receive ${topicOf(e)}${because(e)}.`,
     'Allow it in the access rules; the subscription is still there.'
   ),

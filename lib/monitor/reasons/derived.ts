@@ -15,7 +15,8 @@ export type DerivedCode =
   | 'offline_queued'
   | 'queued'
   | 'awaiting_acknowledgements'
-  | 'qos_lowered';
+  | 'qos_lowered'
+  | 'right_withdrawn';
 
 /**
  * A cause that no record names.
@@ -36,6 +37,8 @@ export interface DerivedCause {
 /** Causes, and whether all of them were found. */
 export interface DerivedCauses {
   readonly causes: readonly DerivedCause[];
+  /** Causes that are true now, but explain a message only if nothing else does; default: none. */
+  readonly otherwise?: readonly DerivedCause[];
   /** False: a bound of the search was reached, so there may be more. */
   readonly isComplete: boolean;
 }

@@ -35,9 +35,10 @@ export class ShareSamples {
   readonly #byGroup = new Map<Group, readonly ShareExample[]>();
   #bytes = 0;
 
-  constructor(time: TimeReading, maxBytes = MAX_BYTES) {
+  /** @param isOn false: no examples are kept */
+  constructor(time: TimeReading, isOn: boolean, maxBytes = MAX_BYTES) {
     this.#time = time;
-    this.#maxBytes = maxBytes;
+    this.#maxBytes = isOn ? maxBytes : 0;
   }
 
   /** The examples of a group, the latest first. */
@@ -48,7 +49,8 @@ export class ShareSamples {
   /** Add an example, because one is due. */
   add(group: Group, { topic, clientId }: Message, { subscriber }: Subscription): void {
     const { nowMs, wallMs } = this.#time;
-    group.sampled(nowMs + INTERVAL_MS);
+    group.sampled(this.#maxBytes > 0 ? nowMs + INTERVAL_MS : Infinity);
+    if (this.#maxBytes === 0) return;
     const member = cut(subscriber.receiver?.clientId ?? '');
     const before = this.of(group);
     this.#remove(group, before);

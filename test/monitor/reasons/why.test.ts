@@ -43,7 +43,8 @@ describe('broker.monitor.why', () => {
     await late.subscribe('plant/+');
     assert.deepEqual(await codesOf(broker, { topic: 'plant/1', clientId: 'late', at }), [
       'no_subscriber',
-      'subscribed_later'
+      'subscribed_later',
+      'retained_missing'
     ]);
     const later = kit.clock.now() + 1_000;
     assert.ok(!(await codesOf(broker, { topic: 'plant/1', clientId: 'late', at: later })).includes('subscribed_later'));

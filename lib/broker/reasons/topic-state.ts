@@ -1,0 +1,72 @@
+// The causes that are in the topic: a delayed message, a rewrite rule, a retained message that is missing.
+
+import { cut } from '../../monitor/cut-text.ts';
+import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import type { Subscription } from '../../routing/subscription.ts';
+import { isShared } from '../../routing/subscriptions.ts';
+import type { Session } from '../../session/session.ts';
+import type { DelayedMessages } from '../features/delayed.ts';
+import type { Retainer } from '../features/retainer.ts';
+import type { TopicRewrite } from '../features/rewrite.ts';
+import type { DeriveQuestion } from './derive.ts';
+
+/** The messages to a topic that are still delayed. */
+export function delayedCauses({ topic, publisher, now }: DeriveQuestion, delayed: DelayedMessages): DerivedCauses {
+  const { count, nextAt, isComplete } = delayed.waitingFor(topic, publisher);
+  if (count === 0) return { causes: [], isComplete };
+  const known = {
+    topic: cut(topic),
+    publisher: publisher && cut(publisher),
+    dueAt: nextAt,
+    isPaused: !delayed.isStarted
+  };
+  const detail = delayed.isStarted
+    ? `${count} wait, the next one until ${new Date(nextAt).toISOString()}`
+    : `${count} wait, because the feature \`delayed\` is stopped`;
+  return { causes: [derived('delayed', now, { ...known, detail }, count)], isComplete };
+}
+
+/**
+ * Rewrite rules by which the messages of a topic get another one, or filters stand for another one.
+ * @param hasReceiver tells whether the receiver of the question, or any if there is none, has a subscription to a topic
+ */
+export function rewrittenCauses(
+  { written, topic, publisherMount, now }: DeriveQuestion,
+  rewrites: TopicRewrite,
+  hasReceiver: (topic: string) => boolean,
+  clientId?: string
+): DerivedCause[] {
+  if (!rewrites.hasRules || hasReceiver(topic)) return [];
+  const known = { topic: cut(written), clientId: clientId && cut(clientId) };
+  const published = rewrites.apply(written, 'publish');
+  if (published !== written) {
+    const detail = `it is published as ${JSON.stringify(cut(topic))}`;
+    return [derived('rewritten', now, { ...known, to: cut(topic), detail })];
+  }
+  const subscribed = rewrites.apply(written, 'subscribe');
+  if (subscribed === written || !hasReceiver(publisherMount + subscribed)) return [];
+  const detail = `a subscription to it is one to ${JSON.stringify(cut(subscribed))}`;
+  return [derived('rewritten', now, { ...known, filter: cut(subscribed), to: cut(subscribed), detail })];
+}
+
+/** The reasons for which a client has got no retained message of a topic. @param matching its subscriptions that match the topic */
+export function retainedCauses(
+  { topic, now }: DeriveQuestion,
+  session: Session,
+  matching: readonly Subscription[],
+  retainer: Retainer
+): DerivedCause[] {
+  const entry = retainer.messages.lookUp(topic);
+  const known = { topic: cut(topic), clientId: cut(session.client.clientId), retainedAt: entry?.message.timestamp };
+  const because = (detail: string) => [derived('retained_missing', now, { ...known, detail })];
+  if (matching.length === 0) return [];
+  if (entry === undefined) return because('none is stored now: it was never retained, was deleted, or has expired');
+  if (!retainer.isStarted) return because('the feature `retainer` is stopped');
+  if (matching.every(({ filter }) => isShared(filter))) return because('shared subscriptions get no retained messages');
+  const single = matching.filter(({ filter }) => !isShared(filter));
+  if (single.every(({ retainHandling }) => retainHandling === 2))
+    return because('none are sent with Retain Handling 2');
+  if (single.every(({ retainHandling }) => retainHandling > 0))
+    return because('with Retain Handling 1 they are sent only when the subscription is new');
+  return [];
+}

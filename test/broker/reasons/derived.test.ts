@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type ArrivalQuestion, acl, type Broker, type BrokerOptions, memoryStore } from '../../../lib/index.ts';
+import { createTestBroker } from '../../../lib/testing/index.ts';
+import { rawClient } from '../../support/raw-client.ts';
+import { granted, nothing, publish, rest, startBroker } from '../../support/wire.ts';
+
+/** The causes of an answer, by code. An answer that must be complete is. */
+async function ask(broker: Broker, question: ArrivalQuestion) {
+  const { isComplete, causes } = await broker.monitor.why(question);
+  assert.equal(isComplete, true);
+  return {
+    codes: causes.map(({ code }) => code),
+    of: (code: string) => {
+      const found = causes.find((cause) => cause.code === code);
+      assert.ok(found !== undefined, `${code} is not among ${causes.map((cause) => cause.code)}`);
+      return found;
+    }
+  };
+}
+
+describe('The causes that are derived', () => {
+  const near: [filter: string, topic: string, code: string][] = [
+    ['Plant/Temp', 'plant/temp', 'filter_case'],
+    ['/plant/temp', 'plant/temp', 'filter_slash'],
+    ['plant/+', 'plant/a/temp', 'filter_levels'],
+    ['#', '$app/x', 'filter_system']
+  ];
+  for (const [filter, topic, code] of near) {
+    it(`name ${code} for the filter ${filter} and the topic ${topic}, also if no client is named`, async () => {
+      await using kit = await createTestBroker();
+      await using client = await kit.connect({ clientId: 'c' });
+      await client.subscribe(filter);
+      await kit.broker.publish(topic, 'x');
+      for (const question of [{ topic, clientId: 'c' }, { topic }]) {
+        const { of } = await ask(kit.broker, question);
+        const { kind, text, evidence } = of(code);
+        assert.equal(kind, 'derived');
+        assert.deepEqual([evidence.filter, evidence.clientId, evidence.topic], [filter, 'c', topic]);
+        assert.ok(text.includes(JSON.stringify(filter)) && text.endsWith('.'), text);
+      }
+    });
+  }
+
+  it('name the mount point of a receiver, and that of a publisher', async () => {
+    await using broker = await startBroker({ zones: { tenant: { mountpoint: 'tenant/' } } });
+    const inner = await rawClient(broker, { clientId: 'inner', meta: { zone: 'tenant' } as never });
+    await granted(inner, 1, 'a/b');
+    const outer = await rawClient(broker, { clientId: 'outer' });
+    await granted(outer, 1, 'x/y');
+    outer.send(publish('a/b', 'x'));
+    inner.send(publish('x/y', 'x'));
+    await nothing(inner);
+    await nothing(outer);
+    const one = (await ask(broker, { topic: 'a/b', clientId: 'inner', publisher: 'outer' })).of('mount_point');
+    assert.deepEqual([one.evidence.side, one.evidence.mountpoint], ['receiver', 'tenant/']);
+    const two = (await ask(broker, { topic: 'x/y', clientId: 'outer', publisher: 'inner' })).of('mount_point');
+    assert.deepEqual([two.evidence.side, two.evidence.mountpoint], ['publisher', 'tenant/']);
+    assert.equal(two.evidence.topic, 'tenant/x/y');
+  });
+
+  it('name the rewrite rule that has changed a topic, and one that has changed a filter', async () => {
+    const rewrite: BrokerOptions['rewrite'] = [
+      { filter: 'old/#', pattern: /^old\/(.+)$/, target: 'new/$1', on: 'publish' },
+      { filter: 'in/#', pattern: /^in\/(.+)$/, target: 'out/$1', on: 'subscribe' }
+    ];
+    await using kit = await createTestBroker({ rewrite });
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe(['old/x', 'in/x']);
+    await using device = await kit.connect({ clientId: 'd' });
+    await device.publish('old/x', 'x', { qos: 1 });
+    await device.publish('in/x', 'x', { qos: 1 });
+    assert.equal((await ask(kit.broker, { topic: 'old/x', clientId: 'c' })).of('rewritten').evidence.to, 'new/x');
+    assert.equal((await ask(kit.broker, { topic: 'old/x' })).of('rewritten').evidence.to, 'new/x');
+    assert.equal((await ask(kit.broker, { topic: 'in/x', clientId: 'c' })).of('rewritten').evidence.filter, 'out/x');
+    assert.ok(!(await ask(kit.broker, { topic: 'out/x', clientId: 'c' })).codes.includes('rewritten'));
+  });
+
+  it('name No Local for a message of the receiver itself', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker, { clientId: 'c' });
+    await granted(client, 1, { topic: 'a/#', noLocal: true });
+    const question = { topic: 'a/1', clientId: 'c', publisher: 'c' };
+    assert.equal((await ask(broker, question)).of('no_local').kind, 'derived', 'before it was published');
+    client.send(publish('a/1', 'x'));
+    await nothing(client);
+    assert.deepEqual((await ask(broker, question)).codes, ['no_local'], 'once, as it was recorded');
+    assert.ok(!(await ask(broker, { topic: 'a/1', clientId: 'c', publisher: 'other' })).codes.includes('no_local'));
+  });
+
+  it('name the member of a share group that received an example', async () => {
+    await using kit = await createTestBroker({ sharedSubscriptionStrategy: 'round_robin' });
+    await using one = await kit.connect({ clientId: 'one' });
+    await using two = await kit.connect({ clientId: 'two' });
+    for (const client of [one, two]) await client.subscribe('$share/g/a/#');
+    await kit.broker.publish('a/1', 'x');
+    const { kind, at, count, evidence, text } = (await ask(kit.broker, { topic: 'a/1', clientId: 'two' })).of(
+      'share_member'
+    );
+    assert.deepEqual([kind, at, count], ['sampled', kit.clock.now(), 1]);
+    assert.deepEqual([evidence.group, evidence.member], ['g', 'one']);
+    assert.match(text, /went to others, the latest to "one"\.$/);
+    assert.ok(!(await ask(kit.broker, { topic: 'a/1', clientId: 'one' })).codes.includes('share_member'));
+  });
+
+  it('name a message that is still delayed, until it is published', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/1');
+    await using device = await kit.connect({ clientId: 'd' });
+    await device.publish('$delayed/10/a/1', 'x', { qos: 1 });
+    const dueAt = kit.clock.now() + 10_000;
+    for (const topic of ['a/1', '$delayed/10/a/1']) {
+      const { codes, of } = await ask(kit.broker, { topic, clientId: 'c', publisher: 'd' });
+      assert.deepEqual(codes, ['delayed']);
+      assert.equal(of('delayed').evidence.dueAt, dueAt);
+    }
+    assert.ok(!(await ask(kit.broker, { topic: 'a/1', publisher: 'other' })).codes.includes('delayed'));
+    await kit.clock.advance('11s');
+    assert.ok(!(await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes.includes('delayed'));
+  });
+
+  it('name a client that is offline without a session', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/1');
+    await client.disconnect();
+    await kit.broker.publish('a/1', 'x');
+    assert.ok((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes.includes('offline_no_session'));
+  });
+
+  it('name QoS 0 while the client is offline, and not before it was', async () => {
+    await using kit = await createTestBroker({ mqueueStoreQos0: false });
+    const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
+    await client.subscribe('a/1');
+    const before = kit.clock.now();
+    await kit.clock.advance('1s');
+    await client.disconnect();
+    const { kind, evidence } = (await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).of('offline_qos0');
+    assert.deepEqual([kind, evidence.grantedQos, evidence.disconnectedAt], ['derived', 0, kit.clock.now()]);
+    assert.ok(!(await ask(kit.broker, { topic: 'a/1', clientId: 'c', at: before })).codes.includes('offline_qos0'));
+    await kit.broker.publish('a/1', 'x', { qos: 1 });
+    const { causes } = await kit.broker.monitor.why({ topic: 'a/1', clientId: 'c' });
+    assert.deepEqual(
+      causes.map(({ code, kind }) => `${code} ${kind}`),
+      ['offline_qos0 recorded'],
+      'the record says it, so it is not derived'
+    );
+  });
+
+  for (const store of [undefined, memoryStore()]) {
+    it(`name the place in the queue of a client that is offline, ${store === undefined ? 'without' : 'with'} a store`, async () => {
+      await using kit = await createTestBroker(store === undefined ? {} : { store });
+      const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
+      await client.subscribe('a/#', { qos: 1 });
+      await client.disconnect();
+      for (const topic of ['a/1', 'a/2', 'a/1']) await kit.broker.publish(topic, 'x', { qos: 1 });
+      for (const question of [{ topic: 'a/2', clientId: 'c' }, { topic: 'a/2' }]) {
+        const { codes, of } = await ask(kit.broker, question);
+        assert.deepEqual(codes, ['offline_queued']);
+        const { count, evidence } = of('offline_queued');
+        assert.deepEqual([count, evidence.position, evidence.waiting], [1, 2, 3]);
+        assert.equal(evidence.since, kit.clock.now());
+      }
+      assert.equal((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).of('offline_queued').count, 2);
+      assert.deepEqual((await ask(kit.broker, { topic: 'a/9', clientId: 'c' })).codes, ['retained_missing']);
+    });
+  }
+
+  it('name the acknowledgements that a client owes, and the messages that wait for them', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker, {
+      clientId: 'c',
+      properties: { receiveMaximum: 2, sessionExpiryInterval: 60 }
+    });
+    await granted(client, 1, { topic: 'a/#', qos: 1 });
+    for (const topic of ['a/1', 'a/2', 'a/3', 'a/4']) await broker.publish(topic, 'x', { qos: 1 });
+    const waits = await ask(broker, { topic: 'a/4', clientId: 'c' });
+    assert.deepEqual(waits.codes, ['awaiting_acknowledgements', 'queued']);
+    const { evidence } = waits.of('awaiting_acknowledgements');
+    assert.deepEqual([evidence.inflight, evidence.receiveMaximum, evidence.awaitingPuback], [2, 2, 2]);
+    assert.deepEqual([waits.of('queued').evidence.position, waits.of('queued').evidence.waiting], [2, 2]);
+    const sent = await ask(broker, { topic: 'a/1', clientId: 'c' });
+    assert.deepEqual(sent.codes, ['awaiting_acknowledgements'], 'it was sent, and is not acknowledged');
+    const ids = (await rest(client)).flatMap((packet) => (packet.cmd === 'publish' ? [packet.messageId ?? 0] : []));
+    for (const messageId of ids) client.send({ cmd: 'puback', messageId, reasonCode: 0 } as never);
+    await nothing(client).catch(() => undefined);
+    assert.ok(!(await ask(broker, { topic: 'a/1', clientId: 'c' })).codes.includes('awaiting_acknowledgements'));
+  });
+
+  it('name the lower QoS of a message that waits, and of a subscription with QoS 0', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
+    await client.subscribe('a/1', { qos: 1 });
+    await using other = await kit.connect({ clientId: 'o' });
+    await other.subscribe('a/1');
+    await client.disconnect();
+    await kit.broker.publish('a/1', 'x', { qos: 2 });
+    const { evidence, text } = (await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).of('qos_lowered');
+    assert.deepEqual([evidence.publishedQos, evidence.grantedQos], [2, 1]);
+    assert.match(text, /^Client "c" receives topic "a\/1" with QoS 1, /);
+    const { codes } = await ask(kit.broker, { topic: 'a/1', clientId: 'o' });
+    assert.deepEqual(codes, ['retained_missing', 'qos_lowered']);
+  });
+
+  it('name why a client got no retained message', async () => {
+    await using broker = await startBroker();
+    const client = await rawClient(broker, { clientId: 'c' });
+    await broker.publish('r/1', 'x', { retain: true });
+    await broker.publish('r/2', 'x', { retain: true });
+    await broker.publish('r/2', '', { retain: true });
+    await granted(client, 1, { topic: 'r/+', qos: 1, retainHandling: 2 });
+    const detailOf = async (topic: string) =>
+      (await ask(broker, { topic, clientId: 'c' })).of('retained_missing').evidence.detail;
+    assert.equal(await detailOf('r/1'), 'none are sent with Retain Handling 2');
+    assert.match(String(await detailOf('r/2')), /^none is stored now/);
+    await broker.features.stop('retainer');
+    assert.match(String(await detailOf('r/1')), /`retainer` is stopped$/);
+    await broker.features.start('retainer');
+    const member = await rawClient(broker, { clientId: 'm' });
+    await granted(member, 1, '$share/g/r/1');
+    const { of } = await ask(broker, { topic: 'r/1', clientId: 'm' });
+    assert.match(String(of('retained_missing').evidence.detail), /^shared subscriptions/);
+  });
+
+  it('name a right that was withdrawn from a subscription', async () => {
+    await using kit = await createTestBroker({ auth: [acl([{ access: 'allow' }])], allowAnonymous: true });
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/#');
+    await kit.broker.access.acl.set({ access: 'deny', topic: 'a/secret', action: 'subscribe' });
+    await kit.broker.publish('a/secret', 'x');
+    assert.ok((await ask(kit.broker, { topic: 'a/secret', clientId: 'c' })).codes.includes('right_withdrawn'));
+    assert.ok(!(await ask(kit.broker, { topic: 'a/open', clientId: 'c' })).codes.includes('right_withdrawn'));
+  });
+
+  it('contain nothing for a message that arrived with QoS 1 and is retained', async () => {
+    await using kit = await createTestBroker();
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('a/1', { qos: 1 });
+    await kit.broker.publish('a/1', 'x', { qos: 1, retain: true });
+    await kit.clock.settle();
+    assert.deepEqual((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes, []);
+  });
+
+  it('find the names of clients and topics that records have shortened', async () => {
+    await using kit = await createTestBroker();
+    const clientId = 'c'.repeat(1_000);
+    const topic = `a/${'t'.repeat(1_000)}`;
+    await using client = await kit.connect({ clientId });
+    await client.subscribe(topic.toUpperCase());
+    const { of } = await ask(kit.broker, { topic, clientId });
+    assert.equal(String(of('filter_case').evidence.filter).length, 256);
+  });
+});
