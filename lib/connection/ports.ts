@@ -29,6 +29,10 @@ export interface ConnectionOwner {
   checkRoute(route: Route): void;
   /** Close the connection after a protocol error or an exceeded limit, with an answer if the protocol version has one. */
   fail(error: ProtocolError, reason?: DisconnectReason): void;
+  /**
+   * As `fail`, after an error of a PUBLISH of a connected client. The packet begins at `buf[start]`; it may be incomplete.
+   */
+  publishFailed(error: ProtocolError, buf: Buffer, start: number): void;
   /** Close the connection after an error of the broker itself. @param during the activity that failed, for the report */
   failInternally(error: unknown, during: string): void;
   /** Called when the stream failed. @returns the reason for which the connection ends */

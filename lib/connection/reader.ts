@@ -297,7 +297,7 @@ export class Reader<S extends ConnectionOwner> {
       }
     } catch (error) {
       this.#isParsing = false;
-      this.#failed(error, chunk[at] >>> 4);
+      this.#failed(error, chunk, at);
       return;
     }
     this.#isParsing = false;
@@ -354,13 +354,14 @@ export class Reader<S extends ConnectionOwner> {
     return new ProtocolError(ReasonCode.packetTooLarge, text);
   }
 
-  /** Handle an error of the handler of this packet type. */
-  #failed(error: unknown, type: number): void {
+  /** Handle an error of the packet at this offset. */
+  #failed(error: unknown, chunk: Buffer, at: number): void {
     const { ports, session } = this.#connection;
-    if (type === PacketType.publish && this.#table !== ports.handlers.beforeConnect)
-      ports.metrics.counts[Metric.packetsPublishError]++;
-    if (error instanceof ProtocolError) session.fail(error);
-    else session.failInternally(error, 'reading a packet');
+    const isPublish = chunk[at] >>> 4 === PacketType.publish && this.#table !== ports.handlers.beforeConnect;
+    if (isPublish) ports.metrics.counts[Metric.packetsPublishError]++;
+    if (!(error instanceof ProtocolError)) session.failInternally(error, 'reading a packet');
+    else if (isPublish) session.publishFailed(error, chunk, at);
+    else session.fail(error);
   }
 
   /** Store the bytes from `at` on: an incomplete fixed header, or packets that may not be parsed yet. */

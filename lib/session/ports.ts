@@ -15,7 +15,7 @@ import type { HookRegistry } from '../events/hooks.ts';
 import type { Metrics } from '../events/metrics.ts';
 import type { DisconnectReason, DropReason } from '../events/reasons.ts';
 import type { Message } from '../packets/message.ts';
-import type { AuthPacket, ConnectPacket, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
+import type { AuthPacket, ConnectPacket, QoS, SubscribePacket, UnsubscribePacket } from '../packets/types.ts';
 import type { ClientInfo } from '../records/client.ts';
 import type { LastTraffic } from '../records/last-traffic.ts';
 import type { FeedEntry } from '../retained/retained-feed.ts';
@@ -32,6 +32,17 @@ export interface PublishDecision {
   readonly route: Route;
   readonly reasonCode: number;
   readonly decider?: Decider | undefined;
+}
+
+/** The code of the record of a PUBLISH that is not allowed, and ends the connection. */
+export type ForbiddenCode = 'packet_too_large' | 'qos_not_allowed' | 'topic_not_allowed';
+
+interface ForbiddenMessage {
+  readonly publisher: string;
+  /** undefined: it is not known. */
+  readonly topic: string | undefined;
+  readonly qos: QoS;
+  readonly detail: string;
 }
 
 /** A client that the broker rejects. */
@@ -75,6 +86,7 @@ export interface SessionPorts<S extends ConnectionOwner & Charted> extends Conne
       code: `disconnected_${DisconnectReason}`,
       subject: { readonly clientId: string; readonly detail?: string }
     ): void;
+    add(code: ForbiddenCode, subject: ForbiddenMessage): void;
   };
   /** Name of this node. */
   readonly node: string;

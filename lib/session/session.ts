@@ -18,6 +18,7 @@ import type { ProtocolVersion } from '../packets/types.ts';
 import type { Zone } from '../records/zone.ts';
 import type { Route } from '../routing/route.ts';
 import { Subscriptions } from '../routing/subscriptions.ts';
+import { recordForbidden } from './forbidden-publish.ts';
 import type { SessionState } from './life/chart.ts';
 import { Lifecycle } from './life/lifecycle.ts';
 import { SessionTimers } from './life/timers.ts';
@@ -141,6 +142,11 @@ export class Session extends Charted<SessionState> implements ConnectionOwner {
     const { zone } = this.client.agreement;
     if (route.hasControls) checkControls(zone, route.topic, 'topic name');
     checkLevels(zone, route.levels);
+  }
+
+  publishFailed(error: ProtocolError, buf: Buffer, start: number): void {
+    recordForbidden(this, error, buf, start);
+    this.fail(error);
   }
 
   /** Close the connection after a protocol error or an exceeded limit, with an answer if the protocol version has one. */
