@@ -95,7 +95,8 @@ function spawnBroker(
     const store = isDurable ? ['--data-dir', join(folder, 'data')] : ['--memory'];
     const flags = [...store, '--mqtt-port', `${port}`, '--ws-port', `${webSocketPort}`];
     const limits = isDurable ? [] : ['--max-mqueue-len', '0', '--max-mqueue-bytes', '0'];
-    const noHttp = ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off'];
+    const ports = ['--http-port', '--http-earlier-port', '--rules-port', '--dashboard-port'];
+    const noHttp = ports.flatMap((flag) => [flag, 'off']);
     const node = options.node.split(' ').filter((flag) => flag !== '');
     return spawn(process.execPath, [...node, options.command, 'serve', ...flags, ...limits, ...noHttp], {
       stdio: 'ignore'

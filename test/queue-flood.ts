@@ -39,6 +39,8 @@ const ports = [
   '--http-earlier-port',
   'off',
   '--rules-port',
+  'off',
+  '--dashboard-port',
   'off'
 ];
 const args = [flags.main, 'serve', '--memory', '--config', config, ...ports];

@@ -8,6 +8,7 @@ import { streamsService } from '../streams-api/parts/index.ts';
 import { Assets } from './assets.ts';
 import { LiveStreams } from './live/live-streams.ts';
 import { Logins } from './logins.ts';
+import { MqttUpgrades } from './mqtt-upgrades.ts';
 import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
 
 /** A path of the console itself. */
@@ -37,12 +38,15 @@ const JSON_HEADERS = {
 /** The console of a broker, ready to be mounted. */
 export class Console implements Service {
   readonly prefixes: readonly string[];
+  readonly upgrades: MqttUpgrades;
   readonly #broker: Broker;
   readonly #settings: DashboardSettings;
   readonly #logins: Logins;
   readonly #guard: Guard;
   readonly #assets: Assets;
   readonly #live: LiveStreams;
+  /** True if an upgrade request came as another request, because the host has not passed it on. */
+  #hasMissed = false;
   readonly #routes: Router<ConsoleRoute>;
   /** The interfaces below the mount, by their paths. */
   readonly #interfaces: Readonly<Record<string, Service>>;
@@ -62,11 +66,13 @@ export class Console implements Service {
     );
     this.#assets = new Assets();
     this.#live = new LiveStreams(broker, settings.viewerPayloads);
+    this.upgrades = new MqttUpgrades(broker, this.#logins, settings.prefix);
     this.#routes = new Router<ConsoleRoute>([
       { method: 'GET', path: '/session', run: (call) => this.#session(call) },
       { method: 'POST', path: '/login', run: (call) => this.#login(call) },
       { method: 'POST', path: '/logout', run: (call) => this.#logout(call) },
       { method: 'GET', path: '/live', run: (call) => this.#openLive(call) },
+      { method: 'GET', path: '/mqtt', run: () => this.#missUpgrade() },
       { method: 'PUT', path: '/live/:id', run: (call, { id }) => this.#setLive(call, id) }
     ]);
     broker.users.onChange(({ name }) =>
@@ -170,6 +176,15 @@ export class Console implements Service {
     return { status: 200, headers: JSON_HEADERS, body: '{}' };
   }
 
+  /** An upgrade request that nobody has taken comes as a request. */
+  async #missUpgrade(): Promise<Answer> {
+    this.#hasMissed = true;
+    throw new Fault(
+      'unknownPath',
+      'WebSockets are not passed on to the console: the host app must call handleUpgrade, or a proxy must forward them'
+    );
+  }
+
   #loggedIn({ id, scope }: Caller, cookie: string | undefined): Answer {
     const { version, settings } = this.#broker;
     const body = {
@@ -178,7 +193,8 @@ export class Console implements Service {
       node: settings.node,
       version,
       hasStreams: true,
-      viewerPayloads: this.#settings.viewerPayloads
+      viewerPayloads: this.#settings.viewerPayloads,
+      upgrades: this.upgrades.hasArrived ? 'arrive' : this.#hasMissed ? 'missing' : 'untried'
     };
     const headers = cookie === undefined ? JSON_HEADERS : { ...JSON_HEADERS, 'set-cookie': cookie };
     return { status: 200, headers, body: JSON.stringify(body) };

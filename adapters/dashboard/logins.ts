@@ -13,6 +13,8 @@ const PAGE_HEADER = 'embermq-console';
 /** The scheme that the page gets instead of Basic. */
 const CHALLENGE = { 'www-authenticate': 'Session realm="embermq"' };
 const MAX_ID_LENGTH = 256;
+/** Maximum number of mounts that are known: a path of the host app may have parameters. */
+const MAX_MOUNTS = 100;
 
 /** The sender of a request, and a new cookie for it. */
 interface Known {
@@ -27,6 +29,8 @@ export class Logins {
   readonly #broker: Broker;
   readonly #login: DashboardLoginFunction | undefined;
   readonly #sessions: Sessions;
+  /** The paths at which people have logged in, the last one at the end. */
+  readonly #mounts = new Set<string>();
 
   constructor(broker: Broker, { login }: DashboardSettings) {
     this.#broker = broker;
@@ -71,11 +75,19 @@ export class Logins {
     return undefined;
   }
 
+  /** True if people have logged in at a path. */
+  isKnown(mount: string): boolean {
+    return this.#mounts.has(mount);
+  }
+
   /** Open a session after a login. A session of the same browser ends. */
   open(caller: Caller, call: Call, mount: string): Known {
     const former = this.ofCookies(call.header('cookie'), mount, false);
     if (former !== undefined) this.#sessions.end(former);
     const { session, token } = this.#sessions.open(caller);
+    this.#mounts.delete(mount);
+    this.#mounts.add(mount);
+    for (const first of this.#mounts) if (this.#mounts.size > MAX_MOUNTS) this.#mounts.delete(first);
     return { caller, session, cookie: cookieText(this.#nameAt(mount), token, { mount, isSecure: isSecure(call) }) };
   }
 

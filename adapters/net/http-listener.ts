@@ -12,6 +12,7 @@ import {
 } from 'node:http';
 import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   checkBroker,
   type ListenerAddress,
@@ -20,7 +21,7 @@ import {
   shownUrl
 } from '../../lib/adapter.ts';
 import { type Broker, BrokerError, InvalidInput } from '../../lib/index.ts';
-import { DescriptorReserve, HttpPlaces, peerOf } from '../upgrades/index.ts';
+import { DescriptorReserve, HttpPlaces, peerOf, respond } from '../upgrades/index.ts';
 import { bind, boundAddress, type ServerMaker } from './bind.ts';
 import { FileWatch } from './file-watch.ts';
 import { ignore } from './gate.ts';
@@ -44,6 +45,13 @@ const LIMITS = {
 /** Node answers a request without the header `Host` with an empty response; `refuseWithoutHost` gives the reason. */
 const OPTIONS = { ...LIMITS, requireHostHeader: false };
 
+/** Handlers of requests and of upgrade requests, such as the result of `dashboard`. */
+export interface HttpHandlers {
+  readonly node: RequestListener;
+  /** Takes an upgrade request. Returns false if it is for another path: it is then answered with 404. */
+  readonly handleUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
+}
+
 /**
  * Serve HTTP on a port that the broker opens when it starts and closes when it stops, for an app without an HTTP
  * server.
@@ -55,11 +63,16 @@ const OPTIONS = { ...LIMITS, requireHostHeader: false };
  * Errors and rejections of a handler are answered with 500 and reported by the event `error`. Input that Node refuses,
  * such as bytes that are not HTTP, is answered with `{"code","message"}` as JSON. At a stop, idle connections and
  * streams of events are closed at once, and requests in progress may end within the `timeoutMs` of the stop.
+ * @param handler a handler of requests, or an object that also takes upgrade requests
  * @param where a port on 127.0.0.1, or the result of `tcp`, `tls` or `unix`, whose MQTT options have no effect
  * @returns the same as `listen`
  * @throws InvalidInput OPTION_INVALID; LISTENER_NAME_IN_USE
  */
-export function listenHttp(broker: Broker, where: number | Transport, handler: RequestListener): Listening {
+export function listenHttp(
+  broker: Broker,
+  where: number | Transport,
+  handler: RequestListener | HttpHandlers
+): Listening {
   checkBroker(broker, 'listenHttp');
   const transport = typeof where === 'number' ? tcp({ port: where }) : where;
   if (transport.webSocket !== undefined || transport.proxies !== undefined)
@@ -69,15 +82,20 @@ export function listenHttp(broker: Broker, where: number | Transport, handler: R
       'a port, or tcp, tls or unix without proxyProtocol',
       transport.kind
     );
-  if (typeof handler !== 'function')
+  const handlers = typeof handler === 'function' ? { node: handler } : handler;
+  // an interface without upgrade requests is passed as its handler
+  const isGood = typeof handler === 'function' || typeof handler?.handleUpgrade === 'function';
+  if (!isGood || typeof handlers.node !== 'function')
     throw new InvalidInput(
       'OPTION_INVALID',
       'handler',
       'a function, such as managementApi(broker).node',
       typeof handler
     );
-  return new Listening(broker, new HttpListener(broker, transport, handler));
+  return new Listening(broker, new HttpListener(broker, transport, handlers));
 }
+
+type Handlers = Pick<HttpHandlers, 'node'> & Partial<HttpHandlers>;
 
 /** A listener for HTTP. */
 class HttpListener implements Listener {
@@ -85,7 +103,7 @@ class HttpListener implements Listener {
   readonly protocol: ListenerProtocol;
   readonly #broker: Broker;
   readonly #transport: Transport;
-  readonly #handler: RequestListener;
+  readonly #handlers: Handlers;
   readonly #files: FileWatch;
   #tls: TlsRead | undefined;
   #server: HttpServer | HttpsServer | undefined;
@@ -96,12 +114,14 @@ class HttpListener implements Listener {
   readonly #sockets: HttpPlaces;
   /** The answers in progress. */
   readonly #answers = new Set<ServerResponse>();
+  /** Connections that have become WebSockets. A stop of the broker disconnects their clients. */
+  readonly #upgraded = new Set<Duplex>();
 
-  constructor(broker: Broker, transport: Transport, handler: RequestListener) {
+  constructor(broker: Broker, transport: Transport, handlers: Handlers) {
     const { common, place, tls } = transport;
     this.#broker = broker;
     this.#transport = transport;
-    this.#handler = handler;
+    this.#handlers = handlers;
     this.#tls = tls;
     this.protocol = tls === undefined ? 'http:management' : 'https:management';
     const scheme = this.protocol.slice(0, this.protocol.indexOf(':'));
@@ -141,13 +161,14 @@ class HttpListener implements Listener {
     this.#descriptors.close();
     if (server === undefined) return;
     const cutOff = () => {
-      for (const socket of this.#sockets) socket.destroy();
+      for (const socket of [...this.#sockets, ...this.#upgraded]) socket.destroy();
     };
     this.#broker.once('broker.stopped', cutOff);
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     const busy = new Set([...this.#answers].map(({ req }) => peerOf(req.socket)));
     for (const socket of this.#sockets) if (!busy.has(peerOf(socket))) socket.destroy();
     for (const answer of this.#answers) endWith(answer);
+    if (this.#broker.state === 'connected') for (const socket of this.#upgraded) socket.destroy();
     await closed;
     this.#broker.off('broker.stopped', cutOff);
   }
@@ -209,21 +230,39 @@ class HttpListener implements Listener {
   /** Prepare the function that creates the server, which watches its connections from the beginning. */
   async #maker(): Promise<ServerMaker<HttpServer | HttpsServer>> {
     const create = await this.#plainMaker();
-    return (options) =>
-      this.#sockets
-        .watch(create(options), (request, response) => {
-          this.#answers.add(response);
-          response.on('close', () => this.#answers.delete(response));
-          if (!refuseWithoutHost(request, response)) void this.#serve(request, response);
-        })
-        .on('connect', refuseConnect)
-        .on('checkExpectation', refuseExpectation)
-        .on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuse(error, socket as Socket));
+    return (options) => this.#withUpgrades(this.#watched(create(options)));
+  }
+
+  #watched(server: HttpServer | HttpsServer): HttpServer | HttpsServer {
+    return this.#sockets
+      .watch(server, (request, response) => {
+        this.#answers.add(response);
+        response.on('close', () => this.#answers.delete(response));
+        if (!refuseWithoutHost(request, response)) void this.#serve(request, response);
+      })
+      .on('connect', refuseConnect)
+      .on('checkExpectation', refuseExpectation)
+      .on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuse(error, socket as Socket));
+  }
+
+  /** Without a handler of upgrade requests, Node takes them for other requests. */
+  #withUpgrades(server: HttpServer | HttpsServer): HttpServer | HttpsServer {
+    const { handleUpgrade } = this.#handlers;
+    if (handleUpgrade === undefined) return server;
+    return server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (!handleUpgrade(request, socket, head)) {
+        respond(socket, 404);
+        return;
+      }
+      this.#sockets.release(socket);
+      this.#upgraded.add(socket);
+      socket.on('close', () => this.#upgraded.delete(socket));
+    });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      await this.#handler(request, response);
+      await this.#handlers.node(request, response);
     } catch (error) {
       this.#report(error, `${request.method} ${shownUrl(request.url ?? '')}`);
       if (response.headersSent) response.destroy();

@@ -5,7 +5,7 @@ export type { Acceptor, Disconnected, ZoneSizes } from './acceptor.ts';
 export { type AttachOptions, attachWebSocket, UpgradeListener, type UpgradeOptions, upgradeHandler } from './attach.ts';
 export { isLoopback } from './exposure.ts';
 export type { RefusalReason } from './gate.ts';
-export { listenHttp } from './http-listener.ts';
+export { type HttpHandlers, listenHttp } from './http-listener.ts';
 export { type AppListener, type Listening, type ListenOptions, listen } from './listen.ts';
 export type { Listener } from './net-listener.ts';
 export type { ListenerOptions, TcpOptions, UnixOptions } from './options.ts';

@@ -72,7 +72,8 @@ export function hostName(host: string): string | undefined {
   return url?.hostname.replace(/\.$/, '');
 }
 
-function isSameOrigin(origin: string, host: string | undefined): boolean {
+/** True if a page of an origin is from the server that a `Host` header names. */
+export function isSameOrigin(origin: string, host: string | undefined): boolean {
   if (host === undefined || !URL.canParse(origin)) return false;
   const { protocol, host: expected } = new URL(origin);
   return /^https?:$/.test(protocol) && urlOf(protocol.slice(0, -1), host)?.host === expected;

@@ -3,7 +3,7 @@
  * adapters.
  */
 
-export { BrowserChecks, type BrowserSettings } from './browser-checks.ts';
+export { BrowserChecks, type BrowserSettings, isSameOrigin } from './browser-checks.ts';
 export { crypto, isUtf8, net } from './builtins.ts';
 export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';
 export { isPreflight, withCors } from './cors.ts';

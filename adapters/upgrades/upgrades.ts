@@ -16,6 +16,8 @@ export interface Claimant {
 }
 
 type UpgradeEvent = [request: IncomingMessage, socket: Duplex, head: Buffer];
+/** Takes an upgrade request, or returns false if it is for another path. */
+type Taker = (...event: UpgradeEvent) => boolean;
 
 /**
  * Distributes the upgrade requests of one HTTP server by path.
@@ -26,6 +28,8 @@ type UpgradeEvent = [request: IncomingMessage, socket: Duplex, head: Buffer];
 class Upgrades {
   readonly #http: Server;
   readonly #claims = new Map<string, Claimant>();
+  /** Functions that decide on their own; asked after the claims. */
+  readonly #takers = new Set<Taker>();
   /** The current replacement of the server's `emit`; undefined if it is not replaced. */
   #replacement: { readonly by: Server['emit']; readonly undo: () => void } | undefined;
 
@@ -42,18 +46,38 @@ class Upgrades {
         `path ${claimant.path} of this HTTP server is in use by listener ${other.name}; choose another path`
       );
     }
-    if (this.#claims.size === 0) {
-      // Node emits upgrade requests only if there is a listener
-      this.#http.on('upgrade', this.#onUpgrade);
-    }
-    this.#intercept();
+    this.#begin();
     this.#claims.set(claimant.path, claimant);
+  }
+
+  /** Add a function that takes the requests for paths that it knows. @returns a function that removes it */
+  take(taker: Taker): () => void {
+    const one: Taker = (...event) => taker(...event);
+    this.#begin();
+    this.#takers.add(one);
+    return () => {
+      if (this.#takers.delete(one)) this.#end();
+    };
+  }
+
+  #begin(): void {
+    // Node emits upgrade requests only if there is a listener
+    if (!this.#isUsed) this.#http.on('upgrade', this.#onUpgrade);
+    this.#intercept();
+  }
+
+  get #isUsed(): boolean {
+    return this.#claims.size + this.#takers.size > 0;
   }
 
   delete(claimant: Claimant): void {
     if (this.#claims.get(claimant.path) !== claimant) return;
     this.#claims.delete(claimant.path);
-    if (this.#claims.size > 0) return;
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#isUsed) return;
     this.#http.off('upgrade', this.#onUpgrade);
     // if another package has replaced `emit` since, both replacements stay; this one no longer has claims
     if (this.#http.emit !== this.#replacement?.by) return;
@@ -75,8 +99,9 @@ class Upgrades {
 
   #take(...[request, socket, head]: UpgradeEvent): boolean {
     const claimant = this.#claims.get(pathOf(request));
-    claimant?.handleUpgrade(request, socket, head);
-    return claimant !== undefined;
+    if (claimant === undefined) return [...this.#takers].some((take) => take(request, socket, head));
+    claimant.handleUpgrade(request, socket, head);
+    return true;
   }
 
   readonly #onUpgrade = (...[request, socket, head]: UpgradeEvent): void => {

@@ -27,7 +27,12 @@ export interface TestShell extends Shell {
 }
 
 /** Without these, commands under test would use the default HTTP ports. Flags override them. */
-export const NO_HTTP = { EMBERMQ_HTTP_PORT: 'off', EMBERMQ_HTTP_EARLIER_PORT: 'off', EMBERMQ_RULES_PORT: 'off' };
+export const NO_HTTP = {
+  EMBERMQ_HTTP_PORT: 'off',
+  EMBERMQ_HTTP_EARLIER_PORT: 'off',
+  EMBERMQ_RULES_PORT: 'off',
+  EMBERMQ_DASHBOARD_PORT: 'off'
+};
 
 export function testShell(): TestShell {
   const files = new Map<string, string | Buffer>();

@@ -73,7 +73,7 @@ export class BrokerProcess {
           'off',
           // earlier releases do not have these ports
           ...(settings.build === undefined
-            ? ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off']
+            ? ['--http-port', 'off', '--http-earlier-port', 'off', '--rules-port', 'off', '--dashboard-port', 'off']
             : [])
         ];
     this.child = spawn(process.execPath, args, {

@@ -15,7 +15,15 @@ describe('The login to the console', () => {
     const answer = await browser.login('ann');
     const { node } = server.broker.settings;
     const { version } = server.broker;
-    const expected = { id: 'ann', scope: 'administrator', node, version, hasStreams: true, viewerPayloads: true };
+    const expected = {
+      id: 'ann',
+      scope: 'administrator',
+      node,
+      version,
+      hasStreams: true,
+      viewerPayloads: true,
+      upgrades: 'untried'
+    };
     assert.deepEqual([answer.status, answer.body], [200, expected]);
     assert.deepEqual((await browser.send('GET', '/session')).body, expected);
     const viewer = server.browser();

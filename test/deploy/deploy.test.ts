@@ -26,6 +26,8 @@ const FREE_PORTS = [
   '--http-earlier-port',
   'off',
   '--rules-port',
+  'off',
+  '--dashboard-port',
   'off'
 ];
 

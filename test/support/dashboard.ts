@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { type Broker, type BrokerOptions, createBroker } from 'embermq';
 import { type Dashboard, type DashboardOptions, dashboard } from 'embermq/dashboard';
 import { serve } from './management.ts';
@@ -48,11 +49,18 @@ async function startWithUsers(options: BrokerOptions = {}): Promise<Broker> {
   return broker;
 }
 
-/** Serve the console of a broker with users. */
-export async function startConsole(options: DashboardOptions = {}, ofBroker: BrokerOptions = {}) {
+/**
+ * Serve the console of a broker with users.
+ * @param prepare receives the server before it listens
+ */
+export async function startConsole(
+  options: DashboardOptions = {},
+  ofBroker: BrokerOptions = {},
+  prepare: (server: Server, mounted: Dashboard) => void = () => {}
+) {
   const broker = await startWithUsers(ofBroker);
   const mounted: Dashboard = dashboard(broker, options);
-  const server = await serve(mounted.node);
+  const server = await serve(mounted.node, (http) => prepare(http, mounted));
   return {
     broker,
     dashboard: mounted,

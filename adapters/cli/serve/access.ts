@@ -31,7 +31,8 @@ function allowed(credentials: Credentials): string {
 export function logAccess(opened: readonly Opened[], { management, rules }: ServedCredentials, shell: Shell): void {
   const parts = [
     { name: 'management interface', credentials: management, isOf: isManagement },
-    { name: 'stream rules', credentials: rules, isOf: isRules }
+    { name: 'stream rules', credentials: rules, isOf: isRules },
+    { name: 'console', credentials: 'users' as const, isOf: isConsole }
   ].flatMap(({ name, credentials, isOf }) => {
     const ports = opened.filter(isOf).map(({ listening }) => listening.port);
     return ports.length === 0 ? [] : [`${name} (port ${ports.join(', ')}): ${allowed(credentials)}`];
@@ -40,7 +41,11 @@ export function logAccess(opened: readonly Opened[], { management, rules }: Serv
 }
 
 function isManagement({ plan: { http } }: Opened): boolean {
-  return http !== undefined && http !== 'rules';
+  return http === 'earlier' || http === 'later';
+}
+
+function isConsole({ plan: { http } }: Opened): boolean {
+  return http === 'dashboard';
 }
 
 function isRules({ plan: { http } }: Opened): boolean {
@@ -121,7 +126,7 @@ async function makeApplication(
   const secret = randomBytes(36).toString('base64url');
   const file = folder === undefined ? undefined : join(folder, FIRST_APPLICATION);
   // the file first, because an application with an unknown secret would be useless
-  if (file !== undefined) await writeSecret(file, `${id}:${secret}`);
+  if (file !== undefined) await writeSecret(file, textOf(`${id}:${secret}`));
   await applications.create({ id, secret, description: 'made by the first start of embermq serve' });
   if (file !== undefined) {
     const keep = `its id and secret are the first line of ${file}: put them in a safe place, and delete the file`;
@@ -138,13 +143,16 @@ function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
-/** @throws Error of the file system */
-async function writeSecret(file: string, app: string): Promise<void> {
-  const text = `${app}
+function textOf(app: string): string {
+  return `${app}
 
 This is the application that the first start of "embermq serve" has made. It may use the management interface (--http-port) and stream rules
 (--rules-port): curl -u ID:SECRET. The broker keeps only a hash of the secret. Put this line in a safe place, and delete this file.
 `;
+}
+
+/** Write a file that only its owner may read. @throws Error of the file system */
+export async function writeSecret(file: string, text: string): Promise<void> {
   await rm(file, { force: true }); // an existing file may have other permissions
   const handle = await open(file, 'wx', 0o600);
   try {

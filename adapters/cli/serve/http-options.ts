@@ -1,14 +1,24 @@
 import { unknownKey } from '../../../lib/adapter.ts';
 import { InvalidInput } from '../../../lib/index.ts';
+import type { DashboardOptions } from '../../dashboard/index.ts';
 import type { HealthOptions, ManagementOptions, MetricsOptions } from '../../management/index.ts';
 import { readCredentials } from '../../rest/index.ts';
 import { SERVED } from './credentials.ts';
 
 /**
- * The content of an HTTP port: the management interface without its earlier revision, only the earlier revision, or
- * stream rules.
+ * The content of an HTTP port: the management interface without its earlier revision, only the earlier revision,
+ * stream rules, or the console.
  */
-export type HttpKind = 'later' | 'earlier' | 'rules';
+export type HttpKind = 'later' | 'earlier' | 'rules' | 'dashboard';
+
+/** The option `dashboard` of the config file. */
+export type ServedDashboardOptions = Pick<
+  DashboardOptions,
+  'bodyTimeout' | 'hosts' | 'maxBodyBytes' | 'trustedProxies' | 'viewerPayloads'
+>;
+
+/** The options of `dashboard` that are determined by the port, or need code. */
+const DECIDED_OF_DASHBOARD = ['prefix', 'unmatched', 'login', 'loginUrl', 'plugins', 'optionSource', 'audit'];
 
 /** The option `management` of the config file. */
 export interface ServedOptions extends Omit<ManagementOptions, 'revision' | 'prefix' | 'unmatched'> {
@@ -39,4 +49,17 @@ export function readServedOptions(value: unknown, place: string): ServedOptions 
     if (credentials !== undefined) readCredentials(credentials, `${field}.credentials`, SERVED);
   }
   return value as ServedOptions;
+}
+
+/**
+ * Check the form of the option `dashboard`; `embermq/dashboard` checks its values.
+ * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
+ */
+export function readServedDashboardOptions(value: unknown, place: string): ServedDashboardOptions {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new InvalidInput('OPTION_INVALID', place, 'an object of options', value);
+  const decided = DECIDED_OF_DASHBOARD.find((name) => name in value);
+  if (decided !== undefined) throw unknownKey(decided, [], place);
+  return value;
 }

@@ -7,10 +7,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { shownUrl } from '../../../lib/adapter.ts';
 import { type Broker, InvalidInput } from '../../../lib/index.ts';
+import { dashboard } from '../../dashboard/index.ts';
 import { type HttpMounts, healthHandler, managementApis, metricsHandler } from '../../management/index.ts';
+import type { HttpHandlers } from '../../net/index.ts';
 import { streamsApi } from '../../streams-api/index.ts';
 import type { PluginsApi } from '../../streams-plugins/index.ts';
-import type { HttpKind, ServedOptions } from './http-options.ts';
+import type { HttpKind, ServedDashboardOptions, ServedOptions } from './http-options.ts';
 import type { ServedStreamsOptions } from './streams.ts';
 
 /** Options with their place. */
@@ -23,7 +25,7 @@ interface Served<O> {
  * The handlers of the HTTP ports. Requests wait until `begin`.
  */
 export class ServedHttp {
-  readonly handlers: Readonly<Record<HttpKind, RequestListener>>;
+  readonly handlers: Readonly<Record<HttpKind, RequestListener | HttpHandlers>>;
   #waiting: { readonly go: () => void; readonly response: ServerResponse }[] | undefined = [];
 
   /** @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN */
@@ -31,6 +33,7 @@ export class ServedHttp {
     broker: Broker,
     { options, place }: Served<ServedOptions>,
     { options: ofStreams, place: placeOfStreams }: Served<ServedStreamsOptions>,
+    { options: ofDashboard, place: placeOfDashboard }: Served<ServedDashboardOptions>,
     plugins: PluginsApi | undefined
   ) {
     const { metrics, health, ...management } = options;
@@ -57,11 +60,16 @@ export class ServedHttp {
     );
     const counters = named('.metrics', () => metricsHandler(broker, { ...guard, ...metrics }));
     const states = named('.health', () => healthHandler(broker, { ...guard, ...health }));
-    const rules = at(placeOfStreams, () => streamsApi(broker, { ...ofStreams, ...(plugins && { plugins }) }));
+    const withPlugins = plugins && { plugins };
+    const rules = at(placeOfStreams, () => streamsApi(broker, { ...ofStreams, ...withPlugins }));
+    const { optionSource } = options;
+    const sources = optionSource && { optionSource };
+    const page = at(placeOfDashboard, () => dashboard(broker, { ...ofDashboard, ...withPlugins, ...sources }));
     this.handlers = {
       rules: this.#held([rules]),
       earlier: this.#held([earlier]),
-      later: this.#held([later, counters, states])
+      later: this.#held([later, counters, states]),
+      dashboard: { node: this.#held([page]), handleUpgrade: page.handleUpgrade }
     };
   }
 
@@ -112,6 +120,6 @@ function answerUnknown(mounts: readonly HttpMounts[], { method, url = '' }: Inco
 
 /** The error with the place in the config file instead of the name of a function. */
 function inPlace({ code, field, expected, got, message }: InvalidInput, place: string): InvalidInput {
-  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler|streamsApi)\b/, place);
+  const text = message.replace(/\b(managementApi|metricsHandler|healthHandler|streamsApi|dashboard)\b/, place);
   return new InvalidInput(code, field, expected, got, text === message ? `${place}: ${message}` : text);
 }

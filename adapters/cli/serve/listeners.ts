@@ -130,7 +130,9 @@ export function interfaceUrl(opened: readonly Opened[], management: Credentials)
   const { plan, listening } = found;
   const { host = '' } = listening.address ?? {};
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const path = { earlier: '/api/v3/connections', later: '/api/v4/clients', rules: '/rules' }[plan.http as HttpKind];
+  const path = { earlier: '/api/v3/connections', later: '/api/v4/clients', rules: '/rules', dashboard: '/' }[
+    plan.http as HttpKind
+  ];
   return `${plan.transport.tls === undefined ? 'http' : 'https'}://${name}:${listening.port}${path}`;
 }
 

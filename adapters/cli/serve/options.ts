@@ -27,6 +27,8 @@ export const SERVE_OPTIONS = {
   }),
   httpPort: port(8081, 'management interface (/api/v3, /api/v4, /api), /metrics, /livez and /readyz over HTTP'),
   httpEarlierPort: port(8080, 'earlier revision of the management interface (/api/v3) over HTTP'),
+  dashboardPort: port(18_083, 'the management console, a web page for people who operate the broker'),
+  dashboardHttpsPort: port('off', 'the management console over TLS; needs --cert and --key'),
   rulesPort: port(9081, 'REST interface of stream rules, streams, tables and plugins'),
   rulesCredentials: flag(
     'object',

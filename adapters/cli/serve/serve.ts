@@ -16,6 +16,7 @@ import { describeFlags } from '../flags.ts';
 import { spelledAsVariable } from '../layers.ts';
 import { ensureApplication, logAccess, warnOfNobody } from './access.ts';
 import { beginBridges } from './bridges.ts';
+import { ensureUser } from './first-user.ts';
 import type { ServedHttp } from './http.ts';
 import {
   type Opened,
@@ -61,7 +62,8 @@ environment, and the environment overrides the file. This also applies to --memo
 --reserve. The file may also define "listeners": [{ "kind": "unix", "path": ... }], and
 "auth": [{ "kind": "http", ... }], a list of sources of authentication and of access rules, "webhooks": [{ "url": ... }], a list of web
 servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers that messages are exchanged with,
-"streams": { ... }, streams, tables and rules over them, and "management": { ... } and "streamsApi": { ... }, options of the two interfaces.`,
+"streams": { ... }, streams, tables and rules over them, and "management": { ... }, "streamsApi": { ... } and "dashboard": { ... }, options of the two
+interfaces and of the console.`,
   outlivesOutput: true,
   async run(args, shell) {
     const served: Served = { opened: [], files: [] };
@@ -121,7 +123,7 @@ servers that receive events, "bridges": [{ "url": ... }], a list of MQTT servers
   }
 };
 
-/** Ensure that an application exists for the HTTP ports, and log the accepted credentials. */
+/** Ensure that an application and a user exist for the HTTP ports, and log the accepted credentials. */
 async function admit(
   broker: Broker,
   { own, management, streamsApi }: ServeSettings,
@@ -134,6 +136,7 @@ async function admit(
   };
   const folder = own.memory ? undefined : own.dataDir;
   await ensureApplication(broker, { app: own.app, opened, credentials, folder }, shell);
+  await ensureUser(broker, opened, folder, shell);
   logAccess(opened, credentials, shell);
   warnOfNobody(broker, opened, credentials, shell);
 }
@@ -144,14 +147,14 @@ async function admit(
  */
 async function servedHttp(
   broker: Broker,
-  { listeners, management, streamsApi, optionPlace }: ServeSettings,
+  { listeners, management, streamsApi, dashboard, optionPlace }: ServeSettings,
   { plugins }: ServedPlugins
 ): Promise<ServedHttp | undefined> {
-  const hasOptions = [management, streamsApi].some(({ options }) => Object.keys(options).length > 0);
+  const hasOptions = [management, streamsApi, dashboard].some(({ options }) => Object.keys(options).length > 0);
   if (!hasOptions && listeners.every(({ http }) => http === undefined)) return undefined;
   const { ServedHttp } = await import('./http.ts');
   const options = { ...management.options, optionSource: optionPlace };
-  return new ServedHttp(broker, { options, place: management.place }, streamsApi, plugins);
+  return new ServedHttp(broker, { options, place: management.place }, streamsApi, dashboard, plugins);
 }
 
 /** Warn if the file system of the data folder is smaller than the README recommends. */

@@ -11,7 +11,13 @@ import { type FlagValues, gatherFlags, readAs, refuseWords, spelledAsFlag } from
 import { environmentLayer, fileLayer, flagLayer, type Layer, RULE_SETTINGS, WEBHOOK_SETTINGS } from '../layers.ts';
 import { type ConfiguredBridge, configuredBridges } from './bridges.ts';
 import { checkExposure } from './exposure.ts';
-import { type HttpKind, readServedOptions, type ServedOptions } from './http-options.ts';
+import {
+  type HttpKind,
+  readServedDashboardOptions,
+  readServedOptions,
+  type ServedDashboardOptions,
+  type ServedOptions
+} from './http-options.ts';
 import { CONFIG_FLAG, LIBRARY_OPTIONS, SERVE_OPTIONS } from './options.ts';
 import { type OptionPlace, optionPlaceIn } from './overrides.ts';
 import { configuredRules } from './rules.ts';
@@ -49,6 +55,8 @@ export interface ServeSettings {
   readonly management: { readonly options: ServedOptions; readonly place: string };
   /** Options of the interface of stream rules, with their place. */
   readonly streamsApi: { readonly options: ServedStreamsOptions; readonly place: string };
+  /** Options of the console, with their place. */
+  readonly dashboard: { readonly options: ServedDashboardOptions; readonly place: string };
   /** Folders that sources and sinks of the type `file` may use. */
   readonly folders: readonly string[];
   /** Schemas of the format protobuf. */
@@ -67,6 +75,7 @@ const LISTS = {
   rules: { type: 'object', default: undefined, about: 'rules over broker events, and their resources' },
   streams: { type: 'object', default: undefined, about: 'streams, tables, and rules over them' },
   streamsApi: { type: 'object', default: undefined, about: 'options of the interface of stream rules' },
+  dashboard: { type: 'object', default: undefined, about: 'options of the console' },
   streamsSchemas: { type: 'object', default: undefined, about: 'schemas of the format protobuf by their names' },
   [WEBHOOK_SETTINGS]: { type: 'object', default: undefined, about: 'the documented settings of a webhook' },
   [RULE_SETTINGS]: { type: 'object', default: undefined, about: 'the documented settings of the rule engine' }
@@ -112,6 +121,10 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
     },
     place: `${config}: streamsApi`
   };
+  const dashboard = {
+    options: readServedDashboardOptions(merged.dashboard, `${config}: dashboard`),
+    place: `${config}: dashboard`
+  };
   const schemas = await configuredSchemas(merged.streamsSchemas, config, shell);
   const mqtt = [...portListeners(own, merged), ...furtherListeners(merged.listeners, config)];
   if (mqtt.length === 0) {
@@ -133,7 +146,7 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   const isRules = (listener: PlannedListener) => listener.http === 'rules';
   checkHttpExposure(
     own,
-    http.filter((listener) => !isRules(listener)),
+    http.filter((listener) => !isRules(listener) && listener.http !== 'dashboard'),
     management.options.credentials,
     `${management.place}.credentials`
   );
@@ -145,7 +158,8 @@ export async function readServeSettings(args: readonly string[], shell: Shell): 
   );
   const optionPlace = optionPlaceIn(layers);
   const listeners = [...mqtt, ...http];
-  return { own, broker, listeners, sources, webhooks, bridges, management, streamsApi, schemas, folders, optionPlace };
+  const interfaces = { management, streamsApi, dashboard };
+  return { own, broker, listeners, sources, webhooks, bridges, ...interfaces, schemas, folders, optionPlace };
 }
 
 /**
@@ -220,14 +234,14 @@ function portListeners(own: ServeSettings['own'], written: Readonly<Record<strin
   const isDefault = (name: string) => !(name in written);
   const isTlsImplied = isDefault('mqttsPort') && own.wssPort === 'off' && (cert ?? key) !== undefined;
   const mqttsPort = isTlsImplied ? MQTTS_PORT : own.mqttsPort;
-  const hasTls = mqttsPort !== 'off' || own.wssPort !== 'off' || own.httpsPort !== 'off';
+  const hasTls = [mqttsPort, own.wssPort, own.httpsPort, own.dashboardHttpsPort].some((port) => port !== 'off');
   if (hasTls && (cert === undefined || key === undefined)) {
     const message = 'a TLS listener needs both --cert FILE and --key FILE';
     throw new InvalidInput('OPTION_MISSING', 'cert', '--cert and --key', cert, message);
   }
   if (!hasTls && (cert ?? key ?? ca) !== undefined) {
     const message =
-      '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port, --wss-port or --https-port';
+      '--cert, --key and --ca need a TLS listener: give both --cert and --key, and turn on --mqtts-port, --wss-port, --https-port or --dashboard-https-port';
     throw new InvalidInput('OPTION_MISSING', 'mqttsPort', 'a TLS port', 'off', message);
   }
   // a renewed certificate usually replaces the file, and is then loaded without a restart
@@ -252,21 +266,22 @@ const MAX_HTTP_CONNECTIONS = 1_024;
 
 function httpListeners(own: ServeSettings['own'], written: Readonly<Record<string, unknown>>): PlannedListener[] {
   const { httpHost: host, httpPort, httpEarlierPort, httpsPort, rulesPort, cert: certFile, key: keyFile } = own;
+  const { dashboardPort, dashboardHttpsPort } = own;
   const isDefault = (name: string) => !(name in written);
   const secure = { certFile, keyFile, watchInterval: '1m', alpn: ['http/1.1'] };
   const plans = [
     { label: 'http', port: httpPort, http: 'later', isOptional: isDefault('httpPort') },
     { label: 'http-earlier', port: httpEarlierPort, http: 'earlier', isOptional: isDefault('httpEarlierPort') },
     { label: 'https', port: httpsPort, http: 'later', isOptional: false },
-    { label: 'rules', port: rulesPort, http: 'rules', isOptional: isDefault('rulesPort') }
+    { label: 'rules', port: rulesPort, http: 'rules', isOptional: isDefault('rulesPort') },
+    { label: 'dashboard', port: dashboardPort, http: 'dashboard', isOptional: isDefault('dashboardPort') },
+    { label: 'dashboard-https', port: dashboardHttpsPort, http: 'dashboard', isOptional: false }
   ] as const;
   return plans
     .filter(({ port }) => port !== 'off')
     .map(({ label, port, http, isOptional }) => {
       const options = { port, host, maxConnections: MAX_HTTP_CONNECTIONS };
-      const transport = KINDS[label === 'https' ? 'tls' : 'tcp'](
-        label === 'https' ? { ...options, ...secure } : options
-      );
+      const transport = label.endsWith('https') ? KINDS.tls({ ...options, ...secure }) : KINDS.tcp(options);
       return { label, place: '--http-host', transport, isOptional, http };
     });
 }
