@@ -176,7 +176,7 @@ export class Console implements Service {
     return { status: 200, headers: JSON_HEADERS, body: '{}' };
   }
 
-  /** An upgrade request that nobody has taken comes as a request. */
+  /** Without a handler, an upgrade request comes as a request. */
   async #missUpgrade(): Promise<Answer> {
     this.#hasMissed = true;
     throw new Fault(

@@ -304,7 +304,8 @@ describe('serve over HTTP', () => {
         ['mqtt', false],
         ['http', true],
         ['http-earlier', true],
-        ['rules', true]
+        ['rules', true],
+        ['dashboard', true]
       ]
     );
   });

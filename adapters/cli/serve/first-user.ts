@@ -41,7 +41,7 @@ export async function ensureUser(
 }
 
 /** The URL of the console; undefined: none of its ports is open. */
-export function consoleUrl(opened: readonly Opened[]): string | undefined {
+function consoleUrl(opened: readonly Opened[]): string | undefined {
   const found = opened.find(({ plan: { http } }) => http === 'dashboard');
   if (found === undefined) return undefined;
   const { plan, listening } = found;
