@@ -172,6 +172,9 @@ export type {
   SlowSubscriptions
 } from './monitor/slow-subscriptions.ts';
 export type { StoreMetrics, StoreRecords, StoreState } from './monitor/store-metrics.ts';
+export type { Tail, TailCounts, TailPart } from './monitor/tail/tail.ts';
+export type { TailRecord } from './monitor/tail/tail-row.ts';
+export type { TailOptions } from './monitor/tail/tails.ts';
 export type { TopicCounterName, TopicCounters, TopicCountersRecord } from './monitor/topic-counters.ts';
 export type { KeptLine, KeptTraceOptions, KeptTraces } from './monitor/traces/kept-traces.ts';
 export type { PacketTap } from './monitor/traces/packet-taps.ts';

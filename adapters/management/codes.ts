@@ -86,6 +86,7 @@ const FAULTS: Readonly<Record<string, FaultKind>> = {
   DELAYED_OFF: 'notRunning',
   SOURCE_STOPPED: 'notRunning',
   TOO_MANY_TOPICS: 'tooMany',
+  TOO_MANY_TAILS: 'tooMany',
   TOO_MANY_TRACES: 'tooMany',
   PASSWORD_QUEUE_FULL: 'tooManyLogins',
   NOT_AUTHORIZED: 'notPermitted',

@@ -50,6 +50,7 @@ import { Reasons } from '../monitor/reasons/reasons.ts';
 import { SlowSubscriptions } from '../monitor/slow-subscriptions.ts';
 import { StoreMetrics } from '../monitor/store-metrics.ts';
 import { SysTopics } from '../monitor/sys.ts';
+import { Tails } from '../monitor/tail/tails.ts';
 import { TopicCounters } from '../monitor/topic-counters.ts';
 import { KeptTraces } from '../monitor/traces/kept-traces.ts';
 import { Outboxes } from '../outbox/outboxes.ts';
@@ -398,6 +399,10 @@ export class Engine {
     const { settings, clock, time, life, events, metrics, reasons, traces } = services;
     const metricHistory = new MetricHistory(services, metrics);
     const topicCounters = new TopicCounters(services, events, (filter) => this.routing.watch(filter));
+    const tails = new Tails(services, {
+      ...{ node: settings.node, events, nullIsNull: settings.rules.nullIsNull ?? false },
+      watch: (filter, watcher) => this.routing.watch(filter, watcher)
+    });
     return {
       drops: new Drops(settings.node, reasons),
       reasons: new Reasons(settings.node, reasons),
@@ -409,6 +414,7 @@ export class Engine {
       slowSubscriptions: new SlowSubscriptions(clock, time, events),
       blockedClients: new BlockedClients(services, settings.node, this.sessions),
       store: new StoreMetrics(services, this.ledger),
+      tail: (options) => tails.open(options),
       topicFigures: topicCounters,
       figures: metricHistory
     };

@@ -6,6 +6,8 @@ import type { ArrivalAnswer, ArrivalQuestion } from './reasons/arrival-question.
 import type { Reasons } from './reasons/reasons.ts';
 import type { SlowSubscriptions } from './slow-subscriptions.ts';
 import type { StoreMetrics } from './store-metrics.ts';
+import type { Tail } from './tail/tail.ts';
+import type { TailOptions } from './tail/tails.ts';
 import type { TopicCounters } from './topic-counters.ts';
 import type { KeptTraces } from './traces/kept-traces.ts';
 
@@ -33,6 +35,18 @@ export interface Monitor {
   readonly slowSubscriptions: SlowSubscriptions;
   /** The clients that do not read as fast as the broker sends to them. */
   readonly blockedClients: BlockedClients;
+  /**
+   * Observe messages and events as they happen, for people who watch: at most 500 rows in any second, the rest is counted. A tail never
+   * slows the broker: rows that are not read are bounded, and messages of topics that `filter` does not match cost nothing.
+   *
+   * ```ts
+   * const tail = await broker.monitor.tail({ filter: 'meters/#', where: 'payload.watt > 2000' });
+   * for await (const { rows, skipped } of tail) for (const { columns } of rows) console.log(columns.topic, skipped);
+   * ```
+   * @throws InvalidInput OPTION_UNKNOWN, OPTION_INVALID, EVENT_UNKNOWN (with a suggestion), TOPIC_FILTER_INVALID; SqlError SQL_INVALID for
+   * `where`, with the position; BrokerError PACKAGE_MISSING; StateError TOO_MANY_TAILS (100)
+   */
+  tail(options?: TailOptions): Promise<Tail>;
   /** The store of the broker. */
   readonly store: StoreMetrics;
   /** @deprecated Use `topicCounters`. */

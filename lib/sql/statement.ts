@@ -22,6 +22,15 @@ export function parseStatement(text: string, dialect: Dialect): Statement {
   return statement;
 }
 
+/** Parse a condition as it follows WHERE, alone; WHERE may be written. @throws SqlError */
+export function parseCondition(text: string, dialect: Dialect): Expression {
+  const parser = new Parser(text, dialect);
+  parser.takeKeyword('WHERE');
+  const condition = parser.expression();
+  if (parser.token.type !== 'end') throw parser.unexpected('the end of the condition');
+  return condition;
+}
+
 function select(parser: Parser): Statement {
   const selected = fields(parser);
   return { type: 'select', fields: selected, ...origin(parser) };

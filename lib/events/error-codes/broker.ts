@@ -165,6 +165,7 @@ export const BROKER_CODES = {
     about: 'The value cannot be represented as JSON.',
     remedy: 'Store plain objects, arrays, strings, numbers, booleans or null.'
   },
+  TOO_MANY_TAILS: { about: 'Too many tails are open.', remedy: 'Close one of them.' },
   TOO_MANY_TOPICS: {
     about: 'The messages of too many topic filters are counted.',
     remedy: 'Remove one before you add another.'

@@ -20,6 +20,9 @@ const HEAD_WEIGHT = 32;
 /** An upper bound of the weight of the other columns: their names, numbers and short texts. */
 const OTHERS_WEIGHT = 4096;
 
+/** The columns of a row of the catalogue, in order. */
+export type EventRow = Pick<RuleEventEntry, 'name' | 'names' | 'columns'>;
+
 /** An event for which rules are evaluated. */
 abstract class EvaluatedEvent implements EventColumns, RuleEvent {
   abstract readonly name: RuleEventName;
@@ -68,7 +71,7 @@ abstract class EvaluatedEvent implements EventColumns, RuleEvent {
  * client. To keep the event, copy its columns: `new PlainEvent(event.name, event.columns())`.
  */
 export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
-  readonly #row: RuleEventEntry;
+  readonly #row: EventRow;
   readonly #value: BrokerEvents[EventName];
   readonly #context: EventContext;
   #timestamp: number | undefined = undefined;
@@ -79,7 +82,7 @@ export class CatalogueEvent extends EvaluatedEvent implements EventFacts {
   #cascade: Cascade | undefined = undefined;
 
   /** @param value a value that the listeners of `row.source` receive and `row.accepts` accepts */
-  constructor(row: RuleEventEntry, value: BrokerEvents[EventName], context: EventContext) {
+  constructor(row: EventRow, value: BrokerEvents[EventName], context: EventContext) {
     super();
     this.#row = row;
     this.#value = value;
