@@ -15,32 +15,51 @@ import { matches } from './topic.ts';
 export type FilterDifference = 'case' | 'slash' | 'levels' | 'system';
 
 /** Maximum number of levels of topics and filters that are compared for a missing run of levels. */
-const MAX_LEVELS = 128;
+const MAX_LEVELS = 32;
+/** Maximum length of topics and filters that are compared, so that no topic makes a comparison long. */
+export const MAX_CHARACTERS = 4_096;
 
 const NONE: readonly FilterDifference[] = [];
 
-/**
- * Find the differences between a topic and a filter that nearly matches it.
- * @param filter without a share prefix
- * @returns empty if the filter matches the topic, or is not near
- */
-export function differencesOf(filter: string, topic: string): readonly FilterDifference[] {
-  if (matches(filter, topic)) return NONE;
-  const wanted = filter.split('/');
-  const given = topic.split('/');
-  const isHidden = given[0].startsWith('$') && (wanted[0] === '+' || wanted[0] === '#');
-  const spelling = spellingOf(wanted, given);
-  if (spelling !== undefined) return isHidden ? ['system', ...spelling] : spelling;
-  return !isHidden && differsInLevels(wanted, given) ? ['levels'] : NONE;
-}
+/** A topic to which filters are compared, with its levels in the ways in which they are compared. */
+export class ComparedTopic {
+  readonly topic: string;
+  readonly #levels: readonly string[];
+  readonly #folded: readonly string[];
+  readonly #named: readonly string[];
+  readonly #foldedNamed: readonly string[];
 
-/** The differences in case and slashes; undefined if there is another one. */
-function spellingOf(wanted: readonly string[], given: readonly string[]): readonly FilterDifference[] | undefined {
-  if (fits(wanted, given)) return NONE;
-  const [plainWanted, plainGiven] = [wanted.map(folded), given.map(folded)];
-  if (fits(plainWanted, plainGiven)) return ['case'];
-  if (fits(wanted.filter(isNamed), given.filter(isNamed))) return ['slash'];
-  return fits(plainWanted.filter(isNamed), plainGiven.filter(isNamed)) ? ['case', 'slash'] : undefined;
+  /** @param topic at most `MAX_CHARACTERS` */
+  constructor(topic: string) {
+    this.topic = topic;
+    this.#levels = topic.split('/');
+    this.#folded = this.#levels.map(folded);
+    this.#named = this.#levels.filter(isNamed);
+    this.#foldedNamed = this.#folded.filter(isNamed);
+  }
+
+  /**
+   * Find the differences to a filter that nearly matches the topic.
+   * @param filter without a share prefix
+   * @returns empty if the filter matches the topic, or is not near
+   */
+  differencesTo(filter: string): readonly FilterDifference[] {
+    if (matches(filter, this.topic) || filter.length > MAX_CHARACTERS) return NONE;
+    const wanted = filter.split('/');
+    const isHidden = this.topic.startsWith('$') && (wanted[0] === '+' || wanted[0] === '#');
+    const spelling = this.#spellingOf(wanted);
+    if (spelling !== undefined) return isHidden ? ['system', ...spelling] : spelling;
+    return !isHidden && differsInLevels(wanted, this.#levels) ? ['levels'] : NONE;
+  }
+
+  /** The differences in case and slashes; undefined if there is another one. */
+  #spellingOf(wanted: readonly string[]): readonly FilterDifference[] | undefined {
+    if (fits(wanted, this.#levels)) return NONE;
+    const plain = wanted.map(folded);
+    if (fits(plain, this.#folded)) return ['case'];
+    if (fits(wanted.filter(isNamed), this.#named)) return ['slash'];
+    return fits(plain.filter(isNamed), this.#foldedNamed) ? ['case', 'slash'] : undefined;
+  }
 }
 
 /** Describe the slashes that a topic and a filter have differently: "leading", "trailing", "doubled". */

@@ -5,7 +5,7 @@
 
 import type { TextMap } from '../base/collections/text-map.ts';
 import type { Branch } from './branch.ts';
-import { differencesOf, type FilterDifference } from './near-filter.ts';
+import type { ComparedTopic, FilterDifference } from './near-filter.ts';
 
 /** A filter that nearly matches a topic. */
 export interface NearFilter<T> {
@@ -41,9 +41,8 @@ export const MAX_COMPARED = 100_000;
 export const MAX_VISITED = 10_000;
 /** Maximum number of near filters. */
 export const MAX_NEAR = 100;
-/** Topics with more levels, or more characters, are only compared as a whole. */
+/** Topics with more levels are only compared as a whole. */
 const MAX_LEVELS = 128;
-const MAX_CHARACTERS = 4_096;
 const SLASH = 0x2f;
 
 /** Counts down comparisons. */
@@ -90,14 +89,14 @@ export function nearExact<Slot>(
 /** Find the filters with wildcards that may nearly match a topic. */
 export function nearWildcards<Slot>(
   root: SearchedLevel<Slot>,
-  topic: string,
+  compared: ComparedTopic,
   mostVisited: number
 ): { readonly candidates: Candidate<Slot>[]; readonly isComplete: boolean } {
   const candidates: Candidate<Slot>[] = [];
   const add = (filter: string, slot: Slot | undefined) => {
-    if (slot !== undefined && differencesOf(filter, topic).length > 0) candidates.push([filter, slot]);
+    if (slot !== undefined && compared.differencesTo(filter).length > 0) candidates.push([filter, slot]);
   };
-  const levels = topic.split('/', MAX_LEVELS + 1);
+  const levels = compared.topic.split('/', MAX_LEVELS + 1);
   const known = new Set(levels.map((level) => level.toLowerCase())).add('');
   add('#', root.hashValues);
   const budget = new Budget(mostVisited);
@@ -157,7 +156,6 @@ function weightOf({ differences }: NearFilter<unknown>): number {
 
 /** Filters that are likely if a topic is misspelled: another case, more or fewer slashes, and the levels at its beginning and end. */
 function* spellingsOf(topic: string): Generator<string, void, undefined> {
-  if (topic.length > MAX_CHARACTERS) return;
   yield topic.toLowerCase();
   yield topic.toUpperCase();
   const levels = topic.split('/').filter((level) => level !== '');
@@ -170,7 +168,7 @@ function* spellingsOf(topic: string): Generator<string, void, undefined> {
   }
 }
 
-/** Tell whether two texts are equal but for case and slashes. Characters above ASCII are taken for equal: `differencesOf` decides. */
+/** Tell whether two texts are equal but for case and slashes. Characters above ASCII are taken for equal: `ComparedTopic` decides. */
 function hasSameLetters(one: string, other: string): boolean {
   let at = one.length - 1;
   let against = other.length - 1;

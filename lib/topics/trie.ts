@@ -5,7 +5,7 @@
 
 import { TextMap } from '../base/collections/text-map.ts';
 import { Branch } from './branch.ts';
-import { differencesOf } from './near-filter.ts';
+import { ComparedTopic, MAX_CHARACTERS } from './near-filter.ts';
 import {
   byNearness,
   MAX_COMPARED,
@@ -139,10 +139,12 @@ export class FilterIndex<T extends NonNullable<unknown>> {
    * @param mostVisited maximum number of levels of the trie that are visited
    */
   near(topic: string, mostCompared = MAX_COMPARED, mostVisited = MAX_VISITED): NearFilters<T> {
+    if (topic.length > MAX_CHARACTERS) return { found: [], isComplete: false };
+    const compared = new ComparedTopic(topic);
     const exact = nearExact(this.#exact, topic, mostCompared);
-    const wildcards = nearWildcards(this.#root, topic, mostVisited);
+    const wildcards = nearWildcards(this.#root, compared, mostVisited);
     const found = [...exact.candidates, ...wildcards.candidates].flatMap<NearFilter<T>>(([filter, slot]) => {
-      const differences = differencesOf(filter, topic);
+      const differences = compared.differencesTo(filter);
       return differences.length === 0 || slot === undefined ? [] : [{ filter, differences, ...sampleOf<T>(slot) }];
     });
     const isComplete = exact.isComplete && wildcards.isComplete && found.length <= MAX_NEAR;

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { differencesOf, slashesOf } from '../../lib/topics/near-filter.ts';
+import { ComparedTopic, slashesOf } from '../../lib/topics/near-filter.ts';
 import { FilterIndex } from '../../lib/topics/trie.ts';
+
+const differencesOf = (filter: string, topic: string) => new ComparedTopic(topic).differencesTo(filter);
 
 describe('The differences between a filter and a topic', () => {
   const cases: [filter: string, topic: string, differences: string][] = [
@@ -62,10 +64,12 @@ describe('The differences between a filter and a topic', () => {
     assert.equal(slashesOf('/a/b', 'a/b/'), 'leading, trailing');
   });
 
-  it('compares a topic with 65,535 levels without a long computation', () => {
-    const topic = '/'.repeat(65_534);
-    assert.deepEqual(differencesOf('a/b', topic), []);
-    assert.deepEqual(differencesOf(`${'+/'.repeat(30_000)}#`, `x${topic.slice(0, 20_000)}`), []);
+  it('compares hostile filters and topics in a bounded time', () => {
+    const topic = new ComparedTopic('a/'.repeat(2_047));
+    const filters = [`${'+/'.repeat(30_000)}#`, `${'+/'.repeat(2_000)}#`, 'A/'.repeat(2_047), `${'a/'.repeat(31)}#`];
+    for (let round = 0; round < 100; round++) for (const filter of filters) topic.differencesTo(filter);
+    assert.deepEqual(topic.differencesTo(filters[2]), ['case']);
+    assert.deepEqual(topic.differencesTo(filters[0]), [], 'it is longer than 4,096 characters');
   });
 });
 
@@ -112,6 +116,7 @@ describe('The near filters of an index', () => {
     assert.equal(index.near('dev/7/temp').isComplete, true);
     assert.equal(index.near('dev/7/temp', 10).isComplete, false);
     assert.equal(index.near('dev/7/temp', undefined, 10).isComplete, false);
+    assert.deepEqual(index.near('/'.repeat(65_535)), { found: [], isComplete: false });
     assert.deepEqual(
       index.near('x/y/z', 10, 10).found.map(({ filter }) => filter),
       []

@@ -1,5 +1,6 @@
 // The causes that follow from the state of the broker when it is asked, and from the last examples of share groups.
 
+import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
 import type { ShareSamples } from '../../monitor/reasons/share-samples.ts';
 import type { ReceivingRights } from '../../routing/receiving-rights.ts';
@@ -84,7 +85,8 @@ async function ofAny(question: DeriveQuestion, state: BrokerState): Promise<Deri
 async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {
   const { clientId = '', now } = question;
   const session = state.sessions.get(clientId);
-  if (session === undefined) return { causes: [derived('offline_no_session', now, { clientId })], isComplete: true };
+  if (session === undefined)
+    return { causes: [derived('offline_no_session', now, { clientId: cut(clientId) })], isComplete: true };
   const near = nearFiltersOf(question, session.subscriptions.values());
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
   const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
@@ -101,7 +103,7 @@ async function stateOf(session: Session, question: DeriveQuestion, state: Broker
   const { routing, access, publishing } = state;
   const sources = { routing, rights: access.deliveryRights, samples: publishing.shareSamples };
   const found = await receiverState(session, { ...question, matching }, sources);
-  const retained = retainedCauses(question, session, matching, state.retainer);
+  const retained = retainedCauses(question, session, matching, state.retainer, access.deliveryRights);
   return { ...found, otherwise: [...retained, ...(found.otherwise ?? [])] };
 }
 

@@ -5,7 +5,7 @@ import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, type DerivedCode, derived } from '../../monitor/reasons/derived.ts';
 import type { Routing } from '../../routing/routing.ts';
 import { mayReach, type Subscription } from '../../routing/subscription.ts';
-import { differencesOf, type FilterDifference, slashesOf } from '../../topics/near-filter.ts';
+import { ComparedTopic, type FilterDifference, MAX_CHARACTERS, slashesOf } from '../../topics/near-filter.ts';
 import { levelCount, matches, parseSharedFilter } from '../../topics/topic.ts';
 
 /** Maximum number of causes of one question. */
@@ -36,20 +36,22 @@ const CODES = {
 
 /** Find the filters of one client that nearly match a topic. None are near if one of them matches it. */
 export function nearFiltersOf(question: NearQuestion, subscriptions: Iterable<Filtered>): DerivedCauses {
+  const comparison = new Comparison(question);
   const causes: DerivedCause[] = [];
   let left = MAX_SUBSCRIPTIONS;
   for (const subscription of subscriptions) {
-    if (left-- === 0) return { causes: nearest(causes), isComplete: false };
     if (reaches(subscription, question.topic)) return { causes: [], isComplete: true };
-    causes.push(...nearCauses(question, subscription, 1));
+    if (left-- > 0) causes.push(...comparison.causesOf(subscription, 1));
   }
-  return { causes: nearest(causes), isComplete: causes.length <= MAX_CAUSES };
+  const isComplete = left >= 0 && question.topic.length <= MAX_CHARACTERS && causes.length <= MAX_CAUSES;
+  return { causes: nearest(causes), isComplete };
 }
 
 /** Find the filters of all clients that nearly match a topic. Of a very large number of filters, only a part is compared. */
 export function nearFilters(question: NearQuestion, routing: Routing): DerivedCauses {
+  const comparison = new Comparison(question);
   const { found, isComplete } = routing.near(question.topic);
-  const causes = found.flatMap(({ value, count }) => nearCauses(question, value, count));
+  const causes = found.flatMap(({ value, count }) => comparison.causesOf(value, count));
   return { causes: nearest(causes), isComplete: isComplete && causes.length <= MAX_CAUSES };
 }
 
@@ -70,28 +72,50 @@ function nearest(causes: readonly DerivedCause[]): DerivedCause[] {
   return causes.toSorted((one, other) => isFar(one) - isFar(other)).slice(0, MAX_CAUSES);
 }
 
-/** The causes in one filter. @param count number of subscriptions that have it */
-function nearCauses(question: NearQuestion, subscription: Filtered, count: number): readonly DerivedCause[] {
-  const { topic, publisherMount, now } = question;
-  const { mountpoint, receiver } = subscription.subscriber;
-  const stored = plainFilter(subscription.filter);
-  const seen = mountpoint !== '' && stored.startsWith(mountpoint) ? stored.slice(mountpoint.length) : stored;
-  const known = { topic: cut(topic), filter: cut(seen), clientId: receiver && cut(receiver.clientId) };
-  if (reaches(subscription, topic)) return [];
-  const separate = (side: 'receiver' | 'publisher', prefix: string) => {
-    const shown = cut(prefix);
-    const detail = `the topics of the ${side} begin with ${JSON.stringify(shown)}`;
-    return [derived('mount_point', now, { ...known, side, mountpoint: shown, detail }, count)];
-  };
-  const published = topic.startsWith(publisherMount) ? topic.slice(publisherMount.length) : topic;
-  if (mountpoint !== '' && matches(seen, topic)) return separate('receiver', mountpoint);
-  if (mountpoint !== publisherMount && matches(seen, published))
-    return publisherMount === '' ? separate('receiver', mountpoint) : separate('publisher', publisherMount);
-  if (!topic.startsWith(mountpoint)) return [];
-  const within = topic.slice(mountpoint.length);
-  return differencesOf(seen, within).map((difference) =>
-    derived(CODES[difference], now, { ...known, ...detailOf(difference, seen, within) }, count)
-  );
+/** Compares filters with the topic of a question, as clients with a mount point see both. */
+class Comparison {
+  readonly #question: NearQuestion;
+  /** The topic by mount point. */
+  readonly #compared = new Map<string, ComparedTopic>();
+
+  constructor(question: NearQuestion) {
+    this.#question = question;
+  }
+
+  /** The causes in one filter. @param count number of subscriptions that have it */
+  causesOf(subscription: Filtered, count: number): readonly DerivedCause[] {
+    const { topic, publisherMount, now } = this.#question;
+    if (reaches(subscription, topic)) return [];
+    const { mountpoint, receiver } = subscription.subscriber;
+    const stored = plainFilter(subscription.filter);
+    const seen = mountpoint !== '' && stored.startsWith(mountpoint) ? stored.slice(mountpoint.length) : stored;
+    const known = { topic: cut(topic), filter: cut(seen), clientId: receiver && cut(receiver.clientId) };
+    const separate = (side: 'receiver' | 'publisher', prefix: string) => {
+      const shown = cut(prefix);
+      const detail = `the topics of the ${side} begin with ${JSON.stringify(shown)}`;
+      return [derived('mount_point', now, { ...known, side, mountpoint: shown, detail }, count)];
+    };
+    const published = topic.startsWith(publisherMount) ? topic.slice(publisherMount.length) : topic;
+    if (mountpoint !== '' && matches(seen, topic)) return separate('receiver', mountpoint);
+    if (mountpoint !== publisherMount && matches(seen, published))
+      return publisherMount === '' ? separate('receiver', mountpoint) : separate('publisher', publisherMount);
+    if (!topic.startsWith(mountpoint) || topic.length > MAX_CHARACTERS) return [];
+    const compared = this.#within(mountpoint);
+    return compared
+      .differencesTo(seen)
+      .map((difference) =>
+        derived(CODES[difference], now, { ...known, ...detailOf(difference, seen, compared.topic) }, count)
+      );
+  }
+
+  #within(mountpoint: string): ComparedTopic {
+    let compared = this.#compared.get(mountpoint);
+    if (compared === undefined) {
+      compared = new ComparedTopic(this.#question.topic.slice(mountpoint.length));
+      this.#compared.set(mountpoint, compared);
+    }
+    return compared;
+  }
 }
 
 function detailOf(difference: FilterDifference, filter: string, topic: string) {

@@ -2,6 +2,7 @@
 
 import { cut } from '../../monitor/cut-text.ts';
 import { type DerivedCause, type DerivedCauses, derived } from '../../monitor/reasons/derived.ts';
+import { isWithheld, type ReceivingRights } from '../../routing/receiving-rights.ts';
 import type { Subscription } from '../../routing/subscription.ts';
 import { isShared } from '../../routing/subscriptions.ts';
 import type { Session } from '../../session/session.ts';
@@ -54,7 +55,8 @@ export function retainedCauses(
   { topic, now }: DeriveQuestion,
   session: Session,
   matching: readonly Subscription[],
-  retainer: Retainer
+  retainer: Retainer,
+  rights: ReceivingRights
 ): DerivedCause[] {
   const entry = retainer.messages.lookUp(topic);
   const known = { topic: cut(topic), clientId: cut(session.client.clientId), retainedAt: entry?.message.timestamp };
@@ -68,5 +70,8 @@ export function retainedCauses(
     return because('none are sent with Retain Handling 2');
   if (single.every(({ retainHandling }) => retainHandling > 0))
     return because('with Retain Handling 1 they are sent only when the subscription is new');
-  return [];
+  if (isWithheld(rights, entry.message, session.client))
+    return because('its publisher may no longer publish it (option `retainedRights`)');
+  const isPending = session.outlet.feeds !== undefined;
+  return isPending ? because('it is still to be sent: other messages, or the client itself, are in the way') : [];
 }

@@ -223,6 +223,16 @@ describe('The causes that are derived', () => {
     assert.match(String(of('retained_missing').evidence.detail), /^shared subscriptions/);
   });
 
+  it('name a retained message that waits for the acknowledgement of another one', async () => {
+    await using broker = await startBroker();
+    for (const topic of ['r/1', 'r/2']) await broker.publish(topic, 'x', { qos: 1, retain: true });
+    const client = await rawClient(broker, { clientId: 'c', properties: { receiveMaximum: 1 } });
+    await granted(client, 1, { topic: 'r/+', qos: 1 });
+    assert.equal((await rest(client)).length, 1);
+    const { of } = await ask(broker, { topic: 'r/2', clientId: 'c' });
+    assert.match(String(of('retained_missing').evidence.detail), /^it is still to be sent/);
+  });
+
   it('name a right that was withdrawn from a subscription', async () => {
     await using kit = await createTestBroker({ auth: [acl([{ access: 'allow' }])], allowAnonymous: true });
     await using client = await kit.connect({ clientId: 'c' });
