@@ -7,7 +7,7 @@ import { type Answer, type Call, type Caller, Fault, Guard, parseJson, Router, t
 import { streamsService } from '../streams-api/parts/index.ts';
 import { Assets } from './assets.ts';
 import { LiveStreams } from './live/live-streams.ts';
-import { Logins } from './logins.ts';
+import { challengeFor, Logins } from './logins.ts';
 import { MqttUpgrades } from './mqtt-upgrades.ts';
 import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
 
@@ -194,7 +194,8 @@ export class Console implements Service {
       version,
       hasStreams: true,
       viewerPayloads: this.#settings.viewerPayloads,
-      upgrades: this.upgrades.hasArrived ? 'arrive' : this.#hasMissed ? 'missing' : 'untried'
+      upgrades: this.upgrades.hasArrived ? 'arrive' : this.#hasMissed ? 'missing' : 'untried',
+      timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone // of the local times in answers
     };
     const headers = cookie === undefined ? JSON_HEADERS : { ...JSON_HEADERS, 'set-cookie': cookie };
     return { status: 200, headers, body: JSON.stringify(body) };
@@ -213,7 +214,8 @@ export class Console implements Service {
     if (known === undefined) this.#broker.failed(error, `answering ${call.method} ${call.path} of the console`);
     const fault = known ?? new Fault('failed', 'an internal error has occurred; the broker has reported it');
     const answer = answerTo(fault, false);
-    const headers = { ...answer.headers, ...JSON_HEADERS };
+    const challenge = fault.kind === 'unauthorized' ? challengeFor(call) : {};
+    const headers = { ...answer.headers, ...challenge, ...JSON_HEADERS };
     const { loginUrl } = this.#settings;
     if (fault.kind !== 'unauthorized' || loginUrl === undefined) return { ...answer, headers };
     return { ...answer, headers, body: JSON.stringify({ ...JSON.parse(answer.body as string), loginUrl }) };

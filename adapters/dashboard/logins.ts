@@ -139,6 +139,11 @@ function isSame(a: Caller, b: Caller | undefined): boolean {
   return a.id === b?.id && a.scope === b?.scope;
 }
 
+/** The challenge for a request that must log in; none for a program, which gets that of Basic. */
+export function challengeFor(call: Call): Readonly<Record<string, string>> {
+  return isOfPage(call) ? CHALLENGE : {};
+}
+
 function isOfPage(call: Call): boolean {
   return call.header(PAGE_HEADER) !== undefined;
 }

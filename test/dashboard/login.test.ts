@@ -15,6 +15,7 @@ describe('The login to the console', () => {
     const answer = await browser.login('ann');
     const { node } = server.broker.settings;
     const { version } = server.broker;
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
     const expected = {
       id: 'ann',
       scope: 'administrator',
@@ -22,12 +23,23 @@ describe('The login to the console', () => {
       version,
       hasStreams: true,
       viewerPayloads: true,
-      upgrades: 'untried'
+      upgrades: 'untried',
+      timeZone
     };
     assert.deepEqual([answer.status, answer.body], [200, expected]);
     assert.deepEqual((await browser.send('GET', '/session')).body, expected);
     const viewer = server.browser();
     assert.equal((await viewer.login('bob')).body.scope, 'viewer');
+  });
+
+  it('answers a wrong login of the page with a challenge for which browsers show no dialog', async () => {
+    await using server = await startConsole();
+    const wrong = { id: 'ann', password: 'wrong' };
+    const answer = await server.browser().send('POST', '/login', wrong);
+    assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, 'Session realm="embermq"']);
+    const headers = { 'content-type': 'application/json' };
+    const ofProgram = await server.call('POST', '/login', wrong, headers);
+    assert.match(ofProgram.headers.get('www-authenticate') ?? '', /^Basic /);
   });
 
   it('sets a cookie that scripts cannot read and other sites do not send, for the path of the mount', async () => {

@@ -103,6 +103,18 @@ function offsetOf(at: number, zone: string): number {
   return shown - Math.floor(at / 1000) * 1000;
 }
 
+/** A time in the zone of the reader, as an input of a form has it: `2026-11-30T14:05:09`. @param at as `timeText` */
+export function inputTime(at: string): string {
+  const text = timeText(at);
+  return at === '' || Number.isNaN(Date.parse(at)) ? '' : text.replace(' ', 'T');
+}
+
+/** The time of an input, the same for readers in all zones. @returns '' if it is not a time */
+export function absoluteTime(input: string): string {
+  const at = new Date(input);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString().replace('.000Z', 'Z');
+}
+
 /** The time that has passed since another one, in its largest unit: `3 min ago`. */
 export function agoText(at: number, now: number): string {
   const ms = Math.max(0, now - at);

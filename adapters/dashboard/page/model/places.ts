@@ -7,7 +7,9 @@ export const VIEWS = {
   overview: '',
   clients: 'clients',
   client: 'client',
-  topics: 'topics'
+  topics: 'topics',
+  alarms: 'alarms',
+  why: 'why'
 } as const;
 
 export type ViewName = keyof typeof VIEWS;

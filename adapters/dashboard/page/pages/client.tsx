@@ -10,8 +10,9 @@ import { Name } from '../parts/name.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { T } from '../texts.ts';
 import { BanClient, TraceClient } from './client/actions.tsx';
+import { History } from './client/history.tsx';
 import type { SessionRow } from './client/row.ts';
-import { Drops, Inflight, Queue, RightsCache, SessionFacts, Subscriptions } from './client/tabs.tsx';
+import { Inflight, Queue, RightsCache, SessionFacts, Subscriptions } from './client/tabs.tsx';
 
 const C = T.client;
 
@@ -79,6 +80,9 @@ function Actions({
   const path = `/clients/${encodeURIComponent(id)}`;
   return (
     <>
+      <a class="button" href={hrefOf('why', { client: id })}>
+        {C.why}
+      </a>
       <TraceClient id={id} />
       <BanClient id={id} client={session.client} />
       <Action
@@ -116,7 +120,7 @@ function Content({ id, session }: { readonly id: string; readonly session: Sessi
           ['subscriptions', counted(C.subscriptions, subscriptions.length)],
           ['inflight', counted(C.inflight, inflight.length + awaiting_rel.length)],
           ['queue', counted(C.queue, queued)],
-          ['drops', C.drops],
+          ['history', C.history],
           ['rights', C.rights]
         ]}
       />
@@ -124,7 +128,7 @@ function Content({ id, session }: { readonly id: string; readonly session: Sessi
       {tab === 'subscriptions' && <Subscriptions session={session} />}
       {tab === 'inflight' && <Inflight session={session} />}
       {tab === 'queue' && <Queue id={id} />}
-      {tab === 'drops' && <Drops id={id} />}
+      {tab === 'history' && <History id={id} />}
       {tab === 'rights' && <RightsCache id={id} />}
     </>
   );

@@ -1,5 +1,6 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { choice, choose } from '../app/place.ts';
+import { absoluteTime, inputTime } from '../model/format.ts';
 import { T } from '../texts.ts';
 import { described } from './problem.tsx';
 
@@ -232,8 +233,9 @@ function Condition({ field }: { readonly field: FieldRow }) {
   return (
     <Field
       field={field}
-      value={typed}
-      onChange={(value) => {
+      value={field.type === 'time' ? inputTime(typed) : typed}
+      onChange={(input) => {
+        const value = field.type === 'time' ? absoluteTime(input) : input;
         setTyped(value);
         clearTimeout(timer.current);
         if (isTyped) timer.current = setTimeout(() => apply(value), TYPING_MS);

@@ -1,4 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { RequestError } from '../app/requests.ts';
+import { login } from '../app/session.ts';
 
 /** The state of something that a component loads. */
 export interface Loaded<T> {
@@ -25,6 +27,11 @@ export function useLoaded<T>(
     isLoading: true
   });
   const [attempt, setAttempt] = useState(0);
+  const isWaiting = useRef(false);
+  const isOpen = login.value.is === 'open';
+  useEffect(() => {
+    if (isOpen && isWaiting.current) setAttempt((count) => count + 1);
+  }, [isOpen]);
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
@@ -35,7 +42,10 @@ export function useLoaded<T>(
         const value = await latest.current(aborted.signal, isBackground);
         if (!aborted.signal.aborted) setState({ key, value, error: undefined, isLoading: false });
       } catch (error) {
-        if (!aborted.signal.aborted) setState((before) => ({ ...before, key, error, isLoading: false }));
+        if (aborted.signal.aborted) return;
+        isWaiting.current = error instanceof RequestError && error.status === 401;
+        // what was shown stays in view until the person has logged in again
+        if (!isWaiting.current) setState((before) => ({ ...before, key, error, isLoading: false }));
       }
       if (everyMs !== undefined && !aborted.signal.aborted) timer = setTimeout(() => void again(), everyMs);
     };
@@ -46,6 +56,7 @@ export function useLoaded<T>(
     setState((before) =>
       before.key === key ? { ...before, isLoading: true } : { key, value: undefined, error: undefined, isLoading: true }
     );
+    isWaiting.current = false;
     void run(false);
     return () => {
       aborted.abort();

@@ -19,7 +19,9 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   overview: { load: () => import('../pages/overview.tsx'), group: 'observe', icon: 'overview' },
   clients: { load: () => import('../pages/clients.tsx'), group: 'observe', icon: 'clients' },
   client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' },
-  topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' }
+  topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' },
+  alarms: { load: () => import('../pages/alarms.tsx'), group: 'observe', icon: 'alarms' },
+  why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' }
 };
 
 const loaded = new Map<ViewName, FunctionComponent>();

@@ -257,27 +257,6 @@ export function Queue({ id }: OfClient) {
   );
 }
 
-/** Messages of the last ones that were dropped that this client had published or should have received. */
-export function Drops({ id }: OfClient) {
-  return (
-    <List
-      caption={C.drops}
-      conditions={id}
-      load={(page, signal) => getPage('/x/drops', { query: { clientid: id, ...page }, signal })}
-      keyOf={(_, index) => index}
-      empty={C.noDrops}
-      columns={[
-        { head: T.topics.time, cell: ({ at }) => timeText(at, { ms: true }) },
-        { head: C.dropReason, cell: ({ reason }) => reason },
-        { head: T.topics.topic, isWide: true, cell: ({ topic }) => <Name of={topic} /> },
-        { head: T.topics.qos, isNumber: true, isMinor: true, cell: ({ qos }) => qos },
-        { head: C.dropRole, cell: ({ clientid }) => (clientid === id ? C.receiver : C.publisher) },
-        { head: C.times, isNumber: true, cell: ({ count }) => countText(count) }
-      ]}
-    />
-  );
-}
-
 /** The decisions on rights that are kept for this client. */
 export function RightsCache({ id }: OfClient) {
   const { value, error, reload } = useLoaded(id, (signal) =>

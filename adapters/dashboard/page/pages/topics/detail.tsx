@@ -27,6 +27,11 @@ export function TopicDetail({ topic, onChange }: { readonly topic: string; reado
       <h2 class="detail-title">
         <Name of={topic} max={400} />
       </h2>
+      {!isFilter && (
+        <p>
+          <a href={hrefOf('why', { topic })}>{P.why}</a>
+        </p>
+      )}
       {!isFilter && <Retained topic={topic} onChange={onChange} />}
       {!isFilter && <Latest topic={topic} />}
       {isFilter && <Subscribers filter={topic} />}

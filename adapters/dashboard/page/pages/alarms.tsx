@@ -1,0 +1,92 @@
+import { useWatch } from '../app/live.ts';
+import { choice } from '../app/place.ts';
+import { get } from '../app/requests.ts';
+import { serverTime } from '../app/session.ts';
+import { timeText } from '../model/format.ts';
+import { CopyAs } from '../parts/copy.tsx';
+import { Badge, Head, Tabs } from '../parts/facts.tsx';
+import { useLoaded } from '../parts/loading.ts';
+import { Name } from '../parts/name.tsx';
+import { type Column, Table } from '../parts/table.tsx';
+import { T } from '../texts.ts';
+
+const A = T.alarms;
+
+interface Alarm {
+  readonly id: string;
+  readonly desc: {
+    readonly severity: string;
+    readonly title: string;
+    readonly summary: string;
+    readonly timestamp: string;
+  };
+  readonly clear_at?: string;
+}
+
+const KINDS: Readonly<Record<string, 'bad' | 'warn' | 'quiet'>> = {
+  emergency: 'bad',
+  critical: 'bad',
+  error: 'bad',
+  warning: 'warn'
+};
+
+const COLUMNS: readonly Column<Alarm>[] = [
+  { head: A.severity, cell: ({ desc: { severity } }) => <Badge kind={KINDS[severity] ?? 'quiet'}>{severity}</Badge> },
+  {
+    head: A.alarm,
+    cell: ({ id, desc: { title } }) => (
+      <span title={id}>
+        <Name of={title} />
+      </span>
+    )
+  },
+  { head: A.summary, isWide: true, cell: ({ desc: { summary } }) => <Name of={summary} max={400} /> },
+  { head: A.since, cell: ({ desc: { timestamp } }) => timeText(serverTime(timestamp) ?? timestamp) }
+];
+const PAST_COLUMNS: readonly Column<Alarm>[] = [
+  ...COLUMNS,
+  { head: A.until, cell: ({ clear_at }) => timeText(serverTime(clear_at) ?? clear_at) }
+];
+
+/** The alarms that are raised now, and those that have ended. */
+export function Page() {
+  const tab = choice('tab') || 'present';
+  return (
+    <>
+      <Head title={T.views.alarms}>
+        <CopyAs
+          request={{ path: tab === 'present' ? '/alarms/present' : '/alarms/history' }}
+          ctl={tab === 'present' ? ['alarms'] : ['alarms', 'history']}
+        />
+      </Head>
+      <Tabs
+        label={A.parts}
+        shown={tab}
+        tabs={[
+          ['present', A.present],
+          ['past', A.past]
+        ]}
+      />
+      <Alarms key={tab} isPast={tab === 'past'} />
+    </>
+  );
+}
+
+function Alarms({ isPast }: { readonly isPast: boolean }) {
+  const { value, error, reload } = useLoaded<readonly Alarm[]>(isPast ? 'past' : 'present', async (signal) => {
+    const nodes = isPast ? await get('/alarms/history', { signal }) : await get('/alarms/present', { signal });
+    return nodes.flatMap(({ alarms }) => alarms as readonly Alarm[]);
+  });
+  useWatch('alarms', { kind: 'alarms' }, reload);
+  return (
+    <Table
+      caption={isPast ? A.past : A.present}
+      columns={isPast ? PAST_COLUMNS : COLUMNS}
+      rows={value}
+      error={error}
+      onRetry={reload}
+      keyOf={({ id }, index) => `${id} ${index}`}
+      empty={isPast ? A.nonePast : A.none}
+    />
+  );
+}

@@ -1,0 +1,65 @@
+import { hrefOf } from '../../app/place.ts';
+import { getPage } from '../../app/requests.ts';
+import { countText, timeText } from '../../model/format.ts';
+import { CopyAs } from '../../parts/copy.tsx';
+import { List } from '../../parts/list.tsx';
+import { Name } from '../../parts/name.tsx';
+import { T } from '../../texts.ts';
+
+const C = T.client;
+
+/** The last events of a client: connections, subscriptions, refusals, dropped messages. */
+export function History({ id }: { readonly id: string }) {
+  return (
+    <>
+      <div class="section-actions">
+        <CopyAs
+          request={{ path: `/x/clients/${encodeURIComponent(id)}/history` }}
+          ctl={['clients', 'history', '--', id]}
+        />
+      </div>
+      <List
+        caption={C.history}
+        conditions={id}
+        load={(page, signal) =>
+          getPage('/x/clients/{clientid}/history', { params: { clientid: id }, query: page, signal })
+        }
+        keyOf={(_, index) => index}
+        empty={C.noHistory}
+        columns={[
+          {
+            head: T.topics.time,
+            cell: ({ at, since, count }) => (
+              <span class="number" title={count > 1 ? C.since(timeText(since, { ms: true })) : undefined}>
+                {timeText(at, { ms: true })}
+              </span>
+            )
+          },
+          { head: C.times, isNumber: true, cell: ({ count }) => (count > 1 ? countText(count) : '') },
+          { head: C.event, cell: ({ about }) => about },
+          {
+            head: T.topics.topic,
+            isWide: true,
+            cell: ({ topic }) =>
+              topic !== undefined && (
+                <a href={hrefOf('topics', { topic })}>
+                  <Name of={topic} />
+                </a>
+              )
+          },
+          {
+            head: C.details,
+            cell: ({ detail, from_clientid }) => (
+              <>
+                {detail !== undefined && <Name of={detail} />}
+                {from_clientid !== undefined && from_clientid !== '' && from_clientid !== id && (
+                  <span class="aside"> {C.from(from_clientid)}</span>
+                )}
+              </>
+            )
+          }
+        ]}
+      />
+    </>
+  );
+}

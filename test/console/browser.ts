@@ -1,0 +1,61 @@
+// A real browser for the tests of the console: Debian's chromium, driven by playwright-core.
+import { existsSync } from 'node:fs';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { PASSWORD } from '../support/dashboard.ts';
+
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** The reason why the tests are skipped, or false. @throws Error if there is no browser and REQUIRE_BROWSER is 1 */
+export function missingBrowser(): string | false {
+  if (existsSync(CHROMIUM)) return false;
+  const reason = `${CHROMIUM} is missing: apt-get install chromium fonts-dejavu-core fonts-noto-core fonts-noto-cjk`;
+  if (process.env.REQUIRE_BROWSER === '1') throw new Error(reason);
+  return reason;
+}
+
+let browser: Promise<Browser> | undefined;
+
+/** Close the browser. */
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close();
+  browser = undefined;
+}
+
+/** A tab of one person, and the faults that the browser has reported in it. */
+export interface Tab {
+  readonly page: Page;
+  /** Errors of the page and of its policy, and requests to other servers. */
+  readonly faults: string[];
+  close(): Promise<void>;
+}
+
+/** Messages of the browser about answers that a test expects. */
+const EXPECTED = /the server responded with a status of (401|403|404)\b/;
+
+/** Open an address of the console. */
+export async function openTab(url: string, options: BrowserContextOptions = {}): Promise<Tab> {
+  browser ??= chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const faults: string[] = [];
+  const { origin } = new URL(url);
+  page.on('pageerror', ({ message }) => faults.push(message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !EXPECTED.test(message.text())) faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    const asked = request.url();
+    if (!asked.startsWith(`${origin}/`) && !/^(data|blob):/.test(asked)) faults.push(`request to ${asked}`);
+  });
+  await page.goto(url);
+  return { page, faults, close: () => context.close() };
+}
+
+/** Log in with the form. */
+export async function logIn({ page }: Tab, id: string): Promise<void> {
+  await page.getByLabel('User', { exact: true }).fill(id);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Log out' }).waitFor();
+}

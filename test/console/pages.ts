@@ -1,0 +1,197 @@
+// The pages of the console in a real browser.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, describe, it } from 'node:test';
+import type { Broker } from 'embermq';
+import { startConsole } from '../support/dashboard.ts';
+import { closeBrowser, logIn, missingBrowser, openTab, type Tab } from './browser.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Names that a page must show as text. */
+const HOSTILE = [
+  '<img src=x onerror="globalThis.hacked=1">',
+  '\u202Egnp.exe',
+  '   ',
+  'x'.repeat(4_000),
+  '.',
+  '..',
+  'a/b?c#d\'"',
+  'عميل'
+];
+
+/** The addresses of all views. */
+const VIEWS = [
+  '',
+  'clients',
+  'client?id=meter-1',
+  'client?id=meter-1&tab=subscriptions',
+  'topics',
+  'topics?topic=meters%2F1%2Fstate',
+  'client?id=meter-1&tab=history',
+  'why',
+  'why?topic=Commands%2F1&client=meter-1',
+  'alarms',
+  'alarms?tab=past'
+];
+
+/** Clients, retained messages and traffic. */
+async function fill(broker: Broker): Promise<void> {
+  for (const clientId of [...HOSTILE, 'meter-1', 'meter-2']) {
+    const client = await broker.connect({ clientId });
+    await client.subscribe('commands/+', { qos: 1 });
+    await client.publish('meters/1/state', '{"kWh":12.5}', { retain: true });
+  }
+  const client = await broker.connect({ clientId: 'odd' });
+  await client.publish('odd/<b>bold</b>/ /state', Buffer.from([0, 255]), { retain: true });
+}
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly impact: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+/** The serious findings of axe. */
+async function seriousFindings({ page }: Tab): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate<AxeResult>('axe.run()');
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' ')}`);
+}
+
+describe('The console in a browser', { skip: missingBrowser() }, () => {
+  let server: Awaited<ReturnType<typeof startConsole>>;
+  let base: string;
+
+  before(async () => {
+    server = await startConsole(
+      { prefix: '/base/console' },
+      { allowAnonymous: true, aclNomatch: 'allow', memoryHighWatermark: 0 }
+    );
+    base = `http://127.0.0.1:${server.port}/base/console`;
+    await fill(server.broker);
+  });
+
+  after(async () => {
+    await closeBrowser();
+    await server[Symbol.asyncDispose]();
+  });
+
+  /** Open a view as a person. */
+  async function open(path: string, id = 'ann', options = {}): Promise<Tab> {
+    const tab = await openTab(`${base}/${path}`, options);
+    await logIn(tab, id);
+    return tab;
+  }
+
+  it('opens the view that was asked for after the login, and no other after a wrong password', async () => {
+    const tab = await openTab(`${base}/clients?_like_clientid=meter`);
+    const { page } = tab;
+    await page.getByLabel('User', { exact: true }).fill('ann');
+    await page.getByLabel('Password').fill('wrong');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('alert').filter({ hasText: 'wrong' }).waitFor();
+    await logIn(tab, 'ann');
+    await page.getByRole('link', { name: 'meter-1' }).waitFor();
+    assert.equal(await page.getByRole('row').count(), 3);
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('shows each view without errors, requests to other servers and serious findings of axe, in both themes and on a phone', async () => {
+    for (const options of [{}, { colorScheme: 'dark' }, { viewport: { width: 390, height: 844 } }] as const) {
+      const tab = await open('', 'ann', options);
+      for (const view of VIEWS) {
+        await tab.page.goto(`${base}/${view}`);
+        await tab.page.locator('main h1').waitFor();
+        await tab.page.locator('.loading').waitFor({ state: 'detached' });
+        assert.deepEqual(await seriousFindings(tab), [], `${view} ${JSON.stringify(options)}`);
+        const width = await tab.page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+        assert.ok(width <= 0, `${view} is ${width} pixels wider than the window, ${JSON.stringify(options)}`);
+      }
+      assert.deepEqual(tab.faults, []);
+      await tab.close();
+    }
+  });
+
+  it('shows hostile names as text, and opens their clients', async () => {
+    const tab = await open('clients');
+    const { page } = tab;
+    for (const name of HOSTILE) {
+      await page.goto(`${base}/client?id=${encodeURIComponent(name)}`);
+      await page.locator('main h1').waitFor();
+      await page.locator('.loading').waitFor({ state: 'detached' });
+      const shown = (await page.locator('main h1').textContent()) ?? '';
+      if (name.startsWith('<img')) assert.ok(shown.includes(name), shown);
+      if (name.startsWith('\u202E')) assert.ok(shown.includes('U+202Egnp.exe'), shown);
+      if (name === '   ') assert.ok(shown.includes('···'), shown);
+      if (name.length === 4_000) assert.match(shown, /\+ 3,880 characters/);
+    }
+    assert.equal(await page.evaluate('globalThis.hacked'), undefined);
+    await page.goto(`${base}/topics?topic=${encodeURIComponent('odd/<b>bold</b>/ /state')}`);
+    await page.getByRole('treeitem', { name: 'state retained' }).waitFor();
+    await page.getByText('000000 00 ff').waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('kicks a client, and lets a viewer see the button but not use it', async () => {
+    await server.broker.connect({ clientId: 'to-kick' });
+    const viewer = await open('client?id=to-kick', 'bob');
+    assert.equal(await viewer.page.getByRole('button', { name: 'Kick' }).isDisabled(), true);
+    await viewer.close();
+    const tab = await open('client?id=to-kick');
+    await tab.page.getByRole('button', { name: 'Kick' }).click();
+    await tab.page.getByRole('dialog').getByRole('button', { name: 'Kick' }).click();
+    await tab.page.getByText('There is no session with this client id').waitFor();
+    assert.throws(() => server.broker.sessions.get('to-kick'), { code: 'SESSION_NOT_FOUND' });
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('publishes a message, and shows a topic as its messages come', async () => {
+    const tab = await open('topics?topic=live%2Fvalue');
+    const { page } = tab;
+    await page.getByText('none since the page was opened').waitFor();
+    await page.getByRole('button', { name: 'Publish' }).click();
+    await page.getByRole('dialog').getByLabel('Payload').fill('21.5 degrees');
+    await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+    await page.locator('.detail pre', { hasText: '21.5 degrees' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('asks for the login again when the session has ended, above what was shown, and goes on', async () => {
+    const tab = await open('clients?_like_clientid=meter');
+    const { page } = tab;
+    await page.getByRole('link', { name: 'meter-1' }).waitFor();
+    await page.context().clearCookies();
+    await page.getByRole('button', { name: 'Load again' }).click();
+    await page.getByRole('dialog').getByText('The session has ended').waitFor();
+    await logIn(tab, 'ann');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'meter-1' }).click();
+    await page.getByRole('heading', { name: 'meter-1' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('can be used with the keyboard alone', async () => {
+    const tab = await open('');
+    const { page } = tab;
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate('document.activeElement.tagName'), 'H1');
+    await page.goto(`${base}/topics`);
+    await page.getByRole('tree').focus();
+    for (const key of ['End', 'Home', 'ArrowDown', 'ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
+    await page.getByRole('treeitem', { level: 2 }).first().waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+});
