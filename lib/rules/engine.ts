@@ -4,6 +4,7 @@
 // of the options are made before those of the store, win over them by id, and cannot be changed at run time.
 
 import type { ActorRef } from '../base/actor.ts';
+import { SamplePace } from '../base/collections/samples.ts';
 import { ErrorReports } from '../base/error-reports.ts';
 import { BrokerError, InvalidInput, NotFound, StateError } from '../base/errors.ts';
 import { checkNames, checkObject } from '../base/fields.ts';
@@ -50,6 +51,7 @@ import type {
   RuleInput,
   RuleOutput,
   RuleQuery,
+  RuleSamples,
   RuleState,
   RulesApi,
   RuleTest
@@ -93,9 +95,12 @@ export class RuleEngine
       feeds: new EventFeeds(host),
       meters: new Meters(host.wheel),
       iterations: new OutputIterations(),
+      pace: new SamplePace(clock),
       targets: new ActionTargets(host, settled),
-      failed: (ruleId, during, error) => {
-        if (this.#reports.isFirst(ruleId, during, error)) host.failed(error, during);
+      failed: (ruleId, during, error) => this.#failed(ruleId, during, error),
+      actionFailed: (ruleId, actionId, error) => {
+        this.#rules.get(ruleId)?.actionFailed(actionId, error);
+        this.#failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
       }
     };
     for (const type of ownActions(host)) kinds.defineAction(type);
@@ -104,8 +109,9 @@ export class RuleEngine
     for (const row of options.functions ?? []) this.#define(row);
   }
 
-  get ruleCount(): number {
-    return this.#rules.size;
+  /** Numbers of rules, and of action types. */
+  get counts(): { readonly rules: number; readonly actions: number } {
+    return { rules: this.#rules.size, actions: this.#parts.kinds.actionCount };
   }
 
   /** The actions of all rules, with their fallbacks. */
@@ -113,11 +119,6 @@ export class RuleEngine
     const rules = [...this.#rules.values(), ...(this.#changing === undefined ? [] : [this.#changing])];
     for (const { id: rule, definition } of rules)
       for (const { name, params } of allActions(definition.actions)) yield { rule, type: name, properties: params };
-  }
-
-  /** Number of action types. */
-  get actionCount(): number {
-    return this.#parts.kinds.actionCount;
   }
 
   /**
@@ -161,6 +162,7 @@ export class RuleEngine
 
   /** End all iterations and timers, because the broker has stopped. */
   end(): void {
+    this.#parts.pace.end();
     this.#parts.iterations.end();
   }
 
@@ -244,6 +246,10 @@ export class RuleEngine
     checkQuery(query);
     const rules = [...this.#rules.values()].filter((rule) => isWanted(rule, query));
     return this.#statesOf(rules.sort((a, b) => a.order - b.order));
+  }
+
+  async samples(id: string): Promise<RuleSamples> {
+    return this.#existing(id).samples;
   }
 
   async resetCounters(id: string): Promise<void> {
@@ -363,6 +369,10 @@ export class RuleEngine
     if (definition.isEnabled) return list;
     list.retire();
     return undefined;
+  }
+
+  #failed(ruleId: string, during: string, error: unknown): void {
+    if (this.#reports.isFirst(ruleId, during, error)) this.#host.failed(error, during);
   }
 
   /** Called if the target of an action cannot be opened again. */

@@ -1,3 +1,4 @@
+import type { SamplePace } from '../base/collections/samples.ts';
 import type { EventFeeds } from './event-feeds.ts';
 import type { RulesHost } from './host.ts';
 import type { Kinds } from './kinds.ts';
@@ -14,9 +15,13 @@ export interface RuleEngineParts {
   readonly feeds: EventFeeds;
   readonly meters: Meters;
   readonly iterations: OutputIterations;
+  /** Decides when rules take samples. */
+  readonly pace: SamplePace;
   readonly kinds: Kinds;
   readonly targets: ActionTargets;
   readonly resources: Resources;
   /** Report an error, with repetitions suppressed. */
   failed(ruleId: string, during: string, error: unknown): void;
+  /** Report that an action of a rule has failed, with repetitions suppressed. */
+  actionFailed(ruleId: string, actionId: string, error: unknown): void;
 }

@@ -11,7 +11,7 @@ import type { EventColumns } from '../sql/row.ts';
 import { SqlError } from '../sql/sql-error.ts';
 import { parseStatement } from '../sql/statement.ts';
 import type { FromTopic, Statement } from '../sql/tree.ts';
-import type { Value } from '../sql/values.ts';
+import type { Value, ValueObject } from '../sql/values.ts';
 import { checkTopicFilter, matches } from '../topics/topic.ts';
 import { checkedFunction } from './app-function.ts';
 import { EVENT_FUNCTIONS } from './event-functions.ts';
@@ -50,13 +50,15 @@ export interface Plan {
   run(row: EventColumns, hints?: string[]): readonly Value[] | undefined;
   /** The same in steps, for tests: the generator yields after each element of FOREACH. */
   steps(row: EventColumns, hints?: string[]): Generator<void, readonly Value[] | undefined>;
+  /** The values that WHERE reads from an event, by their text. @throws SqlFailure */
+  whereValues(row: EventColumns): ValueObject;
 }
 
 /** The placeholder for a statement that cannot be compiled at present. */
 export function missingPlan(sql: string): Plan {
   return {
     ...{ sql, isForeach: false, topics: [], filters: [], events: new Set(), usesMetadata: false, isMissing: true },
-    ...{ hints: [], decoded: [], run: () => undefined, steps: noSteps }
+    ...{ hints: [], decoded: [], run: () => undefined, steps: noSteps, whereValues: () => ({}) }
   };
 }
 
@@ -124,7 +126,10 @@ export function checkStatement(sql: unknown): asserts sql is string {
 }
 
 /** The events from which FROM selects. @throws SqlError */
-function originOf(statement: Statement, sql: string): Omit<Plan, 'sql' | 'run' | 'steps' | 'hints' | 'decoded'> {
+function originOf(
+  statement: Statement,
+  sql: string
+): Omit<Plan, 'sql' | 'run' | 'steps' | 'whereValues' | 'hints' | 'decoded'> {
   const filters = new Set<string>();
   const events = new Set<RuleEventName>();
   for (const source of statement.from) {

@@ -421,6 +421,6 @@ function closeAction(action: RunningAction, ruleId: string, parts: RuleEnginePar
   }
 }
 
-function reportFailure(actionId: string, ruleId: string, { failed }: RuleEngineParts, error: unknown): void {
-  failed(ruleId, `action ${actionId} of rule ${ruleId}`, error);
+function reportFailure(actionId: string, ruleId: string, { actionFailed }: RuleEngineParts, error: unknown): void {
+  actionFailed(ruleId, actionId, error);
 }

@@ -11,12 +11,13 @@ import type { EventColumns } from '../sql/row.ts';
 import type { Value } from '../sql/values.ts';
 import type { RuleActions, RuleChartEvent } from './chart.ts';
 import { hasFunctions, type RuleDefinition } from './definition.ts';
+import { NO_SAMPLES, RuleSampler } from './events/samples.ts';
 import { Meter } from './meter.ts';
 import type { RuleEngineParts } from './parts.ts';
 import type { Plan } from './plan.ts';
 import { RuleActionList, statesOf } from './rule-actions.ts';
 import { triggerOf } from './trigger.ts';
-import type { RuleEvent, RuleState } from './types.ts';
+import type { RuleEvent, RuleSamples, RuleState } from './types.ts';
 
 /** Interval between attempts to create the actions of a rule, in milliseconds. */
 const RETRY_MS = 60_000;
@@ -34,6 +35,8 @@ export class BrokerRule {
   readonly #chart: RuleRun<RuleChartEvent>;
   #list: RuleActionList | undefined;
   #meter = new Meter();
+  /** Undefined before the first event. */
+  #sampler: RuleSampler | undefined;
   #reason: string | undefined;
   /** Ends the events of the rule. */
   #detach: () => void = () => undefined;
@@ -138,6 +141,7 @@ export class BrokerRule {
     const isElsewhere = plan !== this.plan && this.isAttached;
     const hasOtherActions = definition.actions !== this.definition.actions;
     if (isElsewhere) this.#detach();
+    if (plan !== this.plan) this.#sampler?.clear();
     this.definition = definition;
     this.plan = plan;
     if (isElsewhere) this.#attach(); // in the same turn, so no event is missed
@@ -149,7 +153,18 @@ export class BrokerRule {
   drop(): void {
     this.#attempt++;
     this.#parts.meters.delete(this.#meter);
+    this.#sampler?.clear();
     this.#chart.send('dropped');
+  }
+
+  get samples(): RuleSamples {
+    return this.#sampler?.samples ?? NO_SAMPLES;
+  }
+
+  /** Note that an action has failed. */
+  actionFailed(actionId: string, error: unknown): void {
+    const sampler = (this.#sampler ??= new RuleSampler(this.#parts.pace));
+    if (sampler.actions.isOpen) sampler.addAction(actionId, error);
   }
 
   resetCounters(): void {
@@ -168,25 +183,34 @@ export class BrokerRule {
   /** Evaluate the statement for an event, and run the actions. */
   run(event: EventOfRule): void {
     const meter = this.#meter;
-    const { host, meters, iterations } = this.#parts;
+    const { host, meters, iterations, pace } = this.#parts;
+    const sampler = (this.#sampler ??= new RuleSampler(pace));
+    const { plan } = this;
     if (meter.match()) meters.add(meter);
+    if (sampler.inputs.isOpen) sampler.addInput(event);
     host.counted('rules.matched');
+    const row = plan.usesMetadata ? withMetadata(event, this.id) : event;
     let outputs: readonly Value[] | undefined;
     try {
-      outputs = this.plan.run(this.plan.usesMetadata ? withMetadata(event, this.id) : event);
+      outputs = plan.run(row);
     } catch (error) {
       meter.fail();
+      if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
+      if (sampler.failed.isOpen) sampler.addFailed(event, error);
       this.#parts.failed(this.id, `rule ${this.id}`, error);
       return;
     }
+    if (event.undecoded !== undefined) sampler.sampleUndecoded(event, plan.decoded);
     if (outputs === undefined) {
       meter.exclude();
+      if (sampler.rejected.isOpen) sampler.addRejected(event, row, plan);
       return;
     }
     meter.pass();
     const list = this.#list;
     const trigger = triggerOf(event, outputs.length);
     for (const output of outputs) {
+      if (sampler.outputs.isOpen) sampler.addOutput(output);
       if (iterations.isOpen) iterations.add(this.id, output, trigger);
       list?.run(output, trigger);
     }

@@ -327,6 +327,65 @@ export interface RuleOutput {
   readonly event: RuleEvent;
 }
 
+/** An example that a rule has kept. */
+export interface RuleSample {
+  /** Time in milliseconds since 1970. */
+  readonly at: number;
+  /** True if a part of the value was left out, because its JSON is longer than 4,096 characters. */
+  readonly isCut: boolean;
+}
+
+/** An event that has reached a rule. */
+export interface RuleInputSample extends RuleSample {
+  readonly event: RuleEventName;
+  /** The columns of the event. `rules.test` takes them as its event. */
+  readonly columns: ValueObject;
+}
+
+/** An output of a rule. */
+export interface RuleOutputSample extends RuleSample {
+  readonly output: Value;
+}
+
+/** An event that WHERE has excluded. */
+export interface RuleRejectedSample extends RuleSample {
+  readonly event: RuleEventName;
+  /** Of the event, cut at 256 characters; undefined if it has none. */
+  readonly topic: string | undefined;
+  readonly clientId: string | undefined;
+  /** The values that WHERE has read, by their text in the statement: `{ 'payload.t': 75 }`. Absent values are left out. */
+  readonly columns: ValueObject;
+}
+
+/** An error of a rule. */
+export interface RuleErrorSample extends RuleSample {
+  /**
+   * `PAYLOAD_NOT_JSON`: the statement reads values below a column that is not JSON; `SQL_FAILED`: the evaluation failed, in most cases a
+   * function; `ACTION_FAILED`: an action failed.
+   */
+  readonly code: 'PAYLOAD_NOT_JSON' | 'SQL_FAILED' | 'ACTION_FAILED';
+  /** The message, without secrets, cut at 256 characters. */
+  readonly message: string;
+  /** The action that has failed. */
+  readonly actionId?: string;
+  /** Of the event, unless an action has failed. */
+  readonly topic?: string | undefined;
+  readonly clientId?: string | undefined;
+  readonly columns?: ValueObject;
+}
+
+/** The last examples of a rule, the oldest first. */
+export interface RuleSamples {
+  /** The last five. */
+  readonly inputs: readonly RuleInputSample[];
+  /** The last five. */
+  readonly outputs: readonly RuleOutputSample[];
+  /** The last five of each code. */
+  readonly errors: readonly RuleErrorSample[];
+  /** The last five. */
+  readonly rejected: readonly RuleRejectedSample[];
+}
+
 /** The option `rules` of `createBroker`. */
 export interface RulesOptions {
   /** Resource types, such as `webHook()` of `embermq/webhook`, and resources of such a type: `{ id, type, config }`. */
@@ -415,6 +474,13 @@ export interface RulesApi {
   actor(id: string): Promise<ActorRef>;
   /** The rules, in the order in which they were created. */
   list(query?: RuleQuery): Promise<RuleState[]>;
+  /**
+   * The last inputs, outputs and errors of a rule, and the last events that WHERE has excluded. At most one of each is kept in 100 ms, in a
+   * broker with many rules fewer, so a sample that is not there proves nothing. They are lost with the process, and when the statement
+   * changes. They contain payloads of clients.
+   * @throws NotFound RULE_NOT_FOUND
+   */
+  samples(id: string): Promise<RuleSamples>;
   /** Set the counters of a rule and its actions to 0. @throws NotFound RULE_NOT_FOUND */
   resetCounters(id: string): Promise<void>;
   /** @deprecated Use `resetCounters`. */

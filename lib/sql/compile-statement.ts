@@ -6,7 +6,7 @@
 
 import { errorText } from '../base/errors.ts';
 import { type CompileContext, EventCompiler } from './compile-events.ts';
-import { canFail, membersIn, namesIn } from './inspect.ts';
+import { canFail, membersIn, namesIn, readsIn } from './inspect.ts';
 import { decodeJson } from './json.ts';
 import { type CompiledStep, place } from './paths.ts';
 import { type EventClosure, type EventColumns, Scope } from './row.ts';
@@ -16,6 +16,8 @@ import { isList, setKey, type Value } from './values.ts';
 
 /** Maximum number of outputs of one event. */
 const MAX_OUTPUTS = 10_000;
+/** Maximum number of values in an example of what WHERE has read. */
+const MAX_READS = 20;
 /** The name of the FOREACH element if it has no alias. */
 export const ELEMENT = 'item';
 const JSON_LIST =
@@ -32,6 +34,11 @@ interface CompiledStatement {
   readonly run: (row: EventColumns, hints?: string[]) => readonly Value[] | undefined;
   /** The same evaluation in steps: the generator yields after each element of FOREACH. */
   readonly steps: (row: EventColumns, hints?: string[]) => Generator<void, readonly Value[] | undefined>;
+  /**
+   * The values that WHERE reads from an event, as they are written: columns, paths and aliases. Absent values are left out.
+   * @throws SqlFailure
+   */
+  readonly whereValues: (row: EventColumns) => Readonly<Record<string, Value>>;
 }
 
 /** A FOREACH list whose elements are being processed. */
@@ -76,8 +83,10 @@ class StatementCompiler {
       ![...namesIn(where)].some((name) => aliases.has(name)) &&
       !fields.some((field) => field.type === 'selected' && this.#canFail(field));
     const early = isEarly ? expressions.compile(where) : undefined;
+    const earlyReads = isEarly ? this.#reads(where) : undefined;
     const compiled = this.#fields(fields);
     const late = isEarly || where === undefined ? undefined : expressions.compile(where);
+    const reads = earlyReads ?? this.#reads(where);
     const { slotCount } = expressions;
     const count = valuesOf(fields, slotCount);
     const run: CompiledStatement['run'] = (row) => {
@@ -101,28 +110,25 @@ class StatementCompiler {
       // biome-ignore lint/correctness/useYield: there is only one step
       *steps(row) {
         return run(row);
+      },
+      whereValues: (row) => {
+        const scope = scopeOf(row, slotCount, this.#context.text.length);
+        if (late !== undefined) for (const field of compiled) field(scope, {});
+        return valuesIn(scope, reads);
       }
     };
   }
 
   foreach({ fields, does, incase, where }: Foreach): CompiledStatement {
     const expressions = this.#expressions;
-    const last = fields[fields.length - 1];
-    if (last.type === 'star')
-      throw new SqlError(
-        'the last field of FOREACH is *',
-        this.#context.text,
-        last.start,
-        'it is the list: FOREACH payload.list'
-      );
+    const last = this.#listOf(fields);
     const hasStar = does?.some(({ type }) => type === 'star') ?? false;
     const helpers = this.#fields(fields.slice(0, -1), hasStar);
     const list = expressions.compile(last.expression);
-    if (last.alias !== undefined && last.alias.steps.length > 0)
-      throw new SqlError('the alias of the list is a path', this.#context.text, last.alias.start, 'use a single name');
     const name = last.alias?.name ?? ELEMENT;
     const slot = expressions.define(name);
     const filter = where && expressions.compile(where);
+    const reads = this.#reads(where);
     const condition = incase && expressions.compile(incase);
     const compiled = does && this.#fields(does);
     const { slotCount } = expressions;
@@ -182,8 +188,35 @@ class StatementCompiler {
           yield;
         }
         return taken?.outputs;
+      },
+      whereValues: (row) => {
+        const scope = scopeOf(row, slotCount, this.#context.text.length);
+        for (const helper of helpers) helper(scope, {});
+        scope.slots[slot] = list(scope);
+        return valuesIn(scope, reads);
       }
     };
+  }
+
+  /** The list of FOREACH, which is its last field. @throws SqlError */
+  #listOf(fields: readonly Field[]): Selected {
+    const { text } = this.#context;
+    const last = fields[fields.length - 1];
+    if (last.type === 'star')
+      throw new SqlError('the last field of FOREACH is *', text, last.start, 'it is the list: FOREACH payload.list');
+    if (last.alias !== undefined && last.alias.steps.length > 0)
+      throw new SqlError('the alias of the list is a path', text, last.alias.start, 'use a single name');
+    return last;
+  }
+
+  /** The closures of what an expression reads, by their text. */
+  #reads(where: Expression | undefined): ReadonlyMap<string, EventClosure> {
+    const { text, functions } = this.#context;
+    const reads = new Map<string, EventClosure>();
+    const isRead = (name: string) => functions.get(name)?.column !== undefined;
+    for (const node of where === undefined ? [] : readsIn(where, isRead))
+      if (reads.size < MAX_READS) reads.set(text.slice(node.start, node.end), this.#expressions.compile(node));
+    return reads;
   }
 
   #canFail({ expression, alias }: Selected): boolean {
@@ -288,6 +321,15 @@ function scopeOf(row: EventColumns, slotCount: number, characters: number): Scop
 }
 
 const NO_SLOTS: Value[] = [];
+
+function valuesIn(scope: Scope, reads: ReadonlyMap<string, EventClosure>): Readonly<Record<string, Value>> {
+  const values: Output = {};
+  for (const [text, read] of reads) {
+    const value = read(scope);
+    if (value !== undefined) setKey(values, text, value);
+  }
+  return values;
+}
 
 /** The failure of an evaluation, labelled with its clause. */
 function failureIn(clause: string, error: unknown): SqlFailure {

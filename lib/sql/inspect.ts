@@ -1,6 +1,6 @@
 import type { SqlFunction } from './functions/function.ts';
 import { Members } from './json-members.ts';
-import type { Expression, Field, Over, Path, Statement, Step } from './tree.ts';
+import type { Access, Call, Expression, Field, Over, Path, Statement, Step } from './tree.ts';
 
 /** The direct subexpressions of an expression, including those of its steps. */
 export function childrenOf(node: Expression): readonly Expression[] {
@@ -78,6 +78,15 @@ export function pathsIn(part: Statement | Expression): readonly Path[] {
       if (node.type === 'path') paths.push(node);
     });
   return paths;
+}
+
+/**
+ * The parts of an expression that read values from its input: paths, and calls of functions that read a column.
+ * @param isRead tells whether a function is of this kind
+ */
+export function readsIn(node: Expression, isRead: (name: string) => boolean): readonly (Path | Access | Call)[] {
+  const isWhole = node.type === 'path' || node.type === 'access' || (node.type === 'call' && isRead(node.name));
+  return isWhole ? [node] : childrenOf(node).flatMap((child) => readsIn(child, isRead));
 }
 
 /**

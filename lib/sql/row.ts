@@ -36,6 +36,8 @@ export interface EventColumns {
    * this is cheaper than walking them. Absent if not known.
    */
   readonly mostWeight?: number;
+  /** The last column whose text `decoded` could not decode; absent if there is none. */
+  readonly undecoded?: string | undefined;
 }
 
 /**

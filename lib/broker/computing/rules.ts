@@ -70,7 +70,7 @@ export class Rules {
   /** Numbers of rules, kinds of actions and resources, as far as the engine is loaded. */
   get counts(): { readonly rules: number; readonly actions: number; readonly resources: number } {
     const engine = this.#engine;
-    return { rules: engine?.ruleCount ?? 0, actions: engine?.actionCount ?? 0, resources: engine?.resources.size ?? 0 };
+    return { ...(engine?.counts ?? { rules: 0, actions: 0 }), resources: engine?.resources.size ?? 0 };
   }
 
   /** The actions of all rules, with their fallbacks. */
@@ -152,7 +152,7 @@ export class Rules {
   #methods(): RulesApi {
     const loaded = () => this.#loaded();
     const methods = {
-      ...lazy(loaded, 'create', 'update', 'delete', 'get', 'actor', 'list', 'resetCounters'),
+      ...lazy(loaded, 'create', 'update', 'delete', 'get', 'actor', 'list', 'samples', 'resetCounters'),
       ...lazy(this.#load, 'test', 'actions', 'resourceTypes', 'events'),
       ...lazy(this.#load, 'createAction', 'createResourceType', 'createFunction')
     };
