@@ -30,6 +30,7 @@ const VIEWS = [
   'topics',
   'topics?topic=meters%2F1%2Fstate',
   'client?id=meter-1&tab=history',
+  'tail?filter=none',
   'why',
   'why?topic=Commands%2F1&client=meter-1',
   'alarms',
@@ -162,6 +163,29 @@ describe('The console in a browser', { skip: missingBrowser() }, () => {
     await page.getByRole('dialog').getByLabel('Payload').fill('21.5 degrees');
     await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
     await page.locator('.detail pre', { hasText: '21.5 degrees' }).waitFor();
+    assert.deepEqual(tab.faults, []);
+    await tab.close();
+  });
+
+  it('tails messages, and keeps what is shown while it is paused', async () => {
+    const tab = await open('tail?filter=tailed/%23&where=payload.t%20>%2020');
+    const { page } = tab;
+    const client = await server.broker.connect({ clientId: 'tailed' });
+    await page.getByText('Waiting for messages').waitFor();
+    const row = page.getByRole('button', { name: '"t": 21' });
+    for (let isSeen = false; !isSeen; isSeen = await row.first().isVisible())
+      for (const t of [19, 21]) await client.publish('tailed/a', `{ "t": ${t} }`, { qos: 1 });
+    await page.locator('main h1').focus();
+    await page.keyboard.press(' ');
+    await page.getByText('Paused.').waitFor();
+    await client.publish('tailed/a', '{ "t": 99 }', { qos: 1 });
+    await page.getByText('newer rows wait').waitFor();
+    assert.equal(await page.getByRole('button', { name: '"t": 99' }).count(), 0);
+    await page.keyboard.press(' ');
+    await page.getByRole('button', { name: '"t": 99' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: '"t": 19' }).count(), 0);
+    await page.getByLabel('Where').fill('payload.t >');
+    await page.getByRole('alert').filter({ hasText: 'column 12' }).waitFor();
     assert.deepEqual(tab.faults, []);
     await tab.close();
   });

@@ -51,6 +51,31 @@ describe('The live stream of the console', () => {
     assert.equal(typeof second.data.loopDelayMs, 'number');
   });
 
+  it('tails the messages that satisfy a condition, and reports a condition that is not valid', async () => {
+    const clock = new ManualClock();
+    await using server = await startConsole({}, { clock });
+    const where = "payload = 'x'";
+    const stream = await watching(server, { tail: { kind: 'tail', filter: 'a/#', where } });
+    const [, begun] = await stream.next(2);
+    assert.deepEqual(begun.data, { watch: 'tail', rows: [] });
+    await using client = await server.broker.connect({ clientId: 'c' });
+    for (const [topic, payload] of [
+      ['a/1', 'y'],
+      ['b', 'x'],
+      ['a/2', 'x']
+    ])
+      await client.publish(topic, payload, { qos: 1 });
+    const [, , part] = await stream.next(3);
+    const [row] = part.data.rows as { columns: Record<string, unknown>; payload: string; payloadBytes: number }[];
+    assert.deepEqual(
+      [row.columns.topic, row.columns.clientid, row.payload, row.payloadBytes],
+      ['a/2', 'c', Buffer.from('x').toString('base64'), 1]
+    );
+    await stream.set({ tail: { kind: 'tail', filter: 'a/#', where: 'payload =' } });
+    const [, , , failed] = await stream.next(4);
+    assert.match((failed.data.failure as { message: string }).message, /column 10/);
+  });
+
   it('shows the present alarms, and shows them again in the second after one was raised or cleared', async () => {
     const clock = new ManualClock();
     await using server = await startConsole({}, { clock });

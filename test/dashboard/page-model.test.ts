@@ -17,6 +17,7 @@ import {
 import { withSamples } from '../../adapters/dashboard/page/model/history.ts';
 import { bytesOf, formOf, hexText, jsonText, shortText, utf8Of } from '../../adapters/dashboard/page/model/payload.ts';
 import { addressOf, placeOf, VIEWS } from '../../adapters/dashboard/page/model/places.ts';
+import { busiest, EMPTY_TAIL, resumed, type TailRow, withPart } from '../../adapters/dashboard/page/model/tail.ts';
 import { prefixesAbove, shownRows, type TopicRow, watchedFilter } from '../../adapters/dashboard/page/model/tree.ts';
 
 describe('Addresses of views', () => {
@@ -248,5 +249,34 @@ describe('Two values of a topic', () => {
     assert.equal(shortText(utf8('{\n  "a": 1\n}')), '{ "a": 1 }');
     assert.equal(shortText(utf8('ü'.repeat(1_000))), 'ü'.repeat(120));
     assert.equal(shortText(new Uint8Array([0, 255])), '00 ff');
+  });
+});
+
+describe('A live tail', () => {
+  const row = (number: number, clientid: string): TailRow => ({
+    number,
+    at: 0,
+    event: 'message.publish',
+    columns: { clientid }
+  });
+
+  it('keeps the last thousand rows, and holds those that come while it is paused', () => {
+    const many = Array.from({ length: 1_500 }, (_, at) => row(at, 'a'));
+    const running = withPart(EMPTY_TAIL, { rows: many, skipped: 3, overflowed: 2 }, false);
+    assert.deepEqual([running.rows.length, running.rows[0].number, running.skipped], [1_000, 500, 5]);
+    const paused = withPart(running, { rows: [row(1_500, 'b')], failed: 1, error: 'no number' }, true);
+    assert.equal(paused.rows, running.rows);
+    assert.deepEqual([paused.held.length, paused.failed, paused.error], [1, 1, 'no number']);
+    const again = resumed(paused);
+    assert.deepEqual([again.rows.length, again.rows.at(-1)?.number, again.held.length], [1_000, 1_500, 0]);
+  });
+
+  it('names the clients with the most rows', () => {
+    const rows = ['a', 'b', 'a', 'c', 'a', 'b'].map((clientid, at) => row(at, clientid));
+    assert.deepEqual(busiest(rows, 'clientid', 2), [
+      ['a', 3],
+      ['b', 2]
+    ]);
+    assert.deepEqual(busiest(rows, 'topic', 2), []);
   });
 });

@@ -354,6 +354,25 @@ export const T = {
     openTopic: 'Open the topic',
     again: 'Ask again'
   },
+  tail: {
+    filter: 'Topic filter',
+    where: 'Where',
+    wherePlaceholder: 'payload.t > 80 AND qos = 1',
+    whereHelp: 'A condition in the SQL of rules. It is applied in the broker.',
+    pause: 'Pause (Space)',
+    go: 'Go on (Space)',
+    clear: 'Clear (C)',
+    waiting: 'Waiting for messages that match.',
+    pausedAt: (count: number) => (count === 0 ? 'Paused.' : `Paused. ${countText(count)} newer rows wait.`),
+    shown: (count: number, max: number) => `${countText(count)} rows, at most the last ${countText(max)}`,
+    skipped: (count: number) =>
+      `${countText(count)} messages were left out: at most 500 a second are shown. Narrow the filter.`,
+    failed: (count: number, error: string) => `The condition failed for ${countText(count)} messages: ${error}`,
+    busiestClients: 'Busiest publishers in these rows',
+    busiestTopics: 'Busiest topics in these rows',
+    share: (count: number, percent: number) => `${countText(count)} (${percent} %)`,
+    retained: 'retain'
+  },
   alarms: {
     present: 'Present',
     past: 'Past',

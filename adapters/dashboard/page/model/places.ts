@@ -9,6 +9,7 @@ export const VIEWS = {
   client: 'client',
   topics: 'topics',
   alarms: 'alarms',
+  tail: 'tail',
   why: 'why'
 } as const;
 

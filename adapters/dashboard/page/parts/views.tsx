@@ -20,6 +20,7 @@ export const VIEW_ROWS: Readonly<Record<ViewName, View>> = {
   clients: { load: () => import('../pages/clients.tsx'), group: 'observe', icon: 'clients' },
   client: { load: () => import('../pages/client.tsx'), group: 'observe', icon: 'clients', within: 'clients' },
   topics: { load: () => import('../pages/topics.tsx'), group: 'observe', icon: 'topics' },
+  tail: { load: () => import('../pages/tail.tsx'), group: 'observe', icon: 'tail' },
   alarms: { load: () => import('../pages/alarms.tsx'), group: 'observe', icon: 'alarms' },
   why: { load: () => import('../pages/why.tsx'), group: 'find', icon: 'why' }
 };

@@ -1,0 +1,70 @@
+// The rows of a live tail: the last ones, and who has published most of them.
+
+/** A row, as the live stream has it. */
+export interface TailRow {
+  readonly number: number;
+  readonly at: number;
+  readonly event: string;
+  readonly columns: Readonly<Record<string, unknown>>;
+  /** base64; undefined: hidden, or not a message. */
+  readonly payload?: string;
+  readonly payloadBytes?: number;
+}
+
+/** Rows that are kept. */
+export const MAX_ROWS = 1_000;
+
+/** The state of a tail in the page. */
+export interface TailState {
+  /** The newest last. */
+  readonly rows: readonly TailRow[];
+  /** Rows that came while the tail was paused; at most as many as are kept. */
+  readonly held: readonly TailRow[];
+  readonly skipped: number;
+  readonly failed: number;
+  readonly error: string | undefined;
+}
+
+export const EMPTY_TAIL: TailState = { rows: [], held: [], skipped: 0, failed: 0, error: undefined };
+
+/** The counts and rows of an event. */
+interface TailPart {
+  readonly rows?: readonly TailRow[];
+  readonly skipped?: number;
+  readonly overflowed?: number;
+  readonly unchecked?: number;
+  readonly failed?: number;
+  readonly error?: string;
+}
+
+/** Add what has come. Rows that are read do not move: while the tail is paused, new rows are held. */
+export function withPart(state: TailState, part: TailPart, isPaused: boolean): TailState {
+  const { rows = [], skipped = 0, overflowed = 0, unchecked = 0, failed = 0, error } = part;
+  const target = isPaused ? 'held' : 'rows';
+  return {
+    ...state,
+    [target]: rows.length === 0 ? state[target] : [...state[target], ...rows].slice(-MAX_ROWS),
+    skipped: state.skipped + skipped + overflowed + unchecked,
+    failed: state.failed + failed,
+    error: error ?? state.error
+  };
+}
+
+/** Show the rows that were held. */
+export function resumed(state: TailState): TailState {
+  return { ...state, rows: [...state.rows, ...state.held].slice(-MAX_ROWS), held: [] };
+}
+
+/** The most frequent values of a column, with their number of rows, the most frequent first. */
+export function busiest(
+  rows: readonly TailRow[],
+  column: string,
+  max: number
+): readonly (readonly [value: string, count: number])[] {
+  const counts = new Map<string, number>();
+  for (const { columns } of rows) {
+    const value = columns[column];
+    if (typeof value === 'string') counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return [...counts].sort(([, a], [, b]) => b - a).slice(0, max);
+}

@@ -1,0 +1,221 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useWatch } from '../app/live.ts';
+import { choice, hrefOf } from '../app/place.ts';
+import { sizeText, timeText } from '../model/format.ts';
+import { bytesOf, shortText } from '../model/payload.ts';
+import { busiest, EMPTY_TAIL, MAX_ROWS, resumed, type TailRow, type TailState, withPart } from '../model/tail.ts';
+import { CopyAs } from '../parts/copy.tsx';
+import { Head } from '../parts/facts.tsx';
+import { Conditions, type FieldRow } from '../parts/fields.tsx';
+import { Icon } from '../parts/icons.tsx';
+import { Name } from '../parts/name.tsx';
+import { PayloadView } from '../parts/value.tsx';
+import { T } from '../texts.ts';
+
+const L = T.tail;
+const FIELDS: readonly FieldRow[] = [
+  { name: 'filter', label: L.filter, placeholder: '#' },
+  { name: 'where', label: L.where, placeholder: L.wherePlaceholder, help: L.whereHelp }
+];
+
+/** Messages as they are published. */
+export function Page() {
+  const [filter, where] = [choice('filter'), choice('where')];
+  return (
+    <>
+      <Head title={T.views.tail}>
+        <CopyAs
+          request={{ path: '/x/tail', query: { filter, where } }}
+          ctl={['tail', ...(where === '' ? [] : [`--where=${where}`]), '--', filter === '' ? '#' : filter]}
+        />
+      </Head>
+      <div class="tail-conditions">
+        <Conditions fields={FIELDS} />
+      </div>
+      <Rows key={`${filter} ${where}`} filter={filter} where={where} />
+    </>
+  );
+}
+
+interface Failure {
+  readonly message: string;
+}
+
+/** The rows of a selection. Space pauses and goes on, C clears, unless a field has the focus. */
+function Rows({ filter, where }: { readonly filter: string; readonly where: string }) {
+  const [state, setState] = useState<TailState>(EMPTY_TAIL);
+  const [failure, setFailure] = useState<Failure>();
+  const [isPaused, setPaused] = useState(false);
+  const paused = useRef(false);
+  paused.current = isPaused;
+  useWatch('tail', { kind: 'tail', filter, where }, (data) => {
+    setFailure(data.failure as Failure | undefined);
+    setState((before) => withPart(before, data, paused.current));
+  });
+  const toggle = () => {
+    setPaused(!paused.current);
+    if (paused.current) setState(resumed);
+  };
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const { tagName } = event.target as HTMLElement;
+      if (/^(INPUT|TEXTAREA|SELECT|BUTTON|A|SUMMARY)$/.test(tagName) || event.ctrlKey || event.metaKey || event.altKey)
+        return;
+      if (event.key === ' ') toggle();
+      else if (event.key === 'c') setState(EMPTY_TAIL);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  if (failure !== undefined)
+    return (
+      <pre class="problem problem-message" role="alert">
+        {failure.message}
+      </pre>
+    );
+  const { rows, held, skipped, failed, error } = state;
+  return (
+    <>
+      <div class="tail-bar">
+        <button type="button" aria-pressed={isPaused} onClick={toggle}>
+          <Icon name={isPaused ? 'play' : 'pause'} /> {isPaused ? L.go : L.pause}
+        </button>
+        <button type="button" onClick={() => setState(EMPTY_TAIL)}>
+          {L.clear}
+        </button>
+        <span class="aside number" role="status">
+          {isPaused ? L.pausedAt(held.length) : L.shown(rows.length, MAX_ROWS)}
+        </span>
+      </div>
+      {skipped > 0 && <p class="warning number">{L.skipped(skipped)}</p>}
+      {failed > 0 && <p class="warning">{L.failed(failed, error ?? '')}</p>}
+      {rows.length === 0 ? <div class="empty-table">{L.waiting}</div> : <RowList rows={rows} />}
+      {rows.length > 0 && <Busiest rows={rows} />}
+    </>
+  );
+}
+
+/** Rows that are drawn: the newest. The others count for the busiest only. */
+const DRAWN = 200;
+
+function RowList({ rows }: { readonly rows: readonly TailRow[] }) {
+  const [opened, setOpened] = useState<number>();
+  return (
+    <section class="table-frame tail" aria-label={T.views.tail}>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">{T.topics.time}</th>
+            <th scope="col">{T.topics.topic}</th>
+            <th scope="col">{T.topics.publisher}</th>
+            <th scope="col" class="number minor">
+              {T.topics.qos}
+            </th>
+            <th scope="col" class="number minor">
+              {T.topics.size}
+            </th>
+            <th scope="col" class="wide-column">
+              {T.topics.payload}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows
+            .slice(-DRAWN)
+            .toReversed()
+            .map((row) => (
+              <Row
+                key={row.number}
+                row={row}
+                isOpen={row.number === opened}
+                onOpen={() => setOpened(row.number === opened ? undefined : row.number)}
+              />
+            ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Row({
+  row,
+  isOpen,
+  onOpen
+}: {
+  readonly row: TailRow;
+  readonly isOpen: boolean;
+  readonly onOpen: () => void;
+}) {
+  const { at, columns, payload, payloadBytes } = row;
+  const {
+    topic = '',
+    clientid,
+    qos,
+    flags
+  } = columns as { topic?: string; clientid?: string; qos?: number; flags?: { retain?: boolean } };
+  return (
+    <>
+      <tr>
+        <td class="number">{timeText(at, { ms: true }).slice(11)}</td>
+        <td>
+          <a href={hrefOf('topics', { topic })}>
+            <Name of={topic} max={80} />
+          </a>
+          {flags?.retain === true && <span class="mark mark-retained"> {L.retained}</span>}
+        </td>
+        <td>
+          {typeof clientid === 'string' && clientid !== '' && (
+            <a href={hrefOf('client', { id: clientid })}>
+              <Name of={clientid} max={40} />
+            </a>
+          )}
+        </td>
+        <td class="number minor">{qos}</td>
+        <td class="number minor">{sizeText(payloadBytes)}</td>
+        <td class="wide-column">
+          {payload !== undefined && (
+            <button type="button" class="row-button mono tail-payload" aria-expanded={isOpen} onClick={onOpen}>
+              <bdi>{shortText(bytesOf(payload) ?? new Uint8Array()) || T.nameView.empty}</bdi>
+            </button>
+          )}
+        </td>
+      </tr>
+      {isOpen && (
+        <tr class="below">
+          <td colSpan={6}>
+            <PayloadView of={{ payload, encoding: 'base64' }} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+const BUSIEST = 5;
+
+/** The publishers and topics with the most rows: who floods the broker. */
+function Busiest({ rows }: { readonly rows: readonly TailRow[] }) {
+  const list = (title: string, column: string, view: 'client' | 'topics', name: string) => (
+    <section class="panel">
+      <h2>{title}</h2>
+      <ol class="busiest">
+        {busiest(rows, column, BUSIEST).map(([value, count]) => (
+          <li key={value}>
+            <a href={hrefOf(view, { [name]: value })}>
+              <Name of={value} max={60} />
+            </a>
+            <span class="number">{L.share(count, Math.round((100 * count) / rows.length))}</span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+  return (
+    <div class="fact-groups">
+      {list(L.busiestClients, 'clientid', 'client', 'id')}
+      {list(L.busiestTopics, 'topic', 'topics', 'topic')}
+    </div>
+  );
+}
