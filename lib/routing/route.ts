@@ -7,6 +7,8 @@ export const TopicKind = { ordinary: 0, system: 1, delayed: 2 } as const;
 
 /** The view of a share group that delivery uses. */
 export interface Group {
+  /** The subscriptions of the group. */
+  readonly members: readonly Subscription[];
   /** True if messages to any member are persisted. */
   readonly mayPersist: boolean;
   /** True if any member can send a QoS 1 or 2 message at once. */

@@ -104,7 +104,9 @@ async function stateOf(session: Session, question: DeriveQuestion, state: Broker
   const sources = { routing, rights: access.deliveryRights, samples: publishing.shareSamples };
   const found = await receiverState(session, { ...question, matching }, sources);
   const retained = retainedCauses(question, session, matching, state.retainer, access.deliveryRights);
-  return { ...found, otherwise: [...retained, ...(found.otherwise ?? [])] };
+  const isQos = ({ code }: DerivedCause) => Number(code === 'qos_lowered'); // it concerns most subscriptions, so it is last
+  const otherwise = [...(found.otherwise ?? []), ...retained].sort((one, other) => isQos(one) - isQos(other));
+  return { ...found, otherwise };
 }
 
 /** The subscriptions of a session that match a topic. */

@@ -49,14 +49,15 @@ export async function receiverState(
   const known = { topic: cut(question.topic), clientId: cut(session.client.clientId) };
   const matched: Matched = { ...question, session, known };
   const waiting = await waitingCauses(matched);
+  const share = shareCauses(matched, sources);
   const causes = [
     ...rightCauses(matched, sources.rights),
     ...localCauses(matched),
-    ...shareCauses(matched, sources),
+    ...share.causes,
     ...waiting.causes,
     ...offlineCauses(matched)
   ];
-  return { causes, otherwise: qosCauses(matched), isComplete: waiting.isComplete };
+  return { causes, otherwise: [...share.otherwise, ...qosCauses(matched)], isComplete: waiting.isComplete };
 }
 
 // -------------------------------------------------------------------------------------------------------- subscriptions
@@ -88,22 +89,35 @@ function qosCauses({ session, matching, at, now, known }: Matched): DerivedCause
   return [derived('qos_lowered', now, { ...known, filter: cut(matching[0].filter), grantedQos: 0, detail })];
 }
 
-/** The last examples of the share groups of the client in which another member received a message of the topic. */
-function shareCauses({ matching, known, publisher }: Matched, { routing, samples }: StateSources): DerivedCause[] {
-  return matching.flatMap((subscription) => {
-    const shared = parseSharedFilter(subscription.filter);
-    const group = routing.groupOf(subscription);
-    if (typeof shared !== 'object' || group === undefined) return [];
+/**
+ * The share groups of the client in whose last examples another member received a message of the topic; in `otherwise` those without an
+ * example of the topic, because only some messages are examples.
+ */
+function shareCauses(matched: Matched, { routing, samples }: StateSources) {
+  const { matching, known, publisher, now } = matched;
+  const causes: DerivedCause[] = [];
+  const otherwise: DerivedCause[] = [];
+  for (const { filter, subscriber } of matching) {
+    const shared = parseSharedFilter(filter);
+    const group = typeof shared === 'object' ? routing.groupOf({ filter, subscriber }) : undefined;
+    if (typeof shared !== 'object' || group === undefined) continue;
+    const evidence = { ...known, filter: cut(shared.filter), group: cut(shared.group), members: group.members.length };
+    const name = `group ${JSON.stringify(evidence.group)}`;
     const found = samples
       .of(group)
       .filter((one) => one.topic === known.topic && (publisher === undefined || one.publisher === cut(publisher)));
     const others = found.filter(({ member }) => member !== known.clientId);
-    if (others.length === 0) return [];
-    const [{ at, member }] = others;
-    const detail = `of the last ${found.length} examples of group ${JSON.stringify(cut(shared.group))}, ${others.length} went to others, the latest to ${JSON.stringify(member)}`;
-    const evidence = { ...known, filter: cut(shared.filter), group: cut(shared.group), member, detail };
-    return [{ code: 'share_member', kind: 'sampled', at, count: others.length, evidence }];
-  });
+    if (others.length > 0) {
+      const [{ at, member }] = others;
+      const detail = `of the last ${found.length} examples of ${name}, ${others.length} went to others, the latest to ${JSON.stringify(member)}`;
+      const sampled = { code: 'share_member', kind: 'sampled', at, count: others.length } as const;
+      causes.push({ ...sampled, evidence: { ...evidence, member, detail } });
+    } else if (found.length === 0 && evidence.members > 1) {
+      const detail = `${name} has ${evidence.members} members, and no example of the topic is kept`;
+      otherwise.push(derived('share_member', now, { ...evidence, detail }));
+    }
+  }
+  return { causes, otherwise };
 }
 
 // ------------------------------------------------------------------------------------------------------------- messages
@@ -157,7 +171,9 @@ async function waitingCauses(matched: Matched): Promise<DerivedCauses> {
     const detail = `a message of QoS ${published} waits`;
     causes.push(derived('qos_lowered', now, { ...known, publishedQos: published, grantedQos: granted, detail }));
   }
-  return { causes, isComplete: queued.isComplete };
+  // of a client that is away, the messages in flight are only in the store
+  const isKnown = isOnline || flights.every(({ message, awaits }) => message !== undefined || awaits === 'pubcomp');
+  return { causes, isComplete: queued.isComplete && isKnown };
 }
 
 /** The messages of a question in the queue of a session. */

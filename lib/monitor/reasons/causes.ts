@@ -213,7 +213,7 @@ export const CAUSES = {
     'Publish with the retain flag, and look at the limits of retained messages and at Retain Handling.'
   ),
   share_member: row(
-    ['recorded', 'sampled'],
+    ['recorded', 'sampled', 'derived'],
     (e) => `A share group delivers each message to one member only${because(e)}.`,
     'Look at the member that was chosen, or subscribe without a share group.'
   ),

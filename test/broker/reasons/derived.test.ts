@@ -101,6 +101,11 @@ describe('The causes that are derived', () => {
     assert.deepEqual([evidence.group, evidence.member], ['g', 'one']);
     assert.match(text, /went to others, the latest to "one"\.$/);
     assert.ok(!(await ask(kit.broker, { topic: 'a/1', clientId: 'one' })).codes.includes('share_member'));
+    await kit.broker.publish('a/2', 'x'); // within 100 ms, so no example is kept
+    const { kind: unknown, evidence: of } = (await ask(kit.broker, { topic: 'a/2', clientId: 'two' })).of(
+      'share_member'
+    );
+    assert.deepEqual([unknown, of.members, of.member], ['derived', 2, undefined]);
   });
 
   it('name a message that is still delayed, until it is published', async () => {
@@ -166,6 +171,26 @@ describe('The causes that are derived', () => {
       assert.deepEqual((await ask(kit.broker, { topic: 'a/9', clientId: 'c' })).codes, ['retained_missing']);
     });
   }
+
+  it('name the queue of a client that is offline after a restart of the broker', async () => {
+    const store = memoryStore();
+    const first = await startBroker({ store });
+    const client = await rawClient(first, {
+      clientId: 'c',
+      properties: { receiveMaximum: 1, sessionExpiryInterval: 60 }
+    });
+    await granted(client, 1, { topic: 'a/#', qos: 1 });
+    for (const topic of ['a/1', 'a/2', 'a/3']) await first.publish(topic, 'x', { qos: 1 });
+    assert.equal((await rest(client)).length, 1);
+    await first.stop();
+    await using second = await startBroker({ store });
+    const { isComplete, causes } = await second.monitor.why({ topic: 'a/3', clientId: 'c' });
+    assert.equal(isComplete, false, 'the topic of the message in flight is not known');
+    assert.deepEqual(
+      causes.map(({ code, evidence }) => [code, evidence.position, evidence.waiting]),
+      [['offline_queued', 2, 2]]
+    );
+  });
 
   it('name the acknowledgements that a client owes, and the messages that wait for them', async () => {
     await using broker = await startBroker();
