@@ -95,6 +95,8 @@ export class Guard {
   async admit(call: Call, isChange: boolean, row?: Guarded): Promise<Caller> {
     this.#browsers.check(call, isChange);
     const what = row?.loadsCode ? 'loads code' : row?.grantsAccess ? 'gives access to the broker' : undefined;
+    const identified = await this.#settings.identify?.(call);
+    if (identified !== undefined) return identified.mayLoadCode || what === undefined ? identified : refuseCode(what);
     const caller = await this.#callerOf(call, what);
     return what === undefined ? caller : this.#checkCode(call, caller, what);
   }
@@ -130,9 +132,7 @@ export class Guard {
 
   /** @param what the effect of the operation, if it requires an application or an administrator */
   async #callerOf(call: Call, what: string | undefined): Promise<Caller> {
-    const { credentials, identify } = this.#settings;
-    const identified = await identify?.(call);
-    if (identified !== undefined) return identified;
+    const { credentials } = this.#settings;
     if (credentials === 'host') {
       const { scope = 'administrator' } = call;
       if (scope !== 'administrator' && scope !== 'viewer')
@@ -165,8 +165,7 @@ export class Guard {
   /** @throws Fault unauthorized, tooManyLogins, notPermitted */
   async #checkCode(call: Call, caller: Caller, what: string): Promise<Caller> {
     if (caller.mayLoadCode) return caller;
-    if (caller.kind === 'user')
-      throw new Fault('notPermitted', `this operation ${what}: only an application or an administrator may use it`);
+    if (caller.kind === 'user') return refuseCode(what);
     try {
       const found = await this.#identities.check(call);
       if (found.mayLoadCode) return found;
@@ -206,6 +205,11 @@ export class Guard {
     const name = hostName(call.header('host') ?? '');
     return name !== undefined && (name === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1')));
   }
+}
+
+/** @throws Fault notPermitted */
+function refuseCode(what: string): never {
+  throw new Fault('notPermitted', `this operation ${what}: only an application or an administrator may use it`);
 }
 
 function withHint({ message, headers }: Fault, hint: string): Fault {

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { DashboardLogin } from 'embermq/dashboard';
+import { Sessions } from '../../adapters/dashboard/sessions.ts';
+import type { Caller } from '../../adapters/rest/index.ts';
+import { startConsole } from '../support/dashboard.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const HOUR_MS = 3_600_000;
+const BACKGROUND = { 'embermq-console': 'background' };
+
+async function startWithClock() {
+  const clock = new ManualClock();
+  const server = await startConsole({}, { clock });
+  const browser = server.browser();
+  await browser.login('ann');
+  const status = async (headers?: Record<string, string>) =>
+    (await browser.send('GET', '/session', undefined, headers)).status;
+  return {
+    clock,
+    server,
+    browser,
+    status,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]()
+  };
+}
+
+describe('Sessions of the console', () => {
+  it('end after 8 hours without a request of a person, although the page polls', async () => {
+    await using test = await startWithClock();
+    test.clock.advance(7 * HOUR_MS);
+    assert.equal(await test.status(), 200, 'a person has done something');
+    for (let hour = 0; hour < 7; hour++) {
+      test.clock.advance(HOUR_MS);
+      assert.equal(await test.status(BACKGROUND), 200);
+      assert.equal((await test.browser.send('GET', '/api/clients', undefined, BACKGROUND)).status, 200);
+    }
+    test.clock.advance(HOUR_MS);
+    assert.equal(await test.status(BACKGROUND), 401);
+    assert.equal(await test.status(), 401);
+  });
+
+  it('end after 7 days, although a person uses them', async () => {
+    await using test = await startWithClock();
+    for (let hour = 0; hour < 7 * 24 - 1; hour += 7) {
+      test.clock.advance(7 * HOUR_MS);
+      if (hour < 7 * 24 - 7) assert.equal(await test.status(), 200, `${hour}`);
+    }
+    assert.equal(await test.status(), 401);
+  });
+
+  it('end with the password, the role and the user, but not when other tags change', async () => {
+    await using server = await startConsole();
+    const { users } = server.broker;
+    const browser = server.browser();
+    const ends: [id: string, end: () => Promise<unknown>, status: number][] = [
+      ['ann', () => users.changePassword('ann', 'a password', 'another password'), 401],
+      ['bob', () => users.update('bob', 'other tags'), 200],
+      ['bob', () => users.update('bob', 'administrator'), 401],
+      ['bob', () => users.delete('bob'), 401]
+    ];
+    for (const [id, end, status] of ends) {
+      assert.equal((await browser.login(id)).status, 200);
+      await end();
+      assert.equal((await browser.send('GET', '/session')).status, status);
+    }
+  });
+
+  it('do not become those of a new user of the same name', async () => {
+    await using server = await startConsole();
+    const browser = server.browser();
+    await browser.login('bob');
+    await server.broker.users.delete('bob');
+    await server.broker.users.create('bob', 'a password', 'administrator');
+    assert.equal((await browser.send('GET', '/session')).status, 401);
+  });
+
+  it('end when the broker stops, and a login opens another one after its next start', async () => {
+    await using server = await startConsole();
+    const browser = server.browser();
+    await browser.login('ann');
+    await server.broker.stop();
+    await server.broker.start();
+    assert.equal((await browser.send('GET', '/session')).status, 401);
+    assert.equal((await browser.login('ann')).status, 200);
+  });
+
+  it('are replaced by the next login of the browser', async () => {
+    await using server = await startConsole();
+    const browser = server.browser();
+    await browser.login('ann');
+    const { cookie = '' } = browser;
+    await browser.login('bob');
+    assert.equal((await browser.send('GET', '/session', undefined, { cookie })).status, 401);
+    assert.equal((await browser.send('GET', '/session')).body.id, 'bob');
+  });
+});
+
+describe('The table of sessions', () => {
+  const caller: Caller = { kind: 'user', id: 'ann', scope: 'viewer', mayLoadCode: false };
+
+  it('has at most 1,000 entries: the one that has been idle for the longest time ends', () => {
+    const clock = new ManualClock();
+    const sessions = new Sessions(clock);
+    const tokens: string[] = [];
+    for (let at = 0; at < 1_000; at++) {
+      clock.advance(1);
+      tokens.push(sessions.open(caller).token);
+    }
+    sessions.find(tokens[0], true);
+    sessions.find(tokens[1], false);
+    let ended = 0;
+    sessions.find(tokens[1], false)?.onEnd(() => ended++);
+    sessions.open(caller);
+    const known = tokens.slice(0, 3).map((token) => sessions.find(token, false) !== undefined);
+    assert.deepEqual([known, ended], [[true, false, true], 1]);
+  });
+
+  it('ends what was opened with a session when its time is over, with one timer', () => {
+    const clock = new ManualClock();
+    const sessions = new Sessions(clock);
+    const ended: string[] = [];
+    for (const name of ['first', 'second']) {
+      sessions.open(caller).session.onEnd(() => ended.push(name));
+      clock.advance(HOUR_MS);
+    }
+    assert.equal(clock.pending, 1);
+    clock.advance(6 * HOUR_MS);
+    assert.deepEqual(ended, ['first']);
+    clock.advance(HOUR_MS);
+    assert.deepEqual([ended, clock.pending], [['first', 'second'], 0]);
+  });
+
+  it('ends at once what is opened with a session that is over', () => {
+    const sessions = new Sessions(new ManualClock());
+    const { session } = sessions.open(caller);
+    sessions.end(session);
+    let ended = false;
+    session.onEnd(() => {
+      ended = true;
+    });
+    assert.deepEqual([ended, session.isOpen], [true, false]);
+  });
+});
+
+describe('The logins of a host app', () => {
+  async function startWithHost(found: (header: string | undefined) => unknown) {
+    const errors: string[] = [];
+    const server = await startConsole({
+      login: (request) => {
+        assert.ok('socket' in request);
+        return found(request.headers['x-person'] as string | undefined) as DashboardLogin | undefined;
+      },
+      loginUrl: '/app/login'
+    });
+    server.broker.on('error', ({ error }) => void errors.push(error.message));
+    return { server, errors, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  }
+
+  const byName = (name: string | undefined) =>
+    name === undefined ? undefined : { id: name, scope: name === 'root' ? 'administrator' : 'viewer' };
+
+  it('are asked for each request, and decide what a person may do', async () => {
+    await using test = await startWithHost(byName);
+    const browser = test.server.browser();
+    const refused = await browser.send('GET', '/session');
+    assert.deepEqual([refused.status, refused.body.loginUrl], [401, '/app/login']);
+    const opened = await browser.send('GET', '/session', undefined, { 'x-person': 'eve' });
+    assert.deepEqual([opened.status, opened.body.id, opened.body.scope], [200, 'eve', 'viewer']);
+    const ban = { who: 'x', as: 'clientid' };
+    const post = async (person: string) =>
+      (await browser.send('POST', '/api/banned', ban, { 'x-person': person })).status;
+    assert.deepEqual([await post('eve'), await post('root')], [403, 200]);
+    const user = { username: 'new', password: 'a new password' };
+    const grant = async (person: string) =>
+      (await browser.send('POST', '/api/users', user, { 'x-person': person })).status;
+    assert.deepEqual([await grant('eve'), await grant('root')], [403, 200]);
+    const entries = test.server.broker.monitor.audit.list({ operation: 'create_banned' }).entries;
+    assert.deepEqual(
+      entries.map(({ caller }) => caller.id),
+      ['root', 'eve']
+    );
+  });
+
+  it('end the session when the app no longer names the person', async () => {
+    await using test = await startWithHost(byName);
+    const browser = test.server.browser();
+    await browser.send('GET', '/session', undefined, { 'x-person': 'root' });
+    assert.ok(browser.cookie);
+    const { cookie } = browser;
+    await browser.send('GET', '/session', undefined, { 'x-person': 'root' });
+    assert.equal(browser.cookie, cookie, 'the session goes on');
+    assert.equal((await browser.send('GET', '/api/clients')).status, 401, 'a cookie alone is not enough');
+    await browser.send('GET', '/session', undefined, { 'x-person': 'root' });
+    assert.notEqual(browser.cookie, cookie, 'the former session has ended');
+    await browser.send('GET', '/session', undefined, { 'x-person': 'eve' });
+    assert.equal((await browser.send('GET', '/session', undefined, { 'x-person': 'eve' })).body.id, 'eve');
+  });
+
+  it('count as none if the function throws, rejects, or returns something else, which is reported', async () => {
+    const wrong: unknown[] = [
+      () => {
+        throw new Error('thrown');
+      },
+      () => Promise.reject(new Error('rejected')),
+      () => ({ id: 'x' }),
+      () => ({ id: '', scope: 'viewer' }),
+      () => ({ id: 'x', scope: 'root' }),
+      () => true
+    ];
+    await using test = await startWithHost((at) => (wrong[Number(at)] as () => unknown)());
+    const browser = test.server.browser();
+    for (let at = 0; at < wrong.length; at++)
+      assert.equal((await browser.send('GET', '/session', undefined, { 'x-person': `${at}` })).status, 401, `${at}`);
+    assert.equal(test.errors.length, wrong.length);
+    assert.match(test.errors[2], /must return \{ id, scope \}/);
+  });
+
+  it('are the only ones: the console takes no passwords, but the interfaces accept HTTP Basic of a user', async () => {
+    await using test = await startWithHost(byName);
+    const browser = test.server.browser();
+    const answer = await browser.login('ann');
+    assert.equal(answer.status, 404);
+    assert.match(answer.body.message, /log in to the host app/);
+    const authorization = `Basic ${Buffer.from('ann:a password').toString('base64')}`;
+    assert.equal((await test.server.call('GET', '/api/clients', undefined, { authorization })).status, 200);
+  });
+});
