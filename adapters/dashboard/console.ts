@@ -3,13 +3,24 @@
 
 import type { Broker } from '../../lib/index.ts';
 import { answerTo, faultOf, managementService } from '../management/parts/index.ts';
-import { type Answer, type Call, type Caller, Fault, Guard, parseJson, Router, type Service } from '../rest/index.ts';
+import {
+  type Answer,
+  type Call,
+  type Caller,
+  Fault,
+  Guard,
+  isWhole,
+  parseJson,
+  Router,
+  type Service
+} from '../rest/index.ts';
 import { streamsService } from '../streams-api/parts/index.ts';
 import { Assets } from './assets.ts';
 import { LiveStreams } from './live/live-streams.ts';
 import { challengeFor, Logins } from './logins.ts';
 import { MqttUpgrades } from './mqtt-upgrades.ts';
 import { type DashboardOptions, type DashboardSettings, sharedOptions } from './options.ts';
+import type { Session } from './sessions.ts';
 
 /** A path of the console itself. */
 interface ConsoleRoute {
@@ -83,9 +94,10 @@ export class Console implements Service {
     const shared = { ...sharedOptions(given), credentials: 'users' as const, prefix: '' };
     const management = { ...shared, revision: 'hosted' as const, ...(optionSource && { optionSource }) };
     const streams = { ...shared, errors: 'json' as const, ...(plugins && { plugins }) };
+    const { viewerPayloads } = settings;
     this.#interfaces = {
-      '/api': managementService(broker, management, identifyBelow('/api')),
-      '/streams': streamsService(broker, streams, identifyBelow('/streams'))
+      '/api': managementService(broker, management, { identify: identifyBelow('/api'), viewerPayloads }),
+      '/streams': streamsService(broker, streams, { identify: identifyBelow('/streams'), viewerPayloads })
     };
   }
 
@@ -98,8 +110,15 @@ export class Console implements Service {
 
   async answer(call: Call): Promise<Answer | undefined> {
     const below = this.#below(call.path);
-    if (below !== undefined)
-      return below.service.answer({ ...call, path: below.path, mountedAt: call.mountedAt + below.prefix });
+    if (below !== undefined) {
+      const session = this.#logins.ofCookies(call.header('cookie'), call.mountedAt, false);
+      const answer = await below.service.answer({
+        ...call,
+        path: below.path,
+        mountedAt: call.mountedAt + below.prefix
+      });
+      return answer?.isEndless === true && session !== undefined ? endingWith(session, answer) : answer;
+    }
     try {
       const found = this.#routes.find(call.method === 'HEAD' ? 'GET' : call.method, call.path);
       if (found !== undefined) return await found.row.run(call, found.params);
@@ -229,6 +248,26 @@ function jsonOf(text: string): unknown {
   } catch (error) {
     throw new Fault('notJson', `the body is not valid JSON: ${(error as Error).message}`);
   }
+}
+
+/** A stream of an interface ends with the session that has opened it. */
+function endingWith(session: Session, answer: Answer): Answer {
+  if (isWhole(answer.body)) return answer;
+  const parts = answer.body[Symbol.asyncIterator]();
+  const leave = session.onEnd(() => void parts.return?.());
+  const body: AsyncIterator<string> = {
+    async next() {
+      const part = await parts.next();
+      if (part.done === true) leave();
+      return part;
+    },
+    async return() {
+      leave();
+      await parts.return?.();
+      return { done: true, value: undefined };
+    }
+  };
+  return { ...answer, body: { [Symbol.asyncIterator]: () => body } };
 }
 
 /** Redirect from the path of the mount to the same with a slash, on which the relative addresses of the page rest. */

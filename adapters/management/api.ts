@@ -4,7 +4,7 @@ import {
   basicCredentials,
   Fault,
   type HttpMounts,
-  type Identify,
+  type LoginSettings,
   mountsOf,
   type OpenApiDocument,
   type Service
@@ -73,15 +73,19 @@ export function managementApis(broker: Broker, list: readonly ManagementOptions[
 
 /**
  * Make a service of the management interface, to be mounted beside others.
- * @param identify identifies callers without credentials in the request; see `Guard`
+ * @param logins those of the mount
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function managementService(broker: Broker, options: ManagementOptions, identify: Identify): Service {
-  return restService(broker, options, identify);
+export function managementService(broker: Broker, options: ManagementOptions, logins: LoginSettings): Service {
+  return restService(broker, options, logins);
 }
 
-function restService(broker: Broker, options: ManagementOptions, identify?: Identify): RestService<ManagementMembers> {
-  return new RestService(broker, management(broker, { ...readManagementOptions(options), identify }));
+function restService(
+  broker: Broker,
+  options: ManagementOptions,
+  logins?: LoginSettings
+): RestService<ManagementMembers> {
+  return new RestService(broker, management(broker, { ...readManagementOptions(options), ...logins }));
 }
 
 /** The JSON text of documents: 260 kB, which take 4.5 ms. */
@@ -103,7 +107,7 @@ const DOCUMENT = operation({
 
 function management(
   broker: Broker,
-  settings: ManagementSettings & { readonly identify?: Identify | undefined }
+  settings: ManagementSettings & Partial<LoginSettings>
 ): RestInterface<ManagementMembers> {
   const { revision, appOperations, errors, optionSource } = settings;
   const isOriginal = errors === 'original';

@@ -30,6 +30,13 @@ export interface Guarded {
  */
 export type Identify = (call: Call) => Awaitable<Caller | undefined>;
 
+/** Settings of a mount with logins. */
+export interface LoginSettings {
+  readonly identify: Identify;
+  /** False: viewers see no payloads of messages. */
+  readonly viewerPayloads: boolean;
+}
+
 /** Settings of a guard. */
 interface GuardSettings extends BrowserSettings {
   readonly credentials: Credentials;

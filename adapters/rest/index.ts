@@ -5,7 +5,16 @@
 
 export { BrowserChecks, type BrowserSettings, isSameOrigin } from './browser-checks.ts';
 export { crypto, isUtf8, net } from './builtins.ts';
-export type { Answer, Body, BodyLimits, Call, MountPorts, Scope, Service } from './call.ts';
+export {
+  type Answer,
+  type Body,
+  type BodyLimits,
+  type Call,
+  isWhole,
+  type MountPorts,
+  type Scope,
+  type Service
+} from './call.ts';
 export { isPreflight, withCors } from './cors.ts';
 export {
   basicCredentials,
@@ -26,7 +35,7 @@ export { Fault, type FaultKind, faultFor } from './fault.ts';
 /** @internal */
 export { faultParts } from './fault-headers.ts';
 export { type FetchFacts, type FetchHandler, toFetch } from './fetch.ts';
-export { Guard, type Guarded, type Identify } from './guard.ts';
+export { Guard, type Guarded, type Identify, type LoginSettings } from './guard.ts';
 export {
   GUARD_OPTIONS,
   MOUNT_OPTIONS,

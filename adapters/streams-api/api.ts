@@ -1,6 +1,13 @@
 import { checkBroker } from '../../lib/adapter.ts';
 import type { Broker } from '../../lib/index.ts';
-import { Fault, type HttpMounts, type Identify, mountsOf, type OpenApiDocument, type Service } from '../rest/index.ts';
+import {
+  Fault,
+  type HttpMounts,
+  type LoginSettings,
+  mountsOf,
+  type OpenApiDocument,
+  type Service
+} from '../rest/index.ts';
 import { openApi, type RestInterface, RestService } from '../rest/kit/index.ts';
 import type { PluginsApi } from '../streams-plugins/index.ts';
 import { documentStyle } from './openapi.ts';
@@ -37,15 +44,15 @@ export function streamsApi(broker: Broker, options: StreamsApiOptions = {}): Str
 
 /**
  * Make the service of the interface, to be mounted beside others.
- * @param identify identifies callers without credentials in the request; see `Guard`
+ * @param logins those of the mount
  * @throws InvalidInput OPTION_INVALID, OPTION_UNKNOWN
  */
-export function streamsService(broker: Broker, options: StreamsApiOptions, identify: Identify): Service {
-  return restService(broker, options, identify);
+export function streamsService(broker: Broker, options: StreamsApiOptions, logins: LoginSettings): Service {
+  return restService(broker, options, logins);
 }
 
-function restService(broker: Broker, options: StreamsApiOptions, identify?: Identify): RestService<StreamsMembers> {
-  return new RestService(broker, streamRules(broker, { ...readStreamsOptions(options), identify }));
+function restService(broker: Broker, options: StreamsApiOptions, logins?: LoginSettings): RestService<StreamsMembers> {
+  return new RestService(broker, streamRules(broker, { ...readStreamsOptions(options), ...logins }));
 }
 
 /** The paths of one rule. */
@@ -53,7 +60,7 @@ const OF_RULE = /^(\/v2)?\/rules\/:id(\/|$)/;
 
 function streamRules(
   broker: Broker,
-  settings: StreamsSettings & { readonly identify?: Identify | undefined }
+  settings: StreamsSettings & Partial<LoginSettings>
 ): RestInterface<StreamsMembers> {
   const { streams } = broker;
   const { plugins } = settings;

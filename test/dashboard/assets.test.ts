@@ -24,7 +24,7 @@ async function withScript(use: (port: number, script: string) => Promise<void>) 
 }
 
 describe('The files of the page', () => {
-  it('are sent as the client accepts them: with brotli, with gzip, or as they are', async () => {
+  it('sends files as the client accepts them: with brotli, with gzip, or as they are', async () => {
     await withScript(async (port, script) => {
       const plain = await bytesOf(port, script, {});
       assert.equal(plain.headers['content-encoding'], undefined);
@@ -51,7 +51,7 @@ describe('The files of the page', () => {
     });
   });
 
-  it('never change under their name, so browsers keep them', async () => {
+  it('lets browsers keep files, which never change under their name', async () => {
     await withScript(async (port, script) => {
       const { headers } = await bytesOf(port, script, {});
       assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable');
@@ -62,7 +62,7 @@ describe('The files of the page', () => {
     });
   });
 
-  it('are only those of the page: other names, and paths out of the folder, are not found', async () => {
+  it('answers other names, and paths out of the folder, with 404', async () => {
     await withScript(async (port) => {
       for (const path of [
         '/console/assets/../index.html',

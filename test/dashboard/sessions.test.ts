@@ -26,7 +26,7 @@ async function startWithClock() {
 }
 
 describe('Sessions of the console', () => {
-  it('end after 8 hours without a request of a person, although the page polls', async () => {
+  it('ends a session after 8 hours without a request of a person, although the page polls', async () => {
     await using test = await startWithClock();
     test.clock.advance(7 * HOUR_MS);
     assert.equal(await test.status(), 200, 'a person has done something');
@@ -40,7 +40,7 @@ describe('Sessions of the console', () => {
     assert.equal(await test.status(), 401);
   });
 
-  it('end after 7 days, although a person uses them', async () => {
+  it('ends a session after 7 days, although a person uses it', async () => {
     await using test = await startWithClock();
     for (let hour = 0; hour < 7 * 24 - 1; hour += 7) {
       test.clock.advance(7 * HOUR_MS);
@@ -49,7 +49,7 @@ describe('Sessions of the console', () => {
     assert.equal(await test.status(), 401);
   });
 
-  it('end with the password, the role and the user, but not when other tags change', async () => {
+  it('ends sessions with the password, the role and the user, but not when other tags change', async () => {
     await using server = await startConsole();
     const { users } = server.broker;
     const browser = server.browser();
@@ -66,7 +66,7 @@ describe('Sessions of the console', () => {
     }
   });
 
-  it('do not become those of a new user of the same name', async () => {
+  it('gives a new user no session of a former one with the same name', async () => {
     await using server = await startConsole();
     const browser = server.browser();
     await browser.login('bob');
@@ -75,7 +75,7 @@ describe('Sessions of the console', () => {
     assert.equal((await browser.send('GET', '/session')).status, 401);
   });
 
-  it('end when the broker stops, and a login opens another one after its next start', async () => {
+  it('ends sessions when the broker stops, and opens others after its next start', async () => {
     await using server = await startConsole();
     const browser = server.browser();
     await browser.login('ann');
@@ -85,7 +85,7 @@ describe('Sessions of the console', () => {
     assert.equal((await browser.login('ann')).status, 200);
   });
 
-  it('are replaced by the next login of the browser', async () => {
+  it('replaces the session of a browser at its next login', async () => {
     await using server = await startConsole();
     const browser = server.browser();
     await browser.login('ann');
@@ -99,7 +99,7 @@ describe('Sessions of the console', () => {
 describe('The table of sessions', () => {
   const caller: Caller = { kind: 'user', id: 'ann', scope: 'viewer', mayLoadCode: false };
 
-  it('has at most 1,000 entries: the one that has been idle for the longest time ends', () => {
+  it('keeps at most 1,000 sessions: the one that has been idle for the longest time ends', () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock);
     const tokens: string[] = [];
@@ -160,7 +160,7 @@ describe('The logins of a host app', () => {
   const byName = (name: string | undefined) =>
     name === undefined ? undefined : { id: name, scope: name === 'root' ? 'administrator' : 'viewer' };
 
-  it('are asked for each request, and decide what a person may do', async () => {
+  it('asks the function of the app for each request, and lets the person do what it says', async () => {
     await using test = await startWithHost(byName);
     const browser = test.server.browser();
     const refused = await browser.send('GET', '/session');
@@ -182,7 +182,7 @@ describe('The logins of a host app', () => {
     );
   });
 
-  it('end the session when the app no longer names the person', async () => {
+  it('ends the session when the app no longer names the person', async () => {
     await using test = await startWithHost(byName);
     const browser = test.server.browser();
     await browser.send('GET', '/session', undefined, { 'x-person': 'root' });
@@ -197,7 +197,7 @@ describe('The logins of a host app', () => {
     assert.equal((await browser.send('GET', '/session', undefined, { 'x-person': 'eve' })).body.id, 'eve');
   });
 
-  it('count as none if the function throws, rejects, or returns something else, which is reported', async () => {
+  it('answers 401 if the function throws, rejects, or returns something else, and reports it', async () => {
     const wrong: unknown[] = [
       () => {
         throw new Error('thrown');
@@ -216,7 +216,7 @@ describe('The logins of a host app', () => {
     assert.match(test.errors[2], /must return \{ id, scope \}/);
   });
 
-  it('are the only ones: the console takes no passwords, but the interfaces accept HTTP Basic of a user', async () => {
+  it('takes no passwords with a function of the app, but accepts HTTP Basic of a user in the interfaces', async () => {
     await using test = await startWithHost(byName);
     const browser = test.server.browser();
     const answer = await browser.login('ann');

@@ -36,6 +36,8 @@ export interface CallContext {
   readonly call: Call;
   /** The sender of the request. */
   readonly caller: Caller;
+  /** True if the sender may not see payloads of messages: a viewer, with `viewerPayloads: false`. */
+  readonly hidesPayloads: boolean;
   /** The part of the list that is requested. */
   readonly page: PageRequest;
   /**
@@ -179,6 +181,11 @@ export interface Operation<M = unknown, T extends RowTypes = RowTypes> extends G
   readonly isForApplications?: true;
   /** Set if viewers may not use the operation although it only reads, because the answer has password hashes. */
   readonly isForAdministrators?: true;
+  /**
+   * Set if the answer is about payloads of messages: those who may not see payloads may not use the operation. Others, whose answers may
+   * have payloads beside other fields, leave them out (`hidesPayloads` of the context).
+   */
+  readonly showsPayloads?: true;
   /** Set if the operation only reads although it is not a GET: viewers may use it, and the audit log leaves it out. */
   readonly isReading?: true;
   /**

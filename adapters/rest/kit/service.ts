@@ -50,6 +50,8 @@ interface RestSettings extends BrowserSettings {
   readonly prefix: readonly string[];
   readonly credentials: Credentials;
   readonly trustedProxies: TrustedProxies;
+  /** False: viewers see no payloads of messages. Default true. */
+  readonly viewerPayloads?: boolean | undefined;
   /** Identifies callers without credentials in the request; see `Guard`. */
   readonly identify?: Identify | undefined;
   readonly maxBodyBytes: number;
@@ -130,7 +132,7 @@ export class RestService<M> implements Service {
     try {
       const caller = await this.#guard.admit(call, isChange(call), row);
       request.caller = caller;
-      checkViewer(caller, request);
+      checkViewer(caller, request, this.#hidesPayloads(caller));
       if (row === undefined) throw style.unknown(call, methods);
       const refusal = this.#interface.refusal?.(row);
       if (refusal !== undefined) throw refusal;
@@ -170,6 +172,7 @@ export class RestService<M> implements Service {
       broker: this.#broker,
       call,
       caller,
+      hidesPayloads: this.#hidesPayloads(caller),
       page,
       text: sent !== undefined && 'text' in sent ? sent.text : undefined,
       document: () => this.#documentAt(call.mountedAt)
@@ -182,6 +185,10 @@ export class RestService<M> implements Service {
     if (this.#served?.path !== path)
       this.#served = { path, document: { ...this.document, servers: [{ url: path === '' ? '/' : path }] } };
     return this.#served.document;
+  }
+
+  #hidesPayloads({ scope }: Caller): boolean {
+    return scope === 'viewer' && this.#interface.settings.viewerPayloads === false;
   }
 
   #isWrongPassword(error: unknown): boolean {
@@ -198,8 +205,10 @@ function isChange({ method }: Call): boolean {
  * Check what a viewer may request: what only reads, except password hashes, and changes of the viewer's own password.
  * @throws Fault notPermitted
  */
-function checkViewer(caller: Caller, { call, row, params }: RestRequest): void {
+function checkViewer(caller: Caller, { call, row, params }: RestRequest, hidesPayloads: boolean): void {
   if (caller.scope !== 'viewer') return;
+  if (hidesPayloads && row?.showsPayloads === true)
+    throw new Fault('notPermitted', 'viewers may not see payloads of messages here (option viewerPayloads)');
   const isReading = !isChange(call) || row?.isReading === true;
   if (isReading ? row?.isForAdministrators !== true : row?.isForViewer?.(caller, params) === true) return;
   throw new Fault(

@@ -43,7 +43,12 @@ export const EVENT_STREAM: readonly Operation[] = [
     query: SELECTION,
     isStream: true,
     example: { query: { names: 'client.connected,message.dropped', topic: 'sensors/#' } },
-    run: ({ streams }, { query: { names, topic, clientid: clientId, payload = 'none' } }) =>
-      streams.open({ names: namesIn(names, topic !== undefined), topic, clientId, payload })
+    run: ({ streams, hidesPayloads }, { query: { names, topic, clientid: clientId, payload = 'none' } }) =>
+      streams.open({
+        names: namesIn(names, topic !== undefined),
+        topic,
+        clientId,
+        payload: hidesPayloads ? 'none' : payload
+      })
   })
 ];

@@ -50,6 +50,7 @@ export const RETAINED_MESSAGES: readonly Operation[] = [
     path: '/x/retained/:topic',
     ctl: 'retained show TOPIC',
     descr: 'Look up the retained message of a topic, with its payload',
+    showsPayloads: true,
     query: objectOf({ encoding: ENCODING }),
     data: objectOf({ ...MESSAGE_FIELDS, ...EXPIRES_AT }),
     example: {

@@ -116,7 +116,8 @@ export const SESSION_QUEUES: readonly Operation[] = [
     run: async (context, { params: { clientid }, query: { encoding, payload = true } }) => {
       const { limit, skip, cursor } = context.page;
       const page = await sessionOf(context, clientid).queue({ limit, skip, cursor });
-      return new Listing(page.entries, (queued) => shownQueued(queued, payload, encoding), page);
+      const hasPayloads = payload && !context.hidesPayloads;
+      return new Listing(page.entries, (queued) => shownQueued(queued, hasPayloads, encoding), page);
     }
   }),
   operation({

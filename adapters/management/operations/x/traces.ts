@@ -174,6 +174,7 @@ export const TRACES: readonly Operation[] = [
     path: '/x/traces/:id/lines',
     ctl: 'traces lines NUMBER',
     descr: 'List the last lines of a trace, the oldest first',
+    showsPayloads: true,
     example: { params: { id: '1' } },
     paged: 100,
     hasCursor: true,

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { OPERATIONS } from '../../adapters/management/operations/index.ts';
+import { OPERATIONS as OF_STREAMS } from '../../adapters/streams-api/operations/all.ts';
+import { startConsole } from '../support/dashboard.ts';
+import { readerOf } from '../support/event-reader.ts';
+
+type Server = Awaited<ReturnType<typeof startConsole>>;
+
+/** The payload of all messages, and the forms in which it could be shown. */
+const SECRET = 'the secret 4711';
+const FORMS = (['utf8', 'hex', 'base64'] as const).map((form) => Buffer.from(SECRET).toString(form));
+
+/** Values of parameters of paths for which there is an object. */
+const PARAMS: Readonly<Record<string, string>> = {
+  clientid: 'sleeper',
+  topic: 'kept',
+  filter: 'kept',
+  node: '',
+  id: 'rule:1',
+  name: 'ann',
+  username: 'ann'
+};
+
+/** Queries that ask for payloads, where they are not shown anyway. */
+const QUERIES: Readonly<Record<string, string>> = {
+  '/x/why': '?topic=kept&clientid=sleeper',
+  '/x/search': '?q=kept'
+};
+
+/** Put the payload wherever an operation could read it. */
+async function fill({ broker }: Server): Promise<void> {
+  await broker.publish('kept', SECRET, { retain: true, qos: 1 });
+  const sleeper = await broker.connect({ clientId: 'sleeper', sessionExpiry: '1h' });
+  await sleeper.subscribe('queued', { qos: 1 });
+  await sleeper.disconnect();
+  broker.monitor.traces.start({ topic: '#', durationMs: 60_000 });
+  await broker.rules.create({
+    id: 'rule:1',
+    sql: 'SELECT payload, payload.a AS a FROM "#" WHERE qos = 1',
+    actions: [{ name: 'republish', params: { target_topic: 'copied', target_qos: 1, payload_tmpl: 'a copy' } }]
+  });
+  await broker.streams.create('CREATE STREAM demo () WITH (DATASOURCE="#", FORMAT="JSON")');
+  await broker.streams.rules.create({ id: 'rule:1', sql: 'SELECT * FROM demo', actions: [{ nop: {} }] });
+  for (const topic of ['queued', 'nowhere'])
+    await broker.publish(topic, topic === 'queued' ? SECRET : JSON.stringify({ a: SECRET }), { qos: 1 });
+}
+
+/** The operations that read, as paths below the mount. */
+function readingPaths(node: string): string[] {
+  const filled = (path: string) =>
+    path.replace(/:(\w+)/g, (_all, name: string) => encodeURIComponent(name === 'node' ? node : (PARAMS[name] ?? '1')));
+  const ofManagement = OPERATIONS.filter(
+    (row) => row.method === 'GET' && row.isStream !== true && (row.in === undefined || row.in.includes('hosted'))
+  );
+  const ofStreams = OF_STREAMS.filter((row) => row.method === 'GET' && row.isStream !== true);
+  return [
+    ...ofManagement.map(({ path }) => `/api${filled(path)}${QUERIES[path] ?? ''}`),
+    ...ofStreams.map(({ path }) => `/streams${filled(path)}`)
+  ];
+}
+
+/** The paths whose answer has the payload. */
+async function pathsWithPayload(server: Server, id: string): Promise<string[]> {
+  const browser = server.browser();
+  await browser.login(id);
+  const found: string[] = [];
+  const traces = server.broker.monitor.traces.list().map((trace) => `/api/x/traces/${trace.id}/lines`);
+  for (const path of [...readingPaths(server.broker.settings.node), ...traces]) {
+    const { text, status } = await browser.send('GET', path);
+    assert.ok(status < 500, `${path}: ${status} ${text}`);
+    if (FORMS.some((form) => text.includes(form))) found.push(path);
+  }
+  return found;
+}
+
+/** Read an event stream of an interface until it has an event about the payload. */
+async function streamed(server: Server, id: string, path: string): Promise<string> {
+  const browser = server.browser();
+  await browser.login(id);
+  const answer = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { cookie: `${browser.cookie}` } });
+  assert.equal(answer.status, 200);
+  const reader = readerOf(answer.body as ReadableStream<Uint8Array>);
+  await server.broker.publish('seen', SECRET);
+  const events = await reader.next(1);
+  await reader.cancel();
+  return JSON.stringify(events);
+}
+
+describe('Payloads in the console', () => {
+  it('hides payloads from viewers in every operation with viewerPayloads: false', async () => {
+    await using server = await startConsole({ viewerPayloads: false });
+    await fill(server);
+    assert.deepEqual(await pathsWithPayload(server, 'bob'), []);
+    const shown = await pathsWithPayload(server, 'ann');
+    for (const path of ['/api/x/retained/kept', '/api/x/sessions/sleeper/queue'])
+      assert.ok(shown.includes(path), `${path} is not among ${shown}`);
+    assert.ok(shown.some((path) => path.endsWith('/lines')));
+  });
+
+  it('shows payloads to viewers by default', async () => {
+    await using server = await startConsole();
+    await fill(server);
+    assert.deepEqual(await pathsWithPayload(server, 'bob'), await pathsWithPayload(server, 'ann'));
+  });
+
+  it('leaves payloads out of the event streams of these viewers', async () => {
+    await using server = await startConsole({ viewerPayloads: false });
+    for (const path of ['/api/x/events?names=message.publish&topic=seen&payload=text']) {
+      assert.equal((await streamed(server, 'bob', path)).includes(SECRET), false, path);
+      assert.equal((await streamed(server, 'ann', path)).includes(SECRET), true, path);
+    }
+  });
+
+  it('ends event streams of the interfaces with the session', async () => {
+    await using server = await startConsole();
+    const browser = server.browser();
+    await browser.login('ann');
+    const answer = await fetch(`http://127.0.0.1:${server.port}/api/x/events`, {
+      headers: { cookie: `${browser.cookie}` }
+    });
+    const reader = readerOf(answer.body as ReadableStream<Uint8Array>);
+    await browser.send('POST', '/logout', {});
+    await reader.toEnd();
+  });
+});
