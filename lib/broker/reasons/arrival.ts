@@ -56,8 +56,11 @@ export class Arrival {
     const isRecorded = ({ code, evidence: { clientId } }: DerivedCause) =>
       recorded.some(({ cause }) => cause.code === code && cause.evidence.clientId === clientId);
     const found = [...recorded, ...derived.causes.filter((one) => !isRecorded(one)).map(timedOf)];
-    const causes = found.sort((a, b) => distance(a, question) - distance(b, question));
-    if (found.every(({ cause }) => LATE.has(cause.code))) causes.push(...(derived.otherwise ?? []).map(timedOf));
+    const causes = found.sort((a, b) => isGeneral(a) - isGeneral(b) || distance(a, question) - distance(b, question));
+    if (found.every(({ cause }) => LATE.has(cause.code))) {
+      const others = (derived.otherwise ?? []).filter(({ code }) => found.every(({ cause }) => cause.code !== code));
+      causes.push(...others.map(timedOf));
+    }
     const isComplete = derived.isComplete && this.#hasRecordsOf(question) && causes.length <= MAX_CAUSES;
     return { isComplete, causes: causes.slice(0, MAX_CAUSES).map(({ cause }) => cause) };
   }
@@ -213,6 +216,11 @@ function causeOf(
   const { text, remedy }: CauseEntry = CAUSES[code];
   const known = Object.fromEntries(Object.entries(evidence).filter(([, value]) => value !== undefined));
   return { cause: { code, kind, at, count, text: text(known), evidence: known, remedy }, since };
+}
+
+/** Tell whether a cause only says that the client is not there: a record tells why, so it comes first. */
+function isGeneral({ cause: { code } }: Timed): number {
+  return Number(code === 'offline_no_session');
 }
 
 /** The time between a cause and the question: 0 if it happened at that time. */

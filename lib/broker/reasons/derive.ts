@@ -91,11 +91,19 @@ async function ofOne(question: DeriveQuestion, state: BrokerState): Promise<Deri
   const hasReceiver = (topic: string) => matchingOf(session, topic).length > 0;
   const rewritten = rewrittenCauses(question, state.rewrites, hasReceiver, clientId);
   const found = await stateOf(session, question, state);
+  const causes = [...rewritten, ...near.causes, ...found.causes];
+  const isUnmatched = causes.length === 0 && !hasReceiver(question.topic);
   return {
-    causes: [...rewritten, ...near.causes, ...found.causes],
-    otherwise: found.otherwise ?? [],
+    causes,
+    otherwise: isUnmatched ? [noSubscription(session, question)] : (found.otherwise ?? []),
     isComplete: near.isComplete && found.isComplete
   };
+}
+
+function noSubscription(session: Session, { topic, clientId = '', now }: DeriveQuestion): DerivedCause {
+  const subscriptions = session.subscriptions.size;
+  const detail = subscriptions === 0 ? 'it has no subscriptions' : `it has ${subscriptions} to other topics`;
+  return derived('no_subscriber', now, { topic: cut(topic), clientId: cut(clientId), subscriptions, detail });
 }
 
 async function stateOf(session: Session, question: DeriveQuestion, state: BrokerState): Promise<DerivedCauses> {

@@ -146,8 +146,11 @@ export const CAUSES = {
   ),
   // ------------------------------------------------------------------------------------------------------------ routing
   no_subscriber: row(
-    'recorded',
-    (e) => `No subscription matched ${topicOf(e)}${because(e)}.`,
+    ['recorded', 'derived'],
+    (e) =>
+      e.clientId === undefined
+        ? `No subscription matched ${topicOf(e)}${because(e)}.`
+        : `No subscription of ${client(e)} matches ${topicOf(e)}${because(e)}.`,
     'Subscribe to the topic before the message is published, or retain the message.'
   ),
   filter_case: row(

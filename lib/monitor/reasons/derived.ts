@@ -1,5 +1,6 @@
 /** The codes of causes that follow from what the broker knows when it is asked, or from the last examples of share groups. */
 export type DerivedCode =
+  | 'no_subscriber'
   | 'filter_case'
   | 'filter_slash'
   | 'filter_levels'

@@ -134,6 +134,33 @@ describe('The causes that are derived', () => {
     assert.ok((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes.includes('offline_no_session'));
   });
 
+  it('name a client without a subscription that matches, and only if nothing else is known', async () => {
+    await using kit = await createTestBroker();
+    await using other = await kit.connect({ clientId: 'o' });
+    await other.subscribe('a/1');
+    await using client = await kit.connect({ clientId: 'c' });
+    await client.subscribe('x/y');
+    await kit.broker.publish('a/1', 'x');
+    const { codes, of } = await ask(kit.broker, { topic: 'a/1', clientId: 'c' });
+    assert.deepEqual(codes, ['no_subscriber']);
+    assert.equal(
+      of('no_subscriber').text,
+      'No subscription of client "c" matches topic "a/1": it has 1 to other topics.'
+    );
+    await client.subscribe('A/1');
+    assert.deepEqual((await ask(kit.broker, { topic: 'a/1', clientId: 'c' })).codes, ['filter_case']);
+  });
+
+  it('come after the record that tells why a client has no session', async () => {
+    await using kit = await createTestBroker();
+    const client = await kit.connect({ clientId: 'c', sessionExpiry: 10 });
+    await client.subscribe('a/1');
+    await client.disconnect();
+    await kit.clock.advance('1m');
+    const { codes } = await ask(kit.broker, { topic: 'a/1', clientId: 'c' });
+    assert.deepEqual(codes, ['session_ended', 'offline_no_session']);
+  });
+
   it('name QoS 0 while the client is offline, and not before it was', async () => {
     await using kit = await createTestBroker({ mqueueStoreQos0: false });
     const client = await kit.connect({ clientId: 'c', sessionExpiry: 60 });
